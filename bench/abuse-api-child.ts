@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
 
-interface Told {
+interface Reported {
   readonly url: string
   readonly token: string
   readonly runMs: number
@@ -16,7 +16,7 @@ const bodies = [body(whole), body(tooLarge), `{"name":${'['.repeat(mib / 2)}`]
 const connections = 32
 const streams = 8
 
-async function run({ url, token, runMs }: Told): Promise<Record<string, number>> {
+async function run({ url, token, runMs }: Reported): Promise<Record<string, number>> {
   const pool = new Pool(url, { connections: connections + streams })
   const answered: Record<string, number> = {}
   const count = (what: string) => (answered[what] = (answered[what] ?? 0) + 1)
@@ -54,4 +54,4 @@ async function run({ url, token, runMs }: Told): Promise<Record<string, number>>
   return answered
 }
 
-process.on('message', (told: Told) => void run(told).then(answered => process.send?.(answered)))
+process.on('message', (reported: Reported) => void run(reported).then(answered => process.send?.(answered)))

@@ -12,8 +12,8 @@ const config = agentConfig({ dataDir, hostName: 'bench', hypervisor: 'fake' })
 const agent = await startAgent(config, { bus, log: pino({ level: 'silent' }) })
 await agent.probed
 for (let n = 0; n < Number(vms); n++) {
-  const wish = { vmId: `vm-${n}`, generation: 1, want: 'running', spec: testSpec({ hypervisor: 'fake' }) }
-  await bus.request(subjects.hostIn(agent.hostId, 'vm.put'), wish, { timeoutMs: 30_000 })
+  const desired = { vmId: `vm-${n}`, generation: 1, want: 'running', spec: testSpec({ hypervisor: 'fake' }) }
+  await bus.request(subjects.hostIn(agent.hostId, 'vm.put'), desired, { timeoutMs: 30_000 })
 }
 process.once('disconnect', () => process.exit(1))
 process.once('SIGTERM', async () => {

@@ -9,14 +9,14 @@ export interface Arrivals {
 
 /** @param marker what every event has once */
 export function arrivals(connections: number, marker: Buffer): Arrivals {
-  const seen = Array.from({ length: connections }, () => 0)
+  const observed = Array.from({ length: connections }, () => 0)
   // A marker cut in two by a chunk is found with the end of the one before.
   const rests: Buffer[] = Array.from({ length: connections }, () => Buffer.alloc(0))
   let waiting: { readonly events: number; readonly resolve: () => void } | undefined
   let left = 0
   const count = (n: number, events: number) => {
-    const before = seen[n] ?? 0
-    seen[n] = before + events
+    const before = observed[n] ?? 0
+    observed[n] = before + events
     if (waiting && before < waiting.events && before + events >= waiting.events && --left === 0) waiting.resolve()
   }
   return {
@@ -33,7 +33,7 @@ export function arrivals(connections: number, marker: Buffer): Arrivals {
       if (events > 0) count(n, events)
     },
     async until(events) {
-      left = seen.filter(count => count < events).length
+      left = observed.filter(count => count < events).length
       if (left === 0) return
       await new Promise<void>(resolve => (waiting = { events, resolve }))
       waiting = undefined

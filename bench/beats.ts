@@ -1,7 +1,7 @@
 /** The beats of 1,000 hosts with 10 VMs each, every second: what they cost the control plane that hears them all. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Benchmark, median } from './benchmark.ts'
-import { beatsOf } from './live-list.ts'
+import { heartbeatsOf } from './live-list.ts'
 import { startPlane } from './plane.ts'
 import { seedServing, seedTenants } from './seed.ts'
 import { scaled } from './turns.ts'
@@ -10,7 +10,7 @@ const windowMs = 3000
 const windows = 5
 const batch = `UPDATE host SET last_seen_at = now() WHERE id = ANY($1::uuid[])`
 
-export const beats: Benchmark = {
+export const heartbeats: Benchmark = {
   name: 'beats',
   goal: 'beats of 1,000 hosts a second, numbers of 10,000 VMs in them, for 15 % of one core',
   covers: ['B19'],
@@ -21,7 +21,7 @@ export const beats: Benchmark = {
     await using plane = await startPlane()
     await seedTenants(plane.sql, 100, 100, 'tenant')
     const vms = await seedServing(plane.sql, 'app-', 1000)
-    const all = beatsOf(vms)
+    const all = heartbeatsOf(vms)
     const share = async () => {
       const found: number[] = []
       for (let n = 0; n < scaled(windows); n++) {
@@ -34,7 +34,7 @@ export const beats: Benchmark = {
     const without = await share()
     const points: { at: number; value: number }[] = []
     for (const hosts of [10, 100, 1000]) {
-      plane.beat(all.slice(0, hosts))
+      plane.heartbeat(all.slice(0, hosts))
       // The first beat of a host is written down as news.
       await pause(windowMs)
       points.push({ at: hosts, value: Math.max(0, (await share()) - without) * 1000 })

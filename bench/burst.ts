@@ -43,7 +43,7 @@ async function byTheAgent(host: TestAgent, round: number): Promise<number> {
   const ids = Array.from({ length: count }, (_, n) => `burst-${round}-${n}`)
   const healthy = new Set<string>()
   const all = Promise.withResolvers<void>()
-  const told = await host.bus.subscribe(subjects.seen(host.agent.hostId), ({ data }) => {
+  const reported = await host.bus.subscribe(subjects.observed(host.agent.hostId), ({ data }) => {
     const { vmId, healthy: isHealthy } = data as VmObserved
     if (isHealthy) healthy.add(vmId)
     if (healthy.size === count) all.resolve()
@@ -56,7 +56,7 @@ async function byTheAgent(host: TestAgent, round: number): Promise<number> {
   await all.promise
   clearTimeout(limit)
   const rate = (count * 1000) / (performance.now() - began)
-  await told.stop()
+  await reported.stop()
   await Promise.all(ids.map(vmId => host.request('vm.forget', { vmId, generation: 2 })))
   await Promise.all(ids.map(vmId => host.until(vmId, 'gone', vm => vm.state === 'absent')))
   return rate

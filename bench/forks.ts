@@ -31,8 +31,8 @@ export const forks: Benchmark = {
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
     await using host = await testAgent({ hypervisor: 'qemu', network, maxBoots: clones })
-    const wish = { generation: 1, want: 'running' } as const
-    await host.put({ ...wish, vmId: 'origin', spec: testSpec() })
+    const desired = { generation: 1, want: 'running' } as const
+    await host.put({ ...desired, vmId: 'origin', spec: testSpec() })
     await page(await healthy(host, 'origin'))
     await host.snapshot('snap', 'origin')
     const times: number[] = []
@@ -45,7 +45,7 @@ export const forks: Benchmark = {
       await Promise.all(
         ids.map(async vmId => {
           const spec = testSpec({ hostname: vmId, from: { snapshotId: 'snap', renew: true } })
-          await host.put({ ...wish, vmId, spec })
+          await host.put({ ...desired, vmId, spec })
           await page(await healthy(host, vmId))
         }),
       )

@@ -93,14 +93,14 @@ async function run(report: Report): Promise<void> {
       timeoutMs: 10_000,
       what: 'it serves the app',
     })
-  const turns = new Map(servers.map(server => [server.name, [] as Turn[]]))
+  const mutex = new Map(servers.map(server => [server.name, [] as Turn[]]))
   for (let round = 0; round <= rounds; round++)
     for (const server of servers) {
       const turn = await measure(server, round === 0 ? warmSeconds : turnSeconds)
       // The first round warms up.
-      if (round > 0) turns.get(server.name)?.push(turn)
+      if (round > 0) mutex.get(server.name)?.push(turn)
     }
-  const median = (name: string, key: keyof Turn) => summarise((turns.get(name) ?? []).map(turn => turn[key])).median
+  const median = (name: string, key: keyof Turn) => summarise((mutex.get(name) ?? []).map(turn => turn[key])).median
   for (const { name } of servers) {
     const [rate, p99, core] = [median(name, 'perSecond'), median(name, 'p99Ms'), median(name, 'perCoreSecond')]
     report.note(

@@ -1,13 +1,13 @@
 /** A host that makes every wish true at once, and no more: what is measured with it is the control plane. */
 import type { Bus } from '../src/bus/bus.ts'
-import { type HostBeat, type VmObserved, type VmPut, subjects } from '../src/contract/agent.ts'
+import { type HostHeartbeat, type VmObserved, type VmPut, subjects } from '../src/contract/agent.ts'
 import { newId } from '../src/lib/ids.ts'
 
 export interface InstantHost {
   readonly id: string
   readonly vms: ReadonlyMap<string, VmPut>
-  describe(full: boolean): HostBeat
-  beat(full: boolean): Promise<void>
+  describe(full: boolean): HostHeartbeat
+  heartbeat(full: boolean): Promise<void>
 }
 
 export async function instantHost(bus: Bus, name: string, vcpus: number): Promise<InstantHost> {
@@ -31,16 +31,16 @@ export async function instantHost(bus: Bus, name: string, vcpus: number): Promis
       steps: [],
     }
   }
-  const put = (wish: VmPut): VmObserved => {
-    vms.set(wish.vmId, wish)
-    const seen = observed(wish.vmId)
-    if (wish.want === 'absent') vms.delete(wish.vmId)
-    return { ...seen, generation: wish.generation }
+  const put = (desired: VmPut): VmObserved => {
+    vms.set(desired.vmId, desired)
+    const now = observed(desired.vmId)
+    if (desired.want === 'absent') vms.delete(desired.vmId)
+    return { ...now, generation: desired.generation }
   }
   await bus.serve(subjects.hostIn(id, 'vm.put'), data => put(data as VmPut))
   await bus.serve(subjects.hostIn(id, 'vm.get'), data => observed((data as { vmId: string }).vmId))
   await bus.serve(subjects.hostIn(id, 'ping'), () => ({ incarnation: 'instant' }))
-  const describe = (full: boolean): HostBeat => ({
+  const describe = (full: boolean): HostHeartbeat => ({
     hostId: id,
     name,
     incarnation: 'instant',
@@ -63,5 +63,10 @@ export async function instantHost(bus: Bus, name: string, vcpus: number): Promis
       ? []
       : [...vms.keys()].map(vmId => ({ vmId, atMs: 0, cpuUsage: 5, ramUsedBytes: 2 ** 27, rxBytes: 1, txBytes: 1 })),
   })
-  return { id, vms, describe, beat: async full => void (await bus.publish(subjects.beat(id), describe(full))) }
+  return {
+    id,
+    vms,
+    describe,
+    heartbeat: async full => void (await bus.publish(subjects.heartbeat(id), describe(full))),
+  }
 }

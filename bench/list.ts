@@ -4,7 +4,7 @@ import { abuseApi } from './abuse-api.ts'
 import { adopt } from './adopt.ts'
 import { audit } from './audit.ts'
 import { auth } from './auth.ts'
-import { beats } from './beats.ts'
+import { heartbeats } from './beats.ts'
 import type { Benchmark } from './benchmark.ts'
 import { burst } from './burst.ts'
 import { chaosBenchmark } from './chaos.ts'
@@ -66,7 +66,7 @@ export const benchmarks: readonly Benchmark[] = [
   chaosBenchmark,
   placement,
   scale,
-  beats,
+  heartbeats,
   noisy,
   abuse,
   abuseApi,

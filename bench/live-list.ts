@@ -1,6 +1,6 @@
 /** The live list of deployments with the numbers of their VMs, 100 a page, with 100 to 10,000 VMs; beside libvirt and LXD. */
 import { Pool } from 'undici'
-import type { HostBeat } from '../src/contract/agent.ts'
+import type { HostHeartbeat } from '../src/contract/agent.ts'
 import { type Benchmark, median } from './benchmark.ts'
 import { beside } from './beside.ts'
 import { drive } from './http-load.ts'
@@ -15,7 +15,7 @@ const page = 100
 const sizes = [100, 1000, 10_000] as const
 
 /** What hosts say each second. */
-export function beatsOf(vms: readonly SeededVm[]): HostBeat[] {
+export function heartbeatsOf(vms: readonly SeededVm[]): HostHeartbeat[] {
   return [...Map.groupBy(vms, ({ hostId }) => hostId)].map(([hostId, own], n) => ({
     hostId,
     name: `bench-${n}`,
@@ -37,7 +37,7 @@ const shown = (count: number) => count.toLocaleString('en-US')
 async function planeWith(vms: number): Promise<Plane> {
   const plane = await startPlane()
   await seedApps(plane.sql, plane.projectId, vms, 'a')
-  plane.beat(beatsOf(await seedServing(plane.sql, 'a', 10)))
+  plane.heartbeat(heartbeatsOf(await seedServing(plane.sql, 'a', 10)))
   return plane
 }
 

@@ -32,8 +32,8 @@ async function untilPage({ endpoint }: VmObserved, path: string): Promise<number
 /** From the start of its process to its first page, ms, without what the agent does before and beside that. The VM goes again. */
 export async function machineToPage(host: TestAgent, vmId: string, spec: VmSpec, path = '/'): Promise<number> {
   await host.put({ vmId, generation: 1, want: 'running', spec })
-  const seen = await host.until(vmId, 'running', vm => vm.state === 'running')
-  const ms = machineMs(seen) + (await untilPage(seen, path))
+  const observed = await host.until(vmId, 'running', vm => vm.state === 'running')
+  const ms = machineMs(observed) + (await untilPage(observed, path))
   await host.request('vm.forget', { vmId, generation: 2 })
   await host.until(vmId, 'gone', vm => vm.state === 'absent')
   return ms

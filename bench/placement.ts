@@ -3,7 +3,7 @@ import pg from 'pg'
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { parseControlConfig } from '../src/control/config.ts'
-import { recordBeat } from '../src/control/hosts/index.ts'
+import { recordHeartbeat } from '../src/control/hosts/index.ts'
 import { connectDb } from '../src/db/connect.ts'
 import { until } from '../test/support/wait.ts'
 import { type Benchmark, median } from './benchmark.ts'
@@ -39,7 +39,8 @@ async function startCell(cleanup: AsyncDisposableStack, hosts: number): Promise<
   const bus = createMemoryBus()
   cleanup.defer(() => bus.close())
   const config = parseControlConfig({ MOTE_SECRET_KEY: 'bench-'.repeat(8), MOTE_HOST_TIMEOUT: '86400' })
-  for (let n = 0; n < hosts; n++) await recordBeat(db, (await instantHost(bus, `host-${n}`, 10_000)).describe(true), 1)
+  for (let n = 0; n < hosts; n++)
+    await recordHeartbeat(db, (await instantHost(bus, `host-${n}`, 10_000)).describe(true), 1)
   const projectId = await makeProject(db)
   let round = 0
   return {

@@ -1,7 +1,7 @@
 /** The rows of VMs that want a host, and the one step of their machine that finds it. */
 import { createDeployment } from '../src/control/deployments/index.ts'
 import type { Deps } from '../src/control/deps.ts'
-import { vmMachine } from '../src/control/vms/index.ts'
+import { vmWorkflow } from '../src/control/vms/index.ts'
 import { type Db, statement } from '../src/db/db.ts'
 import { wait } from '../src/engine/machine.ts'
 import { createRunner, type Runner } from '../src/engine/runner.ts'
@@ -82,13 +82,13 @@ export async function makeDeployments(db: Db, projectId: string, named: string, 
 type Placing = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
 
 const machineOf = ({ config, ...deps }: Placing) =>
-  vmMachine({ ...deps, config, clock: systemClock, vault: createVault(config.secrets) })
+  vmWorkflow({ ...deps, config, clock: systemClock, vault: createVault(config.secrets) })
 
 /** Finds a host for every VM, reserves the room and commits; what comes after waits in the phase that follows. */
 export function placingRunner(deps: Placing): Runner {
   const whole = machineOf(deps)
-  const machine = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
-  return createRunner({ ...deps, machines: [machine] })
+  const workflow = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
+  return createRunner({ ...deps, workflows: [workflow] })
 }
 
 /** The same and not a step more: whoever has its host is not claimed again. It commits that it waits, not that it goes on. */
@@ -98,5 +98,5 @@ export function onlyPlacingRunner(deps: Placing): Runner {
     const next = await whole.phases.placing(step)
     return next.do === 'go' ? wait(hours(1)) : next
   }
-  return createRunner({ ...deps, machines: [{ ...whole, phases: { ...whole.phases, placing } }] })
+  return createRunner({ ...deps, workflows: [{ ...whole, phases: { ...whole.phases, placing } }] })
 }

@@ -4,7 +4,7 @@
  */
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'
-import type { HostBeat } from '../src/contract/agent.ts'
+import type { HostHeartbeat } from '../src/contract/agent.ts'
 import { subjects } from '../src/contract/agent.ts'
 import { parseControlConfig } from '../src/control/config.ts'
 import { startControl } from '../src/control/main.ts'
@@ -22,12 +22,12 @@ const control = await startControl({
   port: 0,
 })
 
-let beats: readonly HostBeat[] = []
+let heartbeats: readonly HostHeartbeat[] = []
 const timer = setInterval(() => {
-  for (const beat of beats) void bus.publish(subjects.beat(beat.hostId), beat)
+  for (const heartbeat of heartbeats) void bus.publish(subjects.heartbeat(heartbeat.hostId), heartbeat)
 }, 1000)
-process.on('message', (message: readonly HostBeat[]) => {
-  beats = message
+process.on('message', (message: readonly HostHeartbeat[]) => {
+  heartbeats = message
 })
 process.once('disconnect', () => process.exit(1))
 process.once('SIGTERM', async () => {

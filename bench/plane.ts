@@ -6,7 +6,7 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
-import type { HostBeat } from '../src/contract/agent.ts'
+import type { HostHeartbeat } from '../src/contract/agent.ts'
 import { startEmbeddedPostgres } from '../src/db/embedded.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { programFlags } from '../scripts/build.mjs'
@@ -26,7 +26,7 @@ export interface Plane extends AsyncDisposable {
   cpuMs(): number
   rssMib(): number
   /** From now on the control plane hears these each second. */
-  beat(beats: readonly HostBeat[]): void
+  heartbeat(heartbeats: readonly HostHeartbeat[]): void
   /** Ends the process and starts another on the same database. @returns ms from the start of the process to its first answer */
   restart(): Promise<number>
 }
@@ -82,7 +82,7 @@ export async function startPlane(env: Readonly<Record<string, string>> = unlimit
     refreshToken: String(login['refresh_token']),
     cpuMs: () => cpuMsOf(running.pid),
     rssMib: () => rssMib(running.pid),
-    beat: beats => running.child.send(beats),
+    heartbeat: heartbeats => running.child.send(heartbeats),
     async restart() {
       await running.stop()
       const began = performance.now()

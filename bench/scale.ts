@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { parseControlConfig } from '../src/control/config.ts'
 import type { Deps } from '../src/control/deps.ts'
-import { recordBeat } from '../src/control/hosts/index.ts'
+import { recordHeartbeat } from '../src/control/hosts/index.ts'
 import { startControl } from '../src/control/main.ts'
 import { connectDb } from '../src/db/connect.ts'
 import { type Db, statement } from '../src/db/db.ts'
@@ -63,7 +63,7 @@ export const scale: Benchmark = {
     const hosts = await Promise.all(
       Array.from({ length: hostCount }, (_, n) => instantHost(bus, `host-${n}`, vcpusPerHost)),
     )
-    for (const host of hosts) await recordBeat(db, host.describe(true), 1)
+    for (const host of hosts) await recordHeartbeat(db, host.describe(true), 1)
     const before = heapBytes()
     await makeDeployments(db, await makeProject(db), 'app', apps)
     await placeAll({ db, bus, config, log }, counts, report)
@@ -124,7 +124,7 @@ async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report:
   counts.reset()
   for (let n = 0; n < 5; n++) {
     const began = cpuMs()
-    for (const host of hosts) await host.beat(true)
+    for (const host of hosts) await host.heartbeat(true)
     await pause(1500)
     passes.push(cpuMs() - began)
   }
@@ -138,15 +138,15 @@ async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report:
 
 /** Nothing happens but what always does: a beat a second, every fifteenth with all that a host has. */
 async function idle(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
-  const beats = 15
+  const heartbeats = 15
   counts.reset()
   const began = cpuMs()
-  for (let n = 0; n < beats; n++) {
+  for (let n = 0; n < heartbeats; n++) {
     const nextMs = performance.now() + 1000
-    for (const host of hosts) await host.beat(n === 0)
+    for (const host of hosts) await host.heartbeat(n === 0)
     await pause(Math.max(0, nextMs - performance.now()))
   }
-  const vmMinutes = (vms * beats) / 60
+  const vmMinutes = (vms * heartbeats) / 60
   report.note(`a quiet minute of a VM: ${((cpuMs() - began) / vmMinutes).toFixed(3)} ms of CPU of this process`)
   report.note(`of a quiet minute of a VM: ${describeCounts(counts, vmMinutes)}`)
 }

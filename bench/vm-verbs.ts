@@ -14,7 +14,7 @@ const rounds = 15
 const stops = 3
 
 /** Milliseconds from the wish until the agent says that it is so; asked each millisecond. */
-async function wished(
+async function desiredFor(
   host: TestAgent,
   vmId: string,
   act: () => Promise<unknown>,
@@ -55,20 +55,20 @@ export const vmVerbs: Benchmark = {
   },
 }
 
-const wish = (host: TestAgent, vmId: string, want: 'running' | 'paused', generation: number) =>
+const desired = (host: TestAgent, vmId: string, want: 'running' | 'paused', generation: number) =>
   host.put({ vmId, generation, want, spec: testSpec() })
 
 async function pauseAndResume(report: Report, host: TestAgent, libvirt: Libvirt | undefined): Promise<void> {
-  await wish(host, 'vm', 'running', 1)
+  await desired(host, 'vm', 'running', 1)
   await host.until('vm', 'healthy', vm => vm.healthy)
   await libvirt?.create('paused')
   await using raw = await rawQemu()
   let generation = 1
   const become = (want: 'running' | 'paused') =>
-    wished(
+    desiredFor(
       host,
       'vm',
-      () => wish(host, 'vm', want, ++generation),
+      () => desired(host, 'vm', want, ++generation),
       vm => vm.state === want,
     )
   const found = await inTurns(rounds, {
@@ -97,9 +97,9 @@ async function end(report: Report, host: TestAgent, libvirt: Libvirt | undefined
   const found = await inTurns(stops, {
     async end() {
       const vmId = `end-${n++}`
-      await wish(host, vmId, 'running', 1)
+      await desired(host, vmId, 'running', 1)
       await host.until(vmId, 'healthy', vm => vm.healthy)
-      return wished(
+      return desiredFor(
         host,
         vmId,
         () => host.request('vm.forget', { vmId, generation: 2 }),

@@ -9,9 +9,9 @@ const bodies = Object.entries(allOperations).flatMap(([id, operation]) => {
   return type === 'object' ? [{ id, operation, isOptional: required.length === 0 }] : []
 })
 
-const seen: unknown[] = []
+const observed: unknown[] = []
 const remember = (call: Pick<Call<Operation>, 'body' | 'audit'>): never => {
-  seen.push(call.body)
+  observed.push(call.body)
   call.audit({ action: 'tested', resourceType: 'test' })
   return undefined as never
 }
@@ -39,5 +39,5 @@ it.each(bodies)('$id', async ({ operation, isOptional }) => {
   const defaults = Object.entries(properties).flatMap(([name, one]) =>
     one.default === undefined ? [] : [[name, one.default]],
   )
-  expect(seen.at(-1)).toEqual(Object.fromEntries(defaults))
+  expect(observed.at(-1)).toEqual(Object.fromEntries(defaults))
 })

@@ -23,7 +23,7 @@ const provocations = {
   requestsRefused: generic.requestsRefused,
   staleVersions: generic.staleVersions,
   reusedKeys: generic.reusedKeys,
-  allowances: generic.allowances,
+  copyTimeouts: generic.copyTimeouts,
   faults: generic.faults,
 }
 
@@ -33,9 +33,9 @@ it.each(Object.entries(provocations))('%s', (_name, provoke) => provoke(world))
 
 it('the document names every status that was seen, and no other', () => {
   const expected = pairs(documented)
-  const { seen, provoked } = world.record
+  const { observed, provoked } = world.record
   expect({
-    undocumented: seen.filter(pair => !expected.includes(pair)),
+    undocumented: observed.filter(pair => !expected.includes(pair)),
     neverProvoked: expected.filter(pair => !provoked.includes(pair)),
   }).toEqual({ undocumented: [], neverProvoked: [] })
 })

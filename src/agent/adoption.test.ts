@@ -28,7 +28,7 @@ test.skipIf(!hasQemu)(
     for (const n of [1, 2, 3]) expect((await fetch(`${url}/during-${n}`)).status).toBe(404)
 
     await using host = await testAgent({ dataDir, hypervisor: 'qemu' })
-    const vm = await host.until('vm-1', 'healthy', seen => seen.healthy)
+    const vm = await host.until('vm-1', 'healthy', observed => observed.healthy)
     expect(vm).toMatchObject({ generation: 3, state: 'running', endpoint, restartCount: 0 })
     expect((await runningProcess(dataDir)).pid).toBe(pid)
     await fetch(`${url}/after`)
@@ -68,7 +68,7 @@ test.skipIf(!hasQemu)(
     const stray = await until(async () => (await vmmsIn(dataDir))[0], { what: 'a VMM', timeoutMs: 20_000 })
     await first.kill()
     await using host = await testAgent({ dataDir, hypervisor: 'qemu' })
-    await host.until('vm-1', 'healthy', seen => seen.healthy)
+    await host.until('vm-1', 'healthy', observed => observed.healthy)
     expect(identifyProcess(stray)).toBeUndefined() // Its zombie may stay until the first process reaps it.
     expect((await runningProcess(dataDir)).pid).not.toBe(stray)
   },
@@ -87,14 +87,14 @@ test.skipIf(!hasQemu)(
     await first.kill()
     const { pid } = await runningProcess(dataDir)
     await using host = await testAgent({ dataDir, hypervisor: 'qemu' })
-    await host.until('vm-1', 'healthy', seen => seen.healthy)
+    await host.until('vm-1', 'healthy', observed => observed.healthy)
     expect((await runningProcess(dataDir)).pid).toBe(pid)
     const snapshot = await host.snapshot('snap-1', 'vm-1')
     expect(snapshot).toMatchObject({ state: 'ready', error: null })
     expect(existsSync(partial)).toBe(false)
     const spec = testSpec({ from: { snapshotId: 'snap-1', renew: true } })
     await host.put({ vmId: 'clone', generation: 1, want: 'running', spec })
-    await host.until('clone', 'healthy', seen => seen.healthy)
+    await host.until('clone', 'healthy', observed => observed.healthy)
   },
 )
 
@@ -106,7 +106,7 @@ test.skipIf(!hasQemu)(
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu' })
     await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec() })
-    const { endpoint } = await host.until('vm-1', 'healthy', seen => seen.healthy)
+    const { endpoint } = await host.until('vm-1', 'healthy', observed => observed.healthy)
     const asked: string[] = []
     const requested = async () => (await host.logs('vm-1')).flatMap(({ line }) => /url:\/(n\d+)/.exec(line)?.[1] ?? [])
     for (let n = 0; n < 20; n++) {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { testLog } from '../../test/support/log.ts'
 import { until } from '../../test/support/wait.ts'
 import { createMemoryBus } from '../bus/memory.ts'
-import { type HostBeat, type HostVerb, subjects, type VmObserved } from '../contract/agent.ts'
+import { type HostHeartbeat, type HostVerb, subjects, type VmObserved } from '../contract/agent.ts'
 import { createFakeHost } from './hypervisor/fake/host.ts'
 import { startAgent } from './main.ts'
 import { testAgent, testDir, testSpec, vmmsIn } from './testing.ts'
@@ -12,7 +12,7 @@ import { testAgent, testDir, testSpec, vmmsIn } from './testing.ts'
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const hasQemu = readdirSync('/usr/bin').includes('qemu-system-x86_64')
 const spec = testSpec({ hypervisor: 'fake' })
-const wish = (vmId: string, generation: number, want: 'running' | 'stopped' | 'absent' = 'running') => ({
+const desired = (vmId: string, generation: number, want: 'running' | 'stopped' | 'absent' = 'running') => ({
   vmId,
   generation,
   want,
@@ -34,12 +34,12 @@ test('faults on the way are tried again; two failed boots are the end of it', as
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   fake.fail('prepare', 'a', 'registry is down', 2)
   fake.fail('boot', 'a', 'hung')
-  await host.put(wish('a', 1))
-  const seen = await host.until('a', 'the fault is told', vm => vm.error !== null)
-  expect(seen).toMatchObject({ state: 'preparing', error: { code: 'step_failed', message: 'registry is down' } })
+  await host.put(desired('a', 1))
+  const observed = await host.until('a', 'the fault is told', vm => vm.error !== null)
+  expect(observed).toMatchObject({ state: 'preparing', error: { code: 'step_failed', message: 'registry is down' } })
   await host.until('a', 'healthy', vm => vm.healthy && vm.error === null)
   fake.fail('boot', 'b', 'hung', 9)
-  await host.put(wish('b', 1))
+  await host.put(desired('b', 1))
   const crashed = await host.until('b', 'crashed', vm => vm.state === 'crashed')
   expect(crashed.error).toEqual({ code: 'boot_failed', message: 'hung' })
   const lines = (await host.logs('b')).map(({ line }) => line).filter(line => line.includes('hung'))
@@ -49,7 +49,7 @@ test('faults on the way are tried again; two failed boots are the end of it', as
 test('a VM that dies under us is booted again, as often as maxRestarts says', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
-  await host.put({ ...wish('a', 1), spec: { ...spec, maxRestarts: 1 } })
+  await host.put({ ...desired('a', 1), spec: { ...spec, maxRestarts: 1 } })
   await host.until('a', 'healthy', vm => vm.healthy)
   fake.vms.get('a')?.die('killed')
   await host.until('a', 'healthy again', vm => vm.healthy && vm.restartCount === 1)
@@ -60,7 +60,7 @@ test('a VM that dies under us is booted again, as often as maxRestarts says', as
 test('a VM whose guest breaks the protocol is ended, says why, and runs again under a newer wish', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
-  await host.put(wish('a', 1))
+  await host.put(desired('a', 1))
   await host.until('a', 'healthy', vm => vm.healthy)
   fake.vms.get('a')?.babble('a line without an end')
   const { error } = await host.until('a', 'crashed', vm => vm.state === 'crashed')
@@ -71,23 +71,23 @@ test('a VM whose guest breaks the protocol is ended, says why, and runs again un
   )
   await host.restart()
   expect(await host.get('a')).toMatchObject({ state: 'crashed', error: { code: 'guest_protocol' } })
-  await host.put(wish('a', 2))
+  await host.put(desired('a', 2))
   await host.until('a', 'healthy again', vm => vm.healthy && vm.error === null)
 })
 
 test('a newer wish cuts a boot short; a raised restart counter boots once more', async () => {
   const fake = createFakeHost({ ...instant, bootMs: 60_000 })
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
-  await host.put(wish('a', 1))
+  await host.put(desired('a', 1))
   await host.until('a', 'booting', vm => vm.state === 'booting')
-  await host.put(wish('a', 2, 'stopped'))
+  await host.put(desired('a', 2, 'stopped'))
   await host.until('a', 'stopped', vm => vm.state === 'stopped')
   fake.timing = instant
-  await host.put(wish('a', 3))
+  await host.put(desired('a', 3))
   await host.until('a', 'healthy', vm => vm.healthy)
-  await host.put({ ...wish('a', 4), spec: { ...spec, restarts: 1, healthCheckPath: null, maxRestarts: 7 } })
+  await host.put({ ...desired('a', 4), spec: { ...spec, restarts: 1, healthCheckPath: null, maxRestarts: 7 } })
   await host.until('a', 'restarted', vm => vm.healthy && vm.restartCount === 1)
-  await host.put({ ...wish('a', 5), spec: { ...spec, restarts: 1, healthCheckPath: '/other', maxRestarts: 2 } })
+  await host.put({ ...desired('a', 5), spec: { ...spec, restarts: 1, healthCheckPath: '/other', maxRestarts: 2 } })
   expect((await host.until('a', 'followed', vm => vm.generation === 5)).restartCount).toBe(1)
 })
 
@@ -98,36 +98,39 @@ test('two hundred VMs at once; the first beat has them all, later ones only now 
   const config = { hypervisor: 'fake', dataDir: dir.path } as const
   await using host = await testAgent(config, createFakeHost(instant))
   const ids = Array.from({ length: 200 }, (_, n) => `vm-${n}`)
-  await Promise.all(ids.map(id => host.put(wish(id, 1))))
+  await Promise.all(ids.map(id => host.put(desired(id, 1))))
   await Promise.all(ids.map(id => host.until(id, 'healthy', vm => vm.healthy)))
   const { vms } = (await host.request('vm.list', {})) as { vms: VmObserved[] }
   expect(new Set(vms.map(({ endpoint }) => endpoint?.host)).size).toBe(200)
-  const beats: HostBeat[] = []
-  await host.bus.subscribe(subjects.beat(host.agent.hostId), ({ data }) => void beats.push(data as HostBeat))
+  const heartbeats: HostHeartbeat[] = []
+  await host.bus.subscribe(
+    subjects.heartbeat(host.agent.hostId),
+    ({ data }) => void heartbeats.push(data as HostHeartbeat),
+  )
   await host.restart()
-  await until(() => beats.length > 1, { what: 'two beats' })
-  expect(beats[0]?.vms).toHaveLength(200)
-  expect(beats[0]?.vms?.every(({ state, restartCount }) => state === 'running' && restartCount === 0)).toBe(true)
-  expect(beats[1]?.vms).toBeNull()
-  expect(beats[1]?.stats).toHaveLength(200)
+  await until(() => heartbeats.length > 1, { what: 'two beats' })
+  expect(heartbeats[0]?.vms).toHaveLength(200)
+  expect(heartbeats[0]?.vms?.every(({ state, restartCount }) => state === 'running' && restartCount === 0)).toBe(true)
+  expect(heartbeats[1]?.vms).toBeNull()
+  expect(heartbeats[1]?.stats).toHaveLength(200)
 })
 
 test('what does not fit the contract is refused with a code', async () => {
   await using host = await testAgent({ hypervisor: 'fake' })
   await expect(host.request('vm.put', { vmId: 'a' })).rejects.toMatchObject({ remoteCode: 'invalid_request' })
   for (const vmId of ['../x', 'a/b', '', '.', 'x'.repeat(80)]) {
-    await expect(host.put(wish(vmId, 1))).rejects.toMatchObject({ remoteCode: 'invalid_vm' })
+    await expect(host.put(desired(vmId, 1))).rejects.toMatchObject({ remoteCode: 'invalid_vm' })
     await expect(host.request('vm.logs', { vmId, tail: 1, afterUs: 0 })).rejects.toMatchObject({
       remoteCode: 'invalid_vm',
     })
   }
-  const other = { ...wish('a', 1), spec: { ...spec, hypervisor: 'qemu' as const } }
+  const other = { ...desired('a', 1), spec: { ...spec, hypervisor: 'qemu' as const } }
   await expect(host.put(other)).rejects.toMatchObject({ remoteCode: 'unsupported_by_hypervisor' })
 })
 
 test('a VM whose hypervisor the agent was not started with is neither forgotten nor said to be gone', async () => {
   await using host = await testAgent({ hypervisor: 'fake' }, createFakeHost(instant))
-  await host.put(wish('a', 3))
+  await host.put(desired('a', 3))
   await host.until('a', 'healthy', vm => vm.healthy)
   await host.agent.stop()
   const bus = createMemoryBus()
@@ -136,7 +139,7 @@ test('a VM whose hypervisor the agent was not started with is neither forgotten 
     bus.request(subjects.hostIn(other.hostId, verb), data, { timeoutMs: 5000 })
   const refused = { remoteCode: 'unsupported_by_hypervisor' }
   await expect(ask('vm.get', { vmId: 'a' })).rejects.toMatchObject(refused)
-  await expect(ask('vm.put', { ...wish('a', 4), want: 'absent' })).rejects.toMatchObject(refused)
+  await expect(ask('vm.put', { ...desired('a', 4), want: 'absent' })).rejects.toMatchObject(refused)
   await expect(ask('vm.forget', { vmId: 'a', generation: 3 })).rejects.toMatchObject(refused)
   expect(await ask('vm.list', {})).toMatchObject({ vms: [{ vmId: 'a', generation: 0, state: 'crashed' }] })
   await other.stop()
@@ -151,7 +154,7 @@ test.skipIf(!hasQemu)(
   { timeout: 240_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', bootLimitMs: 60 })
-    await host.put({ ...wish('a', 1), spec: testSpec() })
+    await host.put({ ...desired('a', 1), spec: testSpec() })
     const crashed = await host.until('a', 'crashed', vm => vm.state === 'crashed')
     expect(crashed.error?.code).toBe('boot_failed')
     expect((await host.logs('a')).filter(({ line }) => /it will be tried again$|^crashed: /.test(line))).toHaveLength(2)
@@ -165,7 +168,7 @@ test.skipIf(!hasQemu)(
   async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'qemu', dataDir: dir.path })
-    await host.put({ ...wish('a', 1), spec: testSpec() })
+    await host.put({ ...desired('a', 1), spec: testSpec() })
     await host.until('a', 'healthy', vm => vm.healthy)
     await host.agent.stop({ stopVms: true })
     expect(await vmmsIn(join(dir.path))).toEqual([])

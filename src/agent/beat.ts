@@ -1,14 +1,14 @@
 import { statfs } from 'node:fs/promises'
 import { arch, cpus, totalmem } from 'node:os'
 import type { Bus } from '../bus/bus.ts'
-import { type HostBeat, type HypervisorOffer, type PoolOffer, subjects, type VmStats } from '../contract/agent.ts'
+import { type HostHeartbeat, type HypervisorOffer, type PoolOffer, subjects, type VmStats } from '../contract/agent.ts'
 import type { NetworkObserved } from '../contract/network.ts'
 import { abortable } from '../lib/abortable.ts'
 import type { AgentConfig } from './config.ts'
 import type { Reconciler } from './reconcile.ts'
 import type { VmActor } from './vm/actor.ts'
 
-export interface Beats {
+export interface Heartbeats {
   readonly hostId: string
   readonly incarnation: string
   readonly version: string
@@ -25,55 +25,55 @@ export interface Beats {
 }
 
 const fullEvery = 15
-const beatMs = 1_000
+const heartbeatMs = 1_000
 /** A hung VMM must not silence its host. */
 const statsLimitMs = 500
 
 /** Publishes the host's beat now and every second until the signal ends it. */
-export function startBeats(beats: Beats, onError: (error: unknown) => void, signal: AbortSignal): void {
+export function startHeartbeats(heartbeats: Heartbeats, onError: (error: unknown) => void, signal: AbortSignal): void {
   let count = 0
   let busy = false
   // Once: free space shrinks as VMs use what was offered, and must not be counted twice.
   let capacity: Capacity | undefined
-  const beat = async () => {
+  const heartbeat = async () => {
     if (busy) return // a slow round is not overtaken by the next
     busy = true
     try {
-      capacity ??= await hostCapacity(beats.config)
-      await publishBeat(beats, count++ % fullEvery === 0, capacity)
+      capacity ??= await hostCapacity(heartbeats.config)
+      await publishHeartbeat(heartbeats, count++ % fullEvery === 0, capacity)
     } catch (error) {
       onError(error)
     } finally {
       busy = false
     }
   }
-  const timer = setInterval(beat, beatMs)
+  const timer = setInterval(heartbeat, heartbeatMs)
   signal.addEventListener('abort', () => clearInterval(timer), { once: true })
-  void beat()
+  void heartbeat()
 }
 
-async function publishBeat(
-  { config, reconciler, bus, ...beats }: Beats,
+async function publishHeartbeat(
+  { config, reconciler, bus, ...heartbeats }: Heartbeats,
   full: boolean,
   capacity: Capacity,
 ): Promise<void> {
-  const images = await beats.databaseImages()
-  const message: HostBeat = {
-    hostId: beats.hostId,
+  const images = await heartbeats.databaseImages()
+  const message: HostHeartbeat = {
+    hostId: heartbeats.hostId,
     name: config.hostName,
-    incarnation: beats.incarnation,
-    version: beats.version,
+    incarnation: heartbeats.incarnation,
+    version: heartbeats.version,
     arch: arch(),
     ...capacity,
-    hypervisors: beats.offers(),
-    network: beats.network,
+    hypervisors: heartbeats.offers(),
+    network: heartbeats.network,
     vms: full ? reconciler.list() : null,
     stats: await allStats(reconciler),
-    pools: [...beats.pools()],
-    privateNetwork: await beats.privateNetwork(),
+    pools: [...heartbeats.pools()],
+    privateNetwork: await heartbeats.privateNetwork(),
     ...(images ? { databaseImages: images } : {}),
   }
-  await bus.publish(subjects.beat(beats.hostId), message)
+  await bus.publish(subjects.heartbeat(heartbeats.hostId), message)
 }
 
 /** A VM that does not answer in time has no statistics this time. */
@@ -85,7 +85,7 @@ async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
   return all.filter(stats => stats !== undefined)
 }
 
-type Capacity = Pick<HostBeat, 'vcpus' | 'memoryMib' | 'diskMib'>
+type Capacity = Pick<HostHeartbeat, 'vcpus' | 'memoryMib' | 'diskMib'>
 
 /** What the host has for guests: a tenth of the memory stays with the host. */
 async function hostCapacity({ capacity, dataDir }: AgentConfig): Promise<Capacity> {

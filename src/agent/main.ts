@@ -6,10 +6,10 @@ import type { Bus } from '../bus/bus.ts'
 import { type HypervisorOffer, subjects } from '../contract/agent.ts'
 import { newId } from '../lib/ids.ts'
 import { levelOf } from '../lib/outage.ts'
-import { tryMachineLock } from '../lib/machine-lock.ts'
+import { tryHostLock } from '../lib/machine-lock.ts'
 import type { Tally } from '../lib/tally.ts'
 import { semaphore } from '../lib/semaphore.ts'
-import { startBeats } from './beat.ts'
+import { startHeartbeats } from './beat.ts'
 import type { AgentConfig } from './config.ts'
 import { arrivalHost, createDrivers } from './drivers.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
@@ -64,7 +64,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
   let stopVms = false
   const dataDir = resolve(config.dataDir)
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const lock = await tryMachineLock(`agent ${dataDir}`)
+  const lock = await tryHostLock(`agent ${dataDir}`)
   if (!lock) throw new Error(`another agent runs on ${dataDir}: stop it first, or choose another data directory`)
   starting.defer(() => lock.release())
   const end = new AbortController()
@@ -90,7 +90,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
     runs: launcher.run,
     onHealed: vmId => {
       log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
-      reconciler.tell(vmId)
+      reconciler.report(vmId)
     },
     onRefused,
     onUnlimited: err => log.warn({ err }, 'this kernel cannot limit what VMs use of the network'),
@@ -112,17 +112,19 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
     check: vmId => reconciler.checkSnapshot(vmId),
-    take: (wish, dir) => reconciler.takeSnapshot(wish, dir),
-    disksOf: vmId => (reconciler.wishOf(vmId)?.spec.disks ?? []).map(disk => disk.volumeId),
+    take: (desired, dir) => reconciler.takeSnapshot(desired, dir),
+    disksOf: vmId => (reconciler.desiredOf(vmId)?.spec.disks ?? []).map(disk => disk.volumeId),
     dropCopy: (volumeId, snapshotId) => storage.volumes.dropCopy(volumeId, snapshotId),
     dropCopies: snapshotId => storage.volumes.dropCopies(snapshotId),
     inUse: snapshotId => reconciler.usesSnapshot(snapshotId),
     kinds: () => kindsOf(drivers.values()),
     makeBase: basesOfSnapshots(config, line => log.info(line)),
     migrationHost: () => arrivalHost(config, network),
-    onSeen: seen => {
-      reconciler.look(seen.vmId)
-      bus.publish(subjects.snapshot(state.hostId), seen).catch((err: unknown) => log.warn({ err }, 'cannot publish'))
+    onObserved: observed => {
+      reconciler.look(observed.vmId)
+      bus
+        .publish(subjects.snapshot(state.hostId), observed)
+        .catch((err: unknown) => log.warn({ err }, 'cannot publish'))
     },
     log,
   })
@@ -162,7 +164,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
     dataDir,
     network,
     log,
-    wishOf: vmId => reconciler.wishOf(vmId)?.spec,
+    desiredOf: vmId => reconciler.desiredOf(vmId)?.spec,
     queriesPerSecond: config.guestLimits.nameQueries,
     onRefused: vmId => onRefused(vmId, 'names', 1),
     mesh: meshOptions(config),
@@ -200,7 +202,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
     { reconciler, snapshots, builds, storage, privateNetwork },
     end.signal,
   )
-  const beats = {
+  const heartbeats = {
     hostId: state.hostId,
     incarnation,
     version,
@@ -213,7 +215,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
     privateNetwork: privateNetwork.observed,
     databaseImages: () => databaseImages(config),
   }
-  startBeats(beats, err => log[levelOf(err)]({ err }, 'cannot publish the heartbeat'), end.signal)
+  startHeartbeats(heartbeats, err => log[levelOf(err)]({ err }, 'cannot publish the heartbeat'), end.signal)
 
   const running = starting.move()
   let stopping: Promise<void> | undefined

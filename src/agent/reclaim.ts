@@ -27,7 +27,7 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
     log.warn({ pid: stray.pid }, 'ending a VM process that no record names')
     await end(stray)
   }
-  const keep = new Set(stored.vms.map(({ wish }) => wish.vmId))
+  const keep = new Set(stored.vms.map(({ desired }) => desired.vmId))
   for (const driver of drivers) await driver.reclaim(keep)
   // They share what they have cleared: none begins before the last has.
   for (const driver of drivers) driver.begin?.()

@@ -53,15 +53,15 @@ export interface Reconciler {
   /** Starts an actor for each stored VM; those that run are adopted. */
   resume(vms: readonly StoredVm[]): Promise<void>
   /** @throws StepError `stale_generation`, `unsupported_by_hypervisor`, `invalid_vm` */
-  put(wish: VmPut): Promise<VmObserved>
+  put(desired: VmPut): Promise<VmObserved>
   /** @throws StepError `stale_generation` */
   forget(request: VmForget): Promise<VmObserved>
   get(vmId: string): Promise<VmObserved>
   list(): VmObserved[]
   /** What the VM shall be, if it is here. */
-  wishOf(vmId: string): VmPut | undefined
+  desiredOf(vmId: string): VmPut | undefined
   /** Publishes what is seen of the VM now, if it is here. */
-  tell(vmId: string): void
+  report(vmId: string): void
   /** A line of the host's in the VM's log, if it is here. */
   say(vmId: string, line: string): void
   actors(): Iterable<VmActor>
@@ -71,7 +71,7 @@ export interface Reconciler {
   /** @throws StepError `unsupported_by_hypervisor` when the VM is here and its hypervisor has no snapshots */
   checkSnapshot(vmId: string): void
   /** Fills the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
-  takeSnapshot(wish: SnapshotPut, dir: string): Promise<SnapshotMade>
+  takeSnapshot(desired: SnapshotPut, dir: string): Promise<SnapshotMade>
   /** A snapshot has come or gone, on which the VM may depend. */
   look(vmId: string): void
   /** Acts while the VM stands still; for how long, ms. @throws StepError `vm_not_running` */
@@ -98,14 +98,14 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     if (hypervisor) throw new StepError('unsupported_by_hypervisor', cannotTouch(hypervisor))
   }
   /** Puts of one VM and its burial take turns: a wish that is stored while the directory goes would make it anew. */
-  const turns = new Map<string, Promise<unknown>>()
+  const mutex = new Map<string, Promise<unknown>>()
 
-  const open = ({ wish, record }: StoredVm, driver: Driver): Entry => {
-    const { vmId } = wish
-    const log = openLog(deps, () => entries.get(vmId)?.actor.wish ?? wish)
-    const news = newsOf(seen => {
+  const open = ({ desired, record }: StoredVm, driver: Driver): Entry => {
+    const { vmId } = desired
+    const log = openLog(deps, () => entries.get(vmId)?.actor.desired ?? desired)
+    const news = newsOf(observed => {
       deps.bus
-        .publish(subjects.seen(deps.state.hostId), seen)
+        .publish(subjects.observed(deps.state.hostId), observed)
         .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; the next full beat tells'))
     })
     const actor = new VmActor(
@@ -113,7 +113,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         driver,
         vmLog: log,
         dir: deps.state.vmDir(vmId),
-        log: logOf(deps.log, wish),
+        log: logOf(deps.log, desired),
         ready: deps.ready,
         bootSlots: deps.bootSlots,
         health: deps.health,
@@ -123,10 +123,10 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         guard: deps.guard,
         hasSnapshot: deps.hasSnapshot,
         saveRecord: next => deps.state.saveRecord(vmId, next),
-        onSeen: news.tell,
+        onObserved: news.report,
         bury: () => inTurn(vmId, () => bury(entry)),
       },
-      wish,
+      desired,
       record,
     )
     const entry: Entry = { actor, vmLog: log, news }
@@ -135,7 +135,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   const bury = async ({ actor, vmLog }: Entry): Promise<boolean> => {
-    const { vmId, generation, want } = actor.wish
+    const { vmId, generation, want } = actor.desired
     if (want !== 'absent') return false
     await deps.state.bury(vmId, generation, await vmLog.read({ tail: tailLines, afterUs: 0 }))
     entries.delete(vmId)
@@ -143,20 +143,20 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     return true
   }
 
-  const accept = async (wish: VmPut): Promise<VmObserved> => {
-    const entry = entries.get(wish.vmId)
-    const known = entry?.actor.wish.generation ?? (await deps.state.buriedGeneration(wish.vmId))
-    refuseStale(wish.generation, known)
-    if (entry) return change(deps, entry, wish)
-    if (wish.want === 'absent') {
-      await deps.state.bury(wish.vmId, wish.generation, [])
-      return absent(wish.vmId, wish.generation)
+  const accept = async (desired: VmPut): Promise<VmObserved> => {
+    const entry = entries.get(desired.vmId)
+    const known = entry?.actor.desired.generation ?? (await deps.state.buriedGeneration(desired.vmId))
+    refuseStale(desired.generation, known)
+    if (entry) return change(deps, entry, desired)
+    if (desired.want === 'absent') {
+      await deps.state.bury(desired.vmId, desired.generation, [])
+      return absent(desired.vmId, desired.generation)
     }
-    if (wish.generation === known) return absent(wish.vmId, known) // an old message repeated after the VM went
-    const driver = driverOf(deps, wish)
-    await deps.state.saveWish(wish)
-    const { actor } = open({ wish, record: newRecord }, driver)
-    logOf(deps.log, wish).info({ vmId: wish.vmId, generation: wish.generation }, 'VM accepted')
+    if (desired.generation === known) return absent(desired.vmId, known) // an old message repeated after the VM went
+    const driver = driverOf(deps, desired)
+    await deps.state.saveDesired(desired)
+    const { actor } = open({ desired, record: newRecord }, driver)
+    logOf(deps.log, desired).info({ vmId: desired.vmId, generation: desired.generation }, 'VM accepted')
     await actor.start()
     return actor.observed()
   }
@@ -165,10 +165,10 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const forget = async (vmId: string, generation: number): Promise<VmObserved> => {
     const actor = entries.get(vmId)?.actor
     if (!actor) return absent(vmId, await deps.state.buriedGeneration(vmId))
-    refuseStale(generation, actor.wish.generation)
-    const wish: VmPut = { ...actor.wish, generation, want: 'absent' }
-    await deps.state.saveWish(wish)
-    actor.put(wish)
+    refuseStale(generation, actor.desired.generation)
+    const desired: VmPut = { ...actor.desired, generation, want: 'absent' }
+    await deps.state.saveDesired(desired)
+    actor.put(desired)
     return actor.observed()
   }
 
@@ -179,33 +179,33 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   }
 
   const inTurn = <T>(vmId: string, act: () => Promise<T>): Promise<T> => {
-    const turn = (turns.get(vmId) ?? Promise.resolve()).catch(() => undefined).then(act)
-    turns.set(vmId, turn)
-    return turn.finally(() => turns.get(vmId) === turn && turns.delete(vmId))
+    const turn = (mutex.get(vmId) ?? Promise.resolve()).catch(() => undefined).then(act)
+    mutex.set(vmId, turn)
+    return turn.finally(() => mutex.get(vmId) === turn && mutex.delete(vmId))
   }
 
   return {
     async resume(vms) {
       await Promise.all(
         vms.map(async vm => {
-          const driver = deps.drivers.get(vm.wish.spec.hypervisor)
+          const driver = deps.drivers.get(vm.desired.spec.hypervisor)
           if (driver) return open(vm, driver).actor.start()
-          const { vmId, spec } = vm.wish
+          const { vmId, spec } = vm.desired
           untouchable.set(vmId, spec.hypervisor)
           deps.log.error({ vmId }, cannotTouch(spec.hypervisor))
         }),
       )
     },
-    put: wish => changed(wish.vmId, () => accept(withoutKeys(deps, wish))),
+    put: desired => changed(desired.vmId, () => accept(withoutKeys(deps, desired))),
     forget: ({ vmId, generation }) => changed(vmId, () => forget(vmId, generation)),
     get: async vmId => {
       if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
       refuseUntouchable(vmId)
       return entries.get(vmId)?.actor.observed() ?? absent(vmId, await deps.state.buriedGeneration(vmId))
     },
-    wishOf: vmId => entries.get(vmId)?.actor.wish,
+    desiredOf: vmId => entries.get(vmId)?.actor.desired,
     say: (vmId, line) => entries.get(vmId)?.vmLog.say(line),
-    tell: vmId => entries.get(vmId)?.actor.tell(),
+    report: vmId => entries.get(vmId)?.actor.report(),
     list: () => [
       ...[...entries.values()].map(({ actor }) => actor.observed()),
       ...[...untouchable].map(([vmId, hypervisor]) => unseen(vmId, hypervisor)),
@@ -224,10 +224,10 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       return actor.exec(request)
     },
     checkSnapshot: vmId => entries.get(vmId)?.actor.checkSnapshot(),
-    takeSnapshot: async (wish, dir) => {
-      const actor = entries.get(wish.vmId)?.actor
+    takeSnapshot: async (desired, dir) => {
+      const actor = entries.get(desired.vmId)?.actor
       if (!actor) throw notRunning()
-      return actor.takeSnapshot(wish, dir)
+      return actor.takeSnapshot(desired, dir)
     },
     look: vmId => entries.get(vmId)?.actor.look(),
     still: async (vmId, volumeId, act) => {
@@ -242,7 +242,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     },
     usesSnapshot: snapshotId => [...entries.values()].some(({ actor }) => actor.snapshotId === snapshotId),
     stop: async stopVms => {
-      await Promise.all([...turns.values()].map(turn => turn.catch(() => undefined)))
+      await Promise.all([...mutex.values()].map(turn => turn.catch(() => undefined)))
       await Promise.all([...entries.values()].map(({ actor }) => actor.stop(stopVms)))
       for (const { news } of entries.values()) news.stop()
     },
@@ -250,21 +250,21 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
 }
 
 /** Keys of volumes are for this agent's memory: the wish is stored, and they must not be. */
-function withoutKeys({ volumes }: ReconcilerDeps, wish: VmPut): VmPut {
-  const disks = wish.spec.disks.map(({ key, ...disk }) => {
+function withoutKeys({ volumes }: ReconcilerDeps, desired: VmPut): VmPut {
+  const disks = desired.spec.disks.map(({ key, ...disk }) => {
     if (key) volumes.learn(disk.volumeId, key)
     return disk
   })
-  return { ...wish, spec: { ...wish.spec, disks } }
+  return { ...desired, spec: { ...desired.spec, disks } }
 }
 
-async function change(deps: ReconcilerDeps, { actor }: Entry, wish: VmPut): Promise<VmObserved> {
-  if (wish.spec.hypervisor !== actor.wish.spec.hypervisor) {
+async function change(deps: ReconcilerDeps, { actor }: Entry, desired: VmPut): Promise<VmObserved> {
+  if (desired.spec.hypervisor !== actor.desired.spec.hypervisor) {
     throw new StepError('invalid_vm', 'a VM keeps the hypervisor that it was made with')
   }
-  if (wish.generation > actor.wish.generation) {
-    await deps.state.saveWish(wish)
-    actor.put(wish)
+  if (desired.generation > actor.desired.generation) {
+    await deps.state.saveDesired(desired)
+    actor.put(desired)
     deps.onRelease()
   }
   return actor.observed()
@@ -287,8 +287,8 @@ function logOf(log: Logger, { traceparent }: VmPut): Logger {
   return traceId === undefined ? log : log.child({ trace_id: traceId })
 }
 
-function openLog(deps: ReconcilerDeps, wish: () => VmPut): VmLog {
-  const { vmId } = wish()
+function openLog(deps: ReconcilerDeps, desired: () => VmPut): VmLog {
+  const { vmId } = desired()
   return vmLog({
     vmId,
     dir: deps.state.vmDir(vmId),
@@ -296,7 +296,7 @@ function openLog(deps: ReconcilerDeps, wish: () => VmPut): VmLog {
     nowMs: () => performance.timeOrigin + performance.now(),
     onError: err => deps.log.error({ vmId, err }, 'cannot store log lines'),
     publish: async batch => {
-      const { projectId, appId, deploymentId } = wish().spec
+      const { projectId, appId, deploymentId } = desired().spec
       const subject = subjects.log({ hostId: deps.state.hostId, projectId, appId, deploymentId, vmId })
       await deps.bus.publish(subject, { ...batch, deploymentId } satisfies LogBatch)
     },

@@ -5,14 +5,14 @@ import { Value } from 'typebox/value'
 import { VmPut } from '../contract/agent.ts'
 import { hasCode, readIfExists, writeFileAtomic } from '../lib/files.ts'
 import { newId } from '../lib/ids.ts'
-import { createTurns } from '../lib/turns.ts'
+import { createKeyedMutex } from '../lib/turns.ts'
 import { unbindBelow } from './hypervisor/bind.ts'
 import { parseLines } from './logs/file.ts'
 import { formatLine, type StoredLine } from './logs/line.ts'
 import { newRecord, VmRecord } from './vm/record.ts'
 
 export interface StoredVm {
-  readonly wish: VmPut
+  readonly desired: VmPut
   readonly record: VmRecord
 }
 
@@ -23,7 +23,7 @@ export interface StateDir {
   /** Every VM with a readable wish, and the names of folders without one. */
   load(): Promise<{ vms: StoredVm[]; rubbish: string[] }>
   /** After it resolves the wish survives a power cut. */
-  saveWish(wish: VmPut): Promise<void>
+  saveDesired(desired: VmPut): Promise<void>
   /** Survives a crash of the agent, not a power cut. */
   saveRecord(vmId: string, record: VmRecord): Promise<void>
   /** The generation under which the VM went, 0 when the host never had it. */
@@ -69,15 +69,15 @@ export async function openStateDir(
   const hostId = await ownId(join(dataDir, 'host.json'), wantedId)
   const tailFile = (vmId: string) => join(dirs.tails, `${vmId}.tail`)
   const vmDir = (vmId: string) => join(dirs.vms, vmId)
-  const turns = createTurns()
-  const clearLeaving = () => turns.take('leaving', () => clear(dirs.leaving, onLeft))
+  const mutex = createKeyedMutex()
+  const clearLeaving = () => mutex.take('leaving', () => clear(dirs.leaving, onLeft))
   return {
     hostId,
     vmDir,
     load: () => loadAll(dirs.vms),
-    async saveWish(wish) {
-      await mkdir(vmDir(wish.vmId), { recursive: true, mode: 0o700 })
-      await writeFileAtomic(join(vmDir(wish.vmId), 'wish.json'), JSON.stringify(wish))
+    async saveDesired(desired) {
+      await mkdir(vmDir(desired.vmId), { recursive: true, mode: 0o700 })
+      await writeFileAtomic(join(vmDir(desired.vmId), 'wish.json'), JSON.stringify(desired))
     },
     // Not durable: a power cut ends the VMs too, and the wish alone brings them back. Saves 2 ms at each step of a boot.
     async saveRecord(vmId, record) {
@@ -106,7 +106,7 @@ export async function openStateDir(
       await removeOlder(dirs.tails, tailMs)
       await removeOlder(dirs.gone, tombstoneMs)
     },
-    settled: () => turns.settled(),
+    settled: () => mutex.settled(),
   }
 }
 
@@ -126,10 +126,10 @@ async function loadAll(dir: string): Promise<{ vms: StoredVm[]; rubbish: string[
   const vms: StoredVm[] = []
   const rubbish: string[] = []
   for (const name of await readdir(dir)) {
-    const wish = parse(VmPut, await readIfExists(join(dir, name, 'wish.json')))
+    const desired = parse(VmPut, await readIfExists(join(dir, name, 'wish.json')))
     const record = parse(VmRecord, await readIfExists(join(dir, name, 'record.json')))
     // Without a wish the folder is what a crash left of the first put, which was never acknowledged.
-    if (wish?.vmId === name) vms.push({ wish, record: record ?? newRecord })
+    if (desired?.vmId === name) vms.push({ desired, record: record ?? newRecord })
     else rubbish.push(name)
   }
   return { vms, rubbish }

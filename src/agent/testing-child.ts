@@ -13,7 +13,9 @@ if (until === 'booting') {
   const vmm = await condition(async () => (await vmmsIn(dataDir))[0], { what: 'a VMM', timeoutMs: 20_000 })
   process.kill(vmm, 'SIGSTOP')
 }
-const vm = await host.until('vm-1', until, seen => (until === 'healthy' ? seen.healthy : seen.state === 'booting'))
+const vm = await host.until('vm-1', until, observed =>
+  until === 'healthy' ? observed.healthy : observed.state === 'booting',
+)
 if (vm.endpoint && until === 'healthy') {
   await fetch(`http://${vm.endpoint.host}:${vm.endpoint.port}/before`)
   while (!(await host.logs('vm-1')).some(({ line }) => line.includes('/before'))) await sleep(20)

@@ -34,9 +34,9 @@ export interface TestAgent extends AsyncDisposable {
   exec(vmId: string, command: readonly string[], timeoutMs?: number): Promise<VmExecAnswer>
   /** Takes a snapshot and waits until it is ready or has failed. */
   snapshot(snapshotId: string, vmId: string, generation?: number): Promise<SnapshotObserved>
-  put(wish: VmPut): Promise<VmObserved>
+  put(desired: VmPut): Promise<VmObserved>
   /** Wishes for a volume and waits until it is as wished. */
-  volume(wish: Partial<VolumePut> & Pick<VolumePut, 'volumeId'>): Promise<VolumeObserved>
+  volume(desired: Partial<VolumePut> & Pick<VolumePut, 'volumeId'>): Promise<VolumeObserved>
   get(vmId: string): Promise<VmObserved>
   logs(vmId: string): Promise<LogLine[]>
   until(vmId: string, what: string, holds: (vm: VmObserved) => boolean): Promise<VmObserved>
@@ -96,30 +96,30 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
     snapshot: async (snapshotId, vmId, generation = 1) => {
       await request('snapshot.put', { snapshotId, vmId, generation, want: 'present' })
       const settled = async () => {
-        const seen = (await request('snapshot.get', { snapshotId })) as SnapshotObserved
-        return seen.state === 'creating' ? undefined : seen
+        const observed = (await request('snapshot.get', { snapshotId })) as SnapshotObserved
+        return observed.state === 'creating' ? undefined : observed
       }
       return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: waitLimitMs })
     },
     volume: async given => {
-      const wish: VolumePut = { generation: 1, want: 'present', pool: 'local', sizeMib: 32, ...given }
-      await request('volume.put', wish)
+      const desired: VolumePut = { generation: 1, want: 'present', pool: 'local', sizeMib: 32, ...given }
+      await request('volume.put', desired)
       const settled = async () => {
-        const seen = (await request('volume.get', { volumeId: wish.volumeId })) as VolumeObserved
-        return ['ready', 'failed', 'absent'].includes(seen.state) ? seen : undefined
+        const observed = (await request('volume.get', { volumeId: desired.volumeId })) as VolumeObserved
+        return ['ready', 'failed', 'absent'].includes(observed.state) ? observed : undefined
       }
-      return until(settled, { what: `volume ${wish.volumeId}`, timeoutMs: waitLimitMs })
+      return until(settled, { what: `volume ${desired.volumeId}`, timeoutMs: waitLimitMs })
     },
-    put: async wish => (await request('vm.put', wish)) as VmObserved,
+    put: async desired => (await request('vm.put', desired)) as VmObserved,
     logs: async vmId => ((await request('vm.logs', { vmId, tail: 1000, afterUs: 0 })) as { lines: LogLine[] }).lines,
     until: async (vmId, what, holds) => {
-      let seen: VmObserved | undefined
+      let observed: VmObserved | undefined
       const check = async () => {
-        seen = await get(vmId)
-        return holds(seen) ? seen : undefined
+        observed = await get(vmId)
+        return holds(observed) ? observed : undefined
       }
       return until(check, { what: `${vmId}: ${what}`, timeoutMs: waitLimitMs }).catch((error: unknown) => {
-        throw new Error(`last seen: ${JSON.stringify(seen)}`, { cause: error })
+        throw new Error(`last seen: ${JSON.stringify(observed)}`, { cause: error })
       })
     },
     async restart() {

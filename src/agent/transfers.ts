@@ -12,7 +12,7 @@ export interface Movable {
   readonly outgoing?: { readonly transferId: string; readonly final?: boolean }
 }
 
-export type Tell = (change: Partial<Transfer>) => void
+export type Report = (change: Partial<Transfer>) => void
 
 /** A transfer while it is under way. */
 export interface UnderWay {
@@ -21,21 +21,21 @@ export interface UnderWay {
   final(): boolean
   /** Resolves when there may be something new. @throws the signal's reason */
   news(): Promise<void>
-  readonly tell: Tell
+  readonly report: Report
 }
 
 export interface TransfersDeps<W extends Movable> {
-  readonly idOf: (wish: W) => string
+  readonly idOf: (desired: W) => string
   /** @param received the transfer by which all of it has come already */
-  readonly receive: (wish: W, received: string | undefined, move: UnderWay) => Promise<void>
-  readonly send: (wish: W, move: UnderWay) => Promise<void>
+  readonly receive: (desired: W, received: string | undefined, move: UnderWay) => Promise<void>
+  readonly send: (desired: W, move: UnderWay) => Promise<void>
   readonly onChange: (id: string) => void
   readonly log: Logger
 }
 
 export interface Transfers<W extends Movable> {
   /** The wish may be a new one, or something it waits for has happened. */
-  follow(wish: W, received: string | undefined): void
+  follow(desired: W, received: string | undefined): void
   /** Undefined where nothing of it is under way. */
   observed(id: string): Transfer | undefined
   /** Aborted as soon as what is under way is not wanted any more; undefined where nothing is. */
@@ -60,8 +60,8 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
   const ending = new Map<string, Promise<void>>()
   let stopped = false
 
-  const begin = (wish: W, role: Transfer['role'], transferId: string, received: string | undefined) => {
-    const id = idOf(wish)
+  const begin = (desired: W, role: Transfer['role'], transferId: string, received: string | undefined) => {
+    const id = idOf(desired)
     const before = ending.get(id)
     const { promise: over, resolve } = Promise.withResolvers<void>()
     const nothing = { percent: 0, transferredBytes: 0, totalBytes: 0, error: null, uri: null } as const
@@ -74,27 +74,27 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
     }
     moves.set(id, move)
     const { signal } = move.abort
-    const tell = (change: Partial<Transfer>) => {
+    const report = (change: Partial<Transfer>) => {
       move.transfer = { ...move.transfer, ...change }
       if (moves.get(id) === move && !signal.aborted) onChange(id)
     }
     const underWay: UnderWay = {
       signal,
-      tell,
+      report,
       final: () => move.final,
       news: () => abortable(move.look.promise, signal),
     }
     const carryOut = async () => {
       await before
       signal.throwIfAborted()
-      if (role === 'target') await deps.receive(wish, received, underWay)
-      else await deps.send(wish, underWay)
+      if (role === 'target') await deps.receive(desired, received, underWay)
+      else await deps.send(desired, underWay)
     }
     carryOut()
       .catch((err: unknown) => {
         if (signal.aborted) return
         log.warn({ id, transferId, err }, 'a move to another host has failed')
-        tell({ phase: 'failed', error: StepError.of(err).message })
+        report({ phase: 'failed', error: StepError.of(err).message })
       })
       .finally(resolve)
     return move
@@ -107,15 +107,15 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
   }
 
   return {
-    follow(wish, received) {
-      const id = idOf(wish)
-      const { incoming, outgoing } = wish
-      const wanted = wish.want === 'present' && !stopped ? (incoming ?? outgoing) : undefined
+    follow(desired, received) {
+      const id = idOf(desired)
+      const { incoming, outgoing } = desired
+      const wanted = desired.want === 'present' && !stopped ? (incoming ?? outgoing) : undefined
       const known = moves.get(id)
       const isKnown = known !== undefined && known.transfer.transferId === wanted?.transferId
       if (known && !isKnown) end(id, known)
       if (!wanted) return
-      const move = isKnown ? known : begin(wish, incoming ? 'target' : 'source', wanted.transferId, received)
+      const move = isKnown ? known : begin(desired, incoming ? 'target' : 'source', wanted.transferId, received)
       move.final ||= outgoing?.final === true
       move.look.resolve()
       move.look = Promise.withResolvers()
@@ -131,7 +131,7 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
 }
 
 /** Waits for the one connection to a listener of this host, which ends when the transfer is given up. */
-export async function awaitWire(host: string, protocol: string, { signal, tell }: UnderWay): Promise<WireInUse> {
+export async function awaitWire(host: string, protocol: string, { signal, report }: UnderWay): Promise<WireInUse> {
   const undo = new DisposableStack()
   const onAbort = (close: () => void) => {
     signal.addEventListener('abort', close, { once: true })
@@ -144,10 +144,10 @@ export async function awaitWire(host: string, protocol: string, { signal, tell }
     const listener = await listenForVm(host, protocol)
     onAbort(listener.close)
     signal.throwIfAborted()
-    tell({ phase: 'listening', uri: listener.uri })
+    report({ phase: 'listening', uri: listener.uri })
     const wire = await listener.wire
     onAbort(wire.close)
-    tell({ phase: 'copying' })
+    report({ phase: 'copying' })
     return { wire, [Symbol.dispose]: () => undo.dispose() }
   } catch (error) {
     undo.dispose()

@@ -83,31 +83,31 @@ for (const kind of [memory, nats]) {
     describe('publish and subscribe', () => {
       test('a subscriber gets what is published after it subscribed, in order, later than the publish', async () => {
         const subject = fresh('plain')
-        const seen = collector()
+        const observed = collector()
         await bus.publish(subject, 'before')
-        await bus.subscribe(subject, seen.handler)
+        await bus.subscribe(subject, observed.handler)
         for (let n = 0; n < 500; n++) void bus.publish(subject, n)
-        expect(seen.messages).toEqual([])
-        await seen.atLeast(500)
-        expect(seen.data()).toEqual(Array.from({ length: 500 }, (_, n) => n))
-        expect(seen.messages.every(({ seq }) => seq === 0)).toBe(true)
-        expect(Math.abs((seen.messages[0]?.atMs ?? 0) - Date.now())).toBeLessThan(5_000)
+        expect(observed.messages).toEqual([])
+        await observed.atLeast(500)
+        expect(observed.data()).toEqual(Array.from({ length: 500 }, (_, n) => n))
+        expect(observed.messages.every(({ seq }) => seq === 0)).toBe(true)
+        expect(Math.abs((observed.messages[0]?.atMs ?? 0) - Date.now())).toBeLessThan(5_000)
       })
 
       test('data is a JSON copy', async () => {
         const subject = fresh('plain')
-        const seen = collector()
-        await bus.subscribe(subject, seen.handler)
-        await bus.subscribe(subject, seen.handler)
+        const observed = collector()
+        await bus.subscribe(subject, observed.handler)
+        await bus.subscribe(subject, observed.handler)
         const sent = { at: new Date(0), nested: { list: [1, undefined] }, gone: undefined }
         await bus.publish(subject, sent)
         await bus.publish(subject, undefined)
         sent.nested.list.push(2)
-        await seen.atLeast(4)
-        expect(seen.data()).toEqual(
+        await observed.atLeast(4)
+        expect(observed.data()).toEqual(
           expect.arrayContaining([{ at: '1970-01-01T00:00:00.000Z', nested: { list: [1, null] } }, null]),
         )
-        expect(seen.messages[0]?.data).not.toBe(seen.messages[1]?.data)
+        expect(observed.messages[0]?.data).not.toBe(observed.messages[1]?.data)
       })
 
       test.each([
@@ -122,13 +122,13 @@ for (const kind of [memory, nats]) {
         ['*.b', 'a.b', true],
       ])('pattern %s and subject %s: %s', async (pattern, subject, matches) => {
         const prefix = fresh('plain')
-        const seen = collector()
-        await bus.subscribe(`${prefix}.${pattern}`, seen.handler)
-        await bus.subscribe(`${prefix}.end`, seen.handler)
+        const observed = collector()
+        await bus.subscribe(`${prefix}.${pattern}`, observed.handler)
+        await bus.subscribe(`${prefix}.end`, observed.handler)
         await other.publish(`${prefix}.${subject}`, 1)
         await other.publish(`${prefix}.end`, 'end')
-        await until(() => seen.data().includes('end'), { what: 'the last message' })
-        expect(seen.messages.length).toBe(matches ? 2 : 1)
+        await until(() => observed.data().includes('end'), { what: 'the last message' })
+        expect(observed.messages.length).toBe(matches ? 2 : 1)
       })
 
       test('each message reaches one member of a group, and everybody outside of it', async () => {
@@ -196,12 +196,12 @@ for (const kind of [memory, nats]) {
         const seqs: number[] = []
         for (let n = 0; n < 5; n++) seqs.push(await bus.publish(subject, n))
         expect(seqs.every((seq, index) => seq > (seqs[index - 1] ?? 0))).toBe(true)
-        const seen = collector()
-        await other.subscribe(subject, seen.handler, { from: 0 })
+        const observed = collector()
+        await other.subscribe(subject, observed.handler, { from: 0 })
         for (let n = 5; n < 10; n++) seqs.push(await bus.publish(subject, n))
-        await seen.atLeast(10)
-        expect(seen.data()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
-        expect(seen.messages.map(({ seq }) => seq)).toEqual(seqs)
+        await observed.atLeast(10)
+        expect(observed.data()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+        expect(observed.messages.map(({ seq }) => seq)).toEqual(seqs)
       })
 
       test('a reader behind a sequence gets what is newer, without a hole while others publish', async () => {
@@ -210,11 +210,11 @@ for (const kind of [memory, nats]) {
         const publishing = (async () => {
           for (let n = 1; n <= 300; n++) await bus.publish(subject, n)
         })()
-        const seen = collector()
-        await other.subscribe(subject, seen.handler, { from: first })
+        const observed = collector()
+        await other.subscribe(subject, observed.handler, { from: first })
         await publishing
-        await seen.atLeast(300)
-        expect(seen.data()).toEqual(Array.from({ length: 300 }, (_, n) => n + 1))
+        await observed.atLeast(300)
+        expect(observed.data()).toEqual(Array.from({ length: 300 }, (_, n) => n + 1))
       })
 
       test.each([0, 1, 3, 50])('the last %i of a pattern, then live', async last => {
@@ -223,34 +223,34 @@ for (const kind of [memory, nats]) {
           await bus.publish(`${prefix}.${n % 2}`, n)
           await bus.publish(fresh('log.noise'), n)
         }
-        const seen = collector()
-        await other.subscribe(`${prefix}.*`, seen.handler, { from: { last } })
+        const observed = collector()
+        await other.subscribe(`${prefix}.*`, observed.handler, { from: { last } })
         await bus.publish(`${prefix}.0`, 20)
-        await until(() => seen.data().includes(20), { what: 'the live message' })
+        await until(() => observed.data().includes(20), { what: 'the live message' })
         const all = Array.from({ length: 21 }, (_, n) => n)
-        expect(seen.data()).toEqual(all.slice(Math.max(0, 20 - last)))
+        expect(observed.data()).toEqual(all.slice(Math.max(0, 20 - last)))
       })
 
       test('`new` starts behind everything that was published before', async () => {
         const subject = fresh('log')
         await bus.publish(subject, 'old')
-        const seen = collector()
-        await other.subscribe(subject, seen.handler)
+        const observed = collector()
+        await other.subscribe(subject, observed.handler)
         await bus.publish(subject, 'new')
-        await seen.atLeast(1)
-        expect(seen.data()).toEqual(['new'])
+        await observed.atLeast(1)
+        expect(observed.data()).toEqual(['new'])
       })
 
       test('a second publish of one id is dropped and answers the sequence of the first', async () => {
         const subject = fresh('log')
         const id = fresh('id')
-        const seen = collector()
-        await other.subscribe(subject, seen.handler, { from: 0 })
+        const observed = collector()
+        await other.subscribe(subject, observed.handler, { from: 0 })
         const first = await bus.publish(subject, 1, { id })
         expect(await other.publish(subject, 2, { id })).toBe(first)
         await bus.publish(subject, 3)
-        await seen.atLeast(2)
-        expect(seen.data()).toEqual([1, 3])
+        await observed.atLeast(2)
+        expect(observed.data()).toEqual([1, 3])
       })
 
       test('retention keeps the newest of each subject, and a reader that comes too late is told of the gap', async () => {
@@ -264,12 +264,12 @@ for (const kind of [memory, nats]) {
           seqs.push(...(await Promise.all(batch)))
         }
         const gaps: unknown[] = []
-        const seen = collector()
-        const onGap = (gap: unknown) => void gaps.push(gap, seen.messages.length)
-        await other.subscribe(subject, seen.handler, { from: seqs[0] ?? 0, onGap })
-        await until(() => seen.messages.length === maxPerSubject, { what: 'what is kept', timeoutMs: 15_000 })
+        const observed = collector()
+        const onGap = (gap: unknown) => void gaps.push(gap, observed.messages.length)
+        await other.subscribe(subject, observed.handler, { from: seqs[0] ?? 0, onGap })
+        await until(() => observed.messages.length === maxPerSubject, { what: 'what is kept', timeoutMs: 15_000 })
         expect(gaps).toEqual([{ after: seqs[0], firstKept: seqs[3] }, 0])
-        expect(seen.messages[0]?.data).toBe(3)
+        expect(observed.messages[0]?.data).toBe(3)
         const none: unknown[] = []
         await other.subscribe(subject, () => undefined, { from: seqs[2] ?? 0, onGap: gap => none.push(gap) })
         expect(none).toEqual([])
@@ -279,9 +279,9 @@ for (const kind of [memory, nats]) {
         const subject = fresh('log')
         const seq = await bus.publish(subject, 'a')
         const gaps: unknown[] = []
-        const seen = collector()
-        await other.subscribe(subject, seen.handler, { from: seq + 1_000, onGap: gap => gaps.push(gap) })
-        await seen.atLeast(1)
+        const observed = collector()
+        await other.subscribe(subject, observed.handler, { from: seq + 1_000, onGap: gap => gaps.push(gap) })
+        await observed.atLeast(1)
         expect(gaps).toEqual([{ after: seq + 1_000, firstKept: seq }])
       })
 
@@ -386,27 +386,31 @@ for (const kind of [memory, nats]) {
 
       test('a subscription does not see requests', async () => {
         const prefix = fresh('rpc')
-        const seen = collector()
-        await bus.subscribe(`${prefix}.*`, seen.handler)
+        const observed = collector()
+        await bus.subscribe(`${prefix}.*`, observed.handler)
         await other.serve(`${prefix}.ask`, () => 1)
         await bus.request(`${prefix}.ask`, 1, { timeoutMs: 2_000 })
         await bus.publish(`${prefix}.tell`, 'told')
-        await seen.atLeast(1)
-        expect(seen.data()).toEqual(['told'])
+        await observed.atLeast(1)
+        expect(observed.data()).toEqual(['told'])
       })
     })
 
     test('after close everything is refused, and close is idempotent', async () => {
-      const seen = collector()
+      const observed = collector()
       const subject = fresh('plain')
-      await bus.subscribe(subject, seen.handler)
+      await bus.subscribe(subject, observed.handler)
       await bus.ping(5_000)
       expect(bus.connected()).toBe(true)
       await bus.close()
       await bus.close()
       expect(bus.connected()).toBe(false)
       await expect(bus.ping(5_000)).rejects.toMatchObject({ code: 'closed' })
-      for (const call of [bus.publish(subject, 1), bus.subscribe(subject, seen.handler), bus.serve(subject, () => 1)]) {
+      for (const call of [
+        bus.publish(subject, 1),
+        bus.subscribe(subject, observed.handler),
+        bus.serve(subject, () => 1),
+      ]) {
         expect((await failure(call)).code).toBe('closed')
       }
       expect((await failure(bus.request(subject, 1, { timeoutMs: 100 }))).code).toBe('closed')

@@ -9,12 +9,12 @@ import { covers, overlap } from './subjects.ts'
 const log = pino({ level: 'silent' })
 
 async function kept(bus: ReturnType<typeof createMemoryBus>, subject: string): Promise<unknown[]> {
-  const seen: unknown[] = []
-  const subscription = await bus.subscribe(subject, ({ data }) => void seen.push(data), { from: 0 })
+  const observed: unknown[] = []
+  const subscription = await bus.subscribe(subject, ({ data }) => void observed.push(data), { from: 0 })
   await bus.publish(subject, 'end')
-  await until(() => seen.includes('end'), { what: 'the end' })
+  await until(() => observed.includes('end'), { what: 'the end' })
   await subscription.stop()
-  return seen.slice(0, -1)
+  return observed.slice(0, -1)
 }
 
 test('messages older than the policy are gone, and ids are forgotten after two minutes', async () => {
@@ -42,15 +42,15 @@ test('a stream is bounded in bytes over all of its subjects', async () => {
 test('a reader that is stuck holds no more than what is kept', async () => {
   const bus = createMemoryBus({ log, maxStreamBytes: 5_000 })
   const gate = Promise.withResolvers<void>()
-  const seen: unknown[] = []
+  const observed: unknown[] = []
   await bus.subscribe('log.a', async ({ data }) => {
     await gate.promise
-    seen.push(data)
+    observed.push(data)
   })
   for (let n = 0; n < 20_000; n++) await bus.publish('log.a', n)
   gate.resolve()
-  await until(() => seen.at(-1) === 19_999, { what: 'the newest' })
-  expect(seen.length).toBeLessThan(1_000)
+  await until(() => observed.at(-1) === 19_999, { what: 'the newest' })
+  expect(observed.length).toBeLessThan(1_000)
   await bus.close()
 })
 

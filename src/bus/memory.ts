@@ -13,7 +13,7 @@ import {
 import { levelOf } from '../lib/outage.ts'
 import { onFirstAbort, withinLimits } from './limits.ts'
 import { MemoryStream } from './memory-stream.ts'
-import { createPump } from './pump.ts'
+import { createMessageQueue } from './pump.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { SubjectIndex } from './subject-index.ts'
 import { assertPattern, assertSubject, keptBy } from './subjects.ts'
@@ -132,27 +132,27 @@ class MemoryBus implements Bus {
   }
 
   #listen(pattern: string, handler: MessageHandler, { group, signal }: SubscribeOptions): Subscription {
-    const pump = createPump<{ envelope: Envelope; text: string }>(({ envelope, text }) =>
+    const queue = createMessageQueue<{ envelope: Envelope; text: string }>(({ envelope, text }) =>
       this.#call(handler, envelope, text),
     )
-    const deliver = (envelope: Envelope, text: string) => pump.push({ envelope, text })
-    return this.#register(this.#listeners, { pattern, group, deliver }, signal, () => pump.stop())
+    const deliver = (envelope: Envelope, text: string) => queue.push({ envelope, text })
+    return this.#register(this.#listeners, { pattern, group, deliver }, signal, () => queue.stop())
   }
 
   #read(stream: MemoryStream, pattern: string, handler: MessageHandler, options: SubscribeOptions): Subscription {
-    const pump = createPump<number>(async seq => {
+    const queue = createMessageQueue<number>(async seq => {
       const message = stream.get(seq)
       if (message !== undefined) await this.#call(handler, message, message.text)
     })
     const push = (seq: number) => {
       // A reader that is stuck must not hold more numbers than there are messages behind them.
-      if (pump.waiting > 2 * stream.size + 1024) pump.prune(waiting => stream.get(waiting) !== undefined)
-      pump.push(seq)
+      if (queue.waiting > 2 * stream.size + 1024) queue.prune(waiting => stream.get(waiting) !== undefined)
+      queue.push(seq)
     }
     const { seqs, gap } = stream.replay(pattern, options.from ?? 'new')
     if (gap !== undefined) options.onGap?.(gap)
-    for (const seq of seqs) pump.push(seq)
-    return this.#register(this.#readers, { pattern, push }, options.signal, () => pump.stop())
+    for (const seq of seqs) queue.push(seq)
+    return this.#register(this.#readers, { pattern, push }, options.signal, () => queue.stop())
   }
 
   /** Calls the handler with a copy of its own; what it throws goes to the log. */

@@ -23,7 +23,7 @@ const retryMs = 200
  * is kept here: after a reconnect or any fault a new consumer starts behind the last message that was delivered.
  * (The client library notices a consumer that died with its server by two missed heartbeats, half a minute later.)
  */
-export async function readKept(options: ReaderOptions): Promise<void> {
+export async function readRetained(options: ReaderOptions): Promise<void> {
   const { start, signal, log, stream } = options
   const place = { after: start.after, skip: start.skip }
   while (!signal.aborted) {

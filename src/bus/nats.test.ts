@@ -31,8 +31,8 @@ suite(named('NATS connections'), () => {
 
   test('a kept subscription goes on behind a killed server, without loss and without duplicates', async () => {
     const [publisher, reader] = [await connect(), await connect()]
-    const seen: Message[] = []
-    await reader.subscribe('log.h.>', message => void seen.push(message), { from: 0 })
+    const observed: Message[] = []
+    await reader.subscribe('log.h.>', message => void observed.push(message), { from: 0 })
     const accepted: number[] = []
     const publishing = new AbortController()
     const publish = async () => {
@@ -49,45 +49,45 @@ suite(named('NATS connections'), () => {
       }
     }
     const done = publish()
-    await until(() => seen.length > 50, { what: 'the first messages' })
+    await until(() => observed.length > 50, { what: 'the first messages' })
     for (let round = 0; round < 2; round++) {
-      const before = seen.length
+      const before = observed.length
       await server.restart(async () => {
         await until(() => !reader.connected() && !publisher.connected(), { what: 'both to notice' })
       })
-      await until(() => seen.length > before + 50, { what: 'messages after the restart', timeoutMs: 15_000 })
+      await until(() => observed.length > before + 50, { what: 'messages after the restart', timeoutMs: 15_000 })
     }
     publishing.abort()
     await done
-    await until(() => seen.length >= accepted.length, { what: 'everything accepted' })
-    expect(seen.map(({ data }) => data)).toEqual(accepted)
-    expect(new Set(seen.map(({ seq }) => seq)).size).toBe(seen.length)
+    await until(() => observed.length >= accepted.length, { what: 'everything accepted' })
+    expect(observed.map(({ data }) => data)).toEqual(accepted)
+    expect(new Set(observed.map(({ seq }) => seq)).size).toBe(observed.length)
     expect([reader.connected(), publisher.connected()]).toEqual([true, true])
   })
 
   test('subscriptions and servers on plain subjects are back after a restart', async () => {
     const [one, two] = [await connect(), await connect()]
-    const seen: unknown[] = []
-    await two.subscribe('plain.x', ({ data }) => void seen.push(data))
+    const observed: unknown[] = []
+    await two.subscribe('plain.x', ({ data }) => void observed.push(data))
     await two.serve('rpc.x', () => 'answer')
     await server.restart(() => until(() => !one.connected() && !two.connected(), { what: 'both to notice' }))
     await until(() => one.connected() && two.connected(), { what: 'both to be back' })
     const ask = () => one.request('rpc.x', 1, { timeoutMs: 1_000 })
     expect(await until(ask, { what: 'an answer' })).toBe('answer')
     await one.publish('plain.x', 'hello')
-    await until(() => seen.includes('hello'), { what: 'the message' })
+    await until(() => observed.includes('hello'), { what: 'the message' })
   })
 
   test('a server that lost its disk: the reader begins again with the new stream', async () => {
     const bus = await connect()
     for (let n = 0; n < 5; n++) await bus.publish('log.h.vm', n)
-    const seen: Message[] = []
-    await bus.subscribe('log.h.>', message => void seen.push(message), { from: 0 })
-    await until(() => seen.length === 5, { what: 'five' })
+    const observed: Message[] = []
+    await bus.subscribe('log.h.>', message => void observed.push(message), { from: 0 })
+    await until(() => observed.length === 5, { what: 'five' })
     await server.restart(() => server.forget())
     const other = await until(() => connect(), { what: 'a connection that makes the streams' })
     await other.publish('log.h.vm', 'new')
-    await until(() => seen.some(({ data }) => data === 'new'), { what: 'the new message', timeoutMs: 10_000 })
+    await until(() => observed.some(({ data }) => data === 'new'), { what: 'the new message', timeoutMs: 10_000 })
   })
 
   test('a server that is away does not answer a ping, and does again once it is back', async () => {
@@ -142,8 +142,8 @@ suite(named('NATS permissions'), () => {
     expect(await control.request('host.aaa.in.vm.put', {}, { timeoutMs: 2_000 })).toBe('done')
     await control.serve('control.in.wake', () => 'woken')
     expect(await gateway.request('control.in.wake', {}, { timeoutMs: 2_000 })).toBe('woken')
-    const seen: unknown[] = []
-    const note = ({ data }: Message) => void seen.push(data)
+    const observed: unknown[] = []
+    const note = ({ data }: Message) => void observed.push(data)
     await control.subscribe('host.*.out.beat', note)
     await control.subscribe('gateway.out.traffic', note)
     await gateway.subscribe('route.changed', note)
@@ -153,21 +153,21 @@ suite(named('NATS permissions'), () => {
     expect(await host.publish('log.aaa.p.a.d.v', 'line one')).toBe(1)
     await control.subscribe('log.*.p.a.>', note, { from: { last: 10 } })
     await control.subscribe('log.aaa.>', note, { from: 0 })
-    await until(() => seen.length === 5, { what: 'five messages' })
-    expect(seen.sort()).toEqual(['beat', 'line one', 'line one', 'route', 'traffic'])
+    await until(() => observed.length === 5, { what: 'five messages' })
+    expect(observed.sort()).toEqual(['beat', 'line one', 'line one', 'route', 'traffic'])
   })
 
   const cannot = (name: string, act: () => Promise<unknown>, listenAt: string) =>
     test(`a host cannot ${name}`, async () => {
-      const seen: unknown[] = []
-      const note = ({ data }: Message) => void seen.push(data)
+      const observed: unknown[] = []
+      const note = ({ data }: Message) => void observed.push(data)
       await control.subscribe('host.*.out.>', note)
       await control.subscribe('log.>', note)
-      await control.serve(listenAt, (data: unknown) => void seen.push(data)).catch(() => undefined)
+      await control.serve(listenAt, (data: unknown) => void observed.push(data)).catch(() => undefined)
       await act().catch(() => undefined)
       await host.publish('host.aaa.out.beat', 'honest')
-      await until(() => seen.includes('honest'), { what: 'the honest message' })
-      expect(seen).toEqual(['honest'])
+      await until(() => observed.includes('honest'), { what: 'the honest message' })
+      expect(observed).toEqual(['honest'])
     })
   cannot("publish another host's beats", () => host.publish('host.bbb.out.beat', 'forged'), 'control.in.nothing')
   cannot("publish another host's logs", () => host.publish('log.bbb.p.a.d.v', 'forged'), 'control.in.nothing')

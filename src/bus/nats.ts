@@ -32,9 +32,9 @@ import {
   streamsError,
   withoutSecrets,
 } from './nats-connection.ts'
-import { readKept } from './nats-reader.ts'
+import { readRetained } from './nats-reader.ts'
 import { ensureStream, findStart } from './nats-streams.ts'
-import { createPump } from './pump.ts'
+import { createMessageQueue } from './pump.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { assertPattern, assertSubject, keptBy } from './subjects.ts'
 import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'
@@ -205,14 +205,14 @@ class NatsBus implements Bus {
   }
 
   #listen(pattern: string, handler: MessageHandler, { group, signal }: SubscribeOptions): Promise<Subscription> {
-    const pump = createPump<Msg & { atMs: number }>(message =>
+    const queue = createMessageQueue<Msg & { atMs: number }>(message =>
       this.#call(handler, { subject: message.subject, seq: 0, atMs: message.atMs }, message.string()),
     )
     // A message that wants an answer is a request; those are for servers.
     const onMessage = (message: Msg) => {
-      if (!message.reply) pump.push(Object.assign(message, { atMs: Date.now() }))
+      if (!message.reply) queue.push(Object.assign(message, { atMs: Date.now() }))
     }
-    return this.#subscribe(pattern, group, signal, onMessage, () => pump.stop())
+    return this.#subscribe(pattern, group, signal, onMessage, () => queue.stop())
   }
 
   async #read(
@@ -226,7 +226,7 @@ class NatsBus implements Bus {
     if (start.gap !== undefined) options.onGap?.(start.gap)
     const stopped = new AbortController()
     const signal = AbortSignal.any([stopped.signal, this.#closing.signal, ...(options.signal ? [options.signal] : [])])
-    void readKept({
+    void readRetained({
       client: this.#client,
       stream: policy.name,
       pattern,

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 /** A handler that never really waits would keep the event loop for itself; after so many messages the others get a turn. */
 const burst = 64
 
-export interface Pump<T> {
+export interface MessageQueue<T> {
   push(item: T): void
   /** Keeps only the waiting items that pass. */
   prune(keep: (item: T) => boolean): void
@@ -14,7 +14,7 @@ export interface Pump<T> {
 }
 
 /** `deliver` must not throw. */
-export function createPump<T>(deliver: (item: T) => Promise<void>): Pump<T> {
+export function createMessageQueue<T>(deliver: (item: T) => Promise<void>): MessageQueue<T> {
   let queue: T[] = []
   let running = false
   let stopped = false

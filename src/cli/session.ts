@@ -31,7 +31,7 @@ export const defaultUrl = 'http://localhost:7070'
 export const configFile = (env: NodeJS.ProcessEnv = process.env) =>
   join(env.XDG_CONFIG_HOME || join(env.HOME || homeDir(), '.config'), 'mote', 'config.json')
 
-export async function readKept(): Promise<Kept> {
+export async function readRetained(): Promise<Kept> {
   const text = await readFile(configFile(), 'utf8').catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return '{}'
     throw cause
@@ -61,12 +61,12 @@ export const forget = () => rm(configFile(), { force: true })
 
 /** Where the API is, without asking who calls. */
 export async function apiUrl(flags: AccessFlags): Promise<string> {
-  return (flags.url ?? process.env.MOTE_URL ?? (await readKept()).url ?? defaultUrl).replace(/\/$/, '')
+  return (flags.url ?? process.env.MOTE_URL ?? (await readRetained()).url ?? defaultUrl).replace(/\/$/, '')
 }
 
 /** @throws Error when nobody is signed in */
 export async function access(flags: AccessFlags): Promise<Access> {
-  const kept = await readKept()
+  const kept = await readRetained()
   const url = await apiUrl(flags)
   const token = flags.token ?? process.env.MOTE_TOKEN ?? kept.token
   if (!token) throw new Error('You are not signed in: run "mote login", or set MOTE_TOKEN.')

@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ApiFailure, type Client, type ClientOptions, createClient, everyItem } from './index.ts'
 
-interface Seen {
+interface Observed {
   readonly method: string
   readonly url: string
   readonly headers: IncomingMessage['headers']
 }
-type Answer = (request: Seen, response: ServerResponse) => void
+type Answer = (request: Observed, response: ServerResponse) => void
 
 const closers: (() => void)[] = []
 afterEach(() => {
@@ -17,11 +17,11 @@ afterEach(() => {
 
 /** A server that gives the n-th request the n-th answer, and the last answer to all that follow. */
 async function serverWith(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
-  const seen: Seen[] = []
+  const observed: Observed[] = []
   const server = createServer((request, response) => {
     const one = { method: request.method ?? '', url: request.url ?? '', headers: request.headers }
-    seen.push(one)
-    answers[Math.min(seen.length, answers.length) - 1]?.(one, response)
+    observed.push(one)
+    answers[Math.min(observed.length, answers.length) - 1]?.(one, response)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   closers.push(() => {
@@ -30,7 +30,7 @@ async function serverWith(answers: readonly Answer[], options: Partial<ClientOpt
   })
   const { port } = server.address() as AddressInfo
   const client: Client = createClient({ baseUrl: `http://127.0.0.1:${port}`, token: () => 'first', ...options })
-  return { client, seen }
+  return { client, observed }
 }
 
 const json =
@@ -41,17 +41,17 @@ const hangUp: Answer = (_request, response) => response.socket?.destroy()
 
 describe('calls', () => {
   it('put path, query, project and credential where the contract wants them', async () => {
-    const { client, seen } = await serverWith([json(200, [])])
+    const { client, observed } = await serverWith([json(200, [])])
     await client.listDeployments({ app_name: 'a/b', query: { limit: 3 } }, { project: 'shop' })
-    expect(seen[0]).toMatchObject({ method: 'GET', url: '/v1/apps/a%2Fb/deployments?limit=3' })
-    expect(seen[0]?.headers).toMatchObject({ authorization: 'Bearer first', 'x-project': 'shop' })
+    expect(observed[0]).toMatchObject({ method: 'GET', url: '/v1/apps/a%2Fb/deployments?limit=3' })
+    expect(observed[0]?.headers).toMatchObject({ authorization: 'Bearer first', 'x-project': 'shop' })
   })
 
   it('send no credential and no project where none is wanted', async () => {
-    const { client, seen } = await serverWith([json(200, {})], { project: () => 'shop' })
+    const { client, observed } = await serverWith([json(200, {})], { project: () => 'shop' })
     await client.getHealth()
-    expect(seen[0]?.headers.authorization).toBeUndefined()
-    expect(seen[0]?.headers['x-project']).toBeUndefined()
+    expect(observed[0]?.headers.authorization).toBeUndefined()
+    expect(observed[0]?.headers['x-project']).toBeUndefined()
   })
 
   it('fail with the fields that are wrong', async () => {
@@ -70,40 +70,43 @@ describe('calls', () => {
 
 describe('retries', () => {
   it('repeat a POST after a lost connection under the same key', async () => {
-    const { client, seen } = await serverWith([hangUp, json(503, {}), json(200, { id: '1' })])
+    const { client, observed } = await serverWith([hangUp, json(503, {}), json(200, { id: '1' })])
     await client.createProject({ body: { name: 'x' } })
-    expect(seen).toHaveLength(3)
-    const keys = new Set(seen.map(one => one.headers['idempotency-key']))
+    expect(observed).toHaveLength(3)
+    const keys = new Set(observed.map(one => one.headers['idempotency-key']))
     expect([...keys]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)])
   })
 
   it('do not repeat a sign-in or a delete of which nobody knows whether it took effect', async () => {
-    const { client, seen } = await serverWith([hangUp])
+    const { client, observed } = await serverWith([hangUp])
     await expect(client.login({ body: { email: 'a@b.c', password: 'x' } })).rejects.toThrow(TypeError)
     await expect(client.deleteApp({ app_name: 'x' })).rejects.toThrow(TypeError)
-    expect(seen).toHaveLength(2)
+    expect(observed).toHaveLength(2)
   })
 
   it('wait as long as a 429 says, even for a delete', async () => {
-    const { client, seen } = await serverWith([json(429, {}, { 'retry-after': '1' }), json(200, { status: 'deleted' })])
+    const { client, observed } = await serverWith([
+      json(429, {}, { 'retry-after': '1' }),
+      json(200, { status: 'deleted' }),
+    ])
     const startedMs = performance.now()
     await client.deleteApp({ app_name: 'x' })
     expect(performance.now() - startedMs).toBeGreaterThan(950)
-    expect(seen).toHaveLength(2)
+    expect(observed).toHaveLength(2)
   })
 
   it('give up after two, and never repeat what was refused', async () => {
     const down = await serverWith([json(503, { error: 'down' })])
     await expect(down.client.getMe()).rejects.toMatchObject({ status: 503 })
-    expect(down.seen).toHaveLength(3)
+    expect(down.observed).toHaveLength(3)
     const refused = await serverWith([json(400, {})])
     await expect(refused.client.getMe()).rejects.toMatchObject({ status: 400 })
-    expect(refused.seen).toHaveLength(1)
+    expect(refused.observed).toHaveLength(1)
   })
 
   it('renew a refused credential once', async () => {
     let token = 'first'
-    const { client, seen } = await serverWith([json(401, {}), json(200, { id: '1' })], {
+    const { client, observed } = await serverWith([json(401, {}), json(200, { id: '1' })], {
       token: () => token,
       renew: async refused => {
         expect(refused).toBe('first')
@@ -112,7 +115,7 @@ describe('retries', () => {
       },
     })
     await client.getMe()
-    expect(seen.map(one => one.headers.authorization)).toEqual(['Bearer first', 'Bearer second'])
+    expect(observed.map(one => one.headers.authorization)).toEqual(['Bearer first', 'Bearer second'])
   })
 })
 
@@ -140,12 +143,12 @@ describe('streams', () => {
 
   it('come back where they were cut', async () => {
     const cut: Answer = (_, response) => void head(response).end('retry: 1\n\nid: 41\nevent: log\ndata: 1\n\n')
-    const { client, seen } = await serverWith([cut, hangUp, json(503, {}), cut])
+    const { client, observed } = await serverWith([cut, hangUp, json(503, {}), cut])
     const states: string[] = []
     let count = 0
     for await (const _ of client.streamAppLogs({ app_name: 'x' }, { onState: state => states.push(state) }))
       if (++count === 2) break
-    expect(seen.map(one => one.headers['last-event-id'])).toEqual([undefined, '41', '41', '41'])
+    expect(observed.map(one => one.headers['last-event-id'])).toEqual([undefined, '41', '41', '41'])
     expect(states).toEqual(['open', 'waiting', 'waiting', 'waiting', 'open'])
   })
 
@@ -160,10 +163,10 @@ describe('streams', () => {
 
 describe('pages', () => {
   it('are asked for one after the other until one is short', async () => {
-    const { client, seen } = await serverWith([json(200, [1, 2]), json(200, [3])])
+    const { client, observed } = await serverWith([json(200, [1, 2]), json(200, [3])])
     const items = []
     for await (const item of everyItem(query => client.listApps({ query }), 2)) items.push(item)
     expect(items).toEqual([1, 2, 3])
-    expect(seen.map(one => one.url)).toEqual(['/v1/apps?limit=2&offset=0', '/v1/apps?limit=2&offset=2'])
+    expect(observed.map(one => one.url)).toEqual(['/v1/apps?limit=2&offset=0', '/v1/apps?limit=2&offset=2'])
   })
 })

@@ -31,10 +31,10 @@ export type VolumeVerb = 'volume.put' | 'volume.get' | 'volume.snapshot'
 export const subjects = {
   hostIn: (hostId: string, verb: HostVerb | RuntimeVerb | VolumeVerb | NetworkVerb | BuildVerb) =>
     `host.${hostId}.in.${verb}`,
-  /** HostBeat */
-  beat: (hostId: string) => `host.${hostId}.out.beat`,
+  /** HostHeartbeat */
+  heartbeat: (hostId: string) => `host.${hostId}.out.beat`,
   /** VmObserved, published on every change of state, health or endpoint. */
-  seen: (hostId: string) => `host.${hostId}.out.seen`,
+  observed: (hostId: string) => `host.${hostId}.out.seen`,
   /** LogBatch */
   log: (at: { hostId: string; projectId: string; appId: string; deploymentId: string; vmId: string }) =>
     `log.${at.hostId}.${at.projectId}.${at.appId}.${at.deploymentId}.${at.vmId}`,
@@ -56,6 +56,6 @@ export const subjects = {
   /** SourceRequest -> SourcePart, answered by the control plane. */
   source: (hostId: string) => `host.${hostId}.out.source`,
   allSources: 'host.*.out.source',
-  allBeats: 'host.*.out.beat',
-  allSeen: 'host.*.out.seen',
+  allHeartbeats: 'host.*.out.beat',
+  allObserved: 'host.*.out.seen',
 } as const

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import * as agent from './agent.ts'
 import { HostNetwork } from './network.ts'
 import { Route } from './gateway.ts'
-import { readBeat, readRoute, readRoutes } from './tolerant.ts'
+import { readHeartbeat, readRoute, readRoutes } from './tolerant.ts'
 
 const capabilities = { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' }
 const vm = {
@@ -22,7 +22,7 @@ const vm = {
   startedAtMs: null,
   steps: [],
 }
-const beat = {
+const heartbeat = {
   hostId: 'h',
   name: 'h',
   incarnation: 'i',
@@ -48,22 +48,22 @@ const route = {
 
 describe('a beat of tomorrow', () => {
   it('that says nothing new is taken as it is', () =>
-    expect(readBeat(beat)).toEqual({ beat, unknown: [], generations: new Map() }))
+    expect(readHeartbeat(heartbeat)).toEqual({ heartbeat, unknown: [], generations: new Map() }))
 
   it('with fields that nobody knows counts', () => {
     const more = {
-      ...beat,
+      ...heartbeat,
       tomorrow: { a: 1 },
       vms: [{ ...vm, tomorrow: 1 }],
-      hypervisors: [{ ...beat.hypervisors[0], tomorrow: 1 }],
+      hypervisors: [{ ...heartbeat.hypervisors[0], tomorrow: 1 }],
     }
-    expect(readBeat(more)).toMatchObject({ beat: { hostId: 'h', vms: [vm] }, unknown: [] })
+    expect(readHeartbeat(more)).toMatchObject({ heartbeat: { hostId: 'h', vms: [vm] }, unknown: [] })
   })
 
   it('with a feature that nobody knows counts, keeps it for those who know it, and tells of it', () => {
-    const [offer] = beat.hypervisors
-    const { beat: read, unknown } = readBeat({
-      ...beat,
+    const [offer] = heartbeat.hypervisors
+    const { heartbeat: read, unknown } = readHeartbeat({
+      ...heartbeat,
       hypervisors: [{ ...offer, features: ['volumes', 'teleport'] }],
     })
     expect(unknown).toEqual(['feature teleport'])
@@ -73,16 +73,19 @@ describe('a beat of tomorrow', () => {
   })
 
   it('with a hypervisor or a way to move that nobody knows is one without it', () => {
-    const [offer] = beat.hypervisors
+    const [offer] = heartbeat.hypervisors
     const moves = { ...offer, capabilities: { ...capabilities, migrate: 'teleport' } }
-    const { beat: read, unknown } = readBeat({ ...beat, hypervisors: [moves, { ...offer, name: 'hyper' }] })
+    const { heartbeat: read, unknown } = readHeartbeat({
+      ...heartbeat,
+      hypervisors: [moves, { ...offer, name: 'hyper' }],
+    })
     expect(unknown).toEqual(['way to move VMs teleport', 'hypervisor hyper'])
     expect(read.hypervisors).toEqual([{ ...offer, capabilities: { ...capabilities, migrate: 'none' } }])
   })
 
   it('with a VM in a state that nobody knows has that VM, and says nothing of it', () => {
     const odd = { ...vm, vmId: 'vm-2', state: 'dreaming' }
-    const { beat: read, unknown, generations } = readBeat({ ...beat, vms: [vm, odd] })
+    const { heartbeat: read, unknown, generations } = readHeartbeat({ ...heartbeat, vms: [vm, odd] })
     expect(unknown).toEqual(['state of a VM'])
     expect(read.vms).toEqual([vm, expect.objectContaining({ vmId: 'vm-2', generation: 0 })])
     expect(read.vms?.[1]?.state).not.toBe('absent')
@@ -90,9 +93,9 @@ describe('a beat of tomorrow', () => {
   })
 
   it('that is none is refused, with what is wrong', () => {
-    expect(() => readBeat({ hello: 1 })).toThrow()
-    expect(() => readBeat({ ...beat, vcpus: 'many' })).toThrow()
-    expect(() => readBeat({ ...beat, vms: [{}] })).toThrow()
+    expect(() => readHeartbeat({ hello: 1 })).toThrow()
+    expect(() => readHeartbeat({ ...heartbeat, vcpus: 'many' })).toThrow()
+    expect(() => readHeartbeat({ ...heartbeat, vms: [{}] })).toThrow()
   })
 })
 

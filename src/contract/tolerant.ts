@@ -6,11 +6,11 @@
 import { Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Value } from 'typebox/value'
-import { HostBeat, HypervisorName, hypervisorFeatures, VmObserved } from './agent.ts'
+import { HostHeartbeat, HypervisorName, hypervisorFeatures, VmObserved } from './agent.ts'
 import { Route, RoutesAnswer } from './gateway.ts'
 
-export interface ReadBeat {
-  readonly beat: HostBeat
+export interface ReadHeartbeat {
+  readonly heartbeat: HostHeartbeat
   /** What was not understood, for the log: `feature x`, `hypervisor y`. */
   readonly unknown: readonly string[]
   /** Of VMs that were not understood: the generation that the host has of them, which is no news and may be needed to remove one. */
@@ -18,7 +18,7 @@ export interface ReadBeat {
 }
 
 /** Compiled: a beat with a hundred VMs is read in a tenth of the time. */
-const beatSchema = Compile(HostBeat)
+const heartbeatSchema = Compile(HostHeartbeat)
 
 /** Of a beat, what has to be there to find the words that are not known. */
 const Outline = Type.Object({
@@ -30,9 +30,10 @@ const Outline = Type.Object({
 })
 
 /** @throws Error when it is no beat even so */
-export function readBeat(data: unknown): ReadBeat {
-  if (beatSchema.Check(data)) return { beat: data, unknown: unknownFeatures(data), generations: new Map() }
-  if (!Value.Check(Outline, data)) return { beat: Value.Parse(HostBeat, data), unknown: [], generations: new Map() }
+export function readHeartbeat(data: unknown): ReadHeartbeat {
+  if (heartbeatSchema.Check(data)) return { heartbeat: data, unknown: unknownFeatures(data), generations: new Map() }
+  if (!Value.Check(Outline, data))
+    return { heartbeat: Value.Parse(HostHeartbeat, data), unknown: [], generations: new Map() }
   const words: string[] = []
   const generations = new Map<string, number>()
   const hypervisors = data.hypervisors.flatMap(offer => {
@@ -51,14 +52,14 @@ export function readBeat(data: unknown): ReadBeat {
     if (vm.generation !== undefined) generations.set(vm.vmId, vm.generation)
     return unread(vm.vmId)
   })
-  const beat = Value.Parse(HostBeat, { ...data, hypervisors, vms: vms ?? null })
-  return { beat, unknown: [...words, ...unknownFeatures(beat)], generations }
+  const heartbeat = Value.Parse(HostHeartbeat, { ...data, hypervisors, vms: vms ?? null })
+  return { heartbeat, unknown: [...words, ...unknownFeatures(heartbeat)], generations }
 }
 
 const migrations: ReadonlySet<string> = new Set(['none', 'live', 'stop-and-copy'])
 const features: ReadonlySet<string> = new Set(hypervisorFeatures)
 
-const unknownFeatures = ({ hypervisors }: HostBeat): string[] =>
+const unknownFeatures = ({ hypervisors }: HostHeartbeat): string[] =>
   hypervisors.flatMap(offer => (offer.features ?? []).filter(one => !features.has(one)).map(one => `feature ${one}`))
 
 const RouteOutline = Type.Object({ state: Type.String() })

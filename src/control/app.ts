@@ -1,46 +1,46 @@
 /** What the control plane consists of: the features that serve requests, the machines and sweeps that do the work. */
-import type { AnyMachine } from '../engine/machine.ts'
+import type { AnyWorkflow } from '../engine/machine.ts'
 import type { Sweep } from '../engine/sweep.ts'
-import { appContents, appFeature, appMachine } from './apps/index.ts'
+import { appContents, appFeature, appWorkflow } from './apps/index.ts'
 import { auditFeature, auditHeads, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
 import { billingFeature, billingPlans, billingSync } from './billing/index.ts'
-import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
-import { buildFeature, buildLogRetention, buildMachine, sourceRetention } from './builds/index.ts'
+import { deploymentFeature, deploymentWorkflow } from './deployments/index.ts'
+import { buildFeature, buildLogRetention, buildWorkflow, sourceRetention } from './builds/index.ts'
 import {
-  branchMachine,
+  branchWorkflow,
   databaseBackups,
   databaseContents,
   databaseDrills,
   databaseSpares,
   databaseFeature,
-  databaseSnapshotMachine,
+  databaseSnapshotWorkflow,
   upcallFeature,
 } from './databases/index.ts'
 import type { Deps } from './deps.ts'
 import { certificates, createIssuer, createResolver, domainChecks, domainFeature } from './domains/index.ts'
 import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
-import { autoscaler, deadHosts, hostFeature, hostMachine, idleApps } from './fleet/index.ts'
+import { autoscaler, deadHosts, hostFeature, hostWorkflow, idleApps } from './fleet/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
-import { drainedSnapshots, snapshotMoveMachine, volumeMoveMachine } from './moves/index.ts'
+import { drainedSnapshots, snapshotMoveWorkflow, volumeMoveWorkflow } from './moves/index.ts'
 import { networkFeature } from './network/index.ts'
 import { notificationMails, outgoingMails, notificationsFeature } from './notifications/index.ts'
-import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
+import { type ProjectContents, projectWorkflow, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './runtime/index.ts'
 import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
-import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
+import { migrationWorkflow, snapshotWorkflow, vmWorkflow } from './vms/index.ts'
 import {
   drainedVolumes,
   fullVolumes,
   scheduledSnapshots,
   volumeContents,
   volumeFeature,
-  volumeMachine,
-  volumeSnapshotMachine,
+  volumeWorkflow,
+  volumeSnapshotWorkflow,
 } from './volumes/index.ts'
 import { webhookFeature } from './webhooks/index.ts'
 
@@ -71,21 +71,21 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
 /** What a project holds, in the order it is torn down. */
 export const projectContents: readonly ProjectContents[] = [databaseContents, appContents, volumeContents]
 
-export const machines = (deps: ControlDeps): readonly AnyMachine[] => [
-  projectMachine(deps, projectContents),
-  appMachine(deps),
-  deploymentMachine(deps),
-  buildMachine({ ...deps, sourceAuth: sourceAuth(deps, createSourceHost(deps)) }),
-  vmMachine(deps),
-  snapshotMachine(deps),
-  migrationMachine(deps),
-  branchMachine(deps),
-  databaseSnapshotMachine(deps),
-  volumeMachine(deps),
-  volumeSnapshotMachine(deps),
-  volumeMoveMachine(deps),
-  snapshotMoveMachine(deps),
-  hostMachine(deps),
+export const workflows = (deps: ControlDeps): readonly AnyWorkflow[] => [
+  projectWorkflow(deps, projectContents),
+  appWorkflow(deps),
+  deploymentWorkflow(deps),
+  buildWorkflow({ ...deps, sourceAuth: sourceAuth(deps, createSourceHost(deps)) }),
+  vmWorkflow(deps),
+  snapshotWorkflow(deps),
+  migrationWorkflow(deps),
+  branchWorkflow(deps),
+  databaseSnapshotWorkflow(deps),
+  volumeWorkflow(deps),
+  volumeSnapshotWorkflow(deps),
+  volumeMoveWorkflow(deps),
+  snapshotMoveWorkflow(deps),
+  hostWorkflow(deps),
 ]
 
 export const sweeps = (deps: ControlDeps): readonly Sweep[] => [

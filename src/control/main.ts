@@ -11,7 +11,7 @@ import { trackConnections } from '../lib/http-close.ts'
 import { watchStalls } from '../lib/stalls.ts'
 import type { Tally } from '../lib/tally.ts'
 import { createVault } from '../lib/vault.ts'
-import { type ControlDeps, features, machines, sweeps } from './app.ts'
+import { type ControlDeps, features, workflows, sweeps } from './app.ts'
 import { auditWriter } from './audit/index.ts'
 import {
   checkInstallationSecret,
@@ -97,7 +97,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   })
   const runner = createRunner({
     db,
-    machines: machines(deps),
+    workflows: workflows(deps),
     log,
     hooks: { step: ({ kind, phase, outcome, ms }) => metrics.step(kind, phase, outcome, ms / 1000) },
   })

@@ -4,8 +4,8 @@ import { crashMatrix, faults } from '../../test/support/crash-matrix.ts'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { type AnyMachine, done, go, machine, wait } from './machine.ts'
-import { createMachine, poke } from './runner.ts'
+import { type AnyWorkflow, done, go, workflow, wait } from './machine.ts'
+import { createWorkflow, poke } from './runner.ts'
 
 interface Parcel {
   readonly id: string
@@ -31,8 +31,8 @@ function makeWorld() {
   return { places, put: (id: string) => void places.add(id), take: (id: string) => void places.delete(id) }
 }
 
-function parcelMachine(database: () => TestDatabase, world: ReturnType<typeof makeWorld>): AnyMachine {
-  return machine<Parcel>()({
+function parcelWorkflow(database: () => TestDatabase, world: ReturnType<typeof makeWorld>): AnyWorkflow {
+  return workflow<Parcel>()({
     kind: 'parcel',
     edges: {
       packing: ['sending', 'removing'],
@@ -66,13 +66,13 @@ beforeAll(async () => {
 afterAll(() => database?.drop())
 
 const world = makeWorld()
-const parcels = parcelMachine(() => database, world)
+const parcels = parcelWorkflow(() => database, world)
 
 async function makeSubject() {
   const id = newId()
   await database.db.tx(async tx => {
     await tx.run(sql.insert, [id])
-    await createMachine(tx, 'parcel', id, 'packing')
+    await createWorkflow(tx, 'parcel', id, 'packing')
   })
   return { id }
 }
@@ -84,11 +84,11 @@ async function remove({ id }: { id: string }) {
 
 const roundsAtRest = new Map<string, number>()
 
-const options = (subjectMachine: AnyMachine) => ({
+const options = (subjectWorkflow: AnyWorkflow) => ({
   get db() {
     return database.db
   },
-  machine: subjectMachine,
+  workflow: subjectWorkflow,
   makeSubject,
   remove,
   // Somebody deletes it when it has been there for a few rounds, so that the handler of the resting phase runs, too.
@@ -111,7 +111,7 @@ describe('crash matrix', () => {
   })
   test.each(cases)('$name', ({ run }) => run())
 
-  const brokenAt = (phase: string, broken: AnyMachine['phases'][string]): AnyMachine => ({
+  const brokenAt = (phase: string, broken: AnyWorkflow['phases'][string]): AnyWorkflow => ({
     ...parcels,
     phases: { ...parcels.phases, [phase]: broken },
   })

@@ -1,12 +1,12 @@
 /** What must not compile. `tsc` checks this file: an expected error that does not come is an error of its own. */
 import { expect, test } from 'vitest'
-import { done, go, machine, wait } from './machine.ts'
+import { done, go, workflow, wait } from './machine.ts'
 
 interface Parcel {
   readonly weight: number
 }
 
-const define = machine<Parcel>()
+const define = workflow<Parcel>()
 const load = async () => ({ weight: 1 })
 
 test('a legal machine compiles, with the subject typed', () => {

@@ -44,7 +44,7 @@ export interface Step<Subject> {
   readonly signal: AbortSignal
 }
 
-export interface MachineDefinition<Subject, E extends Edges> {
+export interface WorkflowDefinition<Subject, E extends Edges> {
   readonly kind: string
   /** Legal moves. `go` to anything else does not compile. */
   readonly edges: E
@@ -59,11 +59,11 @@ export interface MachineDefinition<Subject, E extends Edges> {
 
 /** A definition whose phases have been forgotten: what the runner and the tests that enumerate hold. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
-export type AnyMachine = MachineDefinition<any, any>
+export type AnyWorkflow = WorkflowDefinition<any, any>
 
 /** `machine<Vm>()({...})`: two calls so that the subject is given and the edges are inferred as literals. */
-export function machine<Subject>() {
+export function workflow<Subject>() {
   return <const E extends { readonly [P in keyof E]: readonly (keyof E & string)[] } & Edges>(
-    definition: MachineDefinition<Subject, E>,
-  ): MachineDefinition<Subject, E> => definition
+    definition: WorkflowDefinition<Subject, E>,
+  ): WorkflowDefinition<Subject, E> => definition
 }

@@ -5,8 +5,8 @@ import { describeEachPostgres, type TestDatabase, testDatabase } from '../../tes
 import { connectDb } from '../db/connect.ts'
 import { type Db, statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { type AnyMachine, done, go, machine, wait } from './machine.ts'
-import { createMachine, createRunner, poke, readMachine, type Runner } from './runner.ts'
+import { type AnyWorkflow, done, go, workflow, wait } from './machine.ts'
+import { createWorkflow, createRunner, poke, readWorkflow, type Runner } from './runner.ts'
 import { createSettle } from './settle.ts'
 import { type EngineStatements, engineStatements } from './statements.ts'
 
@@ -23,15 +23,15 @@ function mutant(name: keyof EngineStatements, piece: string, replacement: string
 }
 
 /** What another runner does before each of its claims. */
-const deliver = (db: Db) => createRunner({ db, machines: [], log }).tickOnce()
+const deliver = (db: Db) => createRunner({ db, workflows: [], log }).tickOnce()
 
 const expireLeases = statement(
   'mutant.expire',
   "UPDATE machine SET lease_until = now() - interval '1 second' WHERE lease IS NOT NULL",
 )
 
-const loop = (handlers: { a: () => Promise<ReturnType<typeof wait>>; id: string }): AnyMachine =>
-  machine<{ id: string }>()({
+const loop = (handlers: { a: () => Promise<ReturnType<typeof wait>>; id: string }): AnyWorkflow =>
+  workflow<{ id: string }>()({
     kind: 'm',
     edges: { a: [] },
     load: async () => ({ id: handlers.id }),
@@ -46,33 +46,33 @@ describeEachPostgres('mutants of the engine', which => {
     database = await testDatabase(which)
     db = database.db
     id = newId()
-    await db.tx(tx => createMachine(tx, 'm', id, 'a'))
+    await db.tx(tx => createWorkflow(tx, 'm', id, 'a'))
   })
   afterEach(() => database.drop())
 
   /** A slow step loses its lease, another runner does the work, the slow one ends. True when its write was kept. */
   async function staleWriteIsKept(statements: EngineStatements): Promise<boolean> {
     let written = false
-    const other = machine<{ id: string }>()({
+    const other = workflow<{ id: string }>()({
       kind: 'm',
       edges: { a: ['b'], b: [] },
       load: async () => ({ id }),
       phases: { a: async () => go('b'), b: async () => done() },
     })
-    const slow: AnyMachine = {
+    const slow: AnyWorkflow = {
       ...other,
       phases: {
         ...other.phases,
         async a() {
           await db.run(expireLeases)
-          await createRunner({ db, machines: [other], log }).tickOnce()
+          await createRunner({ db, workflows: [other], log }).tickOnce()
           return go('b', async () => {
             written = true
           })
         },
       },
     }
-    await createRunner({ db, machines: [slow], log, statements }).tickOnce()
+    await createRunner({ db, workflows: [slow], log, statements }).tickOnce()
     return written
   }
 
@@ -90,8 +90,8 @@ describeEachPostgres('mutants of the engine', which => {
       await deliver(db)
       return wait(60_000)
     }
-    await createRunner({ db, machines: [loop({ a, id })], log, statements }).tickOnce()
-    return ((await readMachine(db, 'm', id))?.wake_at.getTime() ?? 0) > Date.now()
+    await createRunner({ db, workflows: [loop({ a, id })], log, statements }).tickOnce()
+    return ((await readWorkflow(db, 'm', id))?.wake_at.getTime() ?? 0) > Date.now()
   }
 
   test('the comparison of pokes', async () => {
@@ -107,8 +107,8 @@ describeEachPostgres('mutants of the engine', which => {
         await deliver(db)
         throw new Error('no')
       }
-      await createRunner({ db, machines: [loop({ a, id })], log, statements }).tickOnce()
-      return ((await readMachine(db, 'm', id))?.wake_at.getTime() ?? 0) > Date.now()
+      await createRunner({ db, workflows: [loop({ a, id })], log, statements }).tickOnce()
+      return ((await readWorkflow(db, 'm', id))?.wake_at.getTime() ?? 0) > Date.now()
     }
     expect(await late(engineStatements)).toBe(false)
     expect(await late(mutant('fail', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
@@ -117,7 +117,7 @@ describeEachPostgres('mutants of the engine', which => {
   /** Two steps that end together, one of them behind a lease that has gone. What became of each. */
   async function settledTogether(statements: EngineStatements, end: 'go' | 'wait'): Promise<string[]> {
     const other = newId()
-    await db.tx(tx => createMachine(tx, 'm', other, 'a'))
+    await db.tx(tx => createWorkflow(tx, 'm', other, 'a'))
     const [held, robbed] = await Promise.all(
       [id, other].map(one =>
         db.one(
@@ -140,7 +140,7 @@ describeEachPostgres('mutants of the engine', which => {
         end === 'go' ? settle.go({ claim, to: 'b', deadlineMs: 1000 }) : settle.wait({ claim, ms: 60_000 }),
       ),
     )
-    const rows = await Promise.all([id, other].map(one => readMachine(db, 'm', one)))
+    const rows = await Promise.all([id, other].map(one => readWorkflow(db, 'm', one)))
     return rows.map((row, at) => {
       const soon = (row?.wake_at.getTime() ?? 0) <= Date.now() + 1000
       return `${answers[at]} ${row?.phase} ${row?.leased ? 'leased' : 'free'} ${soon ? 'soon' : 'later'}`
@@ -172,7 +172,7 @@ describeEachPostgres('mutants of the engine', which => {
         await tx.rows(statement('mutant.lock', 'SELECT id FROM machine FOR UPDATE'))
         const runner = createRunner({
           db: impatient,
-          machines: [loop({ a: async () => wait(1), id })],
+          workflows: [loop({ a: async () => wait(1), id })],
           log,
           statements,
         })
@@ -208,9 +208,9 @@ describeEachPostgres('mutants of the engine', which => {
     const upkeepWaits = (statements: EngineStatements) => waits(statements, runner => runner.upkeepOnce())
     expect(await upkeepWaits(mutant('releaseDead', 'SKIP LOCKED', ''))).toBe(true)
     expect(await upkeepWaits(engineStatements)).toBe(false)
-    expect((await readMachine(db, 'm', id))?.leased).toBe(true)
-    await createRunner({ db, machines: [], log }).upkeepOnce()
-    expect((await readMachine(db, 'm', id))?.leased).toBe(false)
+    expect((await readWorkflow(db, 'm', id))?.leased).toBe(true)
+    await createRunner({ db, workflows: [], log }).upkeepOnce()
+    expect((await readWorkflow(db, 'm', id))?.leased).toBe(false)
   })
 
   /** True when a second claim takes what the first one holds. */
@@ -219,14 +219,14 @@ describeEachPostgres('mutants of the engine', which => {
     const a = async () => {
       inner += await createRunner({
         db,
-        machines: [loop({ a: async () => wait(60_000), id })],
+        workflows: [loop({ a: async () => wait(60_000), id })],
         log,
         statements,
       }).tickOnce()
       return wait(0)
     }
     await db.run(statement('mutant.due', 'UPDATE machine SET wake_at = now()'))
-    await createRunner({ db, machines: [loop({ a, id })], log, statements }).tickOnce()
+    await createRunner({ db, workflows: [loop({ a, id })], log, statements }).tickOnce()
     return inner > 0
   }
 
@@ -239,12 +239,12 @@ describeEachPostgres('mutants of the engine', which => {
   async function livingIsRobbed(statements: EngineStatements): Promise<boolean> {
     const entered = Promise.withResolvers<void>()
     const a = () => (entered.resolve(), new Promise<never>(() => undefined))
-    const holder = createRunner({ db, machines: [loop({ a, id })], log, workers: 1 })
+    const holder = createRunner({ db, workflows: [loop({ a, id })], log, workers: 1 })
     await db.run(statement('mutant.due', 'UPDATE machine SET wake_at = now()'))
     await holder.start()
     await entered.promise
-    await createRunner({ db, machines: [], log, statements }).upkeepOnce()
-    const robbed = (await readMachine(db, 'm', id))?.leased === false
+    await createRunner({ db, workflows: [], log, statements }).upkeepOnce()
+    const robbed = (await readWorkflow(db, 'm', id))?.leased === false
     await holder.stop({ drainMs: 0 })
     return robbed
   }

@@ -1,6 +1,6 @@
 /** What features do with machines: make one, poke one, look at one. */
 import { runLast, type Sql, type Tx } from '../db/db.ts'
-import { engineStatements as sql, type MachineRow } from './statements.ts'
+import { engineStatements as sql, type WorkflowRow } from './statements.ts'
 
 export interface CreateOptions {
   /** Until its first step, ms; absent: at once. For one whose first step somebody else is about to do. */
@@ -13,7 +13,7 @@ export interface CreateOptions {
  * Makes the machine of a resource, in the transaction that makes the resource.
  * @throws StatementError (a unique violation) when the resource has a machine of this kind already.
  */
-export async function createMachine(
+export async function createWorkflow(
   tx: Tx,
   kind: string,
   id: string,
@@ -29,7 +29,7 @@ export async function createMachine(
  * @param move.afterMs until its next look
  * @returns false: it is in another phase, or somebody has it. Poke it, and leave it to its step.
  */
-export async function advanceMachine(
+export async function advanceWorkflow(
   tx: Tx,
   kind: string,
   id: string,
@@ -51,6 +51,6 @@ export async function pokeMany(tx: Sql, kind: string, ids: readonly string[]): P
   await runLast(tx, sql.poke, [kind, ids])
 }
 
-export async function readMachine(from: Sql, kind: string, id: string): Promise<MachineRow | undefined> {
+export async function readWorkflow(from: Sql, kind: string, id: string): Promise<WorkflowRow | undefined> {
   return from.maybe(sql.read, [kind, id])
 }

@@ -6,7 +6,7 @@ import { connectDb } from '../db/connect.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
 import { done, go, type Next, wait } from './machine.ts'
-import { advanceMachine, createMachine, createRunner, poke, pokeMany } from './runner.ts'
+import { advanceWorkflow, createWorkflow, createRunner, poke, pokeMany } from './runner.ts'
 import { engineStatements, runnerLock, someRunnerLacks } from './statements.ts'
 import { expireLeases, log, sample, sampleWorld } from './testing.ts'
 
@@ -93,49 +93,58 @@ describeEachPostgres('the life of a runner', which => {
   })
 
   test('a started runner wakes up by notification, and for what was due before it started', async () => {
-    const seen: string[] = []
+    const observed: string[] = []
     const before = await world.create()
-    const runner = world.runnerOf(sample({ one: async ({ subject }) => (seen.push(subject.id), wait(3_600_000)) }), {
-      pollMs: 3_600_000,
-    })
+    const runner = world.runnerOf(
+      sample({ one: async ({ subject }) => (observed.push(subject.id), wait(3_600_000)) }),
+      {
+        pollMs: 3_600_000,
+      },
+    )
     await runner.start()
-    await until(() => seen.includes(before), { what: 'the one that was due' })
+    await until(() => observed.includes(before), { what: 'the one that was due' })
     const created = await world.create()
-    await until(() => seen.includes(created), { what: 'the new one' })
+    await until(() => observed.includes(created), { what: 'the new one' })
     await poke(world.db, 'sample', before)
-    await until(() => seen.filter(id => id === before).length === 2, { what: 'the poked one' })
-    expect(seen.filter(id => id === created).length).toBe(1)
+    await until(() => observed.filter(id => id === before).length === 2, { what: 'the poked one' })
+    expect(observed.filter(id => id === created).length).toBe(1)
   })
 
   test('nothing tells of one that is for later: it is found in its time', async () => {
-    const seen: string[] = []
-    const runner = world.runnerOf(sample({ one: async ({ subject }) => (seen.push(subject.id), wait(3_600_000)) }), {
-      pollMs: 50,
-    })
+    const observed: string[] = []
+    const runner = world.runnerOf(
+      sample({ one: async ({ subject }) => (observed.push(subject.id), wait(3_600_000)) }),
+      {
+        pollMs: 50,
+      },
+    )
     await runner.start()
     const later = await world.create('one', { afterMs: 150 })
-    await until(() => seen.includes(later), { what: 'the one with a time' })
+    await until(() => observed.includes(later), { what: 'the one with a time' })
   })
 
   test.each(['deliver', 'untilDue'] as const)('what is claimed is run although %s failed beside it', async failing => {
-    const seen: string[] = []
+    const observed: string[] = []
     const id = await world.create()
     const other = statement<never>('test.wrong', 'SELECT 1 / 0 WHERE $1::text[] IS NULL OR true')
     const broken = statement<never>('test.broken', 'SELECT 1 / 0')
     const statements = { ...engineStatements, [failing]: failing === 'deliver' ? broken : other }
-    const runner = world.runnerOf(sample({ one: async ({ subject }) => (seen.push(subject.id), wait(3_600_000)) }), {
-      statements,
-    })
+    const runner = world.runnerOf(
+      sample({ one: async ({ subject }) => (observed.push(subject.id), wait(3_600_000)) }),
+      {
+        statements,
+      },
+    )
     await runner.start()
-    await until(() => seen.includes(id), { what: 'the one that was due' })
+    await until(() => observed.includes(id), { what: 'the one that was due' })
     await until(async () => (await world.read(id))?.leased === false, { what: 'its step has been committed' })
-    expect(seen).toEqual([id])
+    expect(observed).toEqual([id])
   })
 
   test('one that nobody runs is advanced by somebody else; one that somebody has, or is committing, is not, nor in another phase', async () => {
     const id = await world.create()
     const advance = (from: string, afterMs = 0) =>
-      world.db.tx(tx => advanceMachine(tx, 'sample', id, { from, to: 'two', afterMs, deadlineMs: 60_000 }))
+      world.db.tx(tx => advanceWorkflow(tx, 'sample', id, { from, to: 'two', afterMs, deadlineMs: 60_000 }))
     const inStep = Promise.withResolvers<void>()
     const gate = Promise.withResolvers<void>()
     const runner = world.runnerOf(sample({ one: async () => (inStep.resolve(), await gate.promise, wait(3_600_000)) }))
@@ -168,7 +177,7 @@ describeEachPostgres('the life of a runner', which => {
   test('a rolled back creation or poke never happened', async () => {
     const id = newId()
     const rolledBack = world.db.tx(async tx => {
-      await createMachine(tx, 'sample', id, 'one')
+      await createWorkflow(tx, 'sample', id, 'one')
       throw new Error('roll back')
     })
     await expect(rolledBack).rejects.toThrow('roll back')
@@ -208,7 +217,7 @@ describeEachPostgres('the life of a runner', which => {
     const id = await world.create()
     const entered = Promise.withResolvers<void>()
     const hang = sample({ one: () => (entered.resolve(), new Promise(() => undefined)) })
-    const dead = createRunner({ db: doomed, machines: [hang], log, workers: 1 })
+    const dead = createRunner({ db: doomed, workflows: [hang], log, workers: 1 })
     await dead.start()
     await entered.promise
     const survivor = world.runnerOf(sample({ one: async () => go('two'), two: async () => wait(60_000) }))
@@ -285,7 +294,7 @@ describeEachPostgres('the life of a runner', which => {
       },
     })
     const ids = await Promise.all(Array.from({ length: subjects }, () => world.create()))
-    const runners = dbs.map(own => createRunner({ db: own, machines: [m], log, workers: 8, pollMs: 50 }))
+    const runners = dbs.map(own => createRunner({ db: own, workflows: [m], log, workers: 8, pollMs: 50 }))
     await Promise.all(runners.map(runner => runner.start()))
     const poking = (async () => {
       for (let n = 0; n < 30; n++) await pokeMany(world.db, 'sample', ids)

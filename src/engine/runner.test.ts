@@ -5,7 +5,7 @@ import { until } from '../../test/support/wait.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
 import { done, go, type Next, type Step, wait } from './machine.ts'
-import { createMachine, createRunner, poke, readMachine } from './runner.ts'
+import { createWorkflow, createRunner, poke, readWorkflow } from './runner.ts'
 import { type Handler, log, makeDue, sample, sampleWorld } from './testing.ts'
 
 const pending = statement<{ id: string }>('test.pending', 'SELECT id FROM machine_poke')
@@ -108,7 +108,7 @@ describeEachPostgres('steps of a runner', which => {
   })
 
   /** What another runner does before each of its claims. */
-  const deliver = () => createRunner({ db: world.db, machines: [], log }).tickOnce()
+  const deliver = () => createRunner({ db: world.db, workflows: [], log }).tickOnce()
 
   test.each(['before the load', 'while the handler runs', 'after the commit'] as const)(
     'a poke %s is not lost',
@@ -206,8 +206,8 @@ describeEachPostgres('steps of a runner', which => {
 
   test('machines of other kinds are left to others', async () => {
     const id = newId()
-    await world.db.tx(tx => createMachine(tx, 'other', id, 'one'))
+    await world.db.tx(tx => createWorkflow(tx, 'other', id, 'one'))
     expect(await world.runnerOf(sample({ one: async () => done() })).tickOnce()).toBe(0)
-    expect((await readMachine(world.db, 'other', id))?.leased).toBe(false)
+    expect((await readWorkflow(world.db, 'other', id))?.leased).toBe(false)
   })
 })

@@ -7,17 +7,17 @@ import type { Logger } from 'pino'
 import type { Db } from '../db/db.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import type { AnyMachine } from './machine.ts'
+import type { AnyWorkflow } from './machine.ts'
 import { type AlertRow, type ClaimedRow, type EngineStatements, engineStatements, wakeChannel } from './statements.ts'
 import { bePresent } from './presence.ts'
 import { createSettle, type Settle } from './settle.ts'
 import { type Outcome, runStep } from './step.ts'
 
-export { advanceMachine, createMachine, poke, pokeMany, readMachine } from './rows.ts'
+export { advanceWorkflow, createWorkflow, poke, pokeMany, readWorkflow } from './rows.ts'
 
 export interface RunnerOptions {
   readonly db: Db
-  readonly machines: readonly AnyMachine[]
+  readonly workflows: readonly AnyWorkflow[]
   readonly log: Logger
   /** For durations only; leases, wake-ups and deadlines go by the database's clock. */
   readonly clock?: Clock
@@ -62,15 +62,15 @@ export interface Runner {
 }
 
 export function createRunner(options: RunnerOptions): Runner {
-  return new MachineRunner(options)
+  return new WorkflowRunner(options)
 }
 
 const upkeepMs = 1_000
 const reconnectMs = 200
 
-class MachineRunner implements Runner {
+class WorkflowRunner implements Runner {
   readonly #options: Required<Omit<RunnerOptions, 'hooks'>> & { readonly hooks: RunnerHooks }
-  readonly #machines: ReadonlyMap<string, AnyMachine>
+  readonly #workflows: ReadonlyMap<string, AnyWorkflow>
   readonly #settle: Settle
   readonly #running = new Set<Promise<void>>()
   readonly #draining = new AbortController()
@@ -97,8 +97,8 @@ class MachineRunner implements Runner {
     }
     this.#options = { ...defaults, statements: engineStatements, ...options }
     this.#settle = createSettle(options.db, this.#options.statements)
-    this.#machines = new Map(options.machines.map(machine => [machine.kind, machine]))
-    if (this.#machines.size < options.machines.length) throw new Error('BUG: two machines have one kind')
+    this.#workflows = new Map(options.workflows.map(workflow => [workflow.kind, workflow]))
+    if (this.#workflows.size < options.workflows.length) throw new Error('BUG: two machines have one kind')
   }
 
   async start(): Promise<void> {
@@ -106,7 +106,7 @@ class MachineRunner implements Runner {
     const listening = await db.listen(wakeChannel, () => this.#wake.resolve())
     const presence = bePresent({
       ...this.#options,
-      kinds: [...this.#machines.keys()],
+      kinds: [...this.#workflows.keys()],
       gone: this.#gone.signal,
       onChange: id => {
         this.#id = id
@@ -116,7 +116,7 @@ class MachineRunner implements Runner {
     try {
       await presence.held
       await this.upkeepOnce()
-      const unknown = await db.rows(statements.unknownKinds, [[...this.#machines.keys()]])
+      const unknown = await db.rows(statements.unknownKinds, [[...this.#workflows.keys()]])
       if (unknown.length > 0) {
         const kinds = unknown.map(({ kind }) => kind)
         log.error({ kinds }, 'machines of unknown kinds are not run by this version of the program')
@@ -151,18 +151,18 @@ class MachineRunner implements Runner {
     const { db, statements, hooks, log } = this.#options
     const freed = await db.rows(statements.releaseDead)
     if (freed.length > 0) {
-      log.warn({ machines: freed.length }, 'took over machines of a runner that died')
+      log.warn({ workflows: freed.length }, 'took over machines of a runner that died')
       this.#wake.resolve()
     }
     await db.run(statements.forgetDead)
-    const tell = (state: 'opened' | 'closed') => (row: AlertRow) =>
+    const report = (state: 'opened' | 'closed') => (row: AlertRow) =>
       hooks.alert?.({ kind: row.kind, id: row.machine_id, phase: row.phase, state })
     for (const row of await db.rows(statements.openAlerts)) {
       // Not an error: it is an alert of its own, which closes by itself (`mote admin alerts`).
       log.warn({ kind: row.kind, id: row.machine_id, phase: row.phase }, 'a machine is overdue in its phase')
-      tell('opened')(row)
+      report('opened')(row)
     }
-    for (const row of await db.rows(statements.closeAlerts)) tell('closed')(row)
+    for (const row of await db.rows(statements.closeAlerts)) report('closed')(row)
   }
 
   async #idle(): Promise<void> {
@@ -186,7 +186,7 @@ class MachineRunner implements Runner {
     const { workers, batch, pollMs, db, statements } = this.#options
     const free = Math.min(batch, workers - this.#running.size)
     if (free <= 0 || this.#id === undefined) return pollMs
-    const kinds = [...this.#machines.keys()]
+    const kinds = [...this.#workflows.keys()]
     const claiming = this.#claim(free, this.#id)
     const asked = db.one(statements.untilDue, [kinds])
     // What is claimed is run whatever becomes of the rest: nobody else would until the lease is over.
@@ -211,7 +211,7 @@ class MachineRunner implements Runner {
     const { db, statements, leaseMs, clock, hooks } = this.#options
     const started = clock.monotonicMs()
     const claim = (most: number) =>
-      db.rows(statements.claim, [[...this.#machines.keys()], most, newId(), leaseMs, runnerId])
+      db.rows(statements.claim, [[...this.#workflows.keys()], most, newId(), leaseMs, runnerId])
     // One trip, where both get on one connection: then they are done in this order.
     const failed = (error: unknown) => {
       this.#options.log.warn({ err: messageOf(error) }, 'cannot look for machines; looking again')
@@ -235,11 +235,11 @@ class MachineRunner implements Runner {
 
   async #step(row: ClaimedRow): Promise<void> {
     const { db, statements, clock, leaseMs, random, hooks, log } = this.#options
-    const machine = this.#machines.get(row.kind)
-    if (machine === undefined) throw new Error(`BUG: claimed a machine of kind ${row.kind}, which nobody asked for`)
+    const workflow = this.#workflows.get(row.kind)
+    if (workflow === undefined) throw new Error(`BUG: claimed a machine of kind ${row.kind}, which nobody asked for`)
     const started = clock.monotonicMs()
     const limits = { stepTimeoutMs: leaseMs * 0.8, giveUpMs: leaseMs * 0.9, stopping: this.#stopping.signal }
-    const { outcome, error } = await runStep(machine, row, {
+    const { outcome, error } = await runStep(workflow, row, {
       db,
       sql: statements,
       settle: this.#settle,

@@ -24,7 +24,7 @@ export interface AlertRow {
   readonly phase: string
 }
 
-export interface MachineRow {
+export interface WorkflowRow {
   readonly phase: string
   readonly entered_at: Date
   readonly wake_at: Date
@@ -106,7 +106,7 @@ export const engineStatements = {
     // The claim, and when to look again.
     { leads: 2 },
   ),
-  read: statement<MachineRow>(
+  read: statement<WorkflowRow>(
     'engine.read',
     `SELECT phase, entered_at, wake_at, attempt, last_error, deadline, lease IS NOT NULL AS leased
      FROM machine WHERE kind = $1 AND id = $2`,

@@ -2,7 +2,7 @@
 import type { Db, Param, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { backoffMs } from '../lib/backoff.ts'
-import type { AnyMachine, Next, Write } from './machine.ts'
+import type { AnyWorkflow, Next, Write } from './machine.ts'
 import type { Settle } from './settle.ts'
 import type { ClaimedRow, EngineStatements } from './statements.ts'
 
@@ -30,9 +30,9 @@ export interface StepResult {
   readonly error: unknown
 }
 
-export async function runStep(machine: AnyMachine, row: ClaimedRow, deps: StepDeps): Promise<StepResult> {
+export async function runStep(workflow: AnyWorkflow, row: ClaimedRow, deps: StepDeps): Promise<StepResult> {
   try {
-    const next = await decide(machine, row, deps)
+    const next = await decide(workflow, row, deps)
     return { outcome: (await commit(row, next, deps)) ? next.outcome : 'lost', error: undefined }
   } catch (error) {
     return settleFailure(row, error, deps)
@@ -45,46 +45,46 @@ interface Decision {
 }
 
 async function decide(
-  machine: AnyMachine,
+  workflow: AnyWorkflow,
   row: ClaimedRow,
   deps: StepDeps,
 ): Promise<Decision & { readonly outcome: Outcome }> {
   return withDeadline(row, deps, async signal => {
-    const subject: unknown = await machine.load(row.id)
+    const subject: unknown = await workflow.load(row.id)
     if (subject === undefined) return { outcome: 'done', next: { do: 'done', write: undefined } }
-    const diverted = machine.preempt?.(subject)
+    const diverted = workflow.preempt?.(subject)
     if (diverted !== undefined && diverted !== row.phase) {
-      assertPhase(machine, diverted, 'preempt')
+      assertPhase(workflow, diverted, 'preempt')
       return { outcome: 'diverted', next: { do: 'go', to: diverted, write: undefined, deadlineMs: undefined } }
     }
-    const handler = machine.phases[row.phase]
+    const handler = workflow.phases[row.phase]
     if (handler === undefined) {
       throw new Error(`machine ${row.kind} is in phase "${row.phase}", which this version of the program does not have`)
     }
     const { attempt, entered_at: enteredAt, now, phase } = row
     const next: Next<string> = await handler({ subject, phase, attempt, enteredAt, now, signal })
-    if (next.do === 'go') assertEdge(machine, row.phase, next.to)
-    return { outcome: next.do, next: holding(machine, subject, next) }
+    if (next.do === 'go') assertEdge(workflow, row.phase, next.to)
+    return { outcome: next.do, next: holding(workflow, subject, next) }
   })
 }
 
 /** Sent at once, done in this order: what is written, and what is read for it, comes after the locks. */
-function holding({ hold }: AnyMachine, subject: unknown, next: Next<string>): Next<string> {
+function holding({ hold }: AnyWorkflow, subject: unknown, next: Next<string>): Next<string> {
   const { write } = next
   if (hold === undefined || write === undefined) return next
   return { ...next, write: async tx => void (await Promise.all([hold(tx, subject), write(tx)])) }
 }
 
-function assertPhase(machine: AnyMachine, phase: string, who: string): void {
-  if (!Object.hasOwn(machine.phases, phase))
-    throw new Error(`BUG: ${who} of machine ${machine.kind} names phase "${phase}", which it does not have`)
+function assertPhase(workflow: AnyWorkflow, phase: string, who: string): void {
+  if (!Object.hasOwn(workflow.phases, phase))
+    throw new Error(`BUG: ${who} of machine ${workflow.kind} names phase "${phase}", which it does not have`)
 }
 
 /** The compiler has checked this for typed handlers; a cast or plain JavaScript gets past it. */
-function assertEdge(machine: AnyMachine, from: string, to: string): void {
-  assertPhase(machine, to, `phase "${from}"`)
-  if (!machine.edges[from]?.includes(to))
-    throw new Error(`BUG: machine ${machine.kind} has no edge from "${from}" to "${to}"`)
+function assertEdge(workflow: AnyWorkflow, from: string, to: string): void {
+  assertPhase(workflow, to, `phase "${from}"`)
+  if (!workflow.edges[from]?.includes(to))
+    throw new Error(`BUG: machine ${workflow.kind} has no edge from "${from}" to "${to}"`)
 }
 
 class StepAbandoned extends Error {}

@@ -4,8 +4,8 @@ import { afterEach, beforeEach } from 'vitest'
 import { type PostgresChoice, type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { type Db, statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { type AnyMachine, done, machine, type Next, type Step } from './machine.ts'
-import { createMachine, createRunner, readMachine, type Runner, type RunnerOptions } from './runner.ts'
+import { type AnyWorkflow, done, workflow, type Next, type Step } from './machine.ts'
+import { createWorkflow, createRunner, readWorkflow, type Runner, type RunnerOptions } from './runner.ts'
 
 export const log = pino({ level: 'silent' })
 
@@ -14,11 +14,11 @@ export type Handler = (step: Step<{ id: string }>) => Promise<Next<'one' | 'two'
 /** A machine of two phases and an end. */
 export function sample(
   handlers: { one: Handler; two?: Handler; ending?: Handler },
-  options: Partial<AnyMachine> = {},
-): AnyMachine {
+  options: Partial<AnyWorkflow> = {},
+): AnyWorkflow {
   const all: readonly ['one', 'two', 'ending'] = ['one', 'two', 'ending']
   return {
-    ...machine<{ id: string }>()({
+    ...workflow<{ id: string }>()({
       kind: 'sample',
       edges: { one: all, two: all, ending: all },
       load: async id => ({ id }),
@@ -52,16 +52,16 @@ export function sampleWorld(which: PostgresChoice) {
     get db(): Db {
       return database.db
     },
-    runnerOf(m: AnyMachine, options: Partial<RunnerOptions> = {}): Runner {
-      const runner = createRunner({ db: database.db, machines: [m], log, ...options })
+    runnerOf(m: AnyWorkflow, options: Partial<RunnerOptions> = {}): Runner {
+      const runner = createRunner({ db: database.db, workflows: [m], log, ...options })
       started.push(runner)
       return runner
     },
-    async create(phase = 'one', options: Parameters<typeof createMachine>[4] = {}): Promise<string> {
+    async create(phase = 'one', options: Parameters<typeof createWorkflow>[4] = {}): Promise<string> {
       const id = newId()
-      await database.db.tx(tx => createMachine(tx, 'sample', id, phase, options))
+      await database.db.tx(tx => createWorkflow(tx, 'sample', id, phase, options))
       return id
     },
-    read: (id: string) => readMachine(database.db, 'sample', id),
+    read: (id: string) => readWorkflow(database.db, 'sample', id),
   }
 }

@@ -94,13 +94,13 @@ describe('gateway', () => {
     await publish({ backends: [target(app)] })
     await until(async () => (await get()).status === 200, { what: 'the route is live' })
     const answer = await get('/path?q=1', { 'x-forwarded-for': '6.6.6.6', connection: 'x-private', 'x-private': '1' })
-    const seen = JSON.parse(answer.body) as { url: string; headers: Record<string, string> }
+    const observed = JSON.parse(answer.body) as { url: string; headers: Record<string, string> }
     expect(answer.headers['x-app']).toBe('yes')
-    expect(seen.url).toBe('/path?q=1')
-    expect(seen.headers.host).toBe(`${hostname}:7080`)
-    expect(seen.headers['x-forwarded-for']).toBe('127.0.0.1')
-    expect(seen.headers['x-forwarded-host']).toBe(`${hostname}:7080`)
-    expect(seen.headers['x-private']).toBeUndefined()
+    expect(observed.url).toBe('/path?q=1')
+    expect(observed.headers.host).toBe(`${hostname}:7080`)
+    expect(observed.headers['x-forwarded-for']).toBe('127.0.0.1')
+    expect(observed.headers['x-forwarded-host']).toBe(`${hostname}:7080`)
+    expect(observed.headers['x-private']).toBeUndefined()
   })
 
   it('streams both ways: the echo of the first chunk arrives before the second is sent', async () => {

@@ -162,7 +162,7 @@ function reportTraffic(
     const [atMs, periodMs] = [Date.now(), nowMs - sinceMs]
     sinceMs = nowMs
     // Clocks of gateways may jump; what control needs are ages.
-    const told = apps.map(app => ({ ...app, lastRequestAtMs: atMs - (nowMs - app.lastRequestAtMs) }))
+    const reported = apps.map(app => ({ ...app, lastRequestAtMs: atMs - (nowMs - app.lastRequestAtMs) }))
     const moves = leaving.take()
     const message: TrafficReport = {
       gatewayId,
@@ -170,7 +170,7 @@ function reportTraffic(
       periodMs,
       ...(stops ? { stops } : {}),
       ...(moves ? { leaving: moves } : {}),
-      apps: told,
+      apps: reported,
     }
     await deps.bus.publish(gatewaySubjects.traffic, message).catch(() => {})
   }

@@ -74,8 +74,8 @@ export function createTraffic(nowMs: () => number): Traffic {
       for (const [appId, count] of apps) {
         advance(count, now)
         if (count.requests > 0 || count.open > 0 || count.refused > 0) {
-          const { changedMs: _, ...told } = count
-          report.push({ appId, ...told })
+          const { changedMs: _, ...reported } = count
+          report.push({ appId, ...reported })
         }
         if (count.open === 0) apps.delete(appId)
         else Object.assign(count, { requests: 0, errors: 0, refused: 0, bytes: 0, busyMs: 0 })

@@ -41,8 +41,8 @@ export async function handleUpgrade(
   client.once('close', () => response.emit('close'))
   client.on('error', () => client.destroy())
   const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
-  const wish = ['Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? 'websocket']
-  const agreed = await openUpgrade(deps, exchange, client, wish)
+  const desired = ['Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? 'websocket']
+  const agreed = await openUpgrade(deps, exchange, client, desired)
   if (!agreed) return
   response.detachSocket(client)
   const { socket, answer } = agreed
@@ -83,7 +83,7 @@ export async function openUpgrade(
   deps: ProxyDeps,
   exchange: Exchange,
   client: Duplex,
-  wish: readonly string[],
+  desired: readonly string[],
 ): Promise<Agreement | undefined> {
   let agreed = false
   client.once('close', () => {
@@ -99,7 +99,7 @@ export async function openUpgrade(
   const ready = await awake(deps, route, exchange)
   if (client.destroyed) return undefined
   if (!ready) return void refuse(exchange, route.state === 'sleeping' ? 'asleep' : 'starting')
-  const said = await askAny(deps, exchange, client, ready, wish)
+  const said = await askAny(deps, exchange, client, ready, desired)
   if (!said) return client.destroyed ? undefined : void refuse(exchange, 'bad_gateway')
   if (said.socket) {
     agreed = true
@@ -121,7 +121,7 @@ async function askAny(
   exchange: Exchange,
   client: Duplex,
   route: Route,
-  wish: readonly string[],
+  desired: readonly string[],
 ): Promise<Said | undefined> {
   const tried = new Set<string>()
   while (exchange.tries < maxTries && !client.destroyed) {
@@ -133,7 +133,7 @@ async function askAny(
     const use = deps.pools.begin(target)
     use.lasts()
     try {
-      const said = await ask(deps, exchange, target, wish)
+      const said = await ask(deps, exchange, target, desired)
       deps.pools.answered(target)
       hold(deps, exchange, target, said, use.end)
       return said
@@ -158,11 +158,11 @@ function hold(deps: ProxyDeps, exchange: Exchange, target: Target, said: Said, d
   })
 }
 
-function ask(deps: ProxyDeps, exchange: Exchange, target: Target, wish: readonly string[]): Promise<Said> {
+function ask(deps: ProxyDeps, exchange: Exchange, target: Target, desired: readonly string[]): Promise<Said> {
   const { request } = exchange
   const { host, port } = target.backend
   const options = { trusted: deps.trusts(peerOf(request)), secure: exchange.secure }
-  const headers = [...forwardHeaders(request, options), ...wish]
+  const headers = [...forwardHeaders(request, options), ...desired]
   const { promise, resolve, reject } = Promise.withResolvers<Said>()
   const path = request.headers[':path'] ?? request.url ?? '/'
   const upstream = httpRequest({ host, port, path: String(path), headers, agent: false, timeout: answerTimeoutMs })

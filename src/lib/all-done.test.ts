@@ -17,7 +17,7 @@ it('fails when the last has ended, by the failure that came first, and nothing o
     let end: unknown
     const done = allDone([late.promise, Promise.reject(new Error('first'))]).catch((error: unknown) => (end = error))
     // Node looks for unhandled rejections after each turn of the event loop.
-    for (let turns = 0; turns < 3; turns++) await turn()
+    for (let mutex = 0; mutex < 3; mutex++) await turn()
     expect(end).toBeUndefined()
     late.reject(new Error('second'))
     await done

@@ -11,7 +11,7 @@ export interface HeldLock {
  * kernel lets go of it the moment the holder dies, so there is no stale lock to recognise (unix(7), "abstract").
  * @returns undefined when somebody holds it.
  */
-export async function tryMachineLock(name: string): Promise<HeldLock | undefined> {
+export async function tryHostLock(name: string): Promise<HeldLock | undefined> {
   const server = createServer(socket => {
     socket.on('error', () => undefined)
     waiting.add(socket)
@@ -29,10 +29,10 @@ export async function tryMachineLock(name: string): Promise<HeldLock | undefined
 }
 
 /** Waits for the lock: a waiter hangs on the holder's socket, which closes when the lock becomes free. */
-export async function machineLock(name: string, signal?: AbortSignal): Promise<HeldLock> {
+export async function hostLock(name: string, signal?: AbortSignal): Promise<HeldLock> {
   for (;;) {
     signal?.throwIfAborted()
-    const held = await tryMachineLock(name)
+    const held = await tryHostLock(name)
     if (held) return held
     await new Promise<void>(resolve => {
       const socket = connect(socketName(name), () => undefined)

@@ -1,5 +1,5 @@
 /** What was found the last time, under a key, in bounded memory. Whether it still holds is for whoever asks to find out. */
-export interface Remembered<Value> {
+export interface GenerationalCache<Value> {
   get(key: string): Value | undefined
   set(key: string, value: Value): void
   forget(key: string): void
@@ -9,7 +9,7 @@ export interface Remembered<Value> {
  * @param most values that are kept. They are in two generations of half as many: a full one takes the place of the other, and
  * what nobody asked for since then is gone with it, so that a question costs one look into a table, however many there are.
  */
-export function createRemembered<Value>(most: number): Remembered<Value> {
+export function createGenerationalCache<Value>(most: number): GenerationalCache<Value> {
   let recent = new Map<string, Value>()
   let former = new Map<string, Value>()
   const set = (key: string, value: Value) => {

@@ -8,8 +8,8 @@ const block = (ms: number) => {
 }
 
 it('reports the longest time that the event loop stood still, once', async () => {
-  const told: number[] = []
-  const watch = watchStalls({ thresholdMs: 250, onStall: ms => told.push(ms) })
+  const reported: number[] = []
+  const watch = watchStalls({ thresholdMs: 250, onStall: ms => reported.push(ms) })
   // The first wake begins what is measured.
   await sleep(50)
   watch.longestMs()
@@ -18,7 +18,7 @@ it('reports the longest time that the event loop stood still, once', async () =>
   await sleep(50)
   const ms = watch.longestMs()
   expect(ms).toBeGreaterThan(350)
-  expect(told).toEqual([Math.round(ms)])
+  expect(reported).toEqual([Math.round(ms)])
   expect(watch.stalls()).toBe(1)
   expect(watch.longestMs()).toBeLessThan(ms)
   watch.stop()

@@ -1,11 +1,11 @@
 /** Acts with the same key run one after the other, in the order in which they came. */
-export interface Turns {
+export interface KeyedMutex {
   take<T>(key: string, act: () => Promise<T>): Promise<T>
   /** Resolves when nobody acts any more. */
   settled(): Promise<void>
 }
 
-export function createTurns(): Turns {
+export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<unknown>>()
   return {
     take<T>(key: string, act: () => Promise<T>): Promise<T> {

@@ -4,7 +4,7 @@ import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { run } from '../../src/lib/exec.ts'
-import { machineLock } from '../../src/lib/machine-lock.ts'
+import { hostLock } from '../../src/lib/machine-lock.ts'
 import { databaseImageDir } from '../support/database-image.ts'
 import { type Cell, checkoutOf } from './cells.ts'
 import { carriedEnvironment, certificatePaths, npmrc, resolverFile } from './host.ts'
@@ -94,7 +94,7 @@ async function carryOut(
 ): Promise<Outcome> {
   await using undo = new AsyncDisposableStack()
   // Two runs of one checkout would share what they download.
-  const lock = await step('turn', cellMs / 1000, signal => machineLock(`cells in ${cacheDir}`, signal))
+  const lock = await step('turn', cellMs / 1000, signal => hostLock(`cells in ${cacheDir}`, signal))
   undo.defer(() => lock.release())
   await sweep()
   const root = join(cacheDir, 'cells', `${cell.name}-${process.pid}`)

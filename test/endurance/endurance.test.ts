@@ -8,9 +8,9 @@ import { natsMissing } from '../support/nats.ts'
 import { endurance } from './endurance.ts'
 import { growthOf, tableOf } from './growth.ts'
 
-const allowance = { count: 2, pooled: 10, mib: 16 }
+const copyTimeout = { count: 2, pooled: 10, mib: 16 }
 const samplesOf = (name: string, values: readonly number[]) => values.map(value => ({ [name]: value }))
-const grows = (values: readonly number[], name = 'sockets') => growthOf(samplesOf(name, values), allowance)[0]?.grows
+const grows = (values: readonly number[], name = 'sockets') => growthOf(samplesOf(name, values), copyTimeout)[0]?.grows
 
 describe('growth', () => {
   const minute = Array.from({ length: 60 }, (_, n) => n)
@@ -59,7 +59,7 @@ describe.skipIf(natsMissing)(`two of each program, as they are built ${natsMissi
       seconds: 15,
       sampleMs: 500,
       // Too short for the collector to come round: a short run is about what is counted.
-      allowance: { count: 4, pooled: 14, mib: 100 },
+      copyTimeout: { count: 4, pooled: 14, mib: 100 },
     })
     expect(result.work).toMatchObject({ requests: expect.any(Number), deployments: expect.any(Number) })
     expect(Math.min(...Object.values(result.work)), 'requests, deployments and streams').toBeGreaterThan(0)

@@ -19,7 +19,7 @@ export interface EnduranceOptions {
   /** Of each of the two parts. */
   readonly seconds: number
   readonly sampleMs: number
-  readonly allowance: Allowance
+  readonly copyTimeout: Allowance
 }
 
 export interface EnduranceResult {
@@ -46,12 +46,12 @@ export async function endurance(options: EnduranceOptions): Promise<EnduranceRes
       samples.push(await countAll(installation, observer))
     return samples
   }
-  const { allowance } = options
-  const idle = growthOf(await watch(), { ...allowance, pooled: allowance.count })
+  const { copyTimeout } = options
+  const idle = growthOf(await watch(), { ...copyTimeout, pooled: copyTimeout.count })
   const end = new AbortController()
   const working = load.run(end.signal)
   working.catch(() => end.abort()) // shown when it is awaited
   const samples = await watch().finally(() => end.abort())
   const work = await working
-  return { idle, used: growthOf(samples, allowance), work }
+  return { idle, used: growthOf(samples, copyTimeout), work }
 }

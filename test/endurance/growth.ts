@@ -27,13 +27,13 @@ const allowedFor = (name: string, { count, pooled, mib }: Allowance) =>
  * A row for each name. It grows when both later thirds have more than the one before, and the last one has more than the
  * first by over the allowance: a pool that fills up once goes up in one step and stays.
  */
-export function growthOf(samples: readonly Counts[], allowance: Allowance): Row[] {
+export function growthOf(samples: readonly Counts[], copyTimeout: Allowance): Row[] {
   const third = Math.floor(samples.length / 3)
   if (third === 0) throw new Error('BUG: three samples are needed')
   const thirds = [samples.slice(0, third), samples.slice(third, 2 * third), samples.slice(2 * third)]
   return Object.keys(samples[0] ?? {}).map(name => {
     const [first = 0, middle = 0, last = 0] = thirds.map(part => Math.min(...part.map(counts => counts[name] ?? 0)))
-    const isOver = last - first > allowedFor(name, allowance)
+    const isOver = last - first > allowedFor(name, copyTimeout)
     return { name, first, middle, last, grows: isOver && middle > first && last > middle }
   })
 }

@@ -36,7 +36,7 @@ const { idle, used, work } = await endurance({
   observerUrl: server.adminUrl,
   seconds: minutes * 30,
   sampleMs: 2_000,
-  allowance: { count: 2, pooled: 10, mib: 16 },
+  copyTimeout: { count: 2, pooled: 10, mib: 16 },
 })
 say(tableOf(`idle, ${minutes / 2} min`, idle))
 say('')

@@ -1,7 +1,7 @@
 /** What must hold after every single step, whatever happened; and what must hold once everybody can talk again. */
 import { expect } from 'vitest'
 import { statement } from '../../src/db/db.ts'
-import type { MachineNow, Simulation } from './simulation.ts'
+import type { WorkflowNow, Simulation } from './simulation.ts'
 
 interface HostRoom {
   readonly name: string
@@ -74,7 +74,7 @@ interface Picture {
   readonly vms: readonly VmRow[]
   readonly apps: readonly AppRow[]
   readonly deployments: readonly DeploymentRow[]
-  readonly machines: readonly MachineNow[]
+  readonly workflows: readonly WorkflowNow[]
 }
 
 const all = (rows: string) => `(SELECT coalesce(json_agg(r), '[]') FROM (${rows}) r)`
@@ -118,7 +118,7 @@ export function watch(sim: Simulation): Watch {
       // Half of all steps only look around.
       if (!sim.changed()) return
       const now = await sim.world.db.one(picture)
-      sim.machinesNow = now.machines
+      sim.workflowsNow = now.workflows
       checkRooms(now.rooms)
       if (now.never.length > 0) expect(now.never, 'what must never be').toEqual([])
       for (const vm of now.vms) checkVm(vm, generations, placed)
@@ -156,14 +156,14 @@ function checkPlaces(sim: Simulation): void {
     let vcpus = 0
     for (const [id, vm] of host.vms) {
       if (vm.state !== 'running' && vm.state !== 'paused') continue
-      vcpus += vm.wish.spec.vcpus
+      vcpus += vm.desired.spec.vcpus
       if (running.has(id)) expect.fail(`VM ${id} runs on ${running.get(id)} and on ${host.name} (I48)`)
       running.set(id, host.name)
       if (identities.has(vm.identity)) expect.fail(`${id} and ${identities.get(vm.identity)} are the same guest (I50)`)
       identities.set(vm.identity, id)
     }
     // Also what was given up there, and runs on where nobody can see it.
-    const capacity = host.beat(false).vcpus
+    const capacity = host.heartbeat(false).vcpus
     if (vcpus > capacity) expect.fail(`${host.name} runs ${vcpus} vCPUs, and has ${capacity} (I33)`)
   }
 }
@@ -174,8 +174,8 @@ function checkWriters(sim: Simulation): void {
   for (const host of sim.world.hosts)
     for (const [vmId, vm] of host.vms)
       for (const disk of vm.disks) {
-        const wish = vm.wish.spec.disks.find(one => one.volumeId === disk.volumeId)
-        if (wish?.readOnly !== false || disk.state !== 'attached') continue
+        const desired = vm.desired.spec.disks.find(one => one.volumeId === disk.volumeId)
+        if (desired?.readOnly !== false || disk.state !== 'attached') continue
         if (writers.has(disk.volumeId))
           expect.fail(`${vmId} and ${writers.get(disk.volumeId)} write to volume ${disk.volumeId} (I38)`)
         writers.set(disk.volumeId, vmId)
@@ -227,7 +227,7 @@ export async function settle(sim: Simulation): Promise<void> {
       'volumeMove',
       'snapshotMove',
     )
-    left = (await sim.machines())
+    left = (await sim.workflows())
       .filter(one => !restingPhases.has(`${one.kind} ${one.phase}`))
       .map(one => `${one.kind} ${one.phase} ${one.error ?? ''}`)
     if (left.length === 0 && round > 6) break

@@ -106,9 +106,9 @@ it.each(mutants.map(mutant => [mutant.what, mutant] as const))(
       if (found === undefined) continue
       // Ids differ from life to life, and so does how many resources are still waiting when the life ends: retries wait
       // in real time as well.
-      const told = (text: string | undefined) =>
+      const reported = (text: string | undefined) =>
         text?.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#').replace(/(never came to rest: expected) \[.*\]/, '$1')
-      expect(told(await fate(seed))).toBe(told(found))
+      expect(reported(await fate(seed))).toBe(reported(found))
       return
     }
     expect.fail(`no life of ${mostSeeds} noticed it`)

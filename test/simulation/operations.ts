@@ -13,7 +13,7 @@ import {
   createSnapshot,
   dropSnapshots,
   listSnapshots,
-  luggageOf,
+  coMovedOf,
   moveObstacle,
   startMigration,
 } from '../../src/control/vms/index.ts'
@@ -33,13 +33,13 @@ const allowed = (verb: Verb, d: deployments.Deployment) => {
   return statuses.includes(statusOf(d)) && d.appWant === 'live'
 }
 const runningOf = (d: deployments.Deployment) =>
-  d.vms.find(vm => vm.want === 'running' && vm.seenState === 'running' && vm.hostId)
+  d.vms.find(vm => vm.want === 'running' && vm.observedState === 'running' && vm.hostId)
 
-const wish = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async (sim: Simulation) => {
+const desired = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async (sim: Simulation) => {
   const d = await anyDeployment(sim)
   if (!d || !allowed(verb, d)) return
   await sim.world.db.tx(async tx => {
-    await deployments.wish(tx, d.id, want)
+    await deployments.desired(tx, d.id, want)
     await poke(tx, 'deployment', d.id)
     await refreshRoute(tx, d.appId)
   })
@@ -80,7 +80,7 @@ export const operations: readonly Operation[] = [
       const d = await anyDeployment(sim)
       if (!d || d.outcome || !allowed('stop', d)) return
       await sim.world.db.tx(async tx => {
-        await deployments.wish(tx, d.id, 'stopped')
+        await deployments.desired(tx, d.id, 'stopped')
         await takeDown(tx, d.id)
       })
     },
@@ -103,8 +103,8 @@ export const operations: readonly Operation[] = [
       await sim.world.db.tx(tx => startDeletingApp(tx, app.id))
     },
   ],
-  ['pause', 2, wish('pause', 'paused')],
-  ['resume', 3, wish('resume', 'running')],
+  ['pause', 2, desired('pause', 'paused')],
+  ['resume', 3, desired('resume', 'running')],
   [
     'scale',
     2,
@@ -169,7 +169,8 @@ export const operations: readonly Operation[] = [
       if (!d || d.outcome) return
       const kept = (await listSnapshots(sim.world.db, d.id)).filter(one =>
         d.vms.some(
-          vm => vm.id === one.vmId && vm.want !== 'absent' && vm.hostId === one.hostId && !vm.migrating && vm.seenState,
+          vm =>
+            vm.id === one.vmId && vm.want !== 'absent' && vm.hostId === one.hostId && !vm.migrating && vm.observedState,
         ),
       )
       const snapshot = sim.random.pick(kept.filter(one => one.state === 'ready'))
@@ -201,11 +202,11 @@ export const operations: readonly Operation[] = [
       const sourceHostId = vm.hostId
       const hosts = await listHosts(sim.world.db, 60)
       const [source, there] = [sourceHostId, target.id].map(id => hosts.find(host => host.id === id))
-      const luggage = await luggageOf(sim.world.db, vm.id)
-      if (!source || !there || moveObstacle(vm, luggage)) return
+      const coMoved = await coMovedOf(sim.world.db, vm.id)
+      if (!source || !there || moveObstacle(vm, coMoved)) return
       // What the rules refuse is refused.
       const begun = sim.world.db.tx(async tx => {
-        const choice = chooseMove(vm, source, there, await luggageOf(tx, vm.id))
+        const choice = chooseMove(vm, source, there, await coMovedOf(tx, vm.id))
         if (!('plan' in choice) || !(await reserve(tx, target.id, d))) return
         const { method, withVolumes, volumes } = choice.plan
         const { vcpus, memoryMib, diskMib, projectId, appId } = d
@@ -252,7 +253,7 @@ export const operations: readonly Operation[] = [
       const host = sim.random.pick(sim.world.hosts.filter(one => !one.reachable))
       if (!host) return
       host.reachable = true
-      await sim.beat(host)
+      await sim.heartbeat(host)
     },
   ],
   [

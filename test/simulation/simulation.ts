@@ -5,9 +5,9 @@
 import type { VmObserved } from '../../src/contract/agent.ts'
 import { deadHosts, reconcileHost } from '../../src/control/fleet/index.ts'
 import { touchHosts } from '../../src/control/hosts/index.ts'
-import { recordSeen, recordSnapshot } from '../../src/control/vms/index.ts'
+import { recordObserved, recordSnapshot } from '../../src/control/vms/index.ts'
 import { recordVolume, recordVolumeSnapshot } from '../../src/control/volumes/index.ts'
-import type { AnyMachine, Step } from '../../src/engine/machine.ts'
+import type { AnyWorkflow, Step } from '../../src/engine/machine.ts'
 import { type ClaimedRow, engineStatements } from '../../src/engine/statements.ts'
 import { runStep } from '../../src/engine/step.ts'
 import { statement } from '../../src/db/db.ts'
@@ -17,7 +17,7 @@ import type { SimHost } from '../support/sim-host.ts'
 import { type Random, random } from './random.ts'
 import type { Stage } from './stage.ts'
 
-export interface MachineNow {
+export interface WorkflowNow {
   readonly kind: string
   readonly id: string
   readonly phase: string
@@ -26,14 +26,14 @@ export interface MachineNow {
 
 /** Every stored instant that a decision looks at. */
 const instants: Readonly<Record<string, readonly string[]>> = {
-  machine: ['entered_at', 'deadline'],
+  workflow: ['entered_at', 'deadline'],
   host: ['last_seen_at', 'suspected_at'],
   deployment: ['replaced_at', 'started_at', 'scheduled_at', 'stopped_at'],
   app: ['last_request_at', 'scale_changed_at'],
   vm: ['placed_at'],
 }
 const sql = {
-  machines: statement<MachineNow>(
+  workflows: statement<WorkflowNow>(
     'simulation.machines',
     'SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind',
   ),
@@ -61,7 +61,7 @@ const stepTimeoutMs = 120_000
 
 interface Heard {
   readonly hostId: string
-  readonly seen: VmObserved
+  readonly observed: VmObserved
 }
 
 /** `twice`: when it has decided, another runner makes the step, and it finds its lease gone. */
@@ -78,16 +78,16 @@ export interface Simulation extends AsyncDisposable {
   /** True when something that an invariant could see was written since the last question. */
   changed(): boolean
   /** What there was when somebody looked last; the invariants look after every step. */
-  machinesNow: readonly MachineNow[]
+  workflowsNow: readonly WorkflowNow[]
   /** One machine makes one step, perhaps interrupted. */
   step(): Promise<void>
   /** A host moves, and what it says arrives, or not, or twice, or late. */
   hostMoves(host: SimHost): Promise<void>
   /** A full beat arrives. */
-  beat(host: SimHost): Promise<void>
+  heartbeat(host: SimHost): Promise<void>
   passTime(seconds: number): Promise<void>
   sweep(): Promise<void>
-  machines(): Promise<MachineNow[]>
+  workflows(): Promise<WorkflowNow[]>
 }
 
 /** @param visited gets every phase that was run */
@@ -108,29 +108,30 @@ export async function simulation(
   // One is small: it is full most of the time. From it and to it VMs that have volumes are stopped to move.
   for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes, movesVolumes: vcpus > 4 })
   let fate: Fate = 'fine'
-  let under: Pick<MachineNow, 'kind' | 'id'> | undefined
+  let under: Pick<WorkflowNow, 'kind' | 'id'> | undefined
   /** Somebody else, to whom the lease has gone, makes the same step from beginning to end. */
   const overtake = async () => {
     fate = 'fine'
     if (under) await run(under)
   }
-  const machines = new Map(
-    Object.values<AnyMachine>(world.machines).map(one => [one.kind, mortal(one, () => fate, overtake)] as const),
+  const workflows = new Map(
+    Object.values<AnyWorkflow>(world.workflows).map(one => [one.kind, mortal(one, () => fate, overtake)] as const),
   )
   const limits = { stepTimeoutMs, giveUpMs: stepTimeoutMs, stopping: new AbortController().signal, random: () => 0 }
-  const listen = async ({ hostId, seen }: Heard) => void (await world.db.tx(tx => recordSeen(tx, hostId, seen)))
-  const run = async (chosen: Pick<MachineNow, 'kind' | 'id'>) => {
+  const listen = async ({ hostId, observed }: Heard) =>
+    void (await world.db.tx(tx => recordObserved(tx, hostId, observed)))
+  const run = async (chosen: Pick<WorkflowNow, 'kind' | 'id'>) => {
     const { kind, id } = chosen
     under = chosen
-    const machine = machines.get(kind)
-    if (!machine) throw new Error(`BUG: no machine of kind ${kind}`)
+    const workflow = workflows.get(kind)
+    if (!workflow) throw new Error(`BUG: no machine of kind ${kind}`)
     const claimed = world.db.maybe(sql.claim, [kind, id, newId()])
     // In the same trip, and behind it on the same connection: it is what the runner would load next.
-    const subject = machine.load(id)
+    const subject = workflow.load(id)
     subject.catch(() => undefined)
     const row = await claimed
     if (!row) return
-    await runStep({ ...machine, load: () => subject }, row, { db: world.db, sql: engineStatements, ...limits })
+    await runStep({ ...workflow, load: () => subject }, row, { db: world.db, sql: engineStatements, ...limits })
   }
 
   const sim: Simulation = {
@@ -138,7 +139,7 @@ export async function simulation(
     random: dice,
     apps: [],
     history: [],
-    machinesNow: [],
+    workflowsNow: [],
     changed: () => stage.changed(),
     get faults() {
       return state.faults
@@ -146,9 +147,9 @@ export async function simulation(
     set faults(share) {
       state.faults = share
     },
-    machines: () => world.db.rows(sql.machines),
+    workflows: () => world.db.rows(sql.workflows),
     async step() {
-      const all = sim.machinesNow
+      const all = sim.workflowsNow
       // Mostly one that is under way: what rests only looks around.
       const chosen = dice.pick(dice.chance(0.6) ? all.filter(one => !resting.has(one.phase)) : all) ?? dice.pick(all)
       if (!chosen) return
@@ -162,8 +163,8 @@ export async function simulation(
       await host.tick()
       if (!host.reachable) return
       for (const vmId of host.vms.keys()) {
-        const message = { hostId: host.id, seen: host.observed(vmId) }
-        const text = JSON.stringify(message.seen)
+        const message = { hostId: host.id, observed: host.observed(vmId) }
+        const text = JSON.stringify(message.observed)
         // Most of what is said again says nothing new.
         if (known.get(vmId + host.id) === text && !dice.chance(0.1)) continue
         heard.push(message)
@@ -183,15 +184,15 @@ export async function simulation(
       for (const id of host.storage.snapshots.keys())
         if (passes()) await world.db.tx(tx => recordVolumeSnapshot(tx, host.id, host.storage.snapshot(id)))
     },
-    async beat(host) {
+    async heartbeat(host) {
       if (!host.reachable) return
       await touchHosts(world.db, [host.id])
       // A forget that gets lost is made good by the next beat.
-      await reconcileHost(world.deps, host.id, host.beat().vms ?? []).catch(() => undefined)
+      await reconcileHost(world.deps, host.id, host.heartbeat().vms ?? []).catch(() => undefined)
     },
     async passTime(seconds) {
       await world.db.rows(sql.pass, [seconds])
-      for (const host of world.hosts) await sim.beat(host)
+      for (const host of world.hosts) await sim.heartbeat(host)
     },
     sweep: async () =>
       void (await deadHosts(world.deps).run({ signal: new AbortController().signal, now: new Date() })),
@@ -201,8 +202,8 @@ export async function simulation(
 }
 
 /** The process may die before a handler, or after it has acted and before anything of it is written. */
-function mortal(machine: AnyMachine, fate: () => Fate, overtake: () => Promise<void>): AnyMachine {
-  const phases = Object.entries(machine.phases).map(([name, handler]) => [
+function mortal(workflow: AnyWorkflow, fate: () => Fate, overtake: () => Promise<void>): AnyWorkflow {
+  const phases = Object.entries(workflow.phases).map(([name, handler]) => [
     name,
     async (step: Step<unknown>) => {
       if (fate() === 'dies-before') throw new Error('the process died before the step')
@@ -212,5 +213,5 @@ function mortal(machine: AnyMachine, fate: () => Fate, overtake: () => Promise<v
       return next
     },
   ])
-  return { ...machine, phases: Object.fromEntries(phases) }
+  return { ...workflow, phases: Object.fromEntries(phases) }
 }

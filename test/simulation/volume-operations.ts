@@ -12,7 +12,7 @@ import {
   deleteVolume,
   deleteVolumeSnapshot,
   detachVolume,
-  lockKept,
+  lockRetained,
   restoreVolume,
 } from '../../src/control/volumes/index.ts'
 import { cancelMove, startMove } from '../../src/control/moves/index.ts'
@@ -55,7 +55,7 @@ async function fork(sim: Simulation, found: { readonly name: string; readonly de
   sim.apps.push({ ...app, isAlone: true })
   await tryTo(sim, async tx => {
     const snapshot = await holdSnapshot(tx, d.id, found.name)
-    if (snapshot) await startFork(tx, d, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
+    if (snapshot) await startFork(tx, d, snapshot, await lockRetained(tx, snapshot), { app, replicas: 1 })
   })
 }
 
@@ -170,7 +170,7 @@ export const volumeOperations: readonly Operation[] = [
     async sim => {
       for (const host of sim.world.hosts)
         for (const vm of host.vms.values())
-          for (const disk of vm.wish.spec.disks) {
+          for (const disk of vm.desired.spec.disks) {
             const volume = host.storage.volumes.get(disk.volumeId)
             const has = vm.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached')
             if (volume && has && !disk.readOnly && vm.state === 'running')

@@ -108,7 +108,7 @@ export async function reusedKeys({ ask, see }: World): Promise<void> {
   }
 }
 
-export async function allowances(world: World): Promise<void> {
+export async function copyTimeouts(world: World): Promise<void> {
   const { ask, system, config } = world
   const once = { tenantPerMinute: 1, anonymousPerMinute: 1, loginPerMinute: 1, createsPerSecond: 1 }
   const rateLimits = { ...once, refusalDelayMs: 0 }

@@ -11,8 +11,8 @@ export interface Record {
   /** Whether it was provoked. */
   has(id: string, status: number): boolean
   /** `id status`, in the order of the document. */
-  readonly seen: readonly string[]
-  /** Those of `seen` that were provoked. */
+  readonly observed: readonly string[]
+  /** Those of `observed` that were provoked. */
   readonly provoked: readonly string[]
   readonly table: string
 }
@@ -40,17 +40,17 @@ export const pairs = (statuses: ReadonlyMap<string, Iterable<number>>): string[]
 
 export function createRecord(): Record {
   const ids = Object.keys(allOperations)
-  const seen = new Map<string, Set<number>>(ids.map(id => [id, new Set()]))
+  const observed = new Map<string, Set<number>>(ids.map(id => [id, new Set()]))
   const provoked = new Map<string, Map<number, string>>(ids.map(id => [id, new Map()]))
   return {
     add(id, status, how) {
-      seen.get(id)?.add(status)
+      observed.get(id)?.add(status)
       const own = provoked.get(id)
       if (how !== undefined && !own?.has(status)) own?.set(status, how)
     },
     has: (id, status) => provoked.get(id)?.has(status) ?? false,
-    get seen() {
-      return pairs(seen)
+    get observed() {
+      return pairs(observed)
     },
     get provoked() {
       return pairs(new Map([...provoked].map(([id, own]) => [id, own.keys()])))
@@ -61,9 +61,9 @@ export function createRecord(): Record {
   }
 }
 
-function render(seen: ReadonlyMap<string, ReadonlyMap<number, string>>): string {
+function render(observed: ReadonlyMap<string, ReadonlyMap<number, string>>): string {
   const rows = Object.entries(allOperations).map(([id, { method, path }]) => {
-    const cells = [...(seen.get(id) ?? [])].toSorted(([a], [b]) => a - b)
+    const cells = [...(observed.get(id) ?? [])].toSorted(([a], [b]) => a - b)
     return `| \`${method} ${path}\` | ${cells.map(([status, how]) => `**${status}** ${how}`.trim()).join('; ')} |`
   })
   return `# Statuses of the API

@@ -158,14 +158,14 @@ async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
       }),
     )
   const end = new AbortController()
-  let resting: Promise<unknown> = Promise.resolve()
+  let throttled: Promise<unknown> = Promise.resolve()
   const turning = (async () => {
     for (let round = 0; !end.signal.aborted; round++) {
       for (const host of hosts) {
-        if (round % 50 === 0) await system.bus.publish(subjects.beat(host.id), host.beat())
+        if (round % 50 === 0) await system.bus.publish(subjects.heartbeat(host.id), host.heartbeat())
         await host.tick()
       }
-      await resting
+      await throttled
       await new Promise(resolve => setTimeout(resolve, 5))
     }
   })()
@@ -184,7 +184,7 @@ async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
   await until(joined, { what: 'the hosts have joined' })
   const whileHostsRest = async <T>(work: () => Promise<T>): Promise<T> => {
     const done = Promise.withResolvers<void>()
-    resting = done.promise
+    throttled = done.promise
     try {
       return await work()
     } finally {

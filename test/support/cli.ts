@@ -55,14 +55,14 @@ function run(
   { input, cwd, interruptAt, answers }: RunOptions,
 ): Promise<Ran> {
   const child = spawn(program, args, { env, ...(cwd ? { cwd } : {}), stdio: 'pipe' })
-  let [out, err, asked, seen] = ['', '', 0, 0]
+  let [out, err, asked, observed] = ['', '', 0, 0]
   let interrupted = false
   const look = () => {
     if (interruptAt?.test(out + err) && !interrupted) interrupted = child.kill('SIGINT')
     const next = answers?.[asked]
-    if (!next?.[0].test(out.slice(seen))) return
+    if (!next?.[0].test(out.slice(observed))) return
     asked++
-    seen = out.length
+    observed = out.length
     child.stdin.write(`${next[1]}\r`)
   }
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

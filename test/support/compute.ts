@@ -1,35 +1,35 @@
 /** The compute machines on a database of their own with simulated hosts: no timers, every step by hand. */
 import { createHash } from 'node:crypto'
 import { createMemoryBus } from '../../src/bus/memory.ts'
-import { appMachine } from '../../src/control/apps/index.ts'
+import { appWorkflow } from '../../src/control/apps/index.ts'
 import { parseControlConfig, type ControlConfig } from '../../src/control/config.ts'
-import { branchMachine, databaseSnapshotMachine } from '../../src/control/databases/index.ts'
+import { branchWorkflow, databaseSnapshotWorkflow } from '../../src/control/databases/index.ts'
 import {
   createDeployment,
-  deploymentMachine,
+  deploymentWorkflow,
   type NewDeployment,
   removeDeployment,
 } from '../../src/control/deployments/index.ts'
 import type { Deps } from '../../src/control/deps.ts'
-import { hostMachine } from '../../src/control/fleet/index.ts'
-import { recordBeat } from '../../src/control/hosts/index.ts'
-import { snapshotMoveMachine, volumeMoveMachine } from '../../src/control/moves/index.ts'
+import { hostWorkflow } from '../../src/control/fleet/index.ts'
+import { recordHeartbeat } from '../../src/control/hosts/index.ts'
+import { snapshotMoveWorkflow, volumeMoveWorkflow } from '../../src/control/moves/index.ts'
 import {
-  recordSeen,
-  migrationMachine,
+  recordObserved,
+  migrationWorkflow,
   recordSnapshot,
-  snapshotMachine,
-  vmMachine,
+  snapshotWorkflow,
+  vmWorkflow,
 } from '../../src/control/vms/index.ts'
 import {
   recordVolume,
   recordVolumeSnapshot,
-  volumeMachine,
-  volumeSnapshotMachine,
+  volumeWorkflow,
+  volumeSnapshotWorkflow,
 } from '../../src/control/volumes/index.ts'
 import { createDrains } from '../../src/control/routing/index.ts'
 import { type Param, statement } from '../../src/db/db.ts'
-import type { AnyMachine } from '../../src/engine/machine.ts'
+import type { AnyWorkflow } from '../../src/engine/machine.ts'
 import { createRunner } from '../../src/engine/runner.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
@@ -100,22 +100,22 @@ export async function computeWorld(
   const truth = new Map()
   const snapshotParcels = new Map()
   /** Each that is due has its turn in each round, however many earlier tests have left: of equals a smaller batch may pass by the same ones. */
-  const tick = (machines: readonly AnyMachine[]) => createRunner({ db, machines, log, batch: 100_000 }).tickOnce()
+  const tick = (workflows: readonly AnyWorkflow[]) => createRunner({ db, workflows, log, batch: 100_000 }).tickOnce()
   const drains = createDrains(0)
-  const machines = {
-    vm: vmMachine(deps),
-    deployment: deploymentMachine(deps),
-    app: appMachine(deps),
-    snapshot: snapshotMachine(deps),
-    migration: migrationMachine({ ...deps, live: { drains } }),
-    volume: volumeMachine(deps),
-    volumeSnapshot: volumeSnapshotMachine(deps),
-    volumeMove: volumeMoveMachine(deps),
-    snapshotMove: snapshotMoveMachine(deps),
-    branch: branchMachine(deps),
-    databaseSnapshot: databaseSnapshotMachine(deps),
-    host: hostMachine(deps),
-  } satisfies Record<string, AnyMachine>
+  const workflows = {
+    vm: vmWorkflow(deps),
+    deployment: deploymentWorkflow(deps),
+    app: appWorkflow(deps),
+    snapshot: snapshotWorkflow(deps),
+    migration: migrationWorkflow({ ...deps, live: { drains } }),
+    volume: volumeWorkflow(deps),
+    volumeSnapshot: volumeSnapshotWorkflow(deps),
+    volumeMove: volumeMoveWorkflow(deps),
+    snapshotMove: snapshotMoveWorkflow(deps),
+    branch: branchWorkflow(deps),
+    databaseSnapshot: databaseSnapshotWorkflow(deps),
+    host: hostWorkflow(deps),
+  } satisfies Record<string, AnyWorkflow>
   const projectId = newId()
   await db.run(sql.project, [projectId, 'test', 'fd00:1:2:3::/64'])
   let apps = 0
@@ -125,7 +125,7 @@ export async function computeWorld(
     bus,
     deps,
     hosts,
-    machines,
+    workflows,
     /** What gateways have said. */
     drains,
     projectId,
@@ -140,7 +140,7 @@ export async function computeWorld(
         ...options,
       })
       hosts.push(host)
-      await recordBeat(db, host.beat(), 1)
+      await recordHeartbeat(db, host.heartbeat(), 1)
       return host
     },
     async app({ replicas = 1, minReplicas = 1 }: { replicas?: number; minReplicas?: number } = {}): Promise<TestApp> {
@@ -166,7 +166,7 @@ export async function computeWorld(
       for (const host of hosts) {
         await host.tick()
         if (!host.reachable) continue
-        for (const vmId of host.vms.keys()) await db.tx(tx => recordSeen(tx, host.id, host.observed(vmId)))
+        for (const vmId of host.vms.keys()) await db.tx(tx => recordObserved(tx, host.id, host.observed(vmId)))
         for (const id of host.storage.volumes.keys()) await db.tx(tx => recordVolume(tx, host.storage.observed(id)))
         for (const id of host.storage.snapshots.keys())
           await db.tx(tx => recordVolumeSnapshot(tx, host.id, host.storage.snapshot(id)))
@@ -174,9 +174,9 @@ export async function computeWorld(
       }
     },
     /** Every machine of the kinds runs once, due or not; the others do not exist. */
-    async run(...kinds: (keyof typeof machines)[]): Promise<void> {
+    async run(...kinds: (keyof typeof workflows)[]): Promise<void> {
       await db.run(sql.due, [null])
-      await tick(kinds.map(kind => machines[kind]))
+      await tick(kinds.map(kind => workflows[kind]))
     },
     /** Hosts and all machines in turn, until `done`; all but the machine of `except`. */
     async until(done: () => Promise<boolean>, rounds = 60, except?: string): Promise<void> {
@@ -184,7 +184,7 @@ export async function computeWorld(
         if (await done()) return
         await world.hostsMove()
         await db.run(sql.due, [except ?? null])
-        await tick(Object.values(machines))
+        await tick(Object.values(workflows))
       }
       throw new Error(`not so after ${rounds} rounds`)
     },

@@ -5,8 +5,8 @@
 import { pino } from 'pino'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
 import { DbUnavailable } from '../../src/db/errors.ts'
-import type { AnyMachine, Step } from '../../src/engine/machine.ts'
-import { createRunner, readMachine, type Runner } from '../../src/engine/runner.ts'
+import type { AnyWorkflow, Step } from '../../src/engine/machine.ts'
+import { createRunner, readWorkflow, type Runner } from '../../src/engine/runner.ts'
 import { engineStatements } from '../../src/engine/statements.ts'
 
 export const faults = [
@@ -29,7 +29,7 @@ export interface CrashSubject {
 
 export interface CrashMatrixOptions<S extends CrashSubject> {
   readonly db: Db
-  readonly machine: AnyMachine
+  readonly workflow: AnyWorkflow
   /** Makes a fresh resource with its machine row; called once for each case. */
   readonly makeSubject: () => Promise<S>
   /** Asks for the deletion of the resource (and pokes). Without it, the fault `deletion` is left out. */
@@ -58,7 +58,7 @@ export interface CrashCase {
 
 /** The cases as data, for `test.each`: phases x faults. */
 export function crashMatrix<S extends CrashSubject>(options: CrashMatrixOptions<S>): CrashCase[] {
-  const phases = Object.keys(options.machine.phases).filter(phase => options.unreachable?.[phase] === undefined)
+  const phases = Object.keys(options.workflow.phases).filter(phase => options.unreachable?.[phase] === undefined)
   const possible = faults.filter(fault => fault !== 'deletion' || options.remove !== undefined)
   return phases.flatMap(phase =>
     possible.map(fault => ({ name: `${phase}: ${fault}`, phase, fault, run: () => runCase(options, phase, fault) })),
@@ -75,24 +75,24 @@ async function runCase<S extends CrashSubject>(
   const runner = injector.runner(options.db)
   let reached = false
   for (let steps = 0; steps < (options.maxSteps ?? 200); steps++) {
-    const row = await readMachine(options.db, options.machine.kind, subject.id)
-    const resting = options.atRest ? await options.atRest(subject, row?.phase) : row === undefined
-    if (resting && injector.injected()) break
+    const row = await readWorkflow(options.db, options.workflow.kind, subject.id)
+    const throttled = options.atRest ? await options.atRest(subject, row?.phase) : row === undefined
+    if (throttled && injector.injected()) break
     if (row === undefined) {
-      if (resting) break
-      throw new Error(`the machine of ${subject.id} is gone, but ${options.machine.kind} is not at rest`)
+      if (throttled) break
+      throw new Error(`the machine of ${subject.id} is gone, but ${options.workflow.kind} is not at rest`)
     }
     reached ||= row.phase === phase
     if (reached && !injector.injected()) await injector.beforeStep()
     await options.advance?.(subject, row.phase)
-    await makeDue(options.db, options.machine.kind, subject.id)
+    await makeDue(options.db, options.workflow.kind, subject.id)
     await runner.tickOnce()
   }
   if (!injector.injected())
-    throw new Error(`phase "${phase}" of ${options.machine.kind} was never reached: nothing was tested`)
-  const last = await readMachine(options.db, options.machine.kind, subject.id)
-  const resting = options.atRest ? await options.atRest(subject, last?.phase) : last === undefined
-  if (!resting)
+    throw new Error(`phase "${phase}" of ${options.workflow.kind} was never reached: nothing was tested`)
+  const last = await readWorkflow(options.db, options.workflow.kind, subject.id)
+  const throttled = options.atRest ? await options.atRest(subject, last?.phase) : last === undefined
+  if (!throttled)
     throw new Error(
       `after ${fault} in "${phase}" the machine never came to rest: it is in "${last?.phase}", ${last?.last_error ?? 'no error'}`,
     )
@@ -120,15 +120,15 @@ function createInjector<S extends CrashSubject>(
   phase: string,
   fault: Fault,
 ) {
-  const { machine } = options
+  const { workflow } = options
   let injected = false
   const log = pino({ level: 'silent' })
-  const original = machine.phases[phase]
-  if (original === undefined) throw new Error(`BUG: ${machine.kind} has no phase "${phase}"`)
-  const plain = (db: Db): Runner => createRunner({ db, machines: [machine], log, batch })
+  const original = workflow.phases[phase]
+  if (original === undefined) throw new Error(`BUG: ${workflow.kind} has no phase "${phase}"`)
+  const plain = (db: Db): Runner => createRunner({ db, workflows: [workflow], log, batch })
   // Machines are made of `any` subjects once their types are forgotten; the subject is only handed on.
   const handler = async (step: Step<unknown>) => {
-    if (injected || !(await isOurs(options.db, machine.kind, subject.id, step))) return original(step)
+    if (injected || !(await isOurs(options.db, workflow.kind, subject.id, step))) return original(step)
     switch (fault) {
       case 'before-handler':
         injected = true
@@ -140,7 +140,7 @@ function createInjector<S extends CrashSubject>(
       case 'double-run': {
         injected = true
         const next = await original(step)
-        await makeDue(options.db, machine.kind, subject.id)
+        await makeDue(options.db, workflow.kind, subject.id)
         await plain(options.db).tickOnce()
         return next
       }
@@ -149,7 +149,7 @@ function createInjector<S extends CrashSubject>(
         return original(step)
     }
   }
-  const faulty: AnyMachine = { ...machine, phases: { ...machine.phases, [phase]: handler } }
+  const faulty: AnyWorkflow = { ...workflow, phases: { ...workflow.phases, [phase]: handler } }
   const loseAnswer = () => {
     if (fault !== 'answer-lost' || injected) return
     injected = true
@@ -158,7 +158,7 @@ function createInjector<S extends CrashSubject>(
   return {
     injected: () => injected,
     runner: (db: Db) =>
-      createRunner({ db: losingAnswers(db, phase, options, subject, loseAnswer), machines: [faulty], log, batch }),
+      createRunner({ db: losingAnswers(db, phase, options, subject, loseAnswer), workflows: [faulty], log, batch }),
     async beforeStep() {
       if (fault !== 'deletion') return
       injected = true
@@ -169,7 +169,7 @@ function createInjector<S extends CrashSubject>(
 
 /** Several subjects may be under way in one database; only the one of this case is hurt. */
 async function isOurs(db: Db, kind: string, id: string, step: Step<unknown>): Promise<boolean> {
-  const row = await readMachine(db, kind, id)
+  const row = await readWorkflow(db, kind, id)
   return row?.leased === true && row.phase === step.phase
 }
 
@@ -186,7 +186,7 @@ function losingAnswers<S extends CrashSubject>(
   // Of several that are committed together the ids are a list.
   const isCommit = (statement: Statement<unknown>, params: readonly unknown[] = []) =>
     commits.has(statement.name) && [params[1]].flat().includes(subject.id)
-  const inPhase = async () => (await readMachine(db, options.machine.kind, subject.id))?.phase === phase
+  const inPhase = async () => (await readWorkflow(db, options.workflow.kind, subject.id))?.phase === phase
   return {
     ...db,
     async one(statement, params) {

@@ -29,11 +29,11 @@ export function startReaper(): Reaper {
   })
   child.unref()
   const ended = once(child, 'exit')
-  const tell = (order: Order) => writeLine(child, order)
+  const report = (order: Order) => writeLine(child, order)
   return {
-    killAtEnd: pid => tell({ kill: pid }),
-    removeAtEnd: directory => tell({ remove: directory }),
-    forget: pid => tell({ forget: pid }),
+    killAtEnd: pid => report({ kill: pid }),
+    removeAtEnd: directory => report({ remove: directory }),
+    forget: pid => report({ forget: pid }),
     async finish() {
       // Otherwise Node exits while this is awaited, with code 0, when nothing else is left to do.
       child.ref()

@@ -8,7 +8,7 @@ import { copyKey, Refused, type SimParcel, type SimVolumes, simVolumes } from '.
 import { bootKey } from '../../src/agent/vm/record.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
-  type HostBeat,
+  type HostHeartbeat,
   type SnapshotObserved,
   type SnapshotPut,
   type VmObserved,
@@ -30,7 +30,7 @@ export interface SimHost {
   readonly behaviour: Map<string, 'unhealthy' | 'crash'>
   /** Moves everything one step; what changed is published. */
   tick(): Promise<void>
-  beat(full?: boolean): HostBeat
+  heartbeat(full?: boolean): HostHeartbeat
   crash(vmId: string): void
   /** The machine lost power: every VM is gone, what was stored is not. */
   powerCut(): void
@@ -106,7 +106,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const publish = async (subject: string, message: unknown) => {
     if (reachable && passes()) await bus.publish(subject, message)
   }
-  const snapshotSeen = (snapshotId: string): SnapshotObserved => {
+  const snapshotObserved = (snapshotId: string): SnapshotObserved => {
     const found = snapshots.get(snapshotId)
     return {
       snapshotId,
@@ -123,39 +123,40 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     }
   }
 
-  const put = (wish: VmPut): VmObserved => {
-    const vm = vms.get(wish.vmId)
-    const known = vm?.wish.generation ?? gone.get(wish.vmId) ?? 0
-    if (wish.generation < known) throw new Refused('stale_generation', `${wish.generation} is older than ${known}`)
+  const put = (desired: VmPut): VmObserved => {
+    const vm = vms.get(desired.vmId)
+    const known = vm?.desired.generation ?? gone.get(desired.vmId) ?? 0
+    if (desired.generation < known)
+      throw new Refused('stale_generation', `${desired.generation} is older than ${known}`)
     if (vm) {
-      if (wish.generation > known) {
+      if (desired.generation > known) {
         if (vm.record.crash) vm.record = { ...vm.record, recentRestarts: 0 }
-        vm.wish = wish
+        vm.desired = desired
       }
-    } else if (wish.want === 'absent') gone.set(wish.vmId, wish.generation)
-    else if (wish.generation > known) vms.set(wish.vmId, newSimVm(wish))
-    return observed(wish.vmId)
+    } else if (desired.want === 'absent') gone.set(desired.vmId, desired.generation)
+    else if (desired.generation > known) vms.set(desired.vmId, newSimVm(desired))
+    return observed(desired.vmId)
   }
   const forget = ({ vmId, generation }: { vmId: string; generation: number }): VmObserved => {
     const vm = vms.get(vmId)
     if (!vm) return observed(vmId)
-    if (generation < vm.wish.generation) throw new Refused('stale_generation', 'newer')
-    vm.wish = { ...vm.wish, generation, want: 'absent' }
+    if (generation < vm.desired.generation) throw new Refused('stale_generation', 'newer')
+    vm.desired = { ...vm.desired, generation, want: 'absent' }
     return observed(vmId)
   }
-  const putSnapshot = (wish: SnapshotPut): SnapshotObserved => {
-    const known = snapshots.get(wish.snapshotId)
-    const source = vms.get(wish.vmId)
-    if (known && wish.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
+  const putSnapshot = (desired: SnapshotPut): SnapshotObserved => {
+    const known = snapshots.get(desired.snapshotId)
+    const source = vms.get(desired.vmId)
+    if (known && desired.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
     // The same generation is the same wish.
-    if (known && wish.generation > known.put.generation) known.put = wish
-    else if (known) return snapshotSeen(wish.snapshotId)
-    else if (wish.incoming || wish.arrived) snapshots.set(wish.snapshotId, comingSnapshot(wish))
-    else if (wish.want === 'present') {
+    if (known && desired.generation > known.put.generation) known.put = desired
+    else if (known) return snapshotObserved(desired.snapshotId)
+    else if (desired.incoming || desired.arrived) snapshots.set(desired.snapshotId, comingSnapshot(desired))
+    else if (desired.want === 'present') {
       if (!source || !running.has(source.state)) throw new Refused('invalid_state', 'the VM does not run')
-      const stays = wish.afterwards === 'stay'
+      const stays = desired.afterwards === 'stay'
       const { memory, identity } = source
-      const disks = source.wish.spec.disks
+      const disks = source.desired.spec.disks
         .filter(disk => source.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached'))
         .map(({ volumeId, generation, mountPoint, readOnly }) => ({
           volumeId,
@@ -165,15 +166,15 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
           copied: !stays && !readOnly,
         }))
       const contents = new Map(disks.map(({ volumeId }) => [volumeId, storage.volumes.get(volumeId)?.content ?? '']))
-      const { snapshotId } = wish
+      const { snapshotId } = desired
       for (const { volumeId, copied } of disks)
         if (copied) storage.copies.set(copyKey({ snapshotId, volumeId }), contents.get(volumeId) ?? '')
-      snapshots.set(snapshotId, { put: wish, state: 'creating', memory, identity, disks, contents, stays })
-      if (!stays || disks.length === 0) return snapshotSeen(wish.snapshotId)
-      source.record = { ...source.record, paused: true, keptFor: wish.snapshotId }
+      snapshots.set(snapshotId, { put: desired, state: 'creating', memory, identity, disks, contents, stays })
+      if (!stays || disks.length === 0) return snapshotObserved(desired.snapshotId)
+      source.record = { ...source.record, paused: true, keptFor: desired.snapshotId }
       source.healthy = false
     }
-    return snapshotSeen(wish.snapshotId)
+    return snapshotObserved(desired.snapshotId)
   }
 
   const step = simSteps({
@@ -192,8 +193,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
       // As at the agent, it stays for a VM that is to start from it.
-      const needs = ({ wish, record }: SimVm) =>
-        wish.want === 'running' && wish.spec.from?.snapshotId === snapshotId && record.bootKey !== bootKey(wish.spec)
+      const needs = ({ desired, record }: SimVm) =>
+        desired.want === 'running' &&
+        desired.spec.from?.snapshotId === snapshotId &&
+        record.bootKey !== bootKey(desired.spec)
       if ([...vms.values()].some(needs)) return false
       for (const { volumeId } of snapshot.disks) storage.copies.delete(copyKey({ snapshotId, volumeId }))
       snapshots.delete(snapshotId)
@@ -223,7 +226,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   await answer(verb('vm.logs'), () => ({ lines: [{ atUs: 1, stream: 'stdout', line: 'the last line' }] }))
   await answer(verb('ping'), () => ({ incarnation: 'sim' }))
   await answer(verb('snapshot.put'), putSnapshot)
-  await answer(verb('snapshot.get'), ({ snapshotId }: { snapshotId: string }) => snapshotSeen(snapshotId))
+  await answer(verb('snapshot.get'), ({ snapshotId }: { snapshotId: string }) => snapshotObserved(snapshotId))
   await answer(verb('volume.put'), storage.put)
   await answer(verb('volume.get'), ({ volumeId }: { volumeId: string }) => storage.observed(volumeId))
   await answer(verb('volume.snapshot'), storage.putSnapshot)
@@ -249,18 +252,18 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     },
     async tick() {
       const moved = storage.tick()
-      for (const seen of moved.volumes) await publish(subjects.volume(id), seen)
-      for (const seen of moved.snapshots) await publish(subjects.volumeSnapshot(id), seen)
-      for (const [vmId, vm] of [...vms]) if (step(vm)) await publish(subjects.seen(id), observed(vmId))
+      for (const observed of moved.volumes) await publish(subjects.volume(id), observed)
+      for (const observed of moved.snapshots) await publish(subjects.volumeSnapshot(id), observed)
+      for (const [vmId, vm] of [...vms]) if (step(vm)) await publish(subjects.observed(id), observed(vmId))
       for (const [snapshotId, snapshot] of [...snapshots])
         if (stepSnapshot(snapshotId, snapshot))
           await publish(subjects.snapshot(id), {
-            ...snapshotSeen(snapshotId),
+            ...snapshotObserved(snapshotId),
             vmId: snapshot.put.vmId,
             generation: snapshot.put.generation,
           })
     },
-    beat: (full = true) => ({
+    heartbeat: (full = true) => ({
       hostId: id,
       name,
       incarnation: 'sim',
@@ -307,7 +310,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       breakSnapshotMoves(snapshots.values())
     },
     observed,
-    snapshot: snapshotSeen,
+    snapshot: snapshotObserved,
     async stop() {
       for (const subscription of subscriptions) await subscription.stop()
     },

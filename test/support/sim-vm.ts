@@ -23,7 +23,7 @@ import type {
 
 export interface SimVm {
   readonly vmId: string
-  wish: VmPut
+  desired: VmPut
   /** What the agent stores. */
   record: VmRecord
   stage: Stage
@@ -76,10 +76,10 @@ export interface SimWorld {
 
 export const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
 
-export function newSimVm(wish: VmPut): SimVm {
+export function newSimVm(desired: VmPut): SimVm {
   const vm = {
-    vmId: wish.vmId,
-    wish,
+    vmId: desired.vmId,
+    desired,
     record: newRecord,
     stage: null,
     bringing: '',
@@ -96,10 +96,10 @@ export function newSimVm(wish: VmPut): SimVm {
 }
 
 export function observedOf(vm: SimVm): VmObserved {
-  const { wish, record, stage, healthy, disks } = vm
-  const version = wish.spec.firewall?.version
+  const { desired, record, stage, healthy, disks } = vm
+  const version = desired.spec.firewall?.version
   return observe({
-    wish,
+    desired,
     record,
     stage,
     healthy,
@@ -119,18 +119,18 @@ export function end(vm: SimVm): void {
 
 /** Its workload ended more often than it may. */
 export function crash(vm: SimVm): void {
-  const { generation } = vm.wish
+  const { generation } = vm.desired
   vm.record = { ...vm.record, crash: { generation, code: 'exited', message: 'the workload ended with code 1' } }
 }
 
-function factsOf({ wish, record, workload, disks }: SimVm, snapshots: SimWorld['snapshots']): VmFacts {
-  const { want, spec } = wish
+function factsOf({ desired, record, workload, disks }: SimVm, snapshots: SimWorld['snapshots']): VmFacts {
+  const { want, spec } = desired
   return {
     want,
     workload,
-    machine: record.running === null ? 'none' : record.paused ? 'paused' : 'running',
+    runningVm: record.running === null ? 'none' : record.paused ? 'paused' : 'running',
     current: bootKey(spec) === record.bootKey,
-    crashed: isCrashed(wish, record),
+    crashed: isCrashed(desired, record),
     restartsLeft: record.recentRestarts < spec.maxRestarts,
     migration: migrationFact(spec, record),
     cleared: true, // a simulated process has no mounts
@@ -149,7 +149,7 @@ export function simSteps(world: SimWorld) {
     switch (action) {
       case 'release':
         world.vms.delete(vm.vmId)
-        world.gone.set(vm.vmId, vm.wish.generation)
+        world.gone.set(vm.vmId, vm.desired.generation)
         return
       case 'stop':
         return end(vm)
@@ -174,7 +174,7 @@ export function simSteps(world: SimWorld) {
         world.stepDisks(vm)
         return
       case 'rest':
-        return live(vm, world.behaviour.get(vm.wish.spec.image))
+        return live(vm, world.behaviour.get(vm.desired.spec.image))
     }
   }
   return (vm: SimVm): boolean => {
@@ -189,7 +189,7 @@ export function simSteps(world: SimWorld) {
 
 function decided(vm: SimVm, snapshots: SimWorld['snapshots']): { readonly action: VmAction } {
   const action = decide(factsOf(vm, snapshots))
-  if (vm.stage !== null && (action !== 'boot' || vm.bringing !== bootKey(vm.wish.spec))) end(vm)
+  if (vm.stage !== null && (action !== 'boot' || vm.bringing !== bootKey(vm.desired.spec))) end(vm)
   return { action }
 }
 
@@ -211,7 +211,7 @@ function goesOn({ disks, stays }: SimSnapshot, spec: VmSpec): boolean {
 function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld) {
   let boots = 0
   return (vm: SimVm): void => {
-    const { spec, generation } = vm.wish
+    const { spec, generation } = vm.desired
     if (vm.stage === null) {
       boots += 1
       vm.stage = 'preparing'
@@ -257,7 +257,7 @@ function inhabit(vm: SimVm): void {
   vm.record = {
     ...vm.record,
     running: { prepared, process: { pid: 1, startTicks: 1 }, boot },
-    bootKey: bootKey(vm.wish.spec),
+    bootKey: bootKey(vm.desired.spec),
     paused: false,
   }
 }
@@ -288,7 +288,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
     },
     /** Listens until the guest arrives over the wire; then it runs here, with the memory it had. */
     receive(vm: SimVm): void {
-      const { incoming } = vm.wish.spec
+      const { incoming } = vm.desired.spec
       if (!incoming) return
       const uri = addressOf(vm)
       const of = { migrationId: incoming.migrationId, role: 'target' as const, uri }
@@ -301,7 +301,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       wires.delete(`at ${uri}`)
       Object.assign(vm, { memory: arrived.memory, identity: arrived.identity })
       vm.record = { ...vm.record, boot: vm.record.boot + 1 }
-      vm.disks = vm.wish.spec.disks.map(({ volumeId, generation }) => ({
+      vm.disks = vm.desired.spec.disks.map(({ volumeId, generation }) => ({
         volumeId,
         generation,
         state: 'attached',
@@ -314,13 +314,13 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
     /** Half of it in one step, the rest in the next: the guest stops here before it runs there. */
     handOver(vm: SimVm): void {
       const known = vm.record.migration
-      const wanted = vm.wish.spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
+      const wanted = vm.desired.spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
       if (!wanted) return
       const { migrationId, uri } = wanted
       const of = { migrationId, role: 'source' as const, uri }
-      if (!vm.wish.spec.outgoing) return note(vm, { ...of, phase: 'cancelled' })
+      if (!vm.desired.spec.outgoing) return note(vm, { ...of, phase: 'cancelled' })
       if (known?.migrationId !== migrationId) return note(vm, { ...of, phase: 'copying' })
-      if (vm.wish.spec.outgoing.waits) {
+      if (vm.desired.spec.outgoing.waits) {
         if (!known.ready) note(vm, { ...of, phase: 'copying', ready: true })
         return
       }
@@ -328,7 +328,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       if (!waiting) return note(vm, { ...of, phase: 'failed' })
       wires.delete(`at ${uri}`)
       // The target keeps them before it has the guest run: whoever is told `switched` finds them there.
-      waiting.takes?.(pack(vm.wish.spec.outgoing?.volumes ?? []))
+      waiting.takes?.(pack(vm.desired.spec.outgoing?.volumes ?? []))
       wires.set(uri, { ...vm })
       end(vm)
       note(vm, { ...of, phase: 'switched' })

@@ -46,9 +46,9 @@ export interface SimVolumes {
   readonly snapshots: Map<string, SimVolumeSnapshot>
   /** What snapshots of VMs have of volumes, by both. */
   readonly copies: Map<string, string>
-  put(wish: VolumePut): VolumeObserved
+  put(desired: VolumePut): VolumeObserved
   observed(volumeId: string): VolumeObserved
-  putSnapshot(wish: VolumeSnapshotPut): VolumeSnapshotObserved
+  putSnapshot(desired: VolumeSnapshotPut): VolumeSnapshotObserved
   snapshot(snapshotId: string): VolumeSnapshotObserved
   /** Moves volumes and snapshots one step; what changed. */
   tick(): { readonly volumes: readonly VolumeObserved[]; readonly snapshots: readonly VolumeSnapshotObserved[] }
@@ -98,10 +98,10 @@ export function simVolumes(
     const state = found === undefined ? 'absent' : found.put.want === 'absent' ? 'removing' : found.state
     const generation = found?.put.generation ?? gone.get(volumeId) ?? 0
     const transfer = found?.transfer ? { transfer: found.transfer } : {}
-    const seen = { volumeId, generation, restored: found?.restored ?? 0, sizeMib: found?.sizeMib ?? 0, ...transfer }
+    const observed = { volumeId, generation, restored: found?.restored ?? 0, sizeMib: found?.sizeMib ?? 0, ...transfer }
     if (found?.failGrowth && found.sizeMib < found.put.sizeMib)
-      return { ...seen, state: 'failed', error: found.failGrowth }
-    return { ...seen, state, error: null }
+      return { ...observed, state: 'failed', error: found.failGrowth }
+    return { ...observed, state, error: null }
   }
   const snapshot = (snapshotId: string): VolumeSnapshotObserved => {
     const found = snapshots.get(snapshotId)
@@ -220,7 +220,7 @@ export function simVolumes(
     const volume = volumes.get(disk.volumeId)
     if (volume?.state !== 'ready' || volume.put.outgoing?.final) throw new Refused('volume_missing', 'it is not there')
     if (disk.generation < volume.generation) throw new Refused('stale_volume_generation', 'it is older')
-    const wanted = (other: SimVm) => other.wish.spec.disks.find(one => one.volumeId === disk.volumeId)
+    const wanted = (other: SimVm) => other.desired.spec.disks.find(one => one.volumeId === disk.volumeId)
     for (const other of vms.values()) {
       if (other === vm || !other.disks.some(one => one.volumeId === disk.volumeId)) continue
       if (!disk.readOnly || wanted(other)?.readOnly === false) throw new Refused('volume_in_use', 'another VM has it')
@@ -234,33 +234,35 @@ export function simVolumes(
     copies,
     observed,
     snapshot,
-    put(wish) {
-      const known = volumes.get(wish.volumeId)
-      const generation = known?.put.generation ?? gone.get(wish.volumeId) ?? 0
-      if (wish.generation < generation) throw new Refused('stale_generation', 'newer')
+    put(desired) {
+      const known = volumes.get(desired.volumeId)
+      const generation = known?.put.generation ?? gone.get(desired.volumeId) ?? 0
+      if (desired.generation < generation) throw new Refused('stale_generation', 'newer')
       if (known) {
-        if (wish.generation > generation && wish.incoming && known.state !== 'creating')
-          throw new Error(`volume ${wish.volumeId} shall come to a host that has it`)
-        if (wish.generation > generation) known.put = wish
-        if (wish.restore && wish.restore.count > known.restored && known.state === 'ready') known.state = 'restoring'
-      } else if (wish.want === 'present' && wish.generation > generation)
-        volumes.set(wish.volumeId, {
-          put: wish,
+        if (desired.generation > generation && desired.incoming && known.state !== 'creating')
+          throw new Error(`volume ${desired.volumeId} shall come to a host that has it`)
+        if (desired.generation > generation) known.put = desired
+        if (desired.restore && desired.restore.count > known.restored && known.state === 'ready')
+          known.state = 'restoring'
+      } else if (desired.want === 'present' && desired.generation > generation)
+        volumes.set(desired.volumeId, {
+          put: desired,
           state: 'creating',
           restored: 0,
           sizeMib: 0,
           content: '',
           generation: 0,
         })
-      else gone.set(wish.volumeId, wish.generation)
-      return observed(wish.volumeId)
+      else gone.set(desired.volumeId, desired.generation)
+      return observed(desired.volumeId)
     },
-    putSnapshot(wish) {
-      const known = snapshots.get(wish.snapshotId)
-      if (known && wish.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
-      if (known) known.put = wish
-      else if (wish.want === 'present') snapshots.set(wish.snapshotId, { put: wish, state: 'creating', content: '' })
-      return snapshot(wish.snapshotId)
+    putSnapshot(desired) {
+      const known = snapshots.get(desired.snapshotId)
+      if (known && desired.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
+      if (known) known.put = desired
+      else if (desired.want === 'present')
+        snapshots.set(desired.snapshotId, { put: desired, state: 'creating', content: '' })
+      return snapshot(desired.snapshotId)
     },
     tick: () => ({
       volumes: [...volumes.values()].filter(stepVolume).map(volume => observed(volume.put.volumeId)),
@@ -292,7 +294,7 @@ export function simVolumes(
       }
     },
     stepDisks(vm) {
-      const { disks } = vm.wish.spec
+      const { disks } = vm.desired.spec
       const excess = vm.disks.find(disk => !disks.some(one => one.volumeId === disk.volumeId))
       if (excess) {
         vm.disks = vm.disks.filter(disk => disk !== excess)

@@ -32,14 +32,14 @@ export async function walker(
   email?: string,
 ): Promise<Walker> {
   const user = await system.user(email)
-  const seen = await visit(browser, `http://127.0.0.1:${system.control.port}`, options)
-  const { page } = seen
+  const observed = await visit(browser, `http://127.0.0.1:${system.control.port}`, options)
+  const { page } = observed
   await page.goto('/signin')
   await page.getByLabel('E-mail').fill(user.email)
   await page.getByLabel('Password').fill(user.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor()
-  return { ...seen, user, ...handsOf(page), [Symbol.asyncDispose]: () => seen[Symbol.asyncDispose]() }
+  return { ...observed, user, ...handsOf(page), [Symbol.asyncDispose]: () => observed[Symbol.asyncDispose]() }
 }
 
 function handsOf(page: Page): Omit<Walker, keyof Visit | 'user'> {

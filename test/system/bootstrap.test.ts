@@ -58,7 +58,7 @@ test.each([['--version'], ['-V']])('mote %s installs nothing and prints the vers
   expect(await readdir(checkout)).not.toContain('node_modules')
 })
 
-/** An `npm` whose registry fails with a code, and whose installation lasts until a file `told` is in the folder `bin`. */
+/** An `npm` whose registry fails with a code, and whose installation lasts until a file `reported` is in the folder `bin`. */
 async function slowNpm(code: string): Promise<void> {
   await mkdir(bin, { recursive: true })
   const install = `until [ -e ${bin}/told ]; do sleep 0.05; done`

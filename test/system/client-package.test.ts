@@ -77,9 +77,9 @@ it('is packed, installed, type-checked, and does what it says', { timeout: 120_0
   await run('tsc', ['--ignoreConfig', ...checks, '--typeRoots', types, '--types', 'node', 'use.ts'], { cwd: folder })
 
   const said = await run(process.execPath, ['use.ts', system.control.url, user.token ?? ''], { cwd: folder })
-  const seen = JSON.parse(said)
-  expect(seen).toMatchObject({ names: ['three', 'two', 'one'], lines: 1, code: 'name_taken' })
-  expect(seen.keys[0], 'the retry has the same key').toBe(seen.keys[1])
+  const observed = JSON.parse(said)
+  expect(observed).toMatchObject({ names: ['three', 'two', 'one'], lines: 1, code: 'name_taken' })
+  expect(observed.keys[0], 'the retry has the same key').toBe(observed.keys[1])
   const { body } = await user.get('/v1/apps')
-  expect(body.map((app: { id: string }) => app.id)).toContain(seen.id)
+  expect(body.map((app: { id: string }) => app.id)).toContain(observed.id)
 })

@@ -77,8 +77,8 @@ suite('the dashboard in detail', () => {
   }
 
   it('follows a log of 100,000 lines, finds in it, and has only what is seen in the page', async () => {
-    await using seen = await visit(browser, base(), { viewport: { width: 1280, height: 860 } })
-    const { page } = seen
+    await using observed = await visit(browser, base(), { viewport: { width: 1280, height: 860 } })
+    const { page } = observed
     await signIn(page)
     await page.goto('/apps/new')
     await page.getByLabel('Name').fill('talkative')
@@ -110,13 +110,13 @@ suite('the dashboard in detail', () => {
     await page.getByRole('log').getByText('line 0', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Newest' }).click()
     await page.getByRole('log').getByText('line 99999', { exact: true }).waitFor()
-    expect(seen.complaints).toEqual([])
+    expect(observed.complaints).toEqual([])
   })
 
   it('keeps a session over reloads and tabs, although each refresh token is good once', async () => {
-    await using seen = await visit(browser, base(), {})
-    const email = await signIn(seen.page)
-    const tabs = [seen.page, await seen.page.context().newPage(), await seen.page.context().newPage()]
+    await using observed = await visit(browser, base(), {})
+    const email = await signIn(observed.page)
+    const tabs = [observed.page, await observed.page.context().newPage(), await observed.page.context().newPage()]
     for (const tab of tabs.slice(1)) await tab.goto('/apps')
     const audited = async (action: string) => {
       const { count } = await system.database.db.one<{ count: number }>(

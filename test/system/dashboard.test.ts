@@ -36,13 +36,13 @@ for (const { name, ...look } of looks)
   suite(`the dashboard (${name})`, () => {
     vi.setConfig({ testTimeout: 120_000 })
     const email = `walk-${look.colorScheme}@example.com`
-    let seen: Visit
+    let observed: Visit
     let page: Page
     beforeAll(async () => {
-      seen = await visit(browser, base(), look)
-      page = seen.page
+      observed = await visit(browser, base(), look)
+      page = observed.page
     })
-    afterAll(async () => seen[Symbol.asyncDispose]())
+    afterAll(async () => observed[Symbol.asyncDispose]())
 
     const button = (label: string | RegExp) => page.getByRole('button', { name: label })
     const field = (label: string) => page.getByLabel(label, { exact: true })
@@ -284,7 +284,7 @@ for (const { name, ...look } of looks)
       await second.close()
     })
 
-    it('never complained', () => expect(seen.complaints).toEqual([]))
+    it('never complained', () => expect(observed.complaints).toEqual([]))
   })
 
 /** The status that the app answers with through the gateway. */

@@ -174,8 +174,8 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
       what: 'it has been restored',
     })
     await running('the restored database runs')
-    const told = (await user.get('/v1/notifications')).body.notifications
-    expect(told.filter((one: { kind: string }) => one.kind === 'database.failed')).toEqual([])
+    const reported = (await user.get('/v1/notifications')).body.notifications
+    expect(reported.filter((one: { kind: string }) => one.kind === 'database.failed')).toEqual([])
     expect(await sql('SELECT count(*) FROM item')).toBe('1000')
     await sql('INSERT INTO item VALUES (0)')
     const kept = (await user.get(`/v1/databases/${id}/backups/snapshots`)).body

@@ -245,13 +245,13 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     }
     expect(await vmms()).toHaveLength(1)
     // From before: a client whose server is gone without a word may wait for longer than it takes to start another.
-    const seenGone = until(async () => (await status()).status !== 'running', {
+    const observedGone = until(async () => (await status()).status !== 'running', {
       everyMs: 50,
       timeoutMs: slowMs,
       what: 'it is seen to be gone',
     })
     for (const pid of await vmms()) process.kill(pid, 'SIGKILL')
-    await seenGone
+    await observedGone
     ended = true
     for (const tunnel of tunnels.values()) tunnel.kill('SIGKILL')
     await writing

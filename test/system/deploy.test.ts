@@ -94,23 +94,23 @@ describeEachPostgres('an app from creation to deletion', postgres => {
   it('tells the stream every status in order, and replays what a client missed', async () => {
     await user.post('/v1/apps', { name: 'streamed', git_url: '' })
     const end = new AbortController()
-    const seen: { id: string | undefined; status: string }[] = []
+    const observed: { id: string | undefined; status: string }[] = []
     const reading = (async () => {
       for await (const { event, id, data } of user.events('/v1/apps/streamed/deployments/stream', end.signal)) {
-        if (event === 'deployment.status') seen.push({ id, status: data.status })
-        if (event === 'snapshot') seen.push({ id, status: 'snapshot' })
+        if (event === 'deployment.status') observed.push({ id, status: data.status })
+        if (event === 'snapshot') observed.push({ id, status: 'snapshot' })
       }
     })().catch(() => {})
-    await until(() => seen.length === 1, { what: 'the snapshot' })
+    await until(() => observed.length === 1, { what: 'the snapshot' })
     const { job_id } = (await user.post('/v1/apps/streamed/deploy', { image: 'example/app:1' })).body
-    await until(() => seen.at(-1)?.status === 'running', { timeoutMs: 10_000, what: 'the last status' })
+    await until(() => observed.at(-1)?.status === 'running', { timeoutMs: 10_000, what: 'the last status' })
     end.abort()
     await reading
-    const statuses = seen.map(s => s.status)
+    const statuses = observed.map(s => s.status)
     expect(statuses[0]).toBe('snapshot')
     expect(statuses[1]).toBe('pending')
     expect(statuses.at(-1)).toBe('running')
-    const ids = seen.map(s => Number(s.id))
+    const ids = observed.map(s => Number(s.id))
     expect(ids).toEqual([...ids].sort((a, b) => a - b))
 
     const again = new AbortController()

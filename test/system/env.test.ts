@@ -19,7 +19,7 @@ const statusOf = async (job: string) => (await user.get(`/v1/apps/app/deployment
 const deploy = async () => (await user.post('/v1/apps/app/deploy', { image: 'example/app:1' })).body
 const reaches = (job: string, status: string) =>
   until(async () => (await statusOf(job)) === status, { timeoutMs: 10_000, what: `${job} is ${status}` })
-const wishes = async () => {
+const desiredStates = async () => {
   const dir = join(system.dir, 'host-1', 'vms')
   const texts = await Promise.all(
     (await readdir(dir)).map(vm => readFile(join(dir, vm, 'wish.json'), 'utf8').catch(() => '{}')),
@@ -49,7 +49,8 @@ it('keeps what is written, shows names only, and refuses names that cannot be', 
 it('reaches the VMs of the next deployment, and never those that run', async () => {
   const first = await deploy()
   await reaches(first.job_id, 'running')
-  const envs = async () => (await wishes()).filter(wish => wish.want === 'running').map(wish => wish.spec.env)
+  const envs = async () =>
+    (await desiredStates()).filter(desired => desired.want === 'running').map(desired => desired.spec.env)
   expect(await envs()).toEqual([{ GREETING: secret, PORT: '8080' }])
   await put('GREETING', 'other')
   await user.post(`/v1/apps/app/deployments/${first.job_id}/pause`)

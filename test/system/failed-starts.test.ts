@@ -14,7 +14,7 @@ import { build } from '../../scripts/build.mjs'
 import { checkInstallationSecret } from '../../src/control/auth/index.ts'
 import { statement } from '../../src/db/db.ts'
 import { run } from '../../src/lib/exec.ts'
-import { tryMachineLock } from '../../src/lib/machine-lock.ts'
+import { tryHostLock } from '../../src/lib/machine-lock.ts'
 import { createVault } from '../../src/lib/vault.ts'
 import { cutWhen } from '../support/cut.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -116,7 +116,7 @@ const busUntil = (at: RegExp, how?: 'hang') => async (undo: AsyncDisposableStack
 }
 const locked = (name: (data: string) => string) => async (undo: AsyncDisposableStack) => {
   const data = ownData()
-  const lock = await tryMachineLock(name(data))
+  const lock = await tryHostLock(name(data))
   undo.defer(() => lock?.release())
   return flags('--data', data)
 }

@@ -99,8 +99,8 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(body.status).toBe('building')
     const failed = await until(
       async () => {
-        const { body: seen } = await user.get(`/v1/apps/site/deployments/${body.job_id}`)
-        return seen.status === 'failed' ? seen : undefined
+        const { body: observed } = await user.get(`/v1/apps/site/deployments/${body.job_id}`)
+        return observed.status === 'failed' ? observed : undefined
       },
       { what: 'the deployment has failed', timeoutMs: 60_000, everyMs: 100 },
     )

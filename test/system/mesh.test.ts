@@ -96,20 +96,20 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
   it('a cut cable is in the stream of the mesh within five seconds, and so is its end', async () => {
     const end = new AbortController()
     const events = all.admin.events('/v1/networking/mesh/stream', end.signal)
-    const told = async (wanted: string) => {
+    const reported = async (wanted: string) => {
       for (;;) {
         const { value } = await events.next()
         if (JSON.stringify(value?.data).match(new RegExp(`"status":"${wanted}"`, 'g'))?.length === 2) return
       }
     }
     const { ip } = hosts[0].place
-    await told('up')
+    await reported('up')
     await ip('link', 'set', cable, 'down')
     const startedMs = performance.now()
-    await told('unreachable')
+    await reported('unreachable')
     expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000))
     await ip('link', 'set', cable, 'up')
-    await told('up')
+    await reported('up')
     end.abort()
     expect(await inGuest('web', ask('shop.internal'))).toContain('ok')
   })
@@ -183,9 +183,9 @@ async function capture({ place }: NamespacedHost, filter: string) {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let said = ''
-  let seen = ''
+  let observed = ''
   tcpdump.stderr.on('data', data => (said += data))
-  tcpdump.stdout.on('data', data => (seen += data))
+  tcpdump.stdout.on('data', data => (observed += data))
   await until(() => said.includes('listening on'), { what: 'tcpdump listens' })
   return {
     async stop() {
@@ -194,7 +194,7 @@ async function capture({ place }: NamespacedHost, filter: string) {
         tcpdump.kill()
         await ended
       }
-      return seen.split('\n').filter(Boolean)
+      return observed.split('\n').filter(Boolean)
     },
   }
 }

@@ -11,7 +11,7 @@ let user: TestUser
 const hosts: SimHost[] = []
 const end = new AbortController()
 /** Hosts answer, and get on with nothing. */
-let standStill = false
+let quiesce = false
 let turning: Promise<unknown>
 
 beforeAll(async () => {
@@ -33,8 +33,8 @@ afterAll(async () => {
 async function turn(): Promise<void> {
   for (let round = 0; !end.signal.aborted; round++) {
     for (const host of hosts) {
-      if (round % 100 === 0) await system.bus.publish(subjects.beat(host.id), host.beat())
-      if (!standStill) await host.tick()
+      if (round % 100 === 0) await system.bus.publish(subjects.heartbeat(host.id), host.heartbeat())
+      if (!quiesce) await host.tick()
     }
     await new Promise(resolve => setTimeout(resolve, 2))
   }
@@ -63,7 +63,7 @@ const otherThan = (id: string) => hosts.find(host => host.id !== id)!
 it('with its VM: none is taken, restored, forked or deleted, until it is there', async () => {
   const { at, status, isOn } = await kept('runs')
   const target = otherThan((await status()).host_id)
-  standStill = true
+  quiesce = true
   const begun = await user.post(at('/migration/start'), { target_host: target.name, target_uri: '' })
   expect(begun).toMatchObject({ status: 200, body: { status: 'preparing' } })
   const asked = {
@@ -74,7 +74,7 @@ it('with its VM: none is taken, restored, forked or deleted, until it is there',
   }
   for (const [what, ask] of Object.entries(asked)) expect([what, await ask()]).toMatchObject([what, inProgress])
   expect((await user.get('/v1/apps/runs-fork')).status).toBe(404)
-  standStill = false
+  quiesce = false
   const move = async () => (await user.get(at('/migration/status'))).body
   await until(async () => (await move()).status === 'completed', { timeoutMs, what: 'it has moved' })
   expect(await isOn(target.id)).toBe(true)
@@ -89,7 +89,7 @@ it('with volumes at rest: it is neither restored, forked nor deleted, until it i
   expect((await user.delete(`/v1/apps/${appId}/volumes/${volumeId}/detach`)).status).toBe(200)
   const attached = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body
   await until(async () => (await attached()).length === 0, { timeoutMs, what: 'the VM has let go of it' })
-  standStill = true
+  quiesce = true
   expect((await user.post(`/v1/volumes/${volumeId}/move`, { target_host: target.name })).status).toBe(200)
   const asked = {
     restore: () => user.post(at('/snapshot/then/restore')),
@@ -98,7 +98,7 @@ it('with volumes at rest: it is neither restored, forked nor deleted, until it i
     'move again': () => user.post(`/v1/volumes/${volumeId}/move`, { target_host: target.name }),
   }
   for (const [what, ask] of Object.entries(asked)) expect([what, await ask()]).toMatchObject([what, inProgress])
-  standStill = false
+  quiesce = false
   await until(() => isOn(target.id), { timeoutMs, what: 'it has moved' })
   await until(async () => (await asked.fork()).status === 200, { timeoutMs, what: 'it can be forked there' })
   const isGone = async () => (await asked.remove()).status === 200

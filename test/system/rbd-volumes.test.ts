@@ -161,9 +161,12 @@ it('is not put back once more by another host after the one that did is lost', a
   const grown = async () => (await system.database.db.rows(hostOfVolume, [id]))[0]?.grown === 48
   await until(grown, { ...patient, what: 'it has grown' })
   const at = subjects.hostIn(other(lost).agent.hostId, 'volume.get')
-  const seen = async () =>
+  const observed = async () =>
     Value.Parse(VolumeObserved, await system.bus.request(at, { volumeId: id }, { timeoutMs: 5000 }))
-  await until(async () => (await seen()).state === 'ready', { ...patient, what: 'the other host has done all of it' })
+  await until(async () => (await observed()).state === 'ready', {
+    ...patient,
+    what: 'the other host has done all of it',
+  })
   expect(await holds('ever since', id)).toBe(true)
   lost.agent = await started(lost.name, lost.simulated)
   await user.delete(`/v1/volumes/${id}`)

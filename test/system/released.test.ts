@@ -139,13 +139,13 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
   },
   'src/engine/runner.ts': {
     'it is stopped': async () => {
-      const runner = createRunner({ db, machines: [], log })
+      const runner = createRunner({ db, workflows: [], log })
       await runner.start()
       await runner.stop()
     },
     'its start fails': async () => {
       const statements = { ...engineStatements, releaseDead: statement<{ id: string }>('released.dead', refused.text) }
-      await fails(createRunner({ db, machines: [], log, statements }).start())
+      await fails(createRunner({ db, workflows: [], log, statements }).start())
     },
   },
   'src/engine/presence.ts': {
@@ -160,7 +160,7 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
             return work(lost)
           }),
       }
-      const runner = createRunner({ db: watched, machines: [], log })
+      const runner = createRunner({ db: watched, workflows: [], log })
       await runner.start()
       await db.rows(endSessions, ['mote-lock runner%'])
       await announced.promise

@@ -33,7 +33,7 @@ afterAll(async () => {
 async function turn(): Promise<void> {
   for (let round = 0; !end.signal.aborted; round++) {
     for (const host of hosts) {
-      if (round % 100 === 0) await system.bus.publish(subjects.beat(host.id), host.beat())
+      if (round % 100 === 0) await system.bus.publish(subjects.heartbeat(host.id), host.heartbeat())
       await host.tick()
     }
     await new Promise(resolve => setTimeout(resolve, 2))
@@ -104,9 +104,9 @@ describe('migration', () => {
       target_host: target.id,
     })
     expect((await start(target.name)).body.code).toBe('operation_in_progress')
-    const seen = async () => (await user.get(at(job, 'migration/status'))).body
-    await until(async () => (await seen()).status === 'completed', { timeoutMs: 15_000, what: 'it has moved' })
-    expect(await seen()).toMatchObject({ percent: 100, downtime_ms: 12, error: null })
+    const observed = async () => (await user.get(at(job, 'migration/status'))).body
+    await until(async () => (await observed()).status === 'completed', { timeoutMs: 15_000, what: 'it has moved' })
+    expect(await observed()).toMatchObject({ percent: 100, downtime_ms: 12, error: null })
     expect(await status(job)).toMatchObject({ host_id: target.id, vm_id })
     expect(machineOf(vm_id).memory).toBe(memory)
     await until(() => hosts.filter(host => host.vms.has(vm_id)).length === 1, { what: 'one host has it' })
@@ -137,7 +137,7 @@ describe('balloon and commands', () => {
     expect((await user.post(at(job, 'balloon'), { target_memory_mib: 256 })).body).toMatchObject({
       target_memory_mib: 256,
     })
-    await until(() => machineOf(vm_id).wish.spec.balloonTargetMib === 256, { what: 'the host is told' })
+    await until(() => machineOf(vm_id).desired.spec.balloonTargetMib === 256, { what: 'the host is told' })
     expect((await status(job)).status).toBe('running')
   })
 

@@ -51,15 +51,15 @@ it('what happens at one is seen at the other, in the same order, with the same i
   await here.post('/v1/apps/seen/deploy', { image: 'example/app:1' })
   const done = (stream: { statuses(): string[] }) => stream.statuses().at(-1) === 'running'
   await until(() => done(mine) && done(theirs), { ...patient, what: 'both have heard that it runs' })
-  const told = ({ events }: { events: StreamEvent[] }) =>
+  const reported = ({ events }: { events: StreamEvent[] }) =>
     events.filter(one => one.event === 'deployment.status').map(one => `${one.id} ${one.data.status}`)
-  expect(told(theirs)).toEqual(told(mine))
+  expect(reported(theirs)).toEqual(reported(mine))
 
   // Whoever was cut off at one goes on at the other where it stopped.
   const [first] = mine.events.filter(one => one.event === 'deployment.status')
   await using again = await listen(there, path, { 'last-event-id': first?.id ?? '' })
   await until(() => done(again), { ...patient, what: 'the rest is replayed' })
-  expect(told(again)).toEqual(told(mine).slice(1))
+  expect(reported(again)).toEqual(reported(mine).slice(1))
 })
 
 it('a workspace and all deployments are streamed at both', async () => {

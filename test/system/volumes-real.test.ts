@@ -213,8 +213,8 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     const copy = (await user.post(`/v1/volumes/${id}/clone`, { name: 'before', snapshot_name: before.name })).body.id
     const mount = { volume_id: copy, mount_point: '/srv/before', read_only: true }
     await user.post(at('volumes/attach'), mount)
-    const seen = async () => (await sh('returner', job, 'cat /srv/before/file')) === 'now'
-    await until(seen, { timeoutMs: 30_000, what: 'the clone of it is there' })
+    const observed = async () => (await sh('returner', job, 'cat /srv/before/file')) === 'now'
+    await until(observed, { timeoutMs: 30_000, what: 'the clone of it is there' })
     await user.delete('/v1/apps/returner')
     for (const volume of [copy, id]) {
       await free(volume)

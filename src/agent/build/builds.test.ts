@@ -23,7 +23,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     await git[Symbol.asyncDispose]()
   })
 
-  const wish = (change: Partial<BuildPut['spec']> = {}): BuildPut => ({
+  const desired = (change: Partial<BuildPut['spec']> = {}): BuildPut => ({
     buildId: `build-${++builds}`,
     generation: 1,
     want: 'present',
@@ -46,30 +46,37 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
       timeoutMs: 5000,
     })) as BuildObserved
   const over = (data: BuildPut) =>
-    until(async () => ((seen: BuildObserved) => /succeeded|failed/.test(seen.state) && seen)(await put(data)), {
-      what: 'the build is over',
-      timeoutMs: 120_000,
-      everyMs: 50,
-    })
+    until(
+      async () => ((observed: BuildObserved) => /succeeded|failed/.test(observed.state) && observed)(await put(data)),
+      {
+        what: 'the build is over',
+        timeoutMs: 120_000,
+        everyMs: 50,
+      },
+    )
   const logOf = async ({ buildId }: BuildPut) =>
     (await agent.logs(buildId)).map(({ stream, line }) => `${stream} ${line}`)
 
   test('a static site becomes an image that serves it, and nothing of the VM is left', async () => {
     const hash = await git.push({ 'index.html': '<h1>first</h1>', 'sub/page.txt': 'deep' }, { message: 'A site' })
-    const build = wish()
-    const seen = await over(build)
-    expect(seen).toMatchObject({ state: 'succeeded', commit: { branch: 'main', hash, message: 'A site' }, error: null })
-    expect(seen.image).toMatch(/^oci:app-a1:sha256-[0-9a-f]{64}$/)
+    const build = desired()
+    const observed = await over(build)
+    expect(observed).toMatchObject({
+      state: 'succeeded',
+      commit: { branch: 'main', hash, message: 'A site' },
+      error: null,
+    })
+    expect(observed.image).toMatch(/^oci:app-a1:sha256-[0-9a-f]{64}$/)
     const log = await logOf(build)
     expect(log.every(line => line.startsWith('build '))).toBe(true)
     expect(log).toContain('build found a static site')
     expect(await vmmsIn(agent.config.dataDir)).toEqual([])
     expect(existsSync(join(agent.config.dataDir, 'builds', build.buildId, 'work'))).toBe(false)
 
-    const again = wish()
-    expect((await over(again)).image).toBe(seen.image)
+    const again = desired()
+    expect((await over(again)).image).toBe(observed.image)
 
-    const spec = testSpec({ image: seen.image ?? '', healthCheckPath: '/' })
+    const spec = testSpec({ image: observed.image ?? '', healthCheckPath: '/' })
     await agent.put({ vmId: 'site', generation: 1, want: 'running', spec })
     const { endpoint } = await agent.until('site', 'healthy', vm => vm.healthy)
     const answer = await fetch(`http://${endpoint?.host}:${endpoint?.port}/sub/page.txt`)
@@ -78,7 +85,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
 
   test('what cannot be built says why, and an older wish changes nothing', async () => {
     await git.push({ 'README.md': 'nothing to build' })
-    const build = wish()
+    const build = desired()
     expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('Add a Dockerfile') })
     await expect(put({ ...build, generation: 0 })).rejects.toThrow()
     expect(await put({ ...build, generation: 2, want: 'absent' })).toMatchObject({ state: 'absent', generation: 2 })
@@ -88,7 +95,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
 
   test('one that is not wanted any more ends, whatever it is doing', async () => {
     await git.push({ 'index.html': 'x' })
-    const build = wish()
+    const build = desired()
     await put(build)
     await until(async () => (await put(build)).state === 'building', { what: 'it builds', timeoutMs: 60_000 })
     const gone = { ...build, generation: 2, want: 'absent' } as const
@@ -100,13 +107,13 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
   })
 
   test('one that takes too long ends', async () => {
-    const build = wish({ timeLimitMs: 300 })
+    const build = desired({ timeLimitMs: 300 })
     expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('longer than') })
   })
 
   test('an agent that restarted begins again, and what was over stays over', async () => {
     const hash = await git.push({ 'index.html': 'again' })
-    const build = wish()
+    const build = desired()
     await put(build)
     await agent.restart()
     expect(await over(build)).toMatchObject({ state: 'succeeded', commit: { hash } })

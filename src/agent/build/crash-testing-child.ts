@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type BuildObserved, subjects } from '../../contract/agent.ts'
 import { testAgent } from '../testing.ts'
 
-const [dataDir = '', wish = '', state = ''] = process.argv.slice(2)
+const [dataDir = '', desired = '', state = ''] = process.argv.slice(2)
 const host = await testAgent({ dataDir, hypervisor: 'qemu', network: 'user' })
 await host.agent.probed
 const subject = subjects.hostIn(host.agent.hostId, 'build.put')
-const ask = async () => (await host.bus.request(subject, JSON.parse(wish), { timeoutMs: 10_000 })) as BuildObserved
+const ask = async () => (await host.bus.request(subject, JSON.parse(desired), { timeoutMs: 10_000 })) as BuildObserved
 while ((await ask()).state !== state) await sleep(1)
 process.stdout.write(`${state}\n`)
 await sleep(600_000)

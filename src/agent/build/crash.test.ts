@@ -14,7 +14,7 @@ import { gitServer } from './testing.ts'
 const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
 const child = fileURLToPath(new URL('./crash-testing-child.ts', import.meta.url))
 
-const wishFor = (url: string): BuildPut => ({
+const desiredVmFor = (url: string): BuildPut => ({
   buildId: 'build-1',
   generation: 1,
   want: 'present',
@@ -33,8 +33,8 @@ const wishFor = (url: string): BuildPut => ({
 })
 
 /** Runs an agent until the build is in that state, and kills it there. */
-async function crashWhile(state: string, dataDir: string, wish: BuildPut): Promise<void> {
-  const agent = spawn(process.execPath, [child, dataDir, JSON.stringify(wish), state], {
+async function crashWhile(state: string, dataDir: string, desired: BuildPut): Promise<void> {
+  const agent = spawn(process.execPath, [child, dataDir, JSON.stringify(desired), state], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(agent, 'exit')
@@ -54,28 +54,28 @@ test.skipIf(!tools)(
   async () => {
     await using git = await gitServer()
     const hash = await git.push({ 'index.html': 'made after all' })
-    const wish = wishFor(git.url)
+    const desired = desiredVmFor(git.url)
     await using dir = await testDir()
     const dataDir = join(dir.path, 'data')
-    await crashWhile('fetching', dataDir, wish)
-    await crashWhile('building', dataDir, wish)
+    await crashWhile('fetching', dataDir, desired)
+    await crashWhile('building', dataDir, desired)
     expect(await vmmsIn(dataDir)).toHaveLength(1)
 
     await using host = await testAgent({ dataDir, hypervisor: 'qemu', network: 'user' })
     await host.agent.probed
     await until(async () => (await vmmsIn(dataDir)).length === 0, { what: 'the stray VM is ended', timeoutMs: 20_000 })
-    const left = join(dataDir, 'builds', wish.buildId)
+    const left = join(dataDir, 'builds', desired.buildId)
     expect(existsSync(join(left, 'work'))).toBe(false)
     const put = async (data: BuildPut) =>
       (await host.bus.request(subjects.hostIn(host.agent.hostId, 'build.put'), data, {
         timeoutMs: 5000,
       })) as BuildObserved
-    const seen = await until(
-      async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await put(wish)),
+    const observed = await until(
+      async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await put(desired)),
       { what: 'the build is over', timeoutMs: 120_000, everyMs: 50 },
     )
-    expect(seen).toMatchObject({ state: 'succeeded', commit: { hash }, error: null })
-    expect((await put({ ...wish, generation: 2, want: 'absent' })).state).toBe('absent')
+    expect(observed).toMatchObject({ state: 'succeeded', commit: { hash }, error: null })
+    expect((await put({ ...desired, generation: 2, want: 'absent' })).state).toBe('absent')
 
     expect(await vmmsIn(dataDir)).toEqual([])
     expect(await readdir(join(dataDir, 'vms'))).toEqual([])

@@ -59,26 +59,26 @@ const built = async (
   }
   const subject = subjects.hostIn(on.agent.hostId, 'build.put')
   const ask = async () => (await on.bus.request(subject, put, { timeoutMs: 10_000 })) as BuildObserved
-  const seen = await until(
+  const observed = await until(
     async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await ask()),
     { what: 'the build is over', timeoutMs: 560_000, everyMs: 200 },
   )
   const log = (await on.logs(put.buildId)).map(({ line }) => line)
-  if (seen.state !== 'succeeded') throw new Error(`${seen.error}\n${log.join('\n')}`)
-  return { image: seen.image ?? '', log: log.join('\n') }
+  if (observed.state !== 'succeeded') throw new Error(`${observed.error}\n${log.join('\n')}`)
+  return { image: observed.image ?? '', log: log.join('\n') }
 }
 const answerOf = async (vmId: string, image: string, on: TestAgent = agent) => {
   const spec = testSpec({ image, memoryMib: 256, healthCheckPath: '/' })
   await on.put({ vmId, generation: 1, want: 'running', spec })
   // A program of an interpreter takes its time to start under emulation.
-  const seen = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await on.get(vmId)), {
+  const observed = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await on.get(vmId)), {
     what: `${vmId} is healthy`,
     timeoutMs: 240_000,
     everyMs: 100,
   }).catch(async (error: unknown) => {
     throw new Error((await on.logs(vmId)).map(({ line }) => line).join('\n'), { cause: error })
   })
-  const text = await (await fetch(`http://${seen.endpoint?.host}:${seen.endpoint?.port}/`)).text()
+  const text = await (await fetch(`http://${observed.endpoint?.host}:${observed.endpoint?.port}/`)).text()
   await on.put({ vmId, generation: 2, want: 'absent', spec })
   return text
 }

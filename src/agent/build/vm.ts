@@ -4,7 +4,7 @@ import type { VmSpec } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { Frame } from '../guest/frames.ts'
-import type { Driver, Machine, RawDrive, Watcher } from '../hypervisor/driver.ts'
+import type { Driver, RunningVm, RawDrive, Watcher } from '../hypervisor/driver.ts'
 import { stepContext } from '../vm/step-context.ts'
 
 export interface VmRun {
@@ -30,10 +30,10 @@ export async function runInVm(
 ): Promise<number> {
   const { vmId, dir, spec, drives } = vm
   const ended = Promise.withResolvers<number>()
-  let machine: Machine | undefined
+  let runningVm: RunningVm | undefined
   ended.promise.catch(() => undefined)
   const watcher: Watcher = {
-    onFrames: frames => vm.onFrames(frames, seq => machine?.ack(seq)),
+    onFrames: frames => vm.onFrames(frames, seq => runningVm?.ack(seq)),
     onExit: ended.resolve,
     onBroken: ended.reject,
     onGone: detail => ended.reject(new Error(`the builder's VM ended by itself: ${detail || 'its console is silent'}`)),
@@ -45,7 +45,7 @@ export async function runInVm(
     const prepared = await driver.prepare(home, context)
     const release = await bootSlots.take(signal)
     const booted = await driver.boot(home, prepared, 1, watcher, context).finally(release)
-    machine = booted
+    runningVm = booted
     try {
       const { workload } = booted
       return workload.state === 'exited' ? workload.code : await abortable(ended.promise, signal)

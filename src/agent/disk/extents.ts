@@ -17,8 +17,8 @@ const fuse = 0x65735546
  */
 export async function dataRanges(path: string): Promise<Range[]> {
   const { size } = await stat(path)
-  const tells = (await statfs(path)).type !== fuse
-  const listed = tells ? await run('filefrag', ['-v', '-b1', '--', path]).catch(() => '') : ''
+  const reports = (await statfs(path)).type !== fuse
+  const listed = reports ? await run('filefrag', ['-v', '-b1', '--', path]).catch(() => '') : ''
   return parseExtents(listed, size) ?? (size === 0 ? [] : [{ start: 0, end: size }])
 }
 

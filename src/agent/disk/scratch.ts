@@ -2,7 +2,7 @@ import { mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
-import { machineLock } from '../../lib/machine-lock.ts'
+import { hostLock } from '../../lib/machine-lock.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 
 /**
@@ -23,7 +23,7 @@ export async function makeScratch(
 async function scratchTemplate(cacheDir: string, sizeMib: number): Promise<string> {
   const file = join(cacheDir, 'scratch', `${sizeMib}.img`)
   if (existsSync(file)) return file
-  const lock = await machineLock(`scratch ${file}`)
+  const lock = await hostLock(`scratch ${file}`)
   try {
     if (existsSync(file)) return file
     await mkdir(dirname(file), { recursive: true })

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
-import { machineLock } from '../../lib/machine-lock.ts'
+import { hostLock } from '../../lib/machine-lock.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import { until } from '../../../test/support/wait.ts'
 
@@ -53,7 +53,7 @@ export async function zfsPoolInFile(
   sizeMib: number,
 ): Promise<{ readonly dataset: string } & AsyncDisposable> {
   await using stack = new AsyncDisposableStack()
-  const lock = await machineLock('zfs of tests')
+  const lock = await hostLock('zfs of tests')
   stack.defer(() => lock.release())
   if (!existsSync('/dev/zfs')) stack.use(await zfsInUserSpace())
   const [dataset, file] = [`motetest${randomBytes(4).toString('hex')}`, join(dir, 'zfs.img')]

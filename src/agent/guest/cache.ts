@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { machineLock, tryMachineLock } from '../../lib/machine-lock.ts'
+import { hostLock, tryHostLock } from '../../lib/machine-lock.ts'
 
 const inFlight = new Map<string, Promise<string>>()
 
@@ -36,7 +36,7 @@ export async function removePartial(partial: string): Promise<void> {
   const path = attempt.replace(attemptSuffix, '')
   const found = await stat(partial).catch(() => undefined)
   if (found && attemptSuffix.test(attempt) && Date.now() - found.mtimeMs < youngMs) return
-  const lock = await tryMachineLock(lockName(path))
+  const lock = await tryHostLock(lockName(path))
   if (!lock) return
   try {
     await rm(partial, { recursive: true, force: true })
@@ -49,7 +49,7 @@ const lockName = (path: string) => `build ${path}`
 
 async function buildLocked(path: string, build: (dir: string) => Promise<void>): Promise<string> {
   if (existsSync(path)) return path
-  const lock = await machineLock(lockName(path))
+  const lock = await hostLock(lockName(path))
   try {
     if (existsSync(path)) return path
     const partial = `${path}.${randomBytes(4).toString('hex')}${partialSuffix}`

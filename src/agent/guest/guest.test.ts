@@ -23,23 +23,23 @@ describe('frames', () => {
   const bytes = Buffer.from(text)
   // Every way to cut the stream in two, and byte by byte.
   test.each([...bytes.keys()])('cut at byte %i', cut => {
-    const seen: Frame[] = []
-    const read = frameReader('abc', frames => seen.push(...frames))
+    const observed: Frame[] = []
+    const read = frameReader('abc', frames => observed.push(...frames))
     read(bytes.subarray(0, cut))
     read(bytes.subarray(cut))
-    expect(seen).toEqual(expected)
+    expect(observed).toEqual(expected)
   })
   test('byte by byte', () => {
-    const seen: Frame[] = []
-    const read = frameReader('abc', frames => seen.push(...frames))
+    const observed: Frame[] = []
+    const read = frameReader('abc', frames => observed.push(...frames))
     for (const byte of bytes) read(Buffer.from([byte]))
-    expect(seen).toEqual(expected)
+    expect(observed).toEqual(expected)
   })
   test('nothing counts before the hello of this connection', () => {
-    const seen: Frame[] = []
-    const read = frameReader('xyz', frames => seen.push(...frames))
+    const observed: Frame[] = []
+    const read = frameReader('xyz', frames => observed.push(...frames))
     read(bytes)
-    expect(seen).toEqual([])
+    expect(observed).toEqual([])
   })
 })
 

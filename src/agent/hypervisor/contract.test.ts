@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
   type DiskSpec,
-  type HostBeat,
+  type HostHeartbeat,
   type HypervisorOffer,
   type LogBatch,
   subjects,
@@ -16,7 +16,7 @@ import { driverCases } from './testing.ts'
 
 /** Every driver present keeps the same promises, seen through the bus. */
 describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
-  const wish = (
+  const desired = (
     generation: number,
     want: 'running' | 'paused' | 'stopped' | 'absent',
     change: Partial<VmSpec> = {},
@@ -35,7 +35,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     async () => {
       await using host = await testAgent(config)
       const { dataDir } = host.config
-      const answer = await host.put(wish(5, 'running'))
+      const answer = await host.put(desired(5, 'running'))
       expect(answer.state).toBe('preparing')
       const running = await host.until('vm-1', 'healthy', vm => vm.healthy)
       expect(running).toMatchObject({ state: 'running', generation: 5, error: null, restartCount: 0 })
@@ -46,9 +46,9 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
         what: 'the first log line',
       })
 
-      await host.put(wish(6, 'paused'))
+      await host.put(desired(6, 'paused'))
       await host.until('vm-1', 'paused', vm => vm.state === 'paused' && !vm.healthy)
-      await host.put(wish(7, 'running'))
+      await host.put(desired(7, 'running'))
       await host.until('vm-1', 'resumed', vm => vm.state === 'running' && vm.healthy)
 
       const record = await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8')
@@ -61,18 +61,18 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
         startedAtMs: running.startedAtMs,
       })
       expect(processOf(await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8'))).toEqual(processOf(record))
-      await expect(host.put(wish(6, 'absent'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
+      await expect(host.put(desired(6, 'absent'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
 
-      await host.put(wish(8, 'stopped'))
+      await host.put(desired(8, 'stopped'))
       expect((await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')).endpoint).toBeNull()
-      await host.put(wish(9, 'running'))
+      await host.put(desired(9, 'running'))
       await host.until('vm-1', 'healthy again', vm => vm.healthy)
-      await host.put(wish(10, 'absent'))
+      await host.put(desired(10, 'absent'))
       await host.until('vm-1', 'absent', vm => vm.state === 'absent')
       expect(readdirSync(join(dataDir, 'vms'))).toEqual([])
       expect((await host.logs('vm-1')).length).toBeGreaterThan(0)
       await host.restart()
-      await expect(host.put(wish(9, 'running'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
+      await expect(host.put(desired(9, 'running'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
     },
   )
 
@@ -86,7 +86,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
         env: { MOTE_FAKE: 'crash' },
         maxRestarts: 1,
       }
-      await host.put(wish(1, 'running', failing))
+      await host.put(desired(1, 'running', failing))
       const crashed = await host.until('vm-1', 'crashed', vm => vm.state === 'crashed')
       expect(crashed.error?.code).toBe('exited')
       expect(crashed.exitCode).toBe(spec.hypervisor === 'fake' ? 1 : 3)
@@ -101,7 +101,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
           'stdout out',
         ])
       }
-      await host.put(wish(2, 'running'))
+      await host.put(desired(2, 'running'))
       await host.until('vm-1', 'healthy under a new generation', vm => vm.healthy)
     },
   )
@@ -111,10 +111,10 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     { timeout: 60_000 },
     async () => {
       await using host = await testAgent(config)
-      await host.put(wish(1, 'running', { image: 'oci:nothing', env: { MOTE_FAKE: 'image-missing' } }))
+      await host.put(desired(1, 'running', { image: 'oci:nothing', env: { MOTE_FAKE: 'image-missing' } }))
       const crashed = await host.until('vm-1', 'crashed', vm => vm.state === 'crashed')
       expect(crashed.error?.code).toBe('image_not_found')
-      await host.put(wish(2, 'running'))
+      await host.put(desired(2, 'running'))
       await host.until('vm-1', 'on its way', vm => vm.state !== 'crashed')
       await host.request('vm.forget', { vmId: 'vm-1', generation: 2 })
       await host.until('vm-1', 'absent', vm => vm.state === 'absent')
@@ -129,7 +129,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
       await using host = await testAgent(config)
       await using other = await testAgent(config)
       const { capabilities } = await offerOf(host)
-      await host.put(wish(1, 'running'))
+      await host.put(desired(1, 'running'))
       await host.until('vm-1', 'healthy', vm => vm.healthy)
       const { startedAtMs } = await host.get('vm-1')
       if (capabilities.hotplugDisk) {
@@ -142,7 +142,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
           readOnly: false,
         }
         await host.volume({ volumeId: 'vol-1' })
-        await host.put(wish(2, 'running', { disks: [disk] }))
+        await host.put(desired(2, 'running', { disks: [disk] }))
         await host.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
         await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })
         await until(async () => (await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })).sizeMib === 64, {
@@ -154,28 +154,28 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
           expect(Number(/ (\d+) .*\/data$/m.exec(stdout)?.[1]), stdout).toBeGreaterThan(48)
         }
         if (capabilities.snapshot) await forks(host, disk)
-        await host.put(wish(3, 'running'))
+        await host.put(desired(3, 'running'))
         await host.until('vm-1', 'detached', vm => vm.disks === undefined)
       }
       if (capabilities.balloon) {
-        const beats = await statsOf(host, 'vm-1')
-        await host.put(wish(4, 'running', { balloonTargetMib: 100 }))
-        const isTaken = () => beats.some(one => one.balloonActualMib === 100 && one.ramUsedBytes > 0)
+        const heartbeats = await statsOf(host, 'vm-1')
+        await host.put(desired(4, 'running', { balloonTargetMib: 100 }))
+        const isTaken = () => heartbeats.some(one => one.balloonActualMib === 100 && one.ramUsedBytes > 0)
         await until(isTaken, { what: 'what the balloon leaves to it, in a beat', timeoutMs: 20_000 })
       }
       if (capabilities.snapshot) {
         expect(await host.snapshot('snap-1', 'vm-1')).toMatchObject({ state: 'ready', error: null })
         const from = { snapshotId: 'snap-1', renew: true }
-        await host.put({ ...wish(1, 'running', { from, hostname: 'clone' }), vmId: 'clone' })
+        await host.put({ ...desired(1, 'running', { from, hostname: 'clone' }), vmId: 'clone' })
         const clone = await host.until('clone', 'healthy', vm => vm.healthy)
         expect(await fetchText(clone.endpoint)).toContain('Hello from clone')
       }
       expect((await host.get('vm-1')).startedAtMs).toBe(startedAtMs)
       if (capabilities.migrate === 'none') return
-      await other.put(wish(1, 'running', { incoming: { migrationId: 'm-1' } }))
+      await other.put(desired(1, 'running', { incoming: { migrationId: 'm-1' } }))
       const waiting = await other.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
       const outgoing = { migrationId: 'm-1', uri: waiting.migration?.uri ?? '' }
-      await host.put(wish(5, 'running', { outgoing, balloonTargetMib: 100 }))
+      await host.put(desired(5, 'running', { outgoing, balloonTargetMib: 100 }))
       const left = await host.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
       expect(left).toMatchObject({ endpoint: null, healthy: false })
       const arrived = await other.until('vm-1', 'healthy', vm => vm.healthy)
@@ -194,7 +194,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     await host.volume({ volumeId: 'clone-1', sizeMib: 64, from: kept })
     const from = { snapshotId: 'snap-0', renew: true, clones: [{ volumeId: 'clone-1', of: disk.volumeId }] }
     const disks = [{ ...disk, volumeId: 'clone-1', sizeMib: 64 }]
-    await host.put({ ...wish(1, 'running', { from, disks, hostname: 'fork' }), vmId: 'fork' })
+    await host.put({ ...desired(1, 'running', { from, disks, hostname: 'fork' }), vmId: 'fork' })
     const { endpoint } = await host.until('fork', 'healthy', vm => vm.healthy)
     expect(await fetchText(endpoint)).toContain('Hello from fork')
     const isFake = spec.hypervisor === 'fake'
@@ -213,11 +213,11 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
       const batches: LogBatch[] = []
       const stats: number[] = []
       await host.bus.subscribe('log.>', ({ data }) => void batches.push(data as LogBatch))
-      await host.bus.subscribe(subjects.beat(host.agent.hostId), ({ data }) => {
-        const beat = data as { stats: Array<{ ramUsedBytes: number; rxBytes: number }> }
-        for (const one of beat.stats) if (one.rxBytes > 0) stats.push(one.ramUsedBytes)
+      await host.bus.subscribe(subjects.heartbeat(host.agent.hostId), ({ data }) => {
+        const heartbeat = data as { stats: Array<{ ramUsedBytes: number; rxBytes: number }> }
+        for (const one of heartbeat.stats) if (one.rxBytes > 0) stats.push(one.ramUsedBytes)
       })
-      await host.put(wish(1, 'running'))
+      await host.put(desired(1, 'running'))
       const { endpoint } = await host.until('vm-1', 'healthy', vm => vm.healthy)
       await fetchText(endpoint)
       await until(() => stats.some(bytes => bytes > 0), { what: 'statistics in a beat', timeoutMs: 20_000 })
@@ -231,8 +231,10 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
 })
 
 async function offerOf({ bus, agent }: TestAgent): Promise<HypervisorOffer> {
-  const { promise, resolve } = Promise.withResolvers<HostBeat>()
-  const subscription = await bus.subscribe(subjects.beat(agent.hostId), ({ data }) => resolve(data as HostBeat))
+  const { promise, resolve } = Promise.withResolvers<HostHeartbeat>()
+  const subscription = await bus.subscribe(subjects.heartbeat(agent.hostId), ({ data }) =>
+    resolve(data as HostHeartbeat),
+  )
   const [offer] = (await promise).hypervisors
   await subscription.stop()
   if (offer === undefined) throw new Error('a host without a hypervisor')
@@ -240,12 +242,12 @@ async function offerOf({ bus, agent }: TestAgent): Promise<HypervisorOffer> {
 }
 
 /** What beats say of this VM from now on. */
-async function statsOf({ bus, agent }: TestAgent, vmId: string): Promise<readonly HostBeat['stats'][number][]> {
-  const seen: HostBeat['stats'] = []
-  await bus.subscribe(subjects.beat(agent.hostId), ({ data }) => {
-    seen.push(...(data as HostBeat).stats.filter(one => one.vmId === vmId))
+async function statsOf({ bus, agent }: TestAgent, vmId: string): Promise<readonly HostHeartbeat['stats'][number][]> {
+  const observed: HostHeartbeat['stats'] = []
+  await bus.subscribe(subjects.heartbeat(agent.hostId), ({ data }) => {
+    observed.push(...(data as HostHeartbeat).stats.filter(one => one.vmId === vmId))
   })
-  return seen
+  return observed
 }
 
 function processOf(record: string): unknown {

@@ -111,7 +111,7 @@ export interface Arrival {
   /** Where it listens, for the source. */
   readonly uri: string
   /** Resolves when the guest runs here; rejects when it did not come (the process has gone then). */
-  readonly arrived: Promise<Machine>
+  readonly arrived: Promise<RunningVm>
   /** Ends the waiting process. */
   cancel(): Promise<void>
   /** Lets go of the waiting process: the agent ends. What goes through it breaks off. */
@@ -164,7 +164,7 @@ export type DiskCopier = (volumeId: string, target: string) => Promise<DiskCopy>
 export type WorkloadState = { readonly state: 'running' } | { readonly state: 'exited'; readonly code: number }
 
 /** Raw counters; the agent makes rates of them. */
-export interface MachineStats {
+export interface VmStatistics {
   readonly cpuSeconds: number
   readonly ramUsedBytes: number
   /** From the guest's side. */
@@ -175,7 +175,7 @@ export interface MachineStats {
 }
 
 /** One running VM. */
-export interface Machine {
+export interface RunningVm {
   readonly running: Running
   /** The state of the workload when the machine was booted or adopted. */
   readonly workload: WorkloadState
@@ -195,7 +195,7 @@ export interface Machine {
   kill(): Promise<void>
   pause(): Promise<void>
   resume(): Promise<void>
-  stats(): Promise<MachineStats>
+  stats(): Promise<VmStatistics>
   /** Leaves the guest this much of its memory (null: all); the driver keeps a floor. Capability `balloon`. */
   setBalloon?(targetMib: number | null): Promise<void>
   /** Runs a program in the guest, without a shell. */
@@ -244,7 +244,7 @@ export interface PrepareContext {
 }
 
 /**
- * One hypervisor. What not all of them can do is declared in `capabilities` and an optional method of `Machine`; what is
+ * One hypervisor. What not all of them can do is declared in `capabilities` and an optional method of `RunningVm`; what is
  * false there is answered `unsupported_by_hypervisor`.
  */
 export interface Driver {
@@ -273,9 +273,9 @@ export interface Driver {
   /** Instead of `boot`: a process that waits for the VM. On failure or abort nothing is left running. */
   receive?(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Arrival>
   /** Resolves when the workload was started, or goes on from `home.from`. On failure or abort nothing is left running. */
-  boot(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Machine>
+  boot(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<RunningVm>
   /** Finds a VM that outlived the agent. `fromSeq`: the last log frame that is safe. Undefined: it has gone. */
-  adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<Machine | undefined>
+  adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<RunningVm | undefined>
   /** What copies volumes of this VM while it runs; undefined: nothing can. */
   copierOf?(vmId: string): DiskCopier | undefined
   /** Gives back all that `prepare` took. Idempotent, also without a successful `prepare`. */

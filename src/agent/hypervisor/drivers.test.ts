@@ -15,24 +15,24 @@ describe.each(fakedVmms)('$name, faked', fake => {
     await using dir = await testDir()
     const { driver } = await fakedHost(fake, dir.path)
     const home = await homeIn(dir.path, 'vm_1')
-    const seen = watcher()
-    const { machine, steps } = await bring(driver, home, seen)
+    const observed = watcher()
+    const { runningVm, steps } = await bring(driver, home, observed)
     try {
       expect(steps).toEqual(['disk', 'spawn', 'boot'])
-      expect(machine.workload).toEqual({ state: 'running' })
-      await until(() => seen.lines.length === 1, { what: 'the log' })
-      machine.ack(1)
-      expect(await machine.inspect()).toBe('running')
-      for (const _twice of [1, 2]) await machine.pause()
-      expect(await machine.inspect()).toBe('paused')
-      for (const _twice of [1, 2]) await machine.resume()
-      await machine.setBalloon?.(96)
-      const stats = await machine.stats()
+      expect(runningVm.workload).toEqual({ state: 'running' })
+      await until(() => observed.lines.length === 1, { what: 'the log' })
+      runningVm.ack(1)
+      expect(await runningVm.inspect()).toBe('running')
+      for (const _twice of [1, 2]) await runningVm.pause()
+      expect(await runningVm.inspect()).toBe('paused')
+      for (const _twice of [1, 2]) await runningVm.resume()
+      await runningVm.setBalloon?.(96)
+      const stats = await runningVm.stats()
       expect(stats).toMatchObject({ ramUsedBytes: 32 * 2 ** 20, balloonActualMib: 96 })
-      await machine.setBalloon?.(1)
-      expect((await machine.stats()).balloonActualMib).toBe(64)
-      expect(await machine.listening(8080)).toBe(true)
-      expect(await machine.exec?.(['true'], 1000)).toMatchObject({ exitCode: 0 })
+      await runningVm.setBalloon?.(1)
+      expect((await runningVm.stats()).balloonActualMib).toBe(64)
+      expect(await runningVm.listening(8080)).toBe(true)
+      expect(await runningVm.exec?.(['true'], 1000)).toMatchObject({ exitCode: 0 })
 
       const file = join(dir.path, 'volume')
       await writeFile(file, '')
@@ -40,44 +40,44 @@ describe.each(fakedVmms)('$name, faked', fake => {
       const disk = { volumeId: '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21', pool: 'local', sizeMib: 1 }
       for (const readOnly of [false, true]) {
         const spec = { ...disk, generation: 1, mountPoint: '/data', readOnly }
-        for (const _twice of [1, 2]) await machine.attachDisk?.(spec, file)
+        for (const _twice of [1, 2]) await runningVm.attachDisk?.(spec, file)
         const sizeMib = readOnly ? 3 : 2
         await truncate(file, sizeMib * 2 ** 20)
-        for (const _twice of [1, 2]) await machine.growDisk?.(spec, sizeMib)
-        for (const _twice of [1, 2]) await machine.detachDisk?.(spec)
+        for (const _twice of [1, 2]) await runningVm.growDisk?.(spec, sizeMib)
+        for (const _twice of [1, 2]) await runningVm.detachDisk?.(spec)
       }
 
       const saved = join(dir.path, 'saved')
       await mkdir(saved)
-      const made = await machine.snapshot?.(saved)
+      const made = await runningVm.snapshot?.(saved)
       if (!made) throw new Error('no snapshot')
       expect(made.madeBy).toBe(await driver.snapshotKind?.())
-      expect(await machine.inspect()).toBe('running')
+      expect(await runningVm.inspect()).toBe('running')
       expect(readdirSync(saved)).toContain('scratch.img')
       // Its connections are cut by that, and come back.
-      expect(await machine.listening(8080)).toBe(true)
+      expect(await runningVm.listening(8080)).toBe(true)
 
       const from = { dir: saved, made, renew: true }
       const clone = await bring(driver, { ...(await homeIn(dir.path, 'clone')), from }, watcher())
       expect(clone.steps).toEqual(['disk', 'spawn', 'load', 'resume'])
-      await clone.machine.stop(500)
+      await clone.runningVm.stop(500)
       const other = { ...from, made: { ...made, madeBy: 'another' } }
       await expect(driver.prepare({ ...home, from: other }, context())).rejects.toMatchObject({
         code: 'snapshot_mismatch',
       })
 
-      machine.detach()
+      runningVm.detach()
       const next = watcher()
-      const adopted = await driver.adopt(home, machine.running, 1, next)
+      const adopted = await driver.adopt(home, runningVm.running, 1, next)
       expect(adopted?.workload).toEqual({ state: 'running' })
       expect(await adopted?.inspect()).toBe('running')
       expect(next.lines).toEqual([])
       await adopted?.stop(500)
-      expect(isRunning(machine.running.process)).toBe(false)
-      expect(await driver.adopt(home, machine.running, 1, next)).toBeUndefined()
-      expect([...seen.gone, ...next.gone]).toEqual([])
+      expect(isRunning(runningVm.running.process)).toBe(false)
+      expect(await driver.adopt(home, runningVm.running, 1, next)).toBeUndefined()
+      expect([...observed.gone, ...next.gone]).toEqual([])
     } finally {
-      await endProcess(machine.running)
+      await endProcess(runningVm.running)
     }
   })
 
@@ -95,19 +95,19 @@ describe.each(fakedVmms)('$name, faked', fake => {
       return { disk, file }
     }
     const [one, two] = [await volume(randomUUID()), await volume(randomUUID())]
-    const { machine } = await bring(driver, await homeIn(dir.path, 'vm'), watcher())
-    for (const { disk, file } of [one, two]) await machine.attachDisk?.(disk, file)
+    const { runningVm } = await bring(driver, await homeIn(dir.path, 'vm'), watcher())
+    for (const { disk, file } of [one, two]) await runningVm.attachDisk?.(disk, file)
     const saved = join(dir.path, 'saved')
     await mkdir(saved)
-    await machine.pause()
-    const made = await machine.snapshot?.(saved)
+    await runningVm.pause()
+    const made = await runningVm.snapshot?.(saved)
     if (!made) throw new Error('no snapshot')
-    await machine.stop(500)
+    await runningVm.stop(500)
     const goesOn = async (vmId: string, disks: readonly KeptDisk[], renew: boolean) => {
       const order: string[] = []
       const beforeRun = async () => void order.push('stored')
       const from = { dir: saved, made, renew, disks, beforeRun }
-      const { machine: back } = await bring(driver, { ...(await homeIn(dir.path, vmId)), from }, watcher())
+      const { runningVm: back } = await bring(driver, { ...(await homeIn(dir.path, vmId)), from }, watcher())
       expect(order).toEqual(['stored'])
       for (const { disk, file } of disks) {
         // It is there already: nothing is put in a second time.
@@ -137,10 +137,10 @@ describe.each(fakedVmms)('$name, faked', fake => {
     }))
     for (const { file } of drives) await writeFile(file, 'x'.repeat(512))
     expect(driver.showsDrives).toBe(true)
-    const { machine } = await bring(driver, { ...(await homeIn(dir.path, 'builder')), drives }, watcher())
+    const { runningVm } = await bring(driver, { ...(await homeIn(dir.path, 'builder')), drives }, watcher())
     for (const [serial, exitCode] of Object.entries({ source: 1, output: 0, absent: 2 }))
-      expect(await machine.exec?.(['drive', serial], 1000)).toMatchObject({ exitCode })
-    await machine.stop(500)
+      expect(await runningVm.exec?.(['drive', serial], 1000)).toMatchObject({ exitCode })
+    await runningVm.stop(500)
     await driver.release('builder', join(dir.path, 'vms/builder'))
     expect(await readFile(join(dir.path, 'output'), 'utf8')).toBe('x'.repeat(512))
   })
@@ -148,10 +148,10 @@ describe.each(fakedVmms)('$name, faked', fake => {
   test('a VMM that is killed is told of; one that refuses leaves nothing', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver, program } = await fakedHost(fake, dir.path)
-    const seen = watcher()
-    const { machine } = await bring(driver, await homeIn(dir.path, 'vm'), seen)
-    process.kill(machine.running.process.pid, 'SIGKILL')
-    await until(() => seen.gone.length === 1, { what: 'the end' })
+    const observed = watcher()
+    const { runningVm } = await bring(driver, await homeIn(dir.path, 'vm'), observed)
+    process.kill(runningVm.running.process.pid, 'SIGKILL')
+    await until(() => observed.gone.length === 1, { what: 'the end' })
     const broken = await homeIn(dir.path, 'broken')
     const prepared = await driver.prepare(broken, context())
     const other = { ...prepared, notes: { ...prepared.notes, base: join(dir.path, 'absent') } }
@@ -166,35 +166,39 @@ describe.each(fakedVmms)('$name, faked', fake => {
     await using there = await testDir()
     const [source, target] = [await fakedHost(fake, here.path), await fakedHost(fake, there.path)]
     const home = await homeIn(here.path, 'vm')
-    const seen = watcher()
-    const { machine } = await bring(source.driver, home, seen)
+    const observed = watcher()
+    const { runningVm } = await bring(source.driver, home, observed)
     await writeFile(join(home.dir, 'scratch.img'), Buffer.alloc(700_000, 5), { flag: 'r+' })
 
     await expect(
-      machine.handOver?.('tcp://127.0.0.1:1?key=' + '0'.repeat(32), () => undefined, new AbortController().signal),
+      runningVm.handOver?.('tcp://127.0.0.1:1?key=' + '0'.repeat(32), () => undefined, new AbortController().signal),
     ).rejects.toThrow()
-    expect(await machine.inspect()).toBe('running')
+    expect(await runningVm.inspect()).toBe('running')
 
     const waiting = await homeIn(there.path, 'vm')
     const prepared = await target.driver.prepare(waiting, context())
     const refused = await target.driver.receive?.(waiting, prepared, 1, watcher(), context())
     await refused?.cancel()
     await expect(
-      machine.handOver?.(refused?.uri ?? '', () => undefined, new AbortController().signal),
+      runningVm.handOver?.(refused?.uri ?? '', () => undefined, new AbortController().signal),
     ).rejects.toThrow()
-    expect(await machine.inspect()).toBe('running')
+    expect(await runningVm.inspect()).toBe('running')
 
     const arrival = await target.driver.receive?.(waiting, prepared, 2, watcher(), context())
     if (!arrival) throw new Error('no migration')
     const percents: number[] = []
-    const moved = machine.handOver?.(arrival.uri, ({ percent }) => percents.push(percent), new AbortController().signal)
+    const moved = runningVm.handOver?.(
+      arrival.uri,
+      ({ percent }) => percents.push(percent),
+      new AbortController().signal,
+    )
     const arrived = await arrival.arrived
     expect((await moved)?.downtimeMs).toBeGreaterThanOrEqual(0)
     expect(await arrived.inspect()).toBe('running')
-    expect(isRunning(machine.running.process)).toBe(false)
+    expect(isRunning(runningVm.running.process)).toBe(false)
     expect(percents.length).toBeGreaterThan(0)
     // Not a VM that died, which would be started again.
-    expect(seen.gone).toEqual([])
+    expect(observed.gone).toEqual([])
     expect(existsSync(join(home.dir, 'move.left'))).toBe(true)
     expect(existsSync(join(waiting.dir, 'move.arriving'))).toBe(false)
     const sent = await readFile(join(home.dir, 'scratch.img'))

@@ -7,7 +7,7 @@ import { until } from '../../../test/support/wait.ts'
 import { identifyProcess, isRunning } from '../../lib/process-identity.ts'
 import { testDir } from '../testing.ts'
 import { limitsOf, openCgroups } from './cgroups.ts'
-import type { Machine } from './driver.ts'
+import type { RunningVm } from './driver.ts'
 import { deviceGroup, openIsolation, showFile } from './isolation.ts'
 import { endProcess } from './process.ts'
 import { bring, fakedHost, fakedVmms, homeIn, unreachable, watcher } from './testing-drivers.ts'
@@ -98,10 +98,10 @@ test.skipIf(!root).for(fakedVmms)(
     const isolation = await openIsolation(dir.path)
     const { driver } = await fakedHost(fake, dir.path, isolation)
     const vms = ['vm-1', 'vm-2']
-    const machines: Machine[] = []
+    const runningVms: RunningVm[] = []
     try {
-      for (const vmId of vms) machines.push((await bring(driver, await homeIn(dir.path, vmId), watcher())).machine)
-      const pids = machines.map(({ running }) => running.process.pid)
+      for (const vmId of vms) runningVms.push((await bring(driver, await homeIn(dir.path, vmId), watcher())).runningVm)
+      const pids = runningVms.map(({ running }) => running.process.pid)
       const uids = await Promise.all(pids.map(uidOf))
       const users = vms.map(vmId => isolation.userOf(vmId))
       expect(new Set(users.map(user => user?.uid)).size).toBe(2)
@@ -110,13 +110,13 @@ test.skipIf(!root).for(fakedVmms)(
       expect(uids).toEqual(users.map(user => (hasUsers ? user?.uid : 0)))
       const groups = await Promise.all(pids.map(groupOf))
       if (hasGroups) expect(new Set(groups).size).toBe(2)
-      for (const [index, machine] of machines.entries()) {
-        await machine.stop(500)
+      for (const [index, runningVm] of runningVms.entries()) {
+        await runningVm.stop(500)
         await driver.release(vms[index] ?? '', join(dir.path, 'vms', vms[index] ?? ''))
       }
       if (hasGroups) for (const group of groups) expect(existsSync(join(mounted ?? '', group))).toBe(false)
     } finally {
-      for (const { running } of machines) await endProcess(running)
+      for (const { running } of runningVms) await endProcess(running)
       await driver.close()
     }
   },

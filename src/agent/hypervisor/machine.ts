@@ -5,7 +5,7 @@ import { parseWords, Status, TwoCounts } from '../guest/answers.ts'
 import type { GuestChannel } from '../guest/channel.ts'
 import { programsOf } from '../guest/exec.ts'
 import { encodeWord } from '../guest/words.ts'
-import type { Machine, MachineStats, Running, Watcher, WorkloadState } from './driver.ts'
+import type { RunningVm, VmStatistics, Running, Watcher, WorkloadState } from './driver.ts'
 import { afterPause } from './identity.ts'
 import { endProcess, untilGone } from './process.ts'
 
@@ -21,12 +21,12 @@ export interface GuestMemory {
 
 /** What a machine asks of its hypervisor. */
 export interface Vmm
-  extends Required<Pick<Machine, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>>,
-    Pick<Machine, 'growDisk' | 'copyDisk'> {
+  extends Required<Pick<RunningVm, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>>,
+    Pick<RunningVm, 'growDisk' | 'copyDisk'> {
   readMemory(): Promise<GuestMemory>
   /** @param logSeq the last log line that the agent has safely */
-  snapshot(dir: string, logSeq: number): ReturnType<NonNullable<Machine['snapshot']>>
-  readonly handOver: NonNullable<Machine['handOver']>
+  snapshot(dir: string, logSeq: number): ReturnType<NonNullable<RunningVm['snapshot']>>
+  readonly handOver: NonNullable<RunningVm['handOver']>
   /** The guest runs elsewhere, and what is here must never run again. */
   hasLeft(): Promise<boolean>
   /** Resolves when the VMM has let go of its connection, or at once where there is none that stays. */
@@ -34,7 +34,7 @@ export interface Vmm
   close(): void
 }
 
-export interface MachineParts {
+export interface RunningVmParts {
   readonly running: Running
   readonly vmm: Vmm
   readonly guest: GuestChannel
@@ -50,7 +50,7 @@ export interface MachineParts {
 }
 
 /** A booted or adopted VM as the agent sees it. */
-export function machineOf(parts: MachineParts): Machine {
+export function runningVmOf(parts: RunningVmParts): RunningVm {
   const { running, vmm, guest, watcher } = parts
   let detached = false
   /** It runs on without us: whoever waited for its end would keep this process until then. */
@@ -132,7 +132,7 @@ export function machineOf(parts: MachineParts): Machine {
   }
 }
 
-async function readStats(parts: MachineParts): Promise<MachineStats> {
+async function readStats(parts: RunningVmParts): Promise<VmStatistics> {
   const { running, vmm, guest, tap } = parts
   const [memory, counters] = await Promise.all([
     vmm.readMemory(),
@@ -141,7 +141,7 @@ async function readStats(parts: MachineParts): Promise<MachineStats> {
   return { cpuSeconds: parts.cgroupCpuSeconds() ?? cpuSeconds(running.process.pid) ?? 0, ...memory, ...counters }
 }
 
-type Counters = Pick<MachineStats, 'rxBytes' | 'txBytes'>
+type Counters = Pick<VmStatistics, 'rxBytes' | 'txBytes'>
 
 async function guestCounters(guest: GuestChannel): Promise<Counters> {
   const [rxBytes, txBytes] = parseWords(TwoCounts, await guest.request('net', answerMs))

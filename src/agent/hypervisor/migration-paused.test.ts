@@ -15,7 +15,7 @@ const disk = (generation: number): DiskSpec => ({
   mountPoint: '/data',
   readOnly: false,
 })
-const wish = (generation: number, want: VmWant, change: Partial<VmSpec> = {}) => ({
+const desired = (generation: number, want: VmWant, change: Partial<VmSpec> = {}) => ({
   vmId: 'vm-1',
   generation,
   want,
@@ -31,10 +31,10 @@ test.skipIf(!hasQemu).each([
   await using target = await testAgent({ hypervisor: 'qemu', network: 'user' })
   const disks = (generation: number) => (count === 0 ? [] : [disk(generation)])
   if (count > 0) await source.volume({ volumeId })
-  await source.put(wish(1, 'running', { disks: disks(1) }))
+  await source.put(desired(1, 'running', { disks: disks(1) }))
   await source.until('vm-1', 'healthy', vm => vm.healthy)
   const boot = await sh(source, 'echo kept > /tmp/file; cat /proc/sys/kernel/random/boot_id')
-  await source.put(wish(2, 'paused', { disks: disks(1) }))
+  await source.put(desired(2, 'paused', { disks: disks(1) }))
   await source.until('vm-1', 'paused', vm => vm.state === 'paused')
 
   if (count > 0) {
@@ -51,16 +51,16 @@ test.skipIf(!hasQemu).each([
       ((await target.request('volume.get', { volumeId })) as VolumeObserved).transfer?.phase === 'listening'
     await until(listens, { what: 'room for the volume' })
   }
-  await target.put(wish(1, 'paused', { incoming: { migrationId: 'm-1' }, disks: disks(2) }))
+  await target.put(desired(1, 'paused', { incoming: { migrationId: 'm-1' }, disks: disks(2) }))
   const { migration } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
   const volumes = disks(1).map(each => ({ volumeId: each.volumeId, snapshots: [] }))
   const outgoing = { migrationId: 'm-1', uri: migration?.uri ?? '', volumes }
-  await source.put(wish(3, 'paused', { outgoing, disks: disks(1) }))
+  await source.put(desired(3, 'paused', { outgoing, disks: disks(1) }))
   await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
   await target.until('vm-1', 'paused there', vm => vm.migration?.phase === 'switched' && vm.state === 'paused')
 
   if (count > 0) await target.volume({ volumeId, generation: 3, arrived: { transferId: 't-1' } })
-  await target.put(wish(2, 'running', { disks: disks(2) }))
+  await target.put(desired(2, 'running', { disks: disks(2) }))
   await target.until('vm-1', 'goes on', vm => vm.healthy)
   expect(await sh(target, 'cat /tmp/file /proc/sys/kernel/random/boot_id')).toBe(`kept\n${boot}`)
 })

@@ -25,7 +25,7 @@ const disk = (generation: number, kind: Kind): DiskSpec => ({
   readOnly: false,
   ...(kind === 'dir' ? {} : { key }),
 })
-const wish = (generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
+const desired = (generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
   vmId: 'vm-1',
   generation,
   want,
@@ -41,14 +41,14 @@ const putVolume = async (host: TestAgent, generation: number, kind: Kind, change
     ...(kind === 'dir' ? {} : { key }),
     ...change,
   })) as VolumeObserved
-const seen = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved
+const observed = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved
 const sh = (host: TestAgent, script: string) => host.exec('vm-1', ['sh', '-c', script], 20_000)
 
 /** A VM with a volume that holds 24 MiB, and a snapshot of before. */
 async function vmWithVolume(source: TestAgent, kind: Kind): Promise<string> {
   await putVolume(source, 1, kind)
-  await until(async () => (await seen(source)).state === 'ready', { what: 'the volume', timeoutMs: 30_000 })
-  await source.put(wish(1, { disks: [disk(1, kind)] }))
+  await until(async () => (await observed(source)).state === 'ready', { what: 'the volume', timeoutMs: 30_000 })
+  await source.put(desired(1, { disks: [disk(1, kind)] }))
   await source.until('vm-1', 'healthy', vm => vm.healthy && vm.disks?.[0]?.state === 'attached')
   await sh(source, 'echo before > /data/file; sync')
   const snapshot = { snapshotId: 's1', volumeId, pool: 'local', generation: 1, want: 'present' }
@@ -74,8 +74,8 @@ async function writeUntil(hosts: readonly TestAgent[], signal: AbortSignal): Pro
 
 const awaitVm = async (target: TestAgent, kind: Kind, migrationId = 'm-1', generation = 1) => {
   await putVolume(target, generation + 1, kind, { incoming: { transferId: `t-${migrationId}`, vmId: 'vm-1' } })
-  await until(async () => (await seen(target)).transfer?.phase === 'listening', { what: 'room for the volume' })
-  await target.put(wish(generation, { incoming: { migrationId }, disks: [disk(2, kind)] }))
+  await until(async () => (await observed(target)).transfer?.phase === 'listening', { what: 'room for the volume' })
+  await target.put(desired(generation, { incoming: { migrationId }, disks: [disk(2, kind)] }))
   const { migration } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
   return { migrationId, uri: migration?.uri ?? '', volumes: [{ volumeId, snapshots: ['s1'] }] }
 }
@@ -90,7 +90,7 @@ test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
     const outgoing = await awaitVm(target, kind)
     const writing = new AbortController()
     const written = writeUntil([source, target], writing.signal)
-    await source.put(wish(2, { outgoing, disks: [disk(1, kind)] }))
+    await source.put(desired(2, { outgoing, disks: [disk(1, kind)] }))
     const left = await source.until('vm-1', 'switched', vm =>
       ['switched', 'failed'].includes(vm.migration?.phase ?? ''),
     )
@@ -99,8 +99,8 @@ test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
     console.info(`${kind}: downtime ${left.migration?.downtimeMs} ms`)
     await target.until('vm-1', 'healthy', vm => vm.healthy)
     await putVolume(target, 3, kind, { arrived: { transferId: 't-m-1' } })
-    await until(async () => (await seen(target)).state === 'ready', { what: 'it counts' })
-    await target.put(wish(2, { disks: [disk(2, kind)] }))
+    await until(async () => (await observed(target)).state === 'ready', { what: 'it counts' })
+    await target.put(desired(2, { disks: [disk(2, kind)] }))
     await target.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
     await sh(target, 'echo over there >> /data/file; sync')
     writing.abort()
@@ -112,19 +112,19 @@ test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
     expect((await sh(target, 'cat /data/file')).stdout).toBe('after\nover there\n')
     // Nothing is left, and nothing runs there any more, whatever it is told of old.
     expect(await vmmsIn(source.config.dataDir)).toEqual([])
-    await source.put(wish(3, { disks: [disk(1, kind)] }, 'absent'))
+    await source.put(desired(3, { disks: [disk(1, kind)] }, 'absent'))
     await source.until('vm-1', 'absent', vm => vm.state === 'absent')
     await putVolume(source, 3, kind, { want: 'absent' })
-    await until(async () => (await seen(source)).state === 'absent', { what: 'the old one has gone' })
+    await until(async () => (await observed(source)).state === 'absent', { what: 'the old one has gone' })
     expect(await readdir(join(source.config.dataDir, 'volumes', 'local'))).toEqual([])
     // A later agent finds all of it, and the snapshot holds what it held.
     await target.restart()
     await target.until('vm-1', 'healthy', vm => vm.healthy)
-    await target.put(wish(3, {}, 'stopped'))
+    await target.put(desired(3, {}, 'stopped'))
     await target.until('vm-1', 'stopped', vm => vm.state === 'stopped')
     await putVolume(target, 4, kind, { arrived: { transferId: 't-m-1' }, restore: { snapshotId: 's1', count: 1 } })
-    await until(async () => (await seen(target)).restored === 1, { what: 'put back', timeoutMs: 20_000 })
-    await target.put(wish(4, { disks: [disk(3, kind)] }))
+    await until(async () => (await observed(target)).restored === 1, { what: 'put back', timeoutMs: 20_000 })
+    await target.put(desired(4, { disks: [disk(3, kind)] }))
     await target.until('vm-1', 'healthy', vm => vm.healthy && vm.disks?.[0]?.state === 'attached')
     expect((await sh(target, 'cat /data/file')).stdout).toBe('before\n')
   },
@@ -139,19 +139,19 @@ test.skipIf(!hasQemu)(
     const sum = await vmWithVolume(source, 'dir')
     const { startedAtMs } = await source.get('vm-1')
     const outgoing = await awaitVm(target, 'dir')
-    await source.put(wish(2, { outgoing, disks: [disk(1, 'dir')] }))
+    await source.put(desired(2, { outgoing, disks: [disk(1, 'dir')] }))
     await source.until('vm-1', 'copying', vm => (vm.migration?.percent ?? 0) > 0)
-    await source.put(wish(3, { disks: [disk(1, 'dir')] }))
+    await source.put(desired(3, { disks: [disk(1, 'dir')] }))
     await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
-    await target.put(wish(2, {}, 'absent'))
+    await target.put(desired(2, {}, 'absent'))
     await target.until('vm-1', 'absent', vm => vm.state === 'absent')
     await putVolume(target, 3, 'dir', { want: 'absent' })
-    await until(async () => (await seen(target)).state === 'absent', { what: 'what had come is gone' })
+    await until(async () => (await observed(target)).state === 'absent', { what: 'what had come is gone' })
     expect(await readdir(join(target.config.dataDir, 'volumes', 'local'))).toEqual([])
     expect(await vmmsIn(target.config.dataDir)).toEqual([])
 
     const again = await awaitVm(target, 'dir', 'm-2', 3)
-    await source.put(wish(4, { outgoing: again, disks: [disk(1, 'dir')] }))
+    await source.put(desired(4, { outgoing: again, disks: [disk(1, 'dir')] }))
     await source.until('vm-1', 'copying', vm => vm.migration?.migrationId === 'm-2' && vm.migration.percent > 0)
     // The agent of the target dies: its VMM lives on, stands still, and is ended by the next one.
     await target.restart()
@@ -167,7 +167,7 @@ test.skipIf(!hasQemu)('a VM that did not come boots, and no later agent ends it 
   await using target = await testAgent(config('dir'))
   await awaitVm(target, 'dir')
   // The source has let go, and its word was lost: VM and volume are this host's.
-  await target.put(wish(2, { disks: [disk(2, 'dir')] }))
+  await target.put(desired(2, { disks: [disk(2, 'dir')] }))
   await putVolume(target, 3, 'dir')
   const { startedAtMs } = await target.until('vm-1', 'healthy', vm => vm.healthy && vm.disks?.[0]?.state === 'attached')
   await target.restart()

@@ -9,7 +9,7 @@ const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
-const wish = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
+const desired = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
   vmId,
   generation,
   want,
@@ -22,7 +22,7 @@ test.skipIf(!hasQemu)(
   async () => {
     await using source = await testAgent(qemu)
     await using target = await testAgent(qemu)
-    await source.put(wish(1))
+    await source.put(desired(1))
     const before = await healthy(source)
     await source.exec('vm-1', [
       'sh',
@@ -31,12 +31,12 @@ test.skipIf(!hasQemu)(
     ])
     const sum = (await source.exec('vm-1', ['md5sum', '/tmp/big'])).stdout
 
-    await target.put(wish(1, { incoming: { migrationId: 'm-1' } }))
+    await target.put(desired(1, { incoming: { migrationId: 'm-1' } }))
     const listening = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
     const asking = new AbortController()
     const gaps = longestGap([before.endpoint, listening.endpoint], asking.signal)
     const uri = listening.migration?.uri ?? ''
-    await source.put(wish(2, { outgoing: { migrationId: 'm-1', uri } }))
+    await source.put(desired(2, { outgoing: { migrationId: 'm-1', uri } }))
     const left = await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
     expect(left).toMatchObject({
       healthy: false,
@@ -63,22 +63,22 @@ test.skipIf(!hasQemu)(
   async () => {
     await using source = await testAgent({ hypervisor: 'qemu', network: 'user' })
     await using target = await testAgent({ hypervisor: 'qemu', network: 'user' })
-    await source.put(wish(1))
+    await source.put(desired(1))
     const { startedAtMs } = await healthy(source)
     const nobody = { migrationId: 'm-0', uri: 'tcp://127.0.0.1:1?disk=1&devices=command-line' }
-    await source.put(wish(2, { outgoing: nobody }))
+    await source.put(desired(2, { outgoing: nobody }))
     const failed = await source.until('vm-1', 'failed', vm => vm.migration?.phase === 'failed')
     expect(failed).toMatchObject({ state: 'running', migration: { error: expect.stringContaining('QEMU') } })
 
-    await target.put(wish(1, { incoming: { migrationId: 'm-1' } }))
+    await target.put(desired(1, { incoming: { migrationId: 'm-1' } }))
     const { migration } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
     await source.exec('vm-1', ['dd', 'if=/dev/urandom', 'of=/tmp/big', 'bs=1M', 'count=30'])
-    await source.put(wish(3, { outgoing: { migrationId: 'm-1', uri: migration?.uri ?? '' } }))
+    await source.put(desired(3, { outgoing: { migrationId: 'm-1', uri: migration?.uri ?? '' } }))
     await source.until('vm-1', 'copying', vm => vm.migration?.migrationId === 'm-1')
-    await source.put(wish(4))
+    await source.put(desired(4))
     const cancelled = await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
     expect(cancelled.startedAtMs).toBe(startedAtMs)
-    await target.put(wish(2, {}, 'vm-1', 'absent'))
+    await target.put(desired(2, {}, 'vm-1', 'absent'))
     await target.until('vm-1', 'absent', vm => vm.state === 'absent')
     expect(await vmmsIn(target.config.dataDir)).toEqual([])
     expect((await source.exec('vm-1', ['echo', 'here'])).stdout).toBe('here\n')
@@ -92,18 +92,18 @@ test.skipIf(!hasQemu)(
   async () => {
     await using source = await testAgent(qemu)
     await using target = await testAgent(qemu)
-    await source.put(wish(1))
+    await source.put(desired(1))
     const { startedAtMs } = await healthy(source)
     let generation = 1
     const ready = async (migrationId: string) => {
-      await target.put(wish(++generation, { incoming: { migrationId } }))
+      await target.put(desired(++generation, { incoming: { migrationId } }))
       const { migration } = await target.until(
         'vm-1',
         'listening',
         vm => vm.migration?.migrationId === migrationId && vm.migration.phase === 'listening',
       )
       const uri = migration?.uri ?? ''
-      await source.put(wish(generation, { outgoing: { migrationId, uri, waits: true } }))
+      await source.put(desired(generation, { outgoing: { migrationId, uri, waits: true } }))
       await source.until('vm-1', 'ready', vm => vm.migration?.migrationId === migrationId && !!vm.migration.ready)
       expect((await source.exec('vm-1', ['echo', 'runs'])).stdout).toBe('runs\n')
       return uri
@@ -114,12 +114,12 @@ test.skipIf(!hasQemu)(
     expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
 
     await ready('m-2')
-    await source.put(wish(++generation))
+    await source.put(desired(++generation))
     await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
     expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
 
     const uri = await ready('m-3')
-    await source.put(wish(++generation, { outgoing: { migrationId: 'm-3', uri } }))
+    await source.put(desired(++generation, { outgoing: { migrationId: 'm-3', uri } }))
     await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
     await healthy(target)
   },

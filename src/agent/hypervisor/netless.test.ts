@@ -111,10 +111,10 @@ test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
     using _closing = { [Symbol.dispose]: () => void [control.close(), local.close()] }
     const { port } = control.address() as AddressInfo
     const home = await homeIn(dir.path, 'taken')
-    const { machine } = await bring(driver, home, watcher())
+    const { runningVm } = await bring(driver, home, watcher())
     try {
-      const { pid } = machine.running.process
-      const { tap, guest } = machine.running.prepared.notes
+      const { pid } = runningVm.running.process
+      const { tap, guest } = runningVm.running.prepared.notes
       const { ip, gateway } = JSON.parse(String(guest))
       expect(readFileSync(`/sys/class/net/${tap}/owner`, 'utf8').trim()).toBe(String(ownerOf('taken')))
       expect(await run('ip', ['-4', '-o', 'address', 'show', 'dev', String(tap)])).toContain(`${gateway}/31`)
@@ -130,15 +130,15 @@ test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
         expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
 
       // It is started again on the host of its tap, as after a crash.
-      await machine.stop(500)
+      await runningVm.stop(500)
       const again = await bring(driver, home, watcher())
-      expect(again.machine.running.prepared.endpoint).toEqual(machine.running.prepared.endpoint)
-      expect(await devicesOf(again.machine.running.process.pid)).toHaveLength(1)
-      await endProcess(again.machine.running)
+      expect(again.runningVm.running.prepared.endpoint).toEqual(runningVm.running.prepared.endpoint)
+      expect(await devicesOf(again.runningVm.running.process.pid)).toHaveLength(1)
+      await endProcess(again.runningVm.running)
       await driver.release('taken', home.dir)
       await until(() => !existsSync(`/sys/class/net/${tap}`), { what: 'its tap has gone' })
     } finally {
-      await endProcess(machine.running)
+      await endProcess(runningVm.running)
       await driver.close()
     }
   },

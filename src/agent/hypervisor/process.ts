@@ -94,11 +94,11 @@ export async function launchVmm(
 
 /** Rejects with the last words in the directory. */
 export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess, 'ended'>): Promise<never> {
-  const told = ended.then(async how => {
+  const reported = ended.then(async how => {
     throw new Error(`${name} ended (${how}): ${await lastError(dir)}`)
   })
-  told.catch(() => undefined)
-  return told
+  reported.catch(() => undefined)
+  return reported
 }
 
 /** unshare(1) makes the namespace while it is root, gives its rights up, and becomes the program: the process stays one. */

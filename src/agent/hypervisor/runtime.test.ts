@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
-import { type DiskSpec, type HostBeat, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
+import { type DiskSpec, type HostHeartbeat, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec } from '../testing.ts'
 
 /** What a running VM of a real hypervisor can be asked for. */
@@ -10,7 +10,7 @@ const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
-const wish = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
+const desired = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
   vmId,
   generation,
   want,
@@ -23,7 +23,7 @@ test.skipIf(!hasQemu)(
   limit,
   async () => {
     await using host = await testAgent(qemu)
-    await host.put(wish(1, { env: { GREETING: 'good day' } }))
+    await host.put(desired(1, { env: { GREETING: 'good day' } }))
     await healthy(host)
     expect(await host.exec('vm-1', ['id', '-un'])).toEqual({
       exitCode: 0,
@@ -56,14 +56,14 @@ test.skipIf(!hasQemu)(
 
 test.skipIf(!hasQemu)('a pause does not leave the guest in the past (needs qemu)', limit, async () => {
   await using host = await testAgent(qemu)
-  await host.put(wish(1))
+  await host.put(desired(1))
   await healthy(host)
-  await host.put(wish(2, {}, 'vm-1', 'paused'))
+  await host.put(desired(2, {}, 'vm-1', 'paused'))
   const { state } = await host.until('vm-1', 'paused', vm => vm.state === 'paused')
   expect(state).toBe('paused')
   const since = Date.now()
   await until(() => Date.now() - since > 4_000, { what: 'four seconds', timeoutMs: 10_000 })
-  await host.put(wish(3))
+  await host.put(desired(3))
   await healthy(host)
   const behindMs = async () => Date.now() - Number((await host.exec('vm-1', ['date', '+%s'])).stdout) * 1000
   await until(async () => (await behindMs()) < 3_000, { what: 'the time of the host', timeoutMs: 20_000 })
@@ -75,21 +75,21 @@ test.skipIf(!hasQemu)(
   async () => {
     await using host = await testAgent(qemu)
     const actual: number[] = []
-    await host.bus.subscribe(subjects.beat(host.agent.hostId), ({ data }) => {
-      for (const { balloonActualMib } of (data as HostBeat).stats) actual.push(balloonActualMib ?? -1)
+    await host.bus.subscribe(subjects.heartbeat(host.agent.hostId), ({ data }) => {
+      for (const { balloonActualMib } of (data as HostHeartbeat).stats) actual.push(balloonActualMib ?? -1)
     })
     const reached = (mib: number) =>
       until(() => actual.at(-1) === mib, { what: `a balloon of ${mib} MiB`, timeoutMs: 20_000 })
     const memory = { memoryMib: 512 }
-    await host.put(wish(1, memory))
+    await host.put(desired(1, memory))
     const { startedAtMs } = await healthy(host)
     await reached(512)
-    await host.put(wish(2, { ...memory, balloonTargetMib: 200 }))
+    await host.put(desired(2, { ...memory, balloonTargetMib: 200 }))
     await reached(200)
-    await host.put(wish(3, { ...memory, balloonTargetMib: 1 }))
+    await host.put(desired(3, { ...memory, balloonTargetMib: 1 }))
     await reached(128)
     await host.restart()
-    await host.put(wish(4, memory))
+    await host.put(desired(4, memory))
     await reached(512)
     expect((await host.get('vm-1')).startedAtMs).toBe(startedAtMs)
   },
@@ -114,17 +114,17 @@ test.skipIf(!hasQemu)(
     await using host = await testAgent(qemu)
     const sh = async (script: string) => host.exec('vm-1', ['sh', '-c', script])
     await host.volume(disk(1))
-    await host.put(wish(1))
+    await host.put(desired(1))
     const { startedAtMs } = await healthy(host)
-    await host.put(wish(2, { disks: [disk(1)] }))
+    await host.put(desired(2, { disks: [disk(1)] }))
     await attached(host, 1)
     expect(await sh('echo kept > /data/file')).toMatchObject({ exitCode: 0, stderr: '' })
     await host.restart()
-    await host.put(wish(3))
+    await host.put(desired(3))
     await host.until('vm-1', 'detached', vm => vm.disks === undefined)
     expect((await sh('cat /data/file')).exitCode).toBe(1)
 
-    await host.put(wish(4, { disks: [disk(2, { readOnly: true, mountPoint: '/srv/deep' })] }))
+    await host.put(desired(4, { disks: [disk(2, { readOnly: true, mountPoint: '/srv/deep' })] }))
     await attached(host, 2)
     expect((await sh('cat /srv/deep/file; echo new > /srv/deep/file')).stdout).toBe('kept\n')
     expect((await sh('cat /srv/deep/file')).stdout).toBe('kept\n')
@@ -132,7 +132,7 @@ test.skipIf(!hasQemu)(
     // In use: it stays until nobody needs it, and says why.
     const sleeper = host.exec('vm-1', ['sh', '-c', 'cd /srv/deep; touch /tmp/there; sleep 2'])
     await until(async () => (await sh('test -e /tmp/there')).exitCode === 0, { what: 'somebody uses it' })
-    await host.put(wish(5, { disks: [disk(1)] }))
+    await host.put(desired(5, { disks: [disk(1)] }))
     const busy = await host.until('vm-1', 'busy', vm => vm.disks?.[0]?.error !== null)
     expect(busy.disks?.[0]).toMatchObject({ state: 'detaching', error: expect.stringContaining('busy') })
     await sleeper
@@ -152,11 +152,11 @@ test.skipIf(!hasQemu)(
     const spec = { command, healthCheckPath: null, disks: [disk(1)] }
     await host.volume(disk(1))
     const starts = async () => (await host.logs('vm-1')).filter(({ line }) => line === 'start').length
-    await host.put(wish(1, spec))
+    await host.put(desired(1, spec))
     await until(async () => (await starts()) === 1, { what: 'the first start', timeoutMs: 30_000 })
-    await host.put(wish(2, spec, 'vm-1', 'stopped'))
+    await host.put(desired(2, spec, 'vm-1', 'stopped'))
     await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
-    await host.put(wish(3, spec))
+    await host.put(desired(3, spec))
     await until(async () => (await starts()) === 3, { what: 'the second start', timeoutMs: 30_000 })
   },
 )

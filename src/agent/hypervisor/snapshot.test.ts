@@ -3,7 +3,7 @@ import { appendFile, chmod, readdir, readFile, writeFile } from 'node:fs/promise
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
-import { type HostBeat, type LogBatch, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
+import { type HostHeartbeat, type LogBatch, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec } from '../testing.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
@@ -11,7 +11,7 @@ const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
-const wish = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
+const desired = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
   vmId,
   generation,
   want,
@@ -26,7 +26,7 @@ test.skipIf(!hasQemu)(
   limit,
   async () => {
     await using host = await testAgent(qemu)
-    await host.put(wish(1))
+    await host.put(desired(1))
     await healthy(host)
     await host.exec('vm-1', [
       'sh',
@@ -41,9 +41,9 @@ test.skipIf(!hasQemu)(
     await host.exec('vm-1', ['sh', '-c', 'echo after > /tmp/state'])
     await healthy(host)
 
-    await host.put(wish(2, {}, 'vm-1', 'stopped'))
+    await host.put(desired(2, {}, 'vm-1', 'stopped'))
     await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
-    await host.put(wish(3, { from: { snapshotId: 'snap-1', renew: false } }))
+    await host.put(desired(3, { from: { snapshotId: 'snap-1', renew: false } }))
     const restored = await healthy(host)
     expect((await host.exec('vm-1', ['cat', '/tmp/state'])).stdout).toBe('before\n')
     expect(await fetchText(restored.endpoint)).toContain('Hello from hello-1')
@@ -55,9 +55,9 @@ test.skipIf(!hasQemu)(
 
     const clones = ['clone-1', 'clone-2', 'clone-3']
     await Promise.all(
-      clones.map(id => host.put(wish(1, { hostname: id, from: { snapshotId: 'snap-1', renew: true } }, id))),
+      clones.map(id => host.put(desired(1, { hostname: id, from: { snapshotId: 'snap-1', renew: true } }, id))),
     )
-    const seen = await Promise.all(clones.map(id => healthy(host, id)))
+    const observed = await Promise.all(clones.map(id => healthy(host, id)))
     const identity = async (id: string) =>
       (
         await host.exec(id, [
@@ -68,16 +68,16 @@ test.skipIf(!hasQemu)(
       ).stdout.split('\n')
     const identities = await Promise.all(['vm-1', ...clones].map(identity))
     for (const column of [0, 1, 2, 3]) expect(new Set(identities.map(lines => lines[column])).size).toBe(4)
-    for (const [index, vm] of seen.entries())
+    for (const [index, vm] of observed.entries())
       expect(await fetchText(vm.endpoint)).toContain(`Hello from ${clones[index]}`)
 
     // A clone that gives memory back must not take it from the others: the files are still what was hashed.
     await host.put(
-      wish(2, { hostname: 'clone-1', balloonTargetMib: 80, from: { snapshotId: 'snap-1', renew: true } }, 'clone-1'),
+      desired(2, { hostname: 'clone-1', balloonTargetMib: 80, from: { snapshotId: 'snap-1', renew: true } }, 'clone-1'),
     )
     await until(async () => (await balloonOf(host, 'clone-1')) < 128, { what: 'a smaller clone', timeoutMs: 20_000 })
     await host.restart()
-    await host.put(wish(1, { from: { snapshotId: 'snap-1', renew: true } }, 'clone-4'))
+    await host.put(desired(1, { from: { snapshotId: 'snap-1', renew: true } }, 'clone-4'))
     await healthy(host, 'clone-4')
     clones.push('clone-4')
 
@@ -94,7 +94,7 @@ test.skipIf(!hasQemu)(
   limit,
   async () => {
     await using host = await testAgent(qemu)
-    await host.put(wish(1))
+    await host.put(desired(1))
     await healthy(host)
     expect((await host.snapshot('none', 'vm-2')).state).toBe('failed')
     await host.snapshot('snap-1', 'vm-1')
@@ -103,7 +103,7 @@ test.skipIf(!hasQemu)(
     await writeFile(join(dir, 'outcome.json'), outcome.replace(/qemu \d+/, 'qemu 6'))
     const start = async (vmId: string) => {
       await host.restart()
-      await host.put(wish(1, { from: { snapshotId: 'snap-1', renew: true } }, vmId))
+      await host.put(desired(1, { from: { snapshotId: 'snap-1', renew: true } }, vmId))
       return (await host.until(vmId, 'crashed', vm => vm.state === 'crashed')).error
     }
     expect(await start('clone-1')).toMatchObject({
@@ -118,10 +118,10 @@ test.skipIf(!hasQemu)(
 )
 
 async function balloonOf(host: TestAgent, vmId: string): Promise<number> {
-  const beat = Promise.withResolvers<HostBeat>()
-  const subject = subjects.beat(host.agent.hostId)
-  const subscription = await host.bus.subscribe(subject, ({ data }) => beat.resolve(data as HostBeat))
-  const { stats } = await beat.promise
+  const heartbeat = Promise.withResolvers<HostHeartbeat>()
+  const subject = subjects.heartbeat(host.agent.hostId)
+  const subscription = await host.bus.subscribe(subject, ({ data }) => heartbeat.resolve(data as HostHeartbeat))
+  const { stats } = await heartbeat.promise
   await subscription.stop()
   return stats.find(one => one.vmId === vmId)?.balloonActualMib ?? Number.POSITIVE_INFINITY
 }

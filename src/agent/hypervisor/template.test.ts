@@ -23,7 +23,7 @@ const limit = { timeout: 180_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
-const wish = (vmId: string, change: Partial<VmSpec> = {}, generation = 1) => ({
+const desired = (vmId: string, change: Partial<VmSpec> = {}, generation = 1) => ({
   vmId,
   generation,
   want: 'running' as const,
@@ -62,13 +62,13 @@ test.skipIf(!hasQemu)(
   async () => {
     await using cache = await ownCache()
     await using host = await testAgent({ ...qemu, cacheDir: cache.path })
-    await host.put(wish('vm-1', { env: { WHO: 'vm-1' } }))
+    await host.put(desired('vm-1', { env: { WHO: 'vm-1' } }))
     expect(steps(await healthy(host, 'vm-1'))).toContain('template')
     await cache.written()
     const clones = ['vm-2', 'vm-3', 'vm-4']
-    await Promise.all(clones.map(vmId => host.put(wish(vmId, { env: { WHO: vmId, MORE: 'x'.repeat(100_000) } }))))
-    const seen = await Promise.all(clones.map(vmId => healthy(host, vmId)))
-    for (const vm of seen) {
+    await Promise.all(clones.map(vmId => host.put(desired(vmId, { env: { WHO: vmId, MORE: 'x'.repeat(100_000) } }))))
+    const observed = await Promise.all(clones.map(vmId => healthy(host, vmId)))
+    for (const vm of observed) {
       expect(steps(vm)).toContain('load')
       const page = await fetch(`http://${vm.endpoint?.host}:${vm.endpoint?.port}/`)
       expect(await page.text()).toContain(`Hello from ${vm.vmId}`)
@@ -81,7 +81,7 @@ test.skipIf(!hasQemu)(
     const all = await Promise.all(['vm-1', ...clones].map(vmId => shell(host, vmId, own.join(';'))))
     for (const [column, what] of own.entries())
       expect(new Set(all.map(text => text.split('\n')[column])).size, `${what}: ${all.join('\n')}`).toBe(4)
-    if (network === 'tap') expect(new Set(seen.map(vm => vm.endpoint?.host)).size).toBe(3)
+    if (network === 'tap') expect(new Set(observed.map(vm => vm.endpoint?.host)).size).toBe(3)
     expect(Math.abs(Number(await shell(host, 'vm-2', 'date +%s')) - Date.now() / 1000)).toBeLessThan(3)
     expect((await shell(host, 'vm-2', 'echo $MORE')).length).toBe(100_001)
 
@@ -90,7 +90,7 @@ test.skipIf(!hasQemu)(
     const sum = await shell(host, 'vm-2', 'md5sum < /dev/shm/big')
     expect(await host.snapshot('snap-1', 'vm-2')).toMatchObject({ state: 'ready' })
     expect(await readdir(join(host.config.dataDir, 'snapshots/snap-1/files'))).toContain('memory')
-    await host.put(wish('clone', { from: { snapshotId: 'snap-1', renew: true } }))
+    await host.put(desired('clone', { from: { snapshotId: 'snap-1', renew: true } }))
     await healthy(host, 'clone')
     expect(await shell(host, 'clone', 'cat /dev/shm/state; md5sum < /dev/shm/big')).toBe(`mine\n${sum}`)
   },
@@ -102,15 +102,15 @@ test.skipIf(!hasQemu)(
   async () => {
     await using cache = await ownCache()
     await using host = await testAgent({ ...qemu, cacheDir: cache.path })
-    await host.put(wish('vm-1'))
+    await host.put(desired('vm-1'))
     await healthy(host, 'vm-1')
     const template = await cache.written()
-    await host.put(wish('larger', { memoryMib: 160 }))
+    await host.put(desired('larger', { memoryMib: 160 }))
     expect(steps(await healthy(host, 'larger'))).not.toContain('load')
 
     await chmod(join(template, 'state'), 0o600)
     await truncate(join(template, 'state'), 5_000)
-    await host.put(wish('vm-2'))
+    await host.put(desired('vm-2'))
     expect(steps(await healthy(host, 'vm-2'))).not.toContain('load')
     expect(existsSync(template)).toBe(false)
   },
@@ -140,8 +140,8 @@ test.skipIf(!hasQemu)(
     await driver.probe(new AbortController().signal)
     /** The steps of a start. */
     const start = async (vmId: string) => {
-      const { machine, steps } = await bring(driver, await homeIn(dir.path, vmId), watcher())
-      await machine.kill()
+      const { runningVm, steps } = await bring(driver, await homeIn(dir.path, vmId), watcher())
+      await runningVm.kill()
       return steps
     }
     const noRules = { code: 'network_failed', message: expect.stringContaining('no rules today') }
@@ -174,7 +174,7 @@ test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(
     await using dir = await testDir()
     if (moment === 'loading') {
       await using other = await testAgent({ ...qemu, cacheDir: cache.path })
-      await other.put(wish('vm-0', { hostname: 'hello-1' }))
+      await other.put(desired('vm-0', { hostname: 'hello-1' }))
       await healthy(other, 'vm-0')
       await cache.written()
     }
@@ -193,7 +193,7 @@ test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(
     expect((await cache.templates()).filter(name => name.endsWith('.partial'))).toEqual([])
     await healthy(host, 'vm-1')
     await cache.written()
-    await host.put(wish('vm-2', {}, 3))
+    await host.put(desired('vm-2', {}, 3))
     expect(steps(await healthy(host, 'vm-2'))).toContain('load')
   },
 )

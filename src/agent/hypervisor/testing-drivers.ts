@@ -8,7 +8,7 @@ import type { Network } from '../net/net.ts'
 import { userNetwork } from '../net/user.ts'
 import { testSpec } from '../testing.ts'
 import { cloudHypervisorPlatform } from './cloud-hypervisor/platform.ts'
-import type { Driver, Machine, PrepareContext, VmHome, Watcher } from './driver.ts'
+import type { Driver, RunningVm, PrepareContext, VmHome, Watcher } from './driver.ts'
 import { firecrackerPlatform } from './firecracker/platform.ts'
 import { type Isolation, noIsolation } from './isolation.ts'
 import { type VmmDriverDeps, vmmDriver } from './vmm/driver.ts'
@@ -111,11 +111,11 @@ export function context(steps: string[] = []): PrepareContext {
 export async function bring(
   driver: Driver,
   home: VmHome,
-  seen: Watcher,
-): Promise<{ machine: Machine; steps: string[] }> {
+  observed: Watcher,
+): Promise<{ runningVm: RunningVm; steps: string[] }> {
   const steps: string[] = []
   const prepared = await driver.prepare(home, context())
-  return { machine: await driver.boot(home, prepared, 1, seen, context(steps)), steps }
+  return { runningVm: await driver.boot(home, prepared, 1, observed, context(steps)), steps }
 }
 
 export function watcher(): Watcher & { lines: Frame[]; gone: string[] } {

@@ -128,8 +128,8 @@ test('a zero byte ends no argument early', () =>
   expect(() => requestBytes({ id: 1, argv: ['a\0b'], env: {}, input: '' })).toThrow('zero byte'))
 
 test('answers come in parts', () => {
-  const seen: unknown[] = []
-  const take = answersOf(answer => seen.push(answer))
+  const observed: unknown[] = []
+  const take = answersOf(answer => observed.push(answer))
   const bytes = Buffer.alloc(42)
   for (const at of [0, 21]) {
     bytes.writeUInt32LE(17, at)
@@ -138,7 +138,7 @@ test('answers come in parts', () => {
     bytes.writeInt32LE(77, at + 9)
   }
   for (const byte of bytes) take(Buffer.from([byte]))
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     { is: 'started', id: 1, pid: 77 },
     { is: 'started', id: 22, pid: 77 },
   ])

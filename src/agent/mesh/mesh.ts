@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HostIpv4, HostNetwork, NetworkObserved, PeerObserved } from '../../contract/network.ts'
 import { parseIp, formatIp } from '../../lib/cidr.ts'
-import { createTurns } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/turns.ts'
 import { configureDevice, openDevice, type PeerCounters, peerCounters, removeDevice } from './device.ts'
 import { keyAgeMs, newKey, openKey } from './keys.ts'
 import { type Prober, startProber } from './prober.ts'
@@ -45,7 +45,7 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
   await openDevice(device, host)
   let view: Pick<HostNetwork, 'address' | 'peers'> | undefined
   let prober: { readonly address: string; readonly running: Prober } | undefined
-  const turns = createTurns()
+  const mutex = createKeyedMutex()
   const configure = async () => {
     if (!view) return
     await configureDevice(device, join(dir, 'device.conf'), { key, port, gateway4: options.ipv4()?.gateway, ...view })
@@ -56,7 +56,7 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
     prober.running.setPeers(view.peers.map(peer => canonical(peer.address)))
   }
   const rotate = () =>
-    turns.take('device', async () => {
+    mutex.take('device', async () => {
       key = await newKey(keyFile)
       await configure()
     })
@@ -67,7 +67,7 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
   timer.unref()
   return {
     apply: next =>
-      turns.take('device', () => {
+      mutex.take('device', () => {
         view = next
         return configure()
       }),
@@ -86,7 +86,7 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
     rotate,
     async stop({ remove = false } = {}) {
       clearInterval(timer)
-      await turns.settled()
+      await mutex.settled()
       prober?.running.stop()
       if (remove) await removeDevice(device)
     },

@@ -3,7 +3,7 @@
  * (20 to 29 ms for a device, as long for a chain of rules, no CPU time), the same ones for many at once: what gathers
  * while some are going goes next, together (decision 63).
  */
-import { createTurns } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/turns.ts'
 
 export interface Departures {
   /** It goes soon. Nothing is waited for. */
@@ -28,7 +28,7 @@ export function createDepartures({ remove, onGone, onError, retryMs = 1_000 }: D
   const leaving = new Set<string>()
   /** Those of them that could not be taken away, and why. They are tried one by one: none holds back the others. */
   const stuck = new Map<string, unknown>()
-  const turns = createTurns()
+  const mutex = createKeyedMutex()
   let retry: NodeJS.Timeout | undefined
 
   const take = async (names: readonly string[]): Promise<void> => {
@@ -48,7 +48,7 @@ export function createDepartures({ remove, onGone, onError, retryMs = 1_000 }: D
   }
   /** @param again which of those that are stuck it is for */
   const removeAll = (again: (name: string) => boolean) =>
-    turns.take('all', async () => {
+    mutex.take('all', async () => {
       const names = [...leaving].filter(name => !stuck.has(name))
       const late = [...stuck.keys()].filter(again)
       if (names.length > 0) await take(names)

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { CommandError } from '../../lib/exec.ts'
-import { createTurns } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/turns.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 import { kindOfSet, type RefusalKind } from './limits.ts'
 import { gotoElement, keysOf, parseListing, type TableListing } from './listing.ts'
@@ -31,7 +31,7 @@ export class Firewall {
   readonly #vms = new Map<string, GuardedVm>()
   /** The rules of each chain as the kernel said them back when they were loaded. */
   readonly #loaded = new Map<string, string>()
-  readonly #turns = createTurns()
+  readonly #mutex = createKeyedMutex()
   readonly #run: RunCommand
   /** Undefined: what an earlier agent has loaded is not known. */
   #gateways: readonly string[] | undefined
@@ -240,7 +240,7 @@ export class Firewall {
   }
 
   #inTurn<T>(act: () => Promise<T>): Promise<T> {
-    return this.#turns.take('table', act)
+    return this.#mutex.take('table', act)
   }
 }
 

@@ -232,7 +232,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       cidr: fc.constantFrom(null, `${sibling.nic.guest.ip6}/128`, 'fd77:1:1:1::/64', '10.0.0.0/8'),
     })
     const sets = fc.sample(fc.array(anyRule, { minLength: 2, maxLength: 5 }), { numRuns: 8, seed: 1 })
-    const seen: string[] = []
+    const observed: string[] = []
     for (const set of sets) {
       const rules = set.map(({ portStart, portEnd, ...rest }) => ({
         ...rest,
@@ -248,7 +248,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
           const packet = { direction: 'inbound', protocol, port, remote: from.nic.guest.ip6 ?? '' } as const
           const said = evaluate({ version: 0, rules: rules.map(rule) }, packet) ?? 'allow'
           const to = { ...v6(one, port), protocol }
-          seen.push(said)
+          observed.push(said)
           expect(
             await (said === 'allow' ? from.reaches(to) : from.blocked(to)),
             JSON.stringify({ rules, packet }),
@@ -256,7 +256,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
         }),
       )
     }
-    expect(new Set(seen).size, 'both were tried').toBe(2)
+    expect(new Set(observed).size, 'both were tried').toBe(2)
     await one.rules()
   })
 

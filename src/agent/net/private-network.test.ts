@@ -38,7 +38,7 @@ async function open(dataDir: string) {
     mesh: undefined,
     queriesPerSecond: 1_000,
     onRefused: () => undefined,
-    wishOf: () => undefined,
+    desiredOf: () => undefined,
   })
   return { opened, gateways }
 }
@@ -80,7 +80,7 @@ it('says why its mesh does not start, and answers all the same', async () => {
     mesh,
     queriesPerSecond: 1_000,
     onRefused: () => undefined,
-    wishOf: () => undefined,
+    desiredOf: () => undefined,
   })
   expect(await opened.observed()).toEqual({
     hash: '',

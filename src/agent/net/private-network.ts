@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { Value } from 'typebox/value'
 import { HostNetwork, type NetworkObserved } from '../../contract/network.ts'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
-import { createTurns } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/turns.ts'
 import { forwarder, hostResolvers } from '../dns/forward.ts'
 import { type DnsClient, startResolver } from '../dns/server.ts'
 import { type Mesh, type MeshOptions, openMesh } from '../mesh/mesh.ts'
@@ -19,7 +19,7 @@ export interface PrivateNetworkOptions {
   /** Undefined: this host is in no mesh. */
   readonly mesh: Pick<MeshOptions, 'device' | 'endpoint' | 'rotateAfterMs'> | undefined
   /** Whose address is it? */
-  readonly wishOf: (
+  readonly desiredOf: (
     vmId: string,
   ) => { readonly projectId: string; readonly firewall?: NetworkPlan['firewall'] } | undefined
   /** DNS queries of each guest. */
@@ -85,7 +85,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
     await mesh?.apply(next)
     view = next
   }
-  const turns = createTurns()
+  const mutex = createKeyedMutex()
   const put = async (next: HostNetwork) => {
     if (view && next.version < view.version)
       throw new StepError('stale_version', `version ${next.version} is older than ${view.version}, which this host has`)
@@ -101,15 +101,15 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   const stored = parseStored(await readIfExists(file))
   if (stored) await apply(stored).catch(onError)
   return {
-    put: next => turns.take('network', () => put(next)),
+    put: next => mutex.take('network', () => put(next)),
     async observed() {
       // What had to wait for the last guest with another address is tried again with each beat.
       const now = view
-      if (now) await turns.take('network', () => adopt(now))
+      if (now) await mutex.take('network', () => adopt(now))
       return observed()
     },
     async stop({ stopVms }) {
-      await turns.settled()
+      await mutex.settled()
       await names?.stop()
       await mesh?.stop({ remove: stopVms })
     },
@@ -131,7 +131,7 @@ function parseStored(text: string | undefined): HostNetwork | undefined {
 const nothing: DnsClient['names'] = new Map()
 
 async function openNames(
-  { network, wishOf, queriesPerSecond, onRefused }: PrivateNetworkOptions,
+  { network, desiredOf, queriesPerSecond, onRefused }: PrivateNetworkOptions,
   zones: ReadonlyMap<string, DnsClient['names']>,
   onError: (error: unknown) => void,
 ) {
@@ -140,11 +140,11 @@ async function openNames(
   const client = (address: string): DnsClient | undefined => {
     const vmId = network.vmAt(address)
     if (vmId === undefined) return undefined
-    const wish = wishOf(vmId)
-    if (!wish) return { names: nothing, mayAskOthers: true } // a build: in no project's network
+    const desired = desiredOf(vmId)
+    if (!desired) return { names: nothing, mayAskOthers: true } // a build: in no project's network
     const toResolver = { direction: 'outbound', protocol: 'udp', port: 53, remote: resolver } as const
-    const mayAskOthers = evaluate(wish.firewall ?? { version: 0, rules: [] }, toResolver) !== 'deny'
-    return { names: zones.get(wish.projectId) ?? nothing, mayAskOthers }
+    const mayAskOthers = evaluate(desired.firewall ?? { version: 0, rules: [] }, toResolver) !== 'deny'
+    return { names: zones.get(desired.projectId) ?? nothing, mayAskOthers }
   }
   return startResolver({
     address: resolver,

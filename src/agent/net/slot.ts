@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
-import { machineLock } from '../../lib/machine-lock.ts'
+import { hostLock } from '../../lib/machine-lock.ts'
 import { tapNames } from './devices.ts'
 import { tapPrefix } from './rules.ts'
 
@@ -16,7 +16,7 @@ const slotDir = '/run/mote/slots'
  * @throws Error when all slots are taken.
  */
 export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew: boolean }> {
-  const lock = await machineLock('network slots')
+  const lock = await hostLock('network slots')
   try {
     await mkdir(slotDir, { recursive: true, mode: 0o755 })
     const owners = await Promise.all(

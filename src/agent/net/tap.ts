@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os'
 import { type FirewallObserved, firstGuests } from '../../contract/network.ts'
 import { contains, parseCidr } from '../../lib/cidr.ts'
 import { run } from '../../lib/exec.ts'
-import { createTurns } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/turns.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 import { addressBook } from './address-book.ts'
 import { gateway6, guestRoute6, type NetworkPlan, networkOf, sliceOf } from './addresses.ts'
@@ -72,7 +72,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   if (isNewSlot) await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
   const book = addressBook(await guestsAtStart(options.subnet, slot, runs))
   const guarded = new Map<string, FirewallObserved>()
-  const turns = createTurns()
+  const mutex = createKeyedMutex()
   /** By tap: those that were connected or guarded since the agent's start. */
   const vms = new Map<string, string>()
   /** By VM. */
@@ -121,9 +121,9 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       const vmId = vms.get(tap)
       if (vmId !== undefined) options.onRefused?.(vmId, kind, count)
     }
-    for (const [vmId, seen] of guarded)
+    for (const [vmId, observed] of guarded)
       if (taps.has(nameOf(vmId))) {
-        guarded.set(vmId, { ...seen, healed: seen.healed + 1 })
+        guarded.set(vmId, { ...observed, healed: observed.healed + 1 })
         options.onHealed?.(vmId)
       }
   }
@@ -149,7 +149,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       return book.addresses.resolver
     },
     adopt: guests =>
-      turns.take('addresses', async () => {
+      mutex.take('addresses', async () => {
         const before = book.addresses
         if (options.subnet !== null || before.guests === guests) return false
         await departures.settled()

@@ -36,7 +36,7 @@ export function withoutFirewall(
   Network,
   'probeFrom' | 'ipv4' | 'resolver' | 'vmAt' | 'held' | 'guard' | 'guarded' | 'allowGateways' | 'adopt' | 'close'
 > {
-  const seen = new Map<string, FirewallObserved>()
+  const observed = new Map<string, FirewallObserved>()
   return {
     probeFrom: undefined,
     ipv4: undefined,
@@ -44,9 +44,9 @@ export function withoutFirewall(
     vmAt: () => undefined,
     held: async () => undefined,
     guard: async (vmId, { firewall }) => {
-      seen.set(vmId, { version: firewall.version, state: 'unenforced', detail: reason, healed: 0 })
+      observed.set(vmId, { version: firewall.version, state: 'unenforced', detail: reason, healed: 0 })
     },
-    guarded: vmId => seen.get(vmId),
+    guarded: vmId => observed.get(vmId),
     allowGateways: async () => undefined,
     adopt: async () => false,
     close: async () => undefined,

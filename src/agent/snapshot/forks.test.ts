@@ -16,7 +16,7 @@ const disk = (volumeId: string, generation: number): DiskSpec => ({
   mountPoint: '/data',
   readOnly: false,
 })
-const wish = (vmId: string, generation: number, change: Partial<VmSpec>) => ({
+const desired = (vmId: string, generation: number, change: Partial<VmSpec>) => ({
   vmId,
   generation,
   want: 'running' as const,
@@ -37,7 +37,7 @@ const command = [
 test.skipIf(!hasQemu)('a fork goes on where its parent was, on a volume of its own', { timeout: 150_000 }, async () => {
   await using host = await testAgent({ hypervisor: 'qemu', network })
   await host.volume({ volumeId: 'vol-1' })
-  await host.put(wish('parent', 1, { command, disks: [disk('vol-1', 4)] }))
+  await host.put(desired('parent', 1, { command, disks: [disk('vol-1', 4)] }))
   await healthy(host, 'parent')
   const boot = await sh(host, 'parent', 'echo then > /data/file; sync; cat /proc/sys/kernel/random/boot_id')
   const kept = await host.snapshot('snap-1', 'parent')
@@ -48,7 +48,7 @@ test.skipIf(!hasQemu)('a fork goes on where its parent was, on a volume of its o
     const [vmId, volumeId] = [`fork-${n}`, `clone-${n}`]
     await host.volume({ volumeId, from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
     const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId, of: 'vol-1' }] }
-    await host.put(wish(vmId, 1, { command, disks: [disk(volumeId, 1)], from }))
+    await host.put(desired(vmId, 1, { command, disks: [disk(volumeId, 1)], from }))
     await healthy(host, vmId)
     expect((await host.get(vmId)).disks).toMatchObject([{ volumeId, state: 'attached' }])
     return { vmId, volumeId, from }
@@ -72,14 +72,14 @@ test.skipIf(!hasQemu)('a fork goes on where its parent was, on a volume of its o
   await host.volume({ volumeId: 'look', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
   const looking = disk('look', 1)
   const mounted = { ...looking, mountPoint: '/srv/look' }
-  await host.put(wish(one.vmId, 2, { command, disks: [disk(one.volumeId, 1), mounted], from: one.from }))
+  await host.put(desired(one.vmId, 2, { command, disks: [disk(one.volumeId, 1), mounted], from: one.from }))
   await host.until(one.vmId, 'it has both', vm => vm.disks?.filter(each => each.state === 'attached').length === 2)
   expect(await sh(host, one.vmId, 'cat /srv/look/file; grep fork /srv/look/ticks || echo none')).toBe('then\nnone')
-  await host.put(wish(one.vmId, 3, { command, disks: [disk(one.volumeId, 1)], from: one.from }))
+  await host.put(desired(one.vmId, 3, { command, disks: [disk(one.volumeId, 1)], from: one.from }))
   await host.until(one.vmId, 'it has let go', vm => vm.generation === 3 && vm.disks?.length === 1)
 
   // One that ends boots from its own volume, and never goes back.
-  await host.put(wish(two.vmId, 2, { command, disks: [disk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
+  await host.put(desired(two.vmId, 2, { command, disks: [disk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
   await host.until(two.vmId, 'booted', vm => vm.healthy && !vm.steps.some(step => step.name === 'resume'))
   expect(await sh(host, two.vmId, 'cat /data/file')).toBe('fork-2')
   expect(await sh(host, two.vmId, 'cat /proc/sys/kernel/random/boot_id')).not.toBe(boot)

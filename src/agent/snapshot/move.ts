@@ -41,7 +41,7 @@ export async function receiveSnapshot(
   move: UnderWay,
 ): Promise<void> {
   if (!incoming) return
-  const { signal, tell } = move
+  const { signal, report } = move
   const here = await kinds()
   if (!here.includes(incoming.madeBy))
     throw new StepError('snapshot_mismatch', `it was made by ${incoming.madeBy}, this host has ${here.join(' and ')}`)
@@ -63,7 +63,7 @@ export async function receiveSnapshot(
     await wire.say({ say: 'failed', reason: StepError.of(error).message }).catch(() => undefined)
     throw error
   }
-  tell({ phase: 'complete', percent: 100 })
+  report({ phase: 'complete', percent: 100 })
 }
 
 /** For what is on its way: all of it has to fit, and not each alone. */
@@ -132,7 +132,7 @@ export async function sendSnapshot(
   dir: string,
   taken: Taken,
   { outgoing }: SnapshotPut,
-  { signal, tell }: UnderWay,
+  { signal, report }: UnderWay,
 ): Promise<void> {
   if (!outgoing) return
   using use = await reachWire(outgoing.uri, protocol, signal)
@@ -142,8 +142,8 @@ export async function sendSnapshot(
   const totalBytes = sizes.reduce((sum, size) => sum + size, 0)
   const { made, sha256, sizeBytes } = taken
   await wire.say({ say: 'snapshot', names, taken: { made, sha256, sizeBytes } })
-  tell({ phase: 'copying', totalBytes })
-  let [transferredBytes, doneBytes, told] = [0, 0, 0]
+  report({ phase: 'copying', totalBytes })
+  let [transferredBytes, doneBytes, reported] = [0, 0, 0]
   for (const [n, name] of names.entries()) {
     const path = join(dir, name)
     await wire.say({ say: 'file', name, size: sizes[n] ?? 0 })
@@ -154,12 +154,12 @@ export async function sendSnapshot(
         transferredBytes += data.length
       }
       const percent = Math.min(99, Math.floor((100 * (doneBytes + offset)) / Math.max(1, totalBytes)))
-      if (percent > told) tell({ percent, transferredBytes })
-      told = Math.max(told, percent)
+      if (percent > reported) report({ percent, transferredBytes })
+      reported = Math.max(reported, percent)
     }
     doneBytes += sizes[n] ?? 0
   }
   await wire.say({ say: 'complete' })
   await wire.expect('loaded')
-  tell({ phase: 'complete', percent: 100, transferredBytes })
+  report({ phase: 'complete', percent: 100, transferredBytes })
 }

@@ -10,7 +10,7 @@ import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createRoom } from './move.ts'
 import { digestOf } from './store.ts'
-import { type Kept, moveVolume, phase, put, seenOf, send } from './testing.ts'
+import { type Kept, moveVolume, phase, put, observedOf, send } from './testing.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -46,17 +46,17 @@ describe('between two agents with simulated VMs', () => {
     ])
     expect(await digestOf(filesOf(target))).toMatchObject({ sha256: one.kept.sha256 })
     // It does not count yet, and an agent that starts now knows what has come.
-    expect(await seenOf(target)).toMatchObject({ state: 'creating' })
+    expect(await observedOf(target)).toMatchObject({ state: 'creating' })
     await target.restart()
     expect(await phase(target, 'complete')).toMatchObject({ transferId: 't1' })
     await put(target, 3, { arrived: { transferId: 't1' } })
     const { sha256, madeBy, disks } = one.kept
-    expect(await seenOf(target)).toMatchObject({ state: 'ready', sha256, madeBy, disks })
+    expect(await observedOf(target)).toMatchObject({ state: 'ready', sha256, madeBy, disks })
     await target.restart()
-    expect(await seenOf(target)).toMatchObject({ state: 'ready', sha256 })
-    expect(await seenOf(source)).toMatchObject({ state: 'ready', sha256 })
+    expect(await observedOf(target)).toMatchObject({ state: 'ready', sha256 })
+    expect(await observedOf(source)).toMatchObject({ state: 'ready', sha256 })
     await put(source, 3, { want: 'absent' })
-    await until(async () => (await seenOf(source)).state === 'absent', { what: 'the old one has gone' })
+    await until(async () => (await observedOf(source)).state === 'absent', { what: 'the old one has gone' })
     expect(await readdir(join(source.config.dataDir, 'snapshots'))).toEqual([])
   })
 
@@ -64,16 +64,16 @@ describe('between two agents with simulated VMs', () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await put(target, 2, { arrived: { transferId: 't1' } })
-    expect(await seenOf(target)).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
+    expect(await observedOf(target)).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
     const one = await kept(source, 'fake')
     await send(one, target, 't2', 3)
     await put(target, 4, { arrived: { transferId: 't1' } })
-    expect(await seenOf(target)).toMatchObject({ state: 'failed' })
+    expect(await observedOf(target)).toMatchObject({ state: 'failed' })
     await expect(
       put(target, 5, { incoming: { transferId: 't3', sizeBytes: 1, madeBy: one.kept.madeBy ?? '' } }),
     ).rejects.toThrow('has the snapshot already')
     await put(target, 6, { want: 'absent' })
-    await until(async () => (await seenOf(target)).state === 'absent', { what: 'nothing of it is there' })
+    await until(async () => (await observedOf(target)).state === 'absent', { what: 'nothing of it is there' })
   })
 
   test('that a host has lost is not taken anew in its place', { timeout: 60_000 }, async () => {
@@ -81,12 +81,12 @@ describe('between two agents with simulated VMs', () => {
     await kept(source, 'fake')
     const lost = { snapshotId: 'snap-2', vmId: 'parent', generation: 2, want: 'present', taken: true } as const
     await source.request('snapshot.put', { ...lost, outgoing: { transferId: 't1', uri: 'tcp://127.0.0.1:1?key=none' } })
-    const seen = async () => (await source.request('snapshot.get', { snapshotId: 'snap-2' })) as SnapshotObserved
-    await until(async () => (await seen()).transfer?.phase === 'failed', { what: 'it cannot be sent' })
+    const observed = async () => (await source.request('snapshot.get', { snapshotId: 'snap-2' })) as SnapshotObserved
+    await until(async () => (await observed()).transfer?.phase === 'failed', { what: 'it cannot be sent' })
     await source.request('snapshot.put', { ...lost, generation: 3 })
-    expect(await seen()).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
+    expect(await observed()).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
     await source.restart()
-    expect(await seen()).toMatchObject({ state: 'failed' })
+    expect(await observed()).toMatchObject({ state: 'failed' })
     expect(existsSync(join(source.config.dataDir, 'snapshots/snap-2/files'))).toBe(false)
   })
 
@@ -104,7 +104,7 @@ describe('between two agents with simulated VMs', () => {
     }
     expect(existsSync(filesOf(target))).toBe(false)
     await put(target, 3, { arrived: { transferId: 't1' } })
-    expect(await seenOf(target)).toMatchObject({ state: 'failed' })
+    expect(await observedOf(target)).toMatchObject({ state: 'failed' })
   })
 
   test('of another VMM, or larger than the room that there is, is refused at once', { timeout: 60_000 }, async () => {
@@ -145,7 +145,7 @@ describe('between two agents with simulated VMs', () => {
       await phase(target, 'listening')
       const remove = async () => {
         await put(target, 3, { want: 'absent' })
-        await until(async () => (await seenOf(target)).state === 'absent', { what: 'the snapshot has gone' })
+        await until(async () => (await observedOf(target)).state === 'absent', { what: 'the snapshot has gone' })
       }
       if (when === 'before') await remove()
       await moveVolume(source, target, 'vol-1', ['snap-1'])
@@ -170,9 +170,9 @@ describe('between two agents with simulated VMs', () => {
     await target.restart()
     await put(source, 2, { outgoing: { transferId: 't1', uri: uri ?? '' } })
     await phase(source, 'failed')
-    expect(await seenOf(source)).toMatchObject({ state: 'ready', sha256 })
+    expect(await observedOf(source)).toMatchObject({ state: 'ready', sha256 })
     await put(target, 3, { want: 'absent' })
-    await until(async () => (await seenOf(target)).state === 'absent', { what: 'given up' })
+    await until(async () => (await observedOf(target)).state === 'absent', { what: 'given up' })
     expect((await send(one, target, 't2', 4)).map(each => each.phase)).toEqual(['complete', 'complete'])
   })
 })

@@ -11,7 +11,7 @@ export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 
   /** @throws StepError `unsupported_by_hypervisor` */
   readonly check: (vmId: string) => void
   /** Fills the directory with a snapshot of the running VM. */
-  readonly take: (wish: SnapshotPut, dir: string) => Promise<SnapshotMade>
+  readonly take: (desired: SnapshotPut, dir: string) => Promise<SnapshotMade>
   /** Volumes that the VM has, if it is here. */
   readonly disksOf: (vmId: string) => readonly string[]
   /** Removes what the snapshot has of a volume. Idempotent. */
@@ -20,7 +20,7 @@ export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 
   readonly dropCopies: (snapshotId: string) => Promise<void>
   /** Some VM of this host was started from it and may need its files. */
   readonly inUse: (snapshotId: string) => boolean
-  readonly onSeen: (seen: SnapshotObserved) => void
+  readonly onObserved: (observed: SnapshotObserved) => void
   readonly log: Logger
 }
 
@@ -31,7 +31,7 @@ export interface Snapshots {
   /** Once the VMs are known: half-taken ones are taken anew, those to be removed are removed. */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_snapshot` */
-  put(wish: SnapshotPut): Promise<SnapshotObserved>
+  put(desired: SnapshotPut): Promise<SnapshotObserved>
   get(snapshotId: string): Promise<SnapshotObserved>
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   source(snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>>
@@ -46,7 +46,7 @@ export interface Snapshots {
 }
 
 interface Entry {
-  wish: SnapshotPut
+  desired: SnapshotPut
   outcome: Outcome | undefined
   busy: Promise<void> | undefined
   /** Its content was found equal to its hash by this agent. */
@@ -60,39 +60,40 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
   const entries = new Map<string, Entry>()
   let stopped = false
 
-  const seen = (entry: Entry) => deps.onSeen(observe(entry, moves))
-  const moves = snapshotMoves(deps, id => entries.get(id), seen)
+  const publishObserved = (entry: Entry) => deps.onObserved(observe(entry, moves))
+  const moves = snapshotMoves(deps, id => entries.get(id), publishObserved)
 
   /** One at a time for each snapshot, until the wish is true or has to wait. */
   const follow = (entry: Entry): void => {
     if (stopped) return
-    moves.follow(entry.wish, takenOf(entry)?.received)
+    moves.follow(entry.desired, takenOf(entry)?.received)
     if (entry.busy) return
     const work = async () => {
-      if (entry.wish.want === 'present' && isDue(entry)) await take(deps, entry, seen)
-      else if (entry.wish.want === 'absent' && !deps.inUse(entry.wish.snapshotId)) {
+      if (entry.desired.want === 'present' && isDue(entry)) await take(deps, entry, publishObserved)
+      else if (entry.desired.want === 'absent' && !deps.inUse(entry.desired.snapshotId)) {
         entry.leaving = true
-        await moves.ended(entry.wish.snapshotId)
+        await moves.ended(entry.desired.snapshotId)
         await dropCopies(deps, entry)
-        await store.bury(entry.wish)
-        entries.delete(entry.wish.snapshotId)
-        deps.onSeen(absent(entry.wish))
+        await store.bury(entry.desired)
+        entries.delete(entry.desired.snapshotId)
+        deps.onObserved(absent(entry.desired))
         return
       }
-      seen(entry)
+      publishObserved(entry)
     }
-    const failed = (err: unknown) => log.error({ snapshotId: entry.wish.snapshotId, err }, 'cannot follow the snapshot')
-    const { wish } = entry
+    const failed = (err: unknown) =>
+      log.error({ snapshotId: entry.desired.snapshotId, err }, 'cannot follow the snapshot')
+    const { desired } = entry
     entry.busy = work()
       .catch(failed)
       .then(() => {
         entry.busy = undefined
-        if (entry.wish !== wish && entries.has(wish.snapshotId)) follow(entry)
+        if (entry.desired !== desired && entries.has(desired.snapshotId)) follow(entry)
       })
   }
 
   const verify = (entry: Entry, sha256: string): Promise<void> => {
-    entry.verified ??= digestOf(store.filesDir(entry.wish.snapshotId)).then(found => {
+    entry.verified ??= digestOf(store.filesDir(entry.desired.snapshotId)).then(found => {
       if (found.sha256 === sha256) return
       throw new StepError('snapshot_damaged', 'the snapshot is not what it was when it was taken')
     })
@@ -102,36 +103,36 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
   return {
     async load() {
       for (const stored of await store.load()) {
-        entries.set(stored.wish.snapshotId, { ...stored, busy: undefined, verified: undefined })
+        entries.set(stored.desired.snapshotId, { ...stored, busy: undefined, verified: undefined })
       }
     },
     resume() {
       for (const entry of entries.values()) follow(entry)
     },
-    async put(wish) {
-      if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(wish.snapshotId)) {
+    async put(desired) {
+      if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(desired.snapshotId)) {
         throw new StepError('invalid_snapshot', 'a snapshot id has letters, digits, - and _ only')
       }
-      const known = entries.get(wish.snapshotId)
-      const generation = known?.wish.generation ?? (await store.buriedGeneration(wish.snapshotId))
-      if (wish.generation < generation) {
-        throw new StepError('stale_generation', `generation ${wish.generation} is older than ${generation}`)
+      const known = entries.get(desired.snapshotId)
+      const generation = known?.desired.generation ?? (await store.buriedGeneration(desired.snapshotId))
+      if (desired.generation < generation) {
+        throw new StepError('stale_generation', `generation ${desired.generation} is older than ${generation}`)
       }
-      if (wish.generation === generation) {
+      if (desired.generation === generation) {
         if (known) follow(known)
-        return known ? observe(known, moves) : absent(wish)
+        return known ? observe(known, moves) : absent(desired)
       }
-      if (known === undefined && wish.want === 'absent') {
-        await store.bury(wish)
-        return absent(wish)
+      if (known === undefined && desired.want === 'absent') {
+        await store.bury(desired)
+        return absent(desired)
       }
-      if (wish.incoming && known && takenOf(known) && takenOf(known)?.received !== wish.incoming.transferId)
+      if (desired.incoming && known && takenOf(known) && takenOf(known)?.received !== desired.incoming.transferId)
         throw new StepError('invalid_snapshot', 'this host has the snapshot already')
-      if (wish.want === 'present' && !isElsewhere(wish)) deps.check(wish.vmId)
-      await store.saveWish(wish)
-      const entry = known ?? { wish, outcome: undefined, busy: undefined, verified: undefined }
-      entry.wish = wish
-      entries.set(wish.snapshotId, entry)
+      if (desired.want === 'present' && !isElsewhere(desired)) deps.check(desired.vmId)
+      await store.saveDesired(desired)
+      const entry = known ?? { desired, outcome: undefined, busy: undefined, verified: undefined }
+      entry.desired = desired
+      entries.set(desired.snapshotId, entry)
       follow(entry)
       return observe(entry, moves)
     },
@@ -143,7 +144,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
       const entry = entries.get(snapshotId)
       const outcome = entry && takenOf(entry)
       // What comes counts when control says so. One that is not wanted any more stays for a VM that was to start from it before.
-      if (!entry || !outcome || entry.leaving || entry.wish.incoming || !isCome(entry)) {
+      if (!entry || !outcome || entry.leaving || entry.desired.incoming || !isCome(entry)) {
         throw new StepError('snapshot_missing', `this host has no snapshot ${snapshotId}`)
       }
       await verify(entry, outcome.sha256)
@@ -152,14 +153,14 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
     has(snapshotId) {
       const entry = entries.get(snapshotId)
       const failed = entry?.outcome !== undefined && 'error' in entry.outcome
-      return entry?.wish.want === 'present' && !failed
+      return entry?.desired.want === 'present' && !failed
     },
     async isGone(snapshotId) {
       const entry = entries.get(snapshotId)
-      return entry ? entry.wish.want === 'absent' : (await store.buriedGeneration(snapshotId)) > 0
+      return entry ? entry.desired.want === 'absent' : (await store.buriedGeneration(snapshotId)) > 0
     },
     poke() {
-      for (const entry of entries.values()) if (entry.wish.want === 'absent') follow(entry)
+      for (const entry of entries.values()) if (entry.desired.want === 'absent') follow(entry)
     },
     async stop() {
       stopped = true
@@ -176,12 +177,12 @@ const takenOf = ({ outcome }: Pick<Entry, 'outcome'>): Taken | undefined =>
 function snapshotMoves(
   { store, kinds, makeBase, migrationHost, log }: SnapshotsDeps,
   find: (snapshotId: string) => Entry | undefined,
-  seen: (entry: Entry) => void,
+  publishObserved: (entry: Entry) => void,
 ): Transfers<SnapshotPut> {
   const room = createRoom()
   const keep = async (snapshotId: string, taken: Taken) => {
     const entry = find(snapshotId)
-    if (!entry || entry.wish.incoming?.transferId !== taken.received)
+    if (!entry || entry.desired.incoming?.transferId !== taken.received)
       throw new Error('nobody wants the snapshot here any more')
     await store.saveOutcome(snapshotId, taken)
     entry.outcome = taken
@@ -189,23 +190,23 @@ function snapshotMoves(
   }
   return createTransfers<SnapshotPut>({
     idOf: ({ snapshotId }) => snapshotId,
-    async receive(wish, received, move) {
-      if (received !== undefined && received === wish.incoming?.transferId)
-        return move.tell({ phase: 'complete', percent: 100 })
+    async receive(desired, received, move) {
+      if (received !== undefined && received === desired.incoming?.transferId)
+        return move.report({ phase: 'complete', percent: 100 })
       await receiveSnapshot(
-        { store, kinds, room, makeBase, migrationHost, keep: taken => keep(wish.snapshotId, taken) },
-        ...([wish, move] as const),
+        { store, kinds, room, makeBase, migrationHost, keep: taken => keep(desired.snapshotId, taken) },
+        ...([desired, move] as const),
       )
     },
-    async send(wish, move) {
-      const entry = find(wish.snapshotId)
+    async send(desired, move) {
+      const entry = find(desired.snapshotId)
       const taken = entry && takenOf(entry)
       if (!taken) throw new StepError('snapshot_missing', 'this host does not have it')
-      await sendSnapshot(store.filesDir(wish.snapshotId), taken, wish, move)
+      await sendSnapshot(store.filesDir(desired.snapshotId), taken, desired, move)
     },
     onChange(snapshotId) {
       const entry = find(snapshotId)
-      if (entry) seen(entry)
+      if (entry) publishObserved(entry)
     },
     log,
   })
@@ -215,25 +216,25 @@ function snapshotMoves(
 const isElsewhere = ({ incoming, arrived, taken }: SnapshotPut) => Boolean(incoming ?? arrived ?? taken)
 
 /** A failure stands until there is a newer wish. */
-function isDue({ outcome, wish }: Entry): boolean {
-  if (isElsewhere(wish)) return false
-  return outcome === undefined || ('error' in outcome && outcome.generation < wish.generation)
+function isDue({ outcome, desired }: Entry): boolean {
+  if (isElsewhere(desired)) return false
+  return outcome === undefined || ('error' in outcome && outcome.generation < desired.generation)
 }
 
-async function take(deps: SnapshotsDeps, entry: Entry, seen: (entry: Entry) => void): Promise<void> {
+async function take(deps: SnapshotsDeps, entry: Entry, publishObserved: (entry: Entry) => void): Promise<void> {
   entry.outcome = undefined
-  seen(entry)
-  const outcome = await outcomeOf(deps, entry.wish)
+  publishObserved(entry)
+  const outcome = await outcomeOf(deps, entry.desired)
   // Stored before it is told: what was ready once stays ready.
-  await deps.store.saveOutcome(entry.wish.snapshotId, outcome)
+  await deps.store.saveOutcome(entry.desired.snapshotId, outcome)
   entry.outcome = outcome
   entry.verified = 'error' in outcome ? undefined : Promise.resolve()
 }
 
-async function outcomeOf({ store, log, ...deps }: SnapshotsDeps, wish: SnapshotPut): Promise<Outcome> {
-  const { snapshotId, generation } = wish
+async function outcomeOf({ store, log, ...deps }: SnapshotsDeps, desired: SnapshotPut): Promise<Outcome> {
+  const { snapshotId, generation } = desired
   try {
-    const made = await store.make(snapshotId, dir => deps.take(wish, dir))
+    const made = await store.make(snapshotId, dir => deps.take(desired, dir))
     return { made, ...(await digestOf(store.filesDir(snapshotId))) }
   } catch (error) {
     log.warn({ snapshotId, err: error }, 'cannot take the snapshot')
@@ -241,16 +242,16 @@ async function outcomeOf({ store, log, ...deps }: SnapshotsDeps, wish: SnapshotP
   }
 }
 
-function observe({ wish, outcome }: Entry, moves: Pick<Transfers<SnapshotPut>, 'observed'>): SnapshotObserved {
-  const { snapshotId, vmId, generation } = wish
+function observe({ desired, outcome }: Entry, moves: Pick<Transfers<SnapshotPut>, 'observed'>): SnapshotObserved {
+  const { snapshotId, vmId, generation } = desired
   const transfer = moves.observed(snapshotId)
   const none = { sizeBytes: 0, sha256: null, madeBy: null, pauseMs: null, error: null }
   const base = { snapshotId, vmId, generation, ...none, ...(transfer ? { transfer } : {}) }
-  if (wish.want === 'absent') return { ...base, state: 'removing' }
-  if (wish.incoming) return { ...base, state: 'creating' }
-  if (!isCome({ wish, outcome })) return { ...base, state: 'failed', error: notHere }
+  if (desired.want === 'absent') return { ...base, state: 'removing' }
+  if (desired.incoming) return { ...base, state: 'creating' }
+  if (!isCome({ desired, outcome })) return { ...base, state: 'failed', error: notHere }
   if (outcome === undefined)
-    return wish.taken ? { ...base, state: 'failed', error: notHere } : { ...base, state: 'creating' }
+    return desired.taken ? { ...base, state: 'failed', error: notHere } : { ...base, state: 'creating' }
   if ('error' in outcome) return { ...base, state: 'failed', error: outcome.error }
   const { sha256, sizeBytes, made } = outcome
   const disks = made.disks ? { disks: [...made.disks] } : {}
@@ -258,13 +259,13 @@ function observe({ wish, outcome }: Entry, moves: Pick<Transfers<SnapshotPut>, '
 }
 
 /** By the transfer that its wish names, if it names one. */
-const isCome = ({ wish, outcome }: Pick<Entry, 'wish' | 'outcome'>) =>
-  wish.arrived === undefined || takenOf({ outcome })?.received === wish.arrived.transferId
+const isCome = ({ desired, outcome }: Pick<Entry, 'desired' | 'outcome'>) =>
+  desired.arrived === undefined || takenOf({ outcome })?.received === desired.arrived.transferId
 const notHere = 'the snapshot is not here, or not what another host sent'
 
 /** Of one that failed, or was never finished, some may be there; what has come of one from another host is with any volume. */
-async function dropCopies({ dropCopy, disksOf, ...deps }: SnapshotsDeps, { wish, outcome }: Entry): Promise<void> {
-  const { snapshotId, vmId } = wish
+async function dropCopies({ dropCopy, disksOf, ...deps }: SnapshotsDeps, { desired, outcome }: Entry): Promise<void> {
+  const { snapshotId, vmId } = desired
   if (outcome === undefined) return deps.dropCopies(snapshotId)
   const made = 'made' in outcome ? (outcome.made.disks ?? []) : undefined
   const volumeIds = made?.filter(disk => disk.copied).map(disk => disk.volumeId) ?? disksOf(vmId)

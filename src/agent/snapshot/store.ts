@@ -39,7 +39,7 @@ const Outcome = Type.Union([Taken, Type.Object({ error: Type.String(), generatio
 export type Outcome = Taken | { readonly error: string; readonly generation: number }
 
 export interface StoredSnapshot {
-  readonly wish: SnapshotPut
+  readonly desired: SnapshotPut
   readonly outcome: Outcome | undefined
 }
 
@@ -49,12 +49,12 @@ export interface SnapshotStore {
   /** Where the finished files are. */
   filesDir(id: string): string
   load(): Promise<StoredSnapshot[]>
-  saveWish(wish: SnapshotPut): Promise<void>
+  saveDesired(desired: SnapshotPut): Promise<void>
   /** Has `make` fill an empty directory, which appears under `filesDir` complete or not at all. */
   make<T>(id: string, make: (dir: string) => Promise<T>): Promise<T>
   saveOutcome(id: string, outcome: Outcome): Promise<void>
   /** Leaves the generation, so that an old message cannot bring it back. */
-  bury(wish: SnapshotPut): Promise<void>
+  bury(desired: SnapshotPut): Promise<void>
   buriedGeneration(id: string): Promise<number>
 }
 
@@ -70,9 +70,9 @@ export function snapshotStore(dataDir: string): SnapshotStore {
       const all = await Promise.all((await readdir(root)).map(name => loadOne(dirOf(name))))
       return all.filter(one => one !== undefined)
     },
-    async saveWish(wish) {
-      await mkdir(dirOf(wish.snapshotId), { recursive: true, mode: 0o700 })
-      await writeFileAtomic(join(dirOf(wish.snapshotId), 'wish.json'), JSON.stringify(wish))
+    async saveDesired(desired) {
+      await mkdir(dirOf(desired.snapshotId), { recursive: true, mode: 0o700 })
+      await writeFileAtomic(join(dirOf(desired.snapshotId), 'wish.json'), JSON.stringify(desired))
     },
     async make(id, make) {
       const [partial, files] = [join(dirOf(id), 'partial'), join(dirOf(id), 'files')]
@@ -122,10 +122,10 @@ async function seal(dir: string): Promise<void> {
 }
 
 async function loadOne(dir: string): Promise<StoredSnapshot | undefined> {
-  const wish = parse(SnapshotPut, await readIfExists(join(dir, 'wish.json')))
+  const desired = parse(SnapshotPut, await readIfExists(join(dir, 'wish.json')))
   // Without a wish it was never acknowledged.
-  if (!wish) await rm(dir, { recursive: true, force: true })
-  return wish && { wish, outcome: parse(Outcome, await readIfExists(join(dir, 'outcome.json'))) }
+  if (!desired) await rm(dir, { recursive: true, force: true })
+  return desired && { desired, outcome: parse(Outcome, await readIfExists(join(dir, 'outcome.json'))) }
 }
 
 function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T> | undefined {

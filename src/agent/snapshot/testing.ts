@@ -3,7 +3,7 @@ import type { SnapshotObserved, SnapshotPut, Transfer, VolumeObserved } from '..
 import { until } from '../../../test/support/wait.ts'
 import type { TestAgent } from '../testing.ts'
 
-export const seenOf = async (host: TestAgent) =>
+export const observedOf = async (host: TestAgent) =>
   (await host.request('snapshot.get', { snapshotId: 'snap-1' })) as SnapshotObserved
 export const put = (host: TestAgent, generation: number, more: Partial<SnapshotPut> = {}) =>
   host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'parent', generation, want: 'present', ...more })
@@ -12,7 +12,7 @@ export const put = (host: TestAgent, generation: number, more: Partial<SnapshotP
 export const phase = (host: TestAgent, ...phases: Transfer['phase'][]) =>
   until(
     async () => {
-      const { transfer } = await seenOf(host)
+      const { transfer } = await observedOf(host)
       return transfer && phases.includes(transfer.phase) ? transfer : undefined
     },
     { what: `the snapshot is ${phases.join(' or ')}`, timeoutMs: 60_000 },

@@ -21,7 +21,7 @@ const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => (
   readOnly: false,
   ...change,
 })
-const wish = (generation: number, change: Partial<VmSpec>, vmId = 'vm-1', want: VmWant = 'running') => ({
+const desired = (generation: number, change: Partial<VmSpec>, vmId = 'vm-1', want: VmWant = 'running') => ({
   vmId,
   generation,
   want,
@@ -46,7 +46,7 @@ const command = ['/bin/sh', '-c', '(while true; do echo tick; sleep 1; done >> /
 async function hostWithVm(): Promise<TestAgent> {
   const host = await testAgent(qemu)
   await host.volume({ volumeId: 'vol-1' })
-  await host.put(wish(1, { command, disks: [disk(1)] }))
+  await host.put(desired(1, { command, disks: [disk(1)] }))
   await healthy(host)
   return host
 }
@@ -68,7 +68,7 @@ test.skipIf(!hasQemu)(
     await sh(host, 'echo after > /data/file; echo after > /tmp/state; sync')
 
     const from = { snapshotId: 'snap-1', renew: false }
-    await host.put(wish(2, { command, disks: [disk(1)], from, restarts: 1 }))
+    await host.put(desired(2, { command, disks: [disk(1)], from, restarts: 1 }))
     await host.until('vm-1', 'started anew', vm => vm.generation === 2 && vm.steps.some(step => step.name === 'load'))
     await healthy(host)
     expect(await sh(host, 'cat /data/file /tmp/state /proc/sys/kernel/random/boot_id')).toBe(`before\nbefore\n${boot}`)
@@ -79,7 +79,7 @@ test.skipIf(!hasQemu)(
     await sh(host, 'echo later > /data/file; sync')
     await host.restart()
     expect(await sh(host, 'cat /data/file')).toBe('later')
-    await host.put(wish(3, { command, disks: [disk(1)], from, restarts: 1, maxRestarts: 5 }))
+    await host.put(desired(3, { command, disks: [disk(1)], from, restarts: 1, maxRestarts: 5 }))
     await killVmm(host)
     await until(async () => (await sh(host, 'cat /data/file').catch(() => '')) === 'later', {
       what: 'it is back',
@@ -88,7 +88,7 @@ test.skipIf(!hasQemu)(
     expect(await sh(host, 'cat /proc/sys/kernel/random/boot_id')).not.toBe(boot)
 
     await host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'vm-1', generation: 2, want: 'absent' })
-    await host.put(wish(4, { command, disks: [disk(1)], maxRestarts: 5, restarts: 1 }))
+    await host.put(desired(4, { command, disks: [disk(1)], maxRestarts: 5, restarts: 1 }))
     await until(async () => (await copies(host)).length === 0, { what: 'the copy has gone' })
   },
 )
@@ -104,8 +104,8 @@ test.skipIf(!hasQemu)(
     const slept = (snapshotId: string) =>
       until(
         async () => {
-          const seen = (await host.request('snapshot.get', { snapshotId })) as SnapshotObserved
-          return seen.state === 'ready'
+          const observed = (await host.request('snapshot.get', { snapshotId })) as SnapshotObserved
+          return observed.state === 'ready'
         },
         { what: 'asleep', timeoutMs: 20_000 },
       )
@@ -120,18 +120,18 @@ test.skipIf(!hasQemu)(
 
     await sleep(1, 'present', 'sleep-1')
     await slept('sleep-1')
-    await host.put(wish(2, { command, disks: [disk(1)] }, 'vm-1', 'absent'))
+    await host.put(desired(2, { command, disks: [disk(1)] }, 'vm-1', 'absent'))
     await host.until('vm-1', 'gone', vm => vm.state === 'absent')
     const from = { snapshotId: 'sleep-1', renew: true }
-    await host.put(wish(1, { command, hostname: 'woken', disks: [disk(2)], from }, 'vm-2'))
+    await host.put(desired(1, { command, hostname: 'woken', disks: [disk(2)], from }, 'vm-2'))
     await healthy(host, 'vm-2')
     expect(await sh(host, 'cat /data/file /proc/sys/kernel/random/boot_id', 'vm-2')).toBe(`kept\n${boot}`)
     await sh(host, 'echo newer > /data/file; sync', 'vm-2')
 
     // Under the next generation somebody has written since: it boots, and sees that.
-    await host.put(wish(2, { command, hostname: 'woken', disks: [disk(2)], from }, 'vm-2', 'absent'))
+    await host.put(desired(2, { command, hostname: 'woken', disks: [disk(2)], from }, 'vm-2', 'absent'))
     await host.until('vm-2', 'gone', vm => vm.state === 'absent')
-    await host.put(wish(1, { command, hostname: 'third', disks: [disk(3)], from }, 'vm-3'))
+    await host.put(desired(1, { command, hostname: 'third', disks: [disk(3)], from }, 'vm-3'))
     await healthy(host, 'vm-3')
     expect(await sh(host, 'cat /data/file', 'vm-3')).toBe('newer')
     expect(await sh(host, 'cat /proc/sys/kernel/random/boot_id', 'vm-3')).not.toBe(boot)

@@ -2,19 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SnapshotPut, VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
 import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { Adjuster } from './adjust.ts'
-import { Body } from './body.ts'
+import { VmProcess } from './body.ts'
 import { canWait, decide, type VmAction, type VmFacts } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from './errors.ts'
 import { Jobs, notRunning } from './jobs.ts'
 import { keepVm } from './keep.ts'
 import { migrationFact } from './migration.ts'
-import { Notebook } from './notebook.ts'
+import { VmRecordFile } from './notebook.ts'
 import { isCrashed, observe, type Stage } from './observe.ts'
 import { bootKey, type VmRecord } from './record.ts'
 import { Retry } from './retry.ts'
 import { Steps } from './steps.ts'
-import { standStill } from './still.ts'
+import { quiesce } from './still.ts'
 
 /** One VM on this host. It follows its wish level-triggered, one step at a time, until it is absent. */
 export class VmActor {
@@ -22,37 +22,37 @@ export class VmActor {
   readonly #end = new AbortController()
   readonly #retry = new Retry()
   readonly #jobs = new Jobs()
-  readonly #notebook: Notebook
-  readonly #body: Body
+  readonly #recordFile: VmRecordFile
+  readonly #body: VmProcess
   readonly #adjuster: Adjuster
   readonly #steps: Steps
-  #wish: VmPut
+  #desired: VmPut
   #stage: Stage = null
   #step: { readonly action: VmAction; readonly key: string; readonly abort: AbortController } | undefined
   #wake = Promise.withResolvers<void>()
   #loop: Promise<void> = Promise.resolve()
 
-  constructor(deps: ActorDeps, wish: VmPut, record: VmRecord) {
+  constructor(deps: ActorDeps, desired: VmPut, record: VmRecord) {
     const { driver, volumes, guard } = deps
-    const onChange = () => this.#seen()
-    const notebook = new Notebook(record, deps.saveRecord)
+    const onChange = () => this.#publishObserved()
+    const recordFile = new VmRecordFile(record, deps.saveRecord)
     this.#deps = deps
-    this.#wish = wish
-    this.#notebook = notebook
+    this.#desired = desired
+    this.#recordFile = recordFile
     this.#adjuster = new Adjuster({
       driver,
       volumes,
       guard,
-      notebook,
+      recordFile,
       onChange,
-      vmId: wish.vmId,
+      vmId: desired.vmId,
       onError: err => deps.log.error({ err }, 'cannot close a volume'),
     })
-    this.#body = new Body({
+    this.#body = new VmProcess({
       ...deps,
-      vmId: wish.vmId,
-      notebook,
-      spec: () => this.#wish.spec,
+      vmId: desired.vmId,
+      recordFile,
+      spec: () => this.#desired.spec,
       onChange,
       onFact: () => this.#poke(),
       onBroken: reason => void this.#afterwards(this.#steps.crash('guest_protocol', reason)),
@@ -60,42 +60,42 @@ export class VmActor {
     })
     this.#steps = new Steps({
       ...deps,
-      notebook,
+      recordFile,
       body: this.#body,
       adjuster: this.#adjuster,
       onChange,
       ending: this.#end.signal,
-      wish: () => this.#wish,
+      desired: () => this.#desired,
       nextChange: () => this.#wake.promise,
       onStage: stage => this.#enter(stage),
       onStep: step => {
-        notebook.note({ steps: [...notebook.record.steps, step] })
-        this.#seen()
+        recordFile.note({ steps: [...recordFile.record.steps, step] })
+        this.#publishObserved()
       },
     })
   }
 
-  get wish(): VmPut {
-    return this.#wish
+  get desired(): VmPut {
+    return this.#desired
   }
 
   /** The snapshot that its process maps, or that it shall start from. */
   get snapshotId(): string | undefined {
-    return this.#wish.spec.from?.snapshotId
+    return this.#desired.spec.from?.snapshotId
   }
 
   observed(): VmObserved {
-    const seen = observe({
-      wish: this.#wish,
-      record: this.#notebook.record,
+    const observed = observe({
+      desired: this.#desired,
+      record: this.#recordFile.record,
       stage: this.#stage,
       healthy: this.#body.healthy,
       fault: this.#retry.fault,
       disks: this.#adjuster.observed(),
-      firewall: this.#deps.guard.guarded(this.#wish.vmId),
+      firewall: this.#deps.guard.guarded(this.#desired.vmId),
     })
     // Grows as long as the agent runs, whatever becomes of the clock.
-    return { ...seen, atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) }
+    return { ...observed, atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) }
   }
 
   /** What it depends on beyond its wish has changed. */
@@ -104,8 +104,8 @@ export class VmActor {
   }
 
   /** Publishes what is seen. */
-  tell(): void {
-    this.#seen()
+  report(): void {
+    this.#publishObserved()
   }
 
   stats(nowMs: number): Promise<VmStats | undefined> {
@@ -114,10 +114,10 @@ export class VmActor {
 
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   async exec({ command, timeoutMs }: VmExec): Promise<VmExecAnswer> {
-    const { machine } = this.#body
-    if (!machine || this.#notebook.record.paused) throw notRunning()
-    if (!machine.exec) throw unsupported(this.#deps.driver.name)
-    return machine.exec(command, timeoutMs)
+    const { runningVm } = this.#body
+    if (!runningVm || this.#recordFile.record.paused) throw notRunning()
+    if (!runningVm.exec) throw unsupported(this.#deps.driver.name)
+    return runningVm.exec(command, timeoutMs)
   }
 
   /** @throws StepError `unsupported_by_hypervisor` */
@@ -127,14 +127,14 @@ export class VmActor {
   }
 
   /** Between two steps. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
-  async takeSnapshot(wish: SnapshotPut, dir: string): Promise<SnapshotMade> {
+  async takeSnapshot(desired: SnapshotPut, dir: string): Promise<SnapshotMade> {
     this.checkSnapshot()
     const { driver, volumes } = this.#deps
-    const onStill = () => this.#body.unhealthy()
-    const taken = this.#jobs.add(async machine => {
+    const onQuiesced = () => this.#body.unhealthy()
+    const taken = this.#jobs.add(async runningVm => {
       const { healthy } = this.#body
-      const { image } = this.wish.spec
-      const made = await keepVm({ driver, volumes, notebook: this.#notebook, onStill }, machine, wish, dir)
+      const { image } = this.desired.spec
+      const made = await keepVm({ driver, volumes, recordFile: this.#recordFile, onQuiesced }, runningVm, desired, dir)
       return { ...made, image, healthy }
     })
     this.#poke()
@@ -147,10 +147,10 @@ export class VmActor {
    * @throws StepError `vm_not_running`
    */
   async still(volumeId: string, act: () => Promise<void>): Promise<number> {
-    const done = this.#jobs.add(machine => {
-      const { record } = this.#notebook
+    const done = this.#jobs.add(runningVm => {
+      const { record } = this.#recordFile
       const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)
-      return disk ? standStill(machine, disk, record.paused, act) : Promise.reject(notRunning())
+      return disk ? quiesce(runningVm, disk, record.paused, act) : Promise.reject(notRunning())
     })
     this.#poke()
     return done
@@ -161,43 +161,43 @@ export class VmActor {
    * @throws StepError `vm_not_running`, `vm_paused`
    */
   async grow(volumeId: string, sizeMib: number): Promise<void> {
-    const done = this.#jobs.add(async machine => {
-      const { record } = this.#notebook
+    const done = this.#jobs.add(async runningVm => {
+      const { record } = this.#recordFile
       const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)
       // One that only reads has nothing to write its file system's new size with.
       if (!disk || disk.readOnly) return
       if (record.paused) throw new StepError('vm_paused', 'the VM that has the volume is paused: resume it first')
-      await machine.growDisk?.(disk, sizeMib)
+      await runningVm.growDisk?.(disk, sizeMib)
     })
     this.#poke()
     return done
   }
 
   /** The caller has checked the generation and stored the wish. */
-  put(wish: VmPut): void {
-    const before = this.#wish
-    this.#wish = wish
-    if (wish.generation > before.generation) {
+  put(desired: VmPut): void {
+    const before = this.#desired
+    this.#desired = desired
+    if (desired.generation > before.generation) {
       this.#retry.reset()
-      if (this.#notebook.record.crash) this.#notebook.note({ recentRestarts: 0 })
+      if (this.#recordFile.record.crash) this.#recordFile.note({ recentRestarts: 0 })
     }
     const step = this.#step
-    const other = wish.spec.outgoing?.migrationId !== before.spec.outgoing?.migrationId
-    if (step && (decide(this.#facts()) !== step.action || bootKey(wish.spec) !== step.key || other))
+    const other = desired.spec.outgoing?.migrationId !== before.spec.outgoing?.migrationId
+    if (step && (decide(this.#facts()) !== step.action || bootKey(desired.spec) !== step.key || other))
       step.abort.abort(superseded)
-    if (wish.spec.healthCheckPath !== before.spec.healthCheckPath) this.#body.healthPathChanged()
+    if (desired.spec.healthCheckPath !== before.spec.healthCheckPath) this.#body.healthPathChanged()
     this.#poke()
   }
 
   /** Looks for the VM that an earlier agent left running, then begins to follow the wish. */
   async start(): Promise<void> {
-    const { running } = this.#notebook.record
+    const { running } = this.#recordFile.record
     if (running) {
       const fromSeq = await this.#deps.vmLog.lastSeq(running.boot)
       const watcher = this.#body.watcher(running.boot)
-      const home = { vmId: this.#wish.vmId, dir: this.#deps.dir, spec: this.#wish.spec }
-      const machine = await this.#deps.driver.adopt(home, running, fromSeq, watcher)
-      if (machine) await this.#steps.adopted(machine)
+      const home = { vmId: this.#desired.vmId, dir: this.#deps.dir, spec: this.#desired.spec }
+      const runningVm = await this.#deps.driver.adopt(home, running, fromSeq, watcher)
+      if (runningVm) await this.#steps.adopted(runningVm)
       else await this.#steps.lost()
     }
     this.#loop = this.#run()
@@ -209,13 +209,13 @@ export class VmActor {
     this.#step?.abort.abort(superseded)
     this.#poke()
     await this.#loop
-    const { machine } = this.#body
+    const { runningVm } = this.#body
     this.#body.drop()
-    if (stopVm && machine) {
-      await machine.stop(this.#deps.stopGraceMs)
+    if (stopVm && runningVm) {
+      await runningVm.stop(this.#deps.stopGraceMs)
       await this.#steps.lost()
-    } else machine?.detach()
-    if (this.#stage !== 'absent' && (stopVm || !machine)) await this.#steps.leaveHost(stopVm)
+    } else runningVm?.detach()
+    if (this.#stage !== 'absent' && (stopVm || !runningVm)) await this.#steps.leaveHost(stopVm)
     await this.#deps.vmLog.flush()
   }
 
@@ -223,7 +223,7 @@ export class VmActor {
     while (!this.#end.signal.aborted && this.#stage !== 'absent') {
       const wake = this.#wake.promise
       const action = decide(this.#facts())
-      if (this.#jobs.any && canWait(action)) await this.#jobs.runNext(this.#body.machine)
+      if (this.#jobs.any && canWait(action)) await this.#jobs.runNext(this.#body.runningVm)
       else if (action === 'rest') await wake
       else await this.#try(action, wake).catch((error: unknown) => this.#broken(error))
     }
@@ -232,7 +232,7 @@ export class VmActor {
 
   async #try(action: VmAction, wake: Promise<void>): Promise<void> {
     const abort = new AbortController()
-    this.#step = { action, key: bootKey(this.#wish.spec), abort }
+    this.#step = { action, key: bootKey(this.#desired.spec), abort }
     try {
       await this.#steps.perform(action, abort.signal)
       this.#retry.reset()
@@ -241,7 +241,7 @@ export class VmActor {
     } finally {
       this.#step = undefined
       if (this.#stage !== 'absent') this.#stage = null
-      if (!this.#end.signal.aborted) this.#seen()
+      if (!this.#end.signal.aborted) this.#publishObserved()
     }
   }
 
@@ -256,7 +256,7 @@ export class VmActor {
 
   /** Not even the failure could be stored (the disk is full, say): the loop must go on, but not in a spin. */
   async #broken(err: unknown): Promise<void> {
-    this.#deps.log.error({ vmId: this.#wish.vmId, err }, 'cannot follow the VM')
+    this.#deps.log.error({ vmId: this.#desired.vmId, err }, 'cannot follow the VM')
     if (!this.#end.signal.aborted) await sleep(1_000)
   }
 
@@ -264,7 +264,7 @@ export class VmActor {
   async #failed(action: VmAction, error: unknown, wake: Promise<void>): Promise<void> {
     const { code, message, final, isNew } = this.#retry.failed(error)
     const { attempt } = this.#retry
-    this.#deps.log.warn({ vmId: this.#wish.vmId, action, attempt, err: error }, 'step failed')
+    this.#deps.log.warn({ vmId: this.#desired.vmId, action, attempt, err: error }, 'step failed')
     // A crash says its reason itself; a reason that stays the same is said once.
     if (isNew && !final) this.#deps.vmLog.say(`${message}; it will be tried again`)
     if (final) {
@@ -272,7 +272,7 @@ export class VmActor {
       return this.#steps.crash(code, message)
     }
     this.#stage = null
-    this.#seen()
+    this.#publishObserved()
     const timer = new AbortController()
     const pause = sleep(this.#retry.pauseMs(Math.random()), undefined, { signal: timer.signal })
     await Promise.race([pause.catch(() => undefined), wake])
@@ -280,16 +280,16 @@ export class VmActor {
   }
 
   #facts(): VmFacts {
-    const { want, spec } = this.#wish
-    const { record } = this.#notebook
-    const { machine, workload } = this.#body
+    const { want, spec } = this.#desired
+    const { record } = this.#recordFile
+    const { runningVm, workload } = this.#body
     return {
       want,
       workload,
-      machine: machine === undefined ? 'none' : record.paused ? 'paused' : 'running',
+      runningVm: runningVm === undefined ? 'none' : record.paused ? 'paused' : 'running',
       current: bootKey(spec) === record.bootKey,
-      crashed: isCrashed(this.#wish, record),
-      restartsLeft: this.#notebook.restartsLeft(spec.maxRestarts),
+      crashed: isCrashed(this.#desired, record),
+      restartsLeft: this.#recordFile.restartsLeft(spec.maxRestarts),
       migration: migrationFact(spec, record),
       adjusted: this.#adjuster.isDone(spec),
       kept: this.#steps.isKept(),
@@ -299,11 +299,11 @@ export class VmActor {
 
   #enter(stage: Stage): void {
     this.#stage = stage
-    this.#seen()
+    this.#publishObserved()
   }
 
-  #seen(): void {
-    this.#deps.onSeen(this.observed())
+  #publishObserved(): void {
+    this.#deps.onObserved(this.observed())
   }
 
   #poke(): void {

@@ -1,10 +1,10 @@
 import type { DiskObserved, DiskSpec, VmSpec } from '../../contract/agent.ts'
-import type { Driver, Machine, OpenDisk } from '../hypervisor/driver.ts'
+import type { Driver, RunningVm, OpenDisk } from '../hypervisor/driver.ts'
 import { networkPlan } from '../net/addresses.ts'
 import type { Guard } from '../net/net.ts'
 import type { Volumes } from '../volume/volumes.ts'
 import { StepError } from './errors.ts'
-import type { Notebook } from './notebook.ts'
+import type { VmRecordFile } from './notebook.ts'
 
 export interface AdjusterDeps {
   readonly vmId: string
@@ -12,7 +12,7 @@ export interface AdjusterDeps {
   readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt'>
   readonly onError: (error: unknown) => void
   readonly guard: Guard
-  readonly notebook: Notebook
+  readonly recordFile: VmRecordFile
   readonly onChange: () => void
 }
 
@@ -24,7 +24,7 @@ export class Adjuster {
 
   constructor(deps: AdjusterDeps) {
     this.#deps = deps
-    for (const disk of deps.notebook.record.disks ?? []) {
+    for (const disk of deps.recordFile.record.disks ?? []) {
       const { volumeId, generation } = disk
       this.#states.set(volumeId, { volumeId, generation, state: 'attached', error: null })
       deps.volumes.adopt(disk, deps.vmId)
@@ -44,81 +44,81 @@ export class Adjuster {
   forget(): void {
     this.#done = undefined
     this.#states = new Map()
-    const { notebook, volumes, vmId, onError } = this.#deps
+    const { recordFile, volumes, vmId, onError } = this.#deps
     // Whoever opens one of them next comes after this.
-    for (const { volumeId } of notebook.record.disks ?? []) volumes.close(volumeId, vmId).catch(onError)
-    notebook.note({ disks: [] })
+    for (const { volumeId } of recordFile.record.disks ?? []) volumes.close(volumeId, vmId).catch(onError)
+    recordFile.note({ disks: [] })
   }
 
   /** Opens the volumes for a machine that does not exist yet. @throws StepError as `Volumes.open` */
   async open(disks: readonly DiskSpec[]): Promise<OpenDisk[]> {
-    const { notebook, volumes, vmId } = this.#deps
+    const { recordFile, volumes, vmId } = this.#deps
     const opened: OpenDisk[] = []
     for (const disk of disks) {
       opened.push({ disk, ...(await volumes.open(disk, vmId)) })
-      await notebook.save({ disks: opened.map(one => one.disk) })
+      await recordFile.save({ disks: opened.map(one => one.disk) })
     }
     return opened
   }
 
   /** They are open for a machine that comes from another host with them: whatever becomes of it closes them. */
   async expect(disks: readonly DiskSpec[]): Promise<void> {
-    await this.#deps.notebook.save({ disks: [...disks] })
+    await this.#deps.recordFile.save({ disks: [...disks] })
   }
 
   /** The machine has come with what it had. */
   arrived(): void {
-    for (const disk of this.#deps.notebook.record.disks ?? []) this.#tell(disk, 'attached', null)
+    for (const disk of this.#deps.recordFile.record.disks ?? []) this.#report(disk, 'attached', null)
   }
 
   /** @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or what the guest said */
-  async adjust(machine: Machine, spec: VmSpec): Promise<void> {
+  async adjust(runningVm: RunningVm, spec: VmSpec): Promise<void> {
     const { guard, vmId } = this.#deps
     await guard.guard(vmId, networkPlan(spec)).finally(this.#deps.onChange)
     const { capabilities, name } = this.#deps.driver
-    if (capabilities.balloon && machine.setBalloon) await machine.setBalloon(spec.balloonTargetMib)
-    const has = this.#deps.notebook.record.disks ?? []
+    if (capabilities.balloon && runningVm.setBalloon) await runningVm.setBalloon(spec.balloonTargetMib)
+    const has = this.#deps.recordFile.record.disks ?? []
     if (has.length + spec.disks.length > 0) {
       if (!capabilities.hotplugDisk) throw new StepError('unsupported_by_hypervisor', `${name} has no runtime volumes`)
-      for (const disk of has) if (!spec.disks.some(wanted => isSame(wanted, disk))) await this.#detach(machine, disk)
-      for (const disk of spec.disks) await this.#attach(machine, disk)
+      for (const disk of has) if (!spec.disks.some(wanted => isSame(wanted, disk))) await this.#detach(runningVm, disk)
+      for (const disk of spec.disks) await this.#attach(runningVm, disk)
     }
     this.#done = keyOf(spec)
   }
 
-  async #attach(machine: Machine, disk: DiskSpec): Promise<void> {
-    const { notebook, volumes, vmId } = this.#deps
-    const others = (notebook.record.disks ?? []).filter(one => one.volumeId !== disk.volumeId)
+  async #attach(runningVm: RunningVm, disk: DiskSpec): Promise<void> {
+    const { recordFile, volumes, vmId } = this.#deps
+    const others = (recordFile.record.disks ?? []).filter(one => one.volumeId !== disk.volumeId)
     try {
-      if (this.#states.get(disk.volumeId)?.state !== 'attached') this.#tell(disk, 'attaching', null)
+      if (this.#states.get(disk.volumeId)?.state !== 'attached') this.#report(disk, 'attaching', null)
       const { file, key } = await volumes.open(disk, vmId)
       if (key && !this.#deps.driver.opensLuks)
         throw new StepError('unsupported_by_hypervisor', `${this.#deps.driver.name} cannot have encrypted volumes`)
-      await notebook.save({ disks: [...others, disk] })
-      await machine.attachDisk?.(disk, file, key)
-      this.#tell(disk, 'attached', null)
+      await recordFile.save({ disks: [...others, disk] })
+      await runningVm.attachDisk?.(disk, file, key)
+      this.#report(disk, 'attached', null)
     } catch (error) {
-      this.#tell(disk, 'failed', StepError.of(error).message)
+      this.#report(disk, 'failed', StepError.of(error).message)
       throw error
     }
   }
 
-  async #detach(machine: Machine, disk: DiskSpec): Promise<void> {
-    const { notebook, volumes, vmId } = this.#deps
+  async #detach(runningVm: RunningVm, disk: DiskSpec): Promise<void> {
+    const { recordFile, volumes, vmId } = this.#deps
     try {
-      this.#tell(disk, 'detaching', null)
-      await machine.detachDisk?.(disk)
-      await notebook.save({ disks: (notebook.record.disks ?? []).filter(one => one.volumeId !== disk.volumeId) })
+      this.#report(disk, 'detaching', null)
+      await runningVm.detachDisk?.(disk)
+      await recordFile.save({ disks: (recordFile.record.disks ?? []).filter(one => one.volumeId !== disk.volumeId) })
       await volumes.close(disk.volumeId, vmId)
       this.#states.delete(disk.volumeId)
       this.#deps.onChange()
     } catch (error) {
-      this.#tell(disk, 'detaching', StepError.of(error).message)
+      this.#report(disk, 'detaching', StepError.of(error).message)
       throw error
     }
   }
 
-  #tell({ volumeId, generation }: DiskSpec, state: DiskObserved['state'], error: string | null): void {
+  #report({ volumeId, generation }: DiskSpec, state: DiskObserved['state'], error: string | null): void {
     this.#states.set(volumeId, { volumeId, generation, state, error })
     this.#deps.onChange()
   }

@@ -1,16 +1,16 @@
 import { Value } from 'typebox/value'
 import { type VmSpec, VmStats } from '../../contract/agent.ts'
-import type { Machine, Watcher } from '../hypervisor/driver.ts'
+import type { RunningVm, Watcher } from '../hypervisor/driver.ts'
 import type { ActorDeps } from './deps.ts'
 import { HealthWatch } from './health-watch.ts'
-import type { Notebook } from './notebook.ts'
+import type { VmRecordFile } from './notebook.ts'
 import { probeOf } from './probe.ts'
 import { cpuMeter } from './stats.ts'
 import { timedStep } from './step-context.ts'
 
-export interface BodyDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
+export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
   readonly vmId: string
-  readonly notebook: Notebook
+  readonly recordFile: VmRecordFile
   readonly spec: () => VmSpec
   /** Something can be seen from outside now that could not before. */
   readonly onChange: () => void
@@ -22,21 +22,21 @@ export interface BodyDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' 
 }
 
 /** The process of one VM while there is one: its workload, its health, what it uses. */
-export class Body {
-  readonly #deps: BodyDeps
+export class VmProcess {
+  readonly #deps: VmProcessDeps
   readonly #health: HealthWatch
-  #machine: Machine | undefined
+  #runningVm: RunningVm | undefined
   #workload: 'running' | 'exited' = 'running'
   #meter: ReturnType<typeof cpuMeter>
 
-  constructor(deps: BodyDeps) {
+  constructor(deps: VmProcessDeps) {
     this.#deps = deps
     this.#meter = cpuMeter(deps.vmId, deps.spec().vcpus)
     this.#health = new HealthWatch(deps.health, (healthy, ms) => this.#healthChanged(healthy, ms))
   }
 
-  get machine(): Machine | undefined {
-    return this.#machine
+  get runningVm(): RunningVm | undefined {
+    return this.#runningVm
   }
 
   get workload(): 'running' | 'exited' {
@@ -52,9 +52,9 @@ export class Body {
     this.#workload = 'running'
   }
 
-  take(machine: Machine): void {
-    this.#machine = machine
-    if (machine.workload.state === 'exited') this.#exited(machine.workload.code)
+  take(runningVm: RunningVm): void {
+    this.#runningVm = runningVm
+    if (runningVm.workload.state === 'exited') this.#exited(runningVm.workload.code)
   }
 
   /** It is about to end: nobody asks how it is. */
@@ -63,13 +63,13 @@ export class Body {
   }
 
   drop(): void {
-    this.#machine = undefined
+    this.#runningVm = undefined
     this.#health.stop()
   }
 
   /** Undefined while there is no process. */
   async stats(nowMs: number): Promise<VmStats | undefined> {
-    const read = await this.#machine?.stats()
+    const read = await this.#runningVm?.stats()
     const stats = read && this.#meter(read, nowMs)
     // A number that is none would cost the host its whole beat.
     return Value.Check(VmStats, stats) ? stats : undefined
@@ -77,21 +77,21 @@ export class Body {
 
   /** @param wasHealthy the app goes on, and was well when it was stopped */
   async started(wasHealthy = false): Promise<void> {
-    const { notebook, vmId, spec } = this.#deps
-    const { startedAtMs, restartCount } = notebook.record
-    await notebook.save({ startedAtMs: Date.now(), restartCount: restartCount + (startedAtMs === null ? 0 : 1) })
+    const { recordFile, vmId, spec } = this.#deps
+    const { startedAtMs, restartCount } = recordFile.record
+    await recordFile.save({ startedAtMs: Date.now(), restartCount: restartCount + (startedAtMs === null ? 0 : 1) })
     this.#meter = cpuMeter(vmId, spec().vcpus)
     if (this.#workload === 'running') this.watchHealth(wasHealthy)
   }
 
   watchHealth(wasHealthy = false): void {
-    const { driver, guard, notebook, spec } = this.#deps
-    const machine = this.#machine
-    if (machine === undefined || notebook.record.paused) return
-    const path = { to: machine.running.prepared.endpoint, from: guard.probeFrom }
-    const probe = probeOf(driver, machine, path, spec())
+    const { driver, guard, recordFile, spec } = this.#deps
+    const runningVm = this.#runningVm
+    if (runningVm === undefined || recordFile.record.paused) return
+    const path = { to: runningVm.running.prepared.endpoint, from: guard.probeFrom }
+    const probe = probeOf(driver, runningVm, path, spec())
     // Its program goes on where it answered: what may be missing is its network, and a whole answer costs it 50 ms more.
-    const first = wasHealthy ? probeOf(driver, machine, path, { ...spec(), healthCheckPath: null }) : probe
+    const first = wasHealthy ? probeOf(driver, runningVm, path, { ...spec(), healthCheckPath: null }) : probe
     this.#health.start(probe, first)
   }
 
@@ -107,14 +107,14 @@ export class Body {
   }
 
   watcher(boot: number): Watcher {
-    const { vmLog, notebook, onGone } = this.#deps
+    const { vmLog, recordFile, onGone } = this.#deps
     return {
-      onFrames: frames => vmLog.frames(boot, frames, seq => this.#machine?.ack(seq)),
+      onFrames: frames => vmLog.frames(boot, frames, seq => this.#runningVm?.ack(seq)),
       onExit: code => this.#exited(code),
       onBroken: fault => this.#deps.onBroken(fault.message),
       onGone: detail => {
-        this.#machine = undefined
-        notebook.note({ running: null, paused: false })
+        this.#runningVm = undefined
+        recordFile.note({ running: null, paused: false })
         vmLog.say(`the VM ended unexpectedly: ${detail || 'its console is silent'}`)
         this.unhealthy()
         onGone()
@@ -125,18 +125,18 @@ export class Body {
   #exited(code: number): void {
     if (this.#workload === 'exited') return
     this.#workload = 'exited'
-    this.#deps.notebook.note({ exitCode: code })
+    this.#deps.recordFile.note({ exitCode: code })
     this.#deps.vmLog.say(`the workload ended with code ${code}`)
     this.unhealthy()
   }
 
   #healthChanged(healthy: boolean, ms: number): void {
-    const { notebook, onChange, log } = this.#deps
-    const { steps } = notebook.record
+    const { recordFile, onChange, log } = this.#deps
+    const { steps } = recordFile.record
     const known = steps.some(step => step.name === 'healthy')
     if (healthy && !known) {
-      notebook.note({ steps: [...steps, timedStep('healthy', ms)] })
-      notebook.save().catch((err: unknown) => log.error({ err }, 'cannot store the VM'))
+      recordFile.note({ steps: [...steps, timedStep('healthy', ms)] })
+      recordFile.save().catch((err: unknown) => log.error({ err }, 'cannot store the VM'))
     }
     onChange()
   }

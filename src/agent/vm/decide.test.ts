@@ -6,7 +6,7 @@ const wants: VmWant[] = ['running', 'paused', 'stopped', 'absent']
 const flags = [true, false]
 const migrations = ['none', 'incoming', 'outgoing', 'left'] as const
 const every: VmFacts[] = wants.flatMap(want =>
-  (['none', 'running', 'paused'] as const).flatMap(machine =>
+  (['none', 'running', 'paused'] as const).flatMap(runningVm =>
     (['running', 'exited'] as const).flatMap(workload =>
       flags.flatMap(current =>
         flags.flatMap(crashed =>
@@ -14,7 +14,7 @@ const every: VmFacts[] = wants.flatMap(want =>
             flags.flatMap(adjusted =>
               migrations.map(migration => ({
                 want,
-                machine,
+                runningVm,
                 workload,
                 current,
                 crashed,
@@ -37,16 +37,16 @@ function perform(facts: VmFacts, action: VmAction): VmFacts {
   const effects = {
     release: {},
     rest: {},
-    stop: { machine: 'none' },
-    boot: { machine: 'running', workload: 'running', current: true, adjusted: false },
-    receive: { machine: 'running', workload: 'running', current: true, adjusted: false, migration: 'none' },
-    'hand-over': { machine: 'none', migration: 'left' },
+    stop: { runningVm: 'none' },
+    boot: { runningVm: 'running', workload: 'running', current: true, adjusted: false },
+    receive: { runningVm: 'running', workload: 'running', current: true, adjusted: false, migration: 'none' },
+    'hand-over': { runningVm: 'none', migration: 'left' },
     adjust: { adjusted: true },
     restart: { workload: 'running' },
     clear: { cleared: true },
     crash: { crashed: true },
-    pause: { machine: 'paused' },
-    resume: { machine: 'running' },
+    pause: { runningVm: 'paused' },
+    resume: { runningVm: 'running' },
   } as const satisfies Record<VmAction, Partial<VmFacts>>
   return { ...facts, ...effects[action] }
 }
@@ -63,12 +63,12 @@ test.each(every)(
     }
     const goal = { running: 'running', paused: 'paused', stopped: 'none', absent: 'none' } as const
     const nowhere = facts.crashed || facts.migration === 'left'
-    expect(facts.machine).toBe(nowhere ? 'none' : goal[facts.want])
+    expect(facts.runningVm).toBe(nowhere ? 'none' : goal[facts.want])
     const begun = taken.filter(action => action !== 'stop' && action !== 'clear')
     if (start.migration === 'left') expect(begun).toEqual([])
     // What has ended and stays has nothing open; one that goes for good is released, which clears too.
-    if (facts.machine === 'none' && facts.want !== 'absent') expect(facts.cleared).toBe(true)
-    if (facts.machine === 'running') expect(facts.adjusted).toBe(true)
+    if (facts.runningVm === 'none' && facts.want !== 'absent') expect(facts.cleared).toBe(true)
+    if (facts.runningVm === 'running') expect(facts.adjusted).toBe(true)
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')
     if (facts.want === 'absent' || facts.want === 'stopped') expect(taken).not.toContain('boot')
     if (start.crashed) expect(begun).toEqual([])

@@ -4,7 +4,7 @@ import type { MigrationFact } from './migration.ts'
 /** What is true of a VM on this host. */
 export interface VmFacts {
   readonly want: VmWant
-  readonly machine: 'none' | 'running' | 'paused'
+  readonly runningVm: 'none' | 'running' | 'paused'
   readonly workload: 'running' | 'exited'
   /** The running machine was booted from what the wish says. */
   readonly current: boolean
@@ -40,18 +40,18 @@ export type VmAction =
 
 /** Level-triggered: only the facts count, not how they came about. */
 export function decide(facts: VmFacts): VmAction {
-  const { machine, migration } = facts
-  if (facts.want === 'absent') return machine === 'none' ? 'release' : 'stop'
-  const atRest = machine === 'none' && !facts.cleared ? 'clear' : 'rest'
-  if (facts.want === 'stopped' || facts.crashed || migration === 'left') return machine === 'none' ? atRest : 'stop'
+  const { runningVm, migration } = facts
+  if (facts.want === 'absent') return runningVm === 'none' ? 'release' : 'stop'
+  const atRest = runningVm === 'none' && !facts.cleared ? 'clear' : 'rest'
+  if (facts.want === 'stopped' || facts.crashed || migration === 'left') return runningVm === 'none' ? atRest : 'stop'
   if (facts.kept) return atRest
-  if (machine === 'none') return migration === 'incoming' ? 'receive' : 'boot'
+  if (runningVm === 'none') return migration === 'incoming' ? 'receive' : 'boot'
   // Before anything else is done to a machine that may be half-way elsewhere.
   if (migration === 'outgoing') return 'hand-over'
   if (!facts.current) return 'stop'
   if (facts.workload === 'exited') return facts.restartsLeft ? 'restart' : 'crash'
-  if (facts.want === 'paused') return machine === 'paused' ? 'rest' : 'pause'
-  if (machine === 'paused') return 'resume'
+  if (facts.want === 'paused') return runningVm === 'paused' ? 'rest' : 'pause'
+  if (runningVm === 'paused') return 'resume'
   return facts.adjusted ? 'rest' : 'adjust'
 }
 

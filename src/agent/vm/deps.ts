@@ -26,7 +26,7 @@ export interface ActorDeps {
   /** Resolves once the driver may boot: its proof is done. */
   readonly ready: Promise<void>
   readonly saveRecord: (record: VmRecord) => Promise<void>
-  readonly onSeen: (seen: VmObserved) => void
+  readonly onObserved: (observed: VmObserved) => void
   /**
    * The VM has given everything back; removes what is left of it on disk.
    * @returns false when it is wanted again meanwhile, and nothing was removed

@@ -1,8 +1,8 @@
-import type { Machine } from '../hypervisor/driver.ts'
+import type { RunningVm } from '../hypervisor/driver.ts'
 import { StepError } from './errors.ts'
 
 interface Job {
-  readonly act: (machine: Machine) => Promise<void>
+  readonly act: (runningVm: RunningVm) => Promise<void>
   readonly refuse: (error: Error) => void
 }
 
@@ -16,16 +16,16 @@ export class Jobs {
   }
 
   /** @throws StepError `vm_not_running` when there is no machine by then, or what `act` throws */
-  add<T>(act: (machine: Machine) => Promise<T>): Promise<T> {
+  add<T>(act: (runningVm: RunningVm) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     if (this.#closed) reject(notRunning())
-    else this.#waiting.push({ act: machine => act(machine).then(resolve, reject), refuse: reject })
+    else this.#waiting.push({ act: runningVm => act(runningVm).then(resolve, reject), refuse: reject })
     return promise
   }
 
-  async runNext(machine: Machine | undefined): Promise<void> {
+  async runNext(runningVm: RunningVm | undefined): Promise<void> {
     const job = this.#waiting.shift()
-    if (machine) await job?.act(machine)
+    if (runningVm) await job?.act(runningVm)
     else job?.refuse(notRunning())
   }
 

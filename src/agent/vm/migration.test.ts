@@ -6,10 +6,10 @@ import { describe, expect, test } from 'vitest'
 import { type MigrationObserved, type VmObserved } from '../../contract/agent.ts'
 import { fakeDriver } from '../hypervisor/fake/driver.ts'
 import { createFakeHost } from '../hypervisor/fake/host.ts'
-import type { Arrival, Machine } from '../hypervisor/driver.ts'
+import type { Arrival, RunningVm } from '../hypervisor/driver.ts'
 import { testAgent, testDir, testSpec } from '../testing.ts'
 import { receive } from './migration.ts'
-import { Notebook } from './notebook.ts'
+import { VmRecordFile } from './notebook.ts'
 import { newRecord } from './record.ts'
 
 const migration: MigrationObserved = {
@@ -30,7 +30,7 @@ const running = { prepared, process: { pid: 1, startTicks: 0 }, boot: 1 }
 describe('a newer wish', () => {
   /** A VM that has been let run here or not, and says that it has arrived only when it is told to. */
   const arriving = async (hasRun: boolean) => {
-    const coming = Promise.withResolvers<Machine>()
+    const coming = Promise.withResolvers<RunningVm>()
     const [abort, ending, listening] = [new AbortController(), new AbortController(), Promise.withResolvers<void>()]
     const cancelled: string[] = []
     const arrival: Arrival = {
@@ -41,34 +41,34 @@ describe('a newer wish', () => {
       cancel: async () => void cancelled.push('cancelled'),
     }
     const dir = await testDir()
-    const notebook = new Notebook(newRecord, async () => undefined)
+    const recordFile = new VmRecordFile(newRecord, async () => undefined)
     const driver = fakeDriver(createFakeHost(instant), dir.path)
-    const machine = receive(
+    const runningVm = receive(
       {
         driver,
-        notebook,
+        recordFile,
         volumes: { leaving: () => ({ send: async () => undefined }) },
         onLeft: () => undefined,
         onLost: () => undefined,
-        wish: () => ({ spec: testSpec() }),
+        desired: () => ({ spec: testSpec() }),
         nextChange: () => Promise.resolve(),
-        onChange: () => (notebook.record.migration?.phase === 'listening' ? listening.resolve() : undefined),
+        onChange: () => (recordFile.record.migration?.phase === 'listening' ? listening.resolve() : undefined),
       },
       'm-1',
       { prepare: async () => prepared, listen: async () => arrival, signal: abort.signal, ending: ending.signal },
     )
     await listening.promise
-    const phase = () => notebook.record.migration?.phase
-    return { machine, abort, ending, cancelled, phase, coming, [Symbol.asyncDispose]: dir[Symbol.asyncDispose] }
+    const phase = () => recordFile.record.migration?.phase
+    return { runningVm, abort, ending, cancelled, phase, coming, [Symbol.asyncDispose]: dir[Symbol.asyncDispose] }
   }
 
   test('does not end a guest that has been let run here: it comes in order first', async () => {
     await using come = await arriving(true)
     come.abort.abort(new Error('a newer wish'))
     // Nobody looks into it.
-    const guest: Machine = Object.create(null)
+    const guest: RunningVm = Object.create(null)
     come.coming.resolve(guest)
-    expect(await come.machine).toBe(guest)
+    expect(await come.runningVm).toBe(guest)
     expect(come.cancelled).toEqual([])
     expect(come.phase()).toBe('switched')
   })
@@ -76,13 +76,13 @@ describe('a newer wish', () => {
   test('ends one that has not, and one that fails after it has', async () => {
     await using early = await arriving(false)
     early.abort.abort(new Error('a newer wish'))
-    expect(await early.machine).toBeUndefined()
+    expect(await early.runningVm).toBeUndefined()
     expect(early.cancelled).toEqual(['cancelled'])
     expect(early.phase()).toBe('cancelled')
     await using broken = await arriving(true)
     broken.abort.abort(new Error('a newer wish'))
     broken.coming.reject(new Error('its guest does not answer'))
-    expect(await broken.machine).toBeUndefined()
+    expect(await broken.runningVm).toBeUndefined()
     expect(broken.cancelled).toEqual(['cancelled'])
     expect(broken.phase()).toBe('switched')
   })
@@ -92,7 +92,7 @@ describe('a newer wish', () => {
     come.abort.abort(new Error('a newer wish'))
     await setImmediate()
     come.ending.abort(new Error('the agent ends'))
-    await expect(come.machine).rejects.toThrow('the agent ends')
+    await expect(come.runningVm).rejects.toThrow('the agent ends')
     expect(come.cancelled).toEqual([])
   })
 })
@@ -111,10 +111,10 @@ test('an agent that finds a VM arrived, where the one before could not say so, s
     await writeFile(file, JSON.stringify(by(JSON.parse(await readFile(file, 'utf8')))))
   }
   await change('record.json', record => ({ ...record, migration }))
-  await change('wish.json', wish => ({ ...wish, spec: { ...spec, incoming: { migrationId: 'm-1' } } }))
+  await change('wish.json', desired => ({ ...desired, spec: { ...spec, incoming: { migrationId: 'm-1' } } }))
   await using next = await testAgent(config)
-  const seen: VmObserved = await next.get('vm-1')
-  expect(seen.migration).toMatchObject({ migrationId: 'm-1', phase: 'switched', percent: 100 })
+  const observed: VmObserved = await next.get('vm-1')
+  expect(observed.migration).toMatchObject({ migrationId: 'm-1', phase: 'switched', percent: 100 })
 })
 
 describe('a VM that shall wait before it leaves', () => {
@@ -133,8 +133,8 @@ describe('a VM that shall wait before it leaves', () => {
       want: 'running',
       spec: testSpec({ hypervisor: 'fake', incoming: { migrationId: 'm-1' } }),
     })
-    const { migration: seen } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
-    const uri = seen?.uri ?? ''
+    const { migration: observed } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
+    const uri = observed?.uri ?? ''
     await source.put({
       vmId: 'vm-1',
       generation: 2,

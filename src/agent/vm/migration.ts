@@ -1,9 +1,9 @@
 import type { MigrationObserved, VmPut, VmSpec } from '../../contract/agent.ts'
 import type { Volumes } from '../volume/volumes.ts'
 import { abortable } from '../../lib/abortable.ts'
-import type { Arrival, Driver, LeavingVolumes, Machine, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
+import type { Arrival, Driver, LeavingVolumes, RunningVm, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
 import { StepError } from './errors.ts'
-import type { Notebook } from './notebook.ts'
+import type { VmRecordFile } from './notebook.ts'
 import type { VmRecord } from './record.ts'
 
 /**
@@ -40,10 +40,10 @@ const nothingYet = { percent: 0, transferredBytes: 0, totalBytes: 0, downtimeMs:
 
 export interface MigrationDeps {
   readonly driver: Driver
-  readonly notebook: Notebook
+  readonly recordFile: VmRecordFile
   readonly volumes: Pick<Volumes, 'leaving'>
   readonly onChange: () => void
-  readonly wish: () => Pick<VmPut, 'spec'>
+  readonly desired: () => Pick<VmPut, 'spec'>
   /** Resolves after the next wish, at the latest. */
   readonly nextChange: () => Promise<void>
   /** The machine runs elsewhere now: forget it here. */
@@ -55,12 +55,12 @@ export interface MigrationDeps {
 /** Hands the machine over. Resolves when it has gone from here; on failure or abort it runs on, and the record says so. */
 export async function sendAway(
   deps: MigrationDeps,
-  machine: Machine,
+  runningVm: RunningVm,
   spec: VmSpec,
   signal: AbortSignal,
 ): Promise<void> {
-  const { driver, notebook, onChange, onLeft, volumes } = deps
-  const known = notebook.record.migration
+  const { driver, recordFile, onChange, onLeft, volumes } = deps
+  const known = recordFile.record.migration
   const wanted = spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
   if (!wanted) throw new Error('BUG: no migration to follow')
   const begun: MigrationObserved = {
@@ -71,10 +71,10 @@ export async function sendAway(
     phase: 'copying',
   }
   const change = (next: Partial<MigrationObserved>) => {
-    notebook.note({ migration: { ...(notebook.record.migration ?? begun), ...next } })
+    recordFile.note({ migration: { ...(recordFile.record.migration ?? begun), ...next } })
     onChange()
   }
-  await notebook.save({ migration: begun })
+  await recordFile.save({ migration: begun })
   onChange()
   // A wish that no longer wants it, seen only after a restart: the driver finds out whether it is too late.
   const stop = spec.outgoing ? signal : AbortSignal.abort()
@@ -85,12 +85,12 @@ export async function sendAway(
     change({ ready: false })
   }
   try {
-    if (!machine.handOver) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
-    const { downtimeMs } = await machine.handOver(
+    if (!runningVm.handOver) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
+    const { downtimeMs } = await runningVm.handOver(
       wanted.uri,
       throttled(change),
       stop,
-      along(driver, notebook, spec, volumes),
+      along(driver, recordFile, spec, volumes),
       release,
     )
     onLeft()
@@ -98,13 +98,13 @@ export async function sendAway(
   } catch (error) {
     change(stop.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
   }
-  await notebook.save()
+  await recordFile.save()
 }
 
 /** @throws the signal's reason, StepError `not_released` */
-async function untilReleased({ wish, nextChange }: MigrationDeps, signal: AbortSignal): Promise<void> {
+async function untilReleased({ desired, nextChange }: MigrationDeps, signal: AbortSignal): Promise<void> {
   const limit = AbortSignal.timeout(releaseMs)
-  while (wish().spec.outgoing?.waits)
+  while (desired().spec.outgoing?.waits)
     await abortable(nextChange(), AbortSignal.any([signal, limit])).catch((error: unknown) => {
       if (signal.aborted || !limit.aborted) throw error
       throw new StepError('not_released', 'the control plane did not release the VM in time; it stays here')
@@ -114,7 +114,7 @@ async function untilReleased({ wish, nextChange }: MigrationDeps, signal: AbortS
 /** What goes with it; undefined: it has no volumes. @throws StepError `volumes_attached` */
 function along(
   driver: Driver,
-  { record }: Notebook,
+  { record }: VmRecordFile,
   { outgoing }: VmSpec,
   volumes: Pick<Volumes, 'leaving'>,
 ): LeavingVolumes | undefined {
@@ -139,14 +139,14 @@ export interface Reception {
 
 /** Waits for the machine from elsewhere; undefined when it did not come, which the record says. */
 export async function receive(
-  { driver, notebook, onChange, onLost }: MigrationDeps,
+  { driver, recordFile, onChange, onLost }: MigrationDeps,
   migrationId: string,
   { prepare, listen, signal, ending }: Reception,
-): Promise<Machine | undefined> {
+): Promise<RunningVm | undefined> {
   const change = async (next: Pick<MigrationObserved, 'phase'> & Partial<MigrationObserved>) => {
     const begun: MigrationObserved = { ...nothingYet, migrationId, role: 'target', phase: 'preparing' }
-    const known = notebook.record.migration
-    await notebook.save({ migration: { ...begun, ...(known?.migrationId === migrationId ? known : {}), ...next } })
+    const known = recordFile.record.migration
+    await recordFile.save({ migration: { ...begun, ...(known?.migrationId === migrationId ? known : {}), ...next } })
     onChange()
   }
   await change({ phase: 'preparing' })
@@ -156,11 +156,11 @@ export async function receive(
     if (!arrival) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
     const { running, uri } = arrival
     // From here on the process may become the VM at any moment: a new agent has to know it.
-    await notebook.save({ running, paused: false })
+    await recordFile.save({ running, paused: false })
     await change({ phase: 'listening', uri })
-    const machine = await untilArrived(arrival, signal, ending)
+    const runningVm = await untilArrived(arrival, signal, ending)
     await change({ phase: 'switched', percent: 100 })
-    return machine
+    return runningVm
   } catch (error) {
     // The next agent looks whether it has arrived in the meantime.
     if (ending.aborted && arrival) {
@@ -169,7 +169,7 @@ export async function receive(
     }
     const hasRun = arrival?.hasRun?.() === true
     await arrival?.cancel()
-    await notebook.save({ running: null })
+    await recordFile.save({ running: null })
     onLost()
     // It ended here, and what it has written is here.
     if (hasRun) await change({ phase: 'switched', percent: 100 })
@@ -182,7 +182,11 @@ export async function receive(
  * A newer wish is no reason to end a guest that has been let run: it runs nowhere else. Once it is here in order, the next
  * decision stops or adjusts it.
  */
-async function untilArrived({ arrived, hasRun }: Arrival, signal: AbortSignal, ending: AbortSignal): Promise<Machine> {
+async function untilArrived(
+  { arrived, hasRun }: Arrival,
+  signal: AbortSignal,
+  ending: AbortSignal,
+): Promise<RunningVm> {
   try {
     return await abortable(arrived, signal)
   } catch (error) {

@@ -5,7 +5,7 @@ import { newsOf } from './news.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-const seen = (change: Partial<VmObserved> = {}): VmObserved => ({
+const observed = (change: Partial<VmObserved> = {}): VmObserved => ({
   vmId: 'vm-1',
   generation: 1,
   state: 'preparing',
@@ -25,16 +25,16 @@ const steps = (n: number) => Array.from({ length: n }, (_, at) => ({ name: `s${a
 test('of a start that goes on as it should, says how far it has come a moment later, together, and nothing twice', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
-  news.tell(seen())
-  for (const n of [1, 2, 3]) news.tell(seen({ steps: steps(n) }))
-  news.tell(seen({ steps: steps(3), state: 'booting' }))
+  news.report(observed())
+  for (const n of [1, 2, 3]) news.report(observed({ steps: steps(n) }))
+  news.report(observed({ steps: steps(3), state: 'booting' }))
   expect(said).toEqual([])
   vi.runAllTimers()
   expect(said).toMatchObject([{ state: 'booting', steps: { length: 3 } }])
-  news.tell(seen({ steps: steps(3), state: 'booting' }))
-  news.tell(seen({ steps: steps(4), state: 'running' }))
+  news.report(observed({ steps: steps(3), state: 'booting' }))
+  news.report(observed({ steps: steps(4), state: 'running' }))
   expect(said.length).toBe(1)
-  news.tell(seen({ steps: steps(4), state: 'running', healthy: true }))
+  news.report(observed({ steps: steps(4), state: 'running', healthy: true }))
   expect(said.slice(1)).toMatchObject([{ healthy: true, steps: { length: 4 } }])
   vi.runAllTimers()
   expect(said.length).toBe(2)
@@ -57,16 +57,16 @@ test.each<readonly [what: string, before: Partial<VmObserved>, after: Partial<Vm
 ])('says at once that %s', (_, before, after) => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
-  news.tell(seen(before))
+  news.report(observed(before))
   vi.runAllTimers()
-  news.tell(seen(after))
-  expect(said).toEqual([seen(before), seen(after)])
+  news.report(observed(after))
+  expect(said).toEqual([observed(before), observed(after)])
 })
 
 test('says nothing any more once it is stopped', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
-  news.tell(seen())
+  news.report(observed())
   news.stop()
   vi.runAllTimers()
   expect(said).toEqual([])

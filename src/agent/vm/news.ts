@@ -1,7 +1,7 @@
 import type { VmObserved } from '../../contract/agent.ts'
 
 export interface News {
-  tell(seen: VmObserved): void
+  report(observed: VmObserved): void
   /** Nothing more is said, what waits included. */
   stop(): void
 }
@@ -14,38 +14,39 @@ const waitMs = 150
  * with what came meanwhile; nothing twice. Each message is a transaction of the control plane on the cores that the start
  * needs itself: of a VM that is well within the moment, that is all that is said.
  */
-export function newsOf(publish: (seen: VmObserved) => void): News {
-  let told: VmObserved | undefined
-  let waiting: { seen: VmObserved; readonly timer: NodeJS.Timeout } | undefined
+export function newsOf(publish: (observed: VmObserved) => void): News {
+  let reported: VmObserved | undefined
+  let waiting: { observed: VmObserved; readonly timer: NodeJS.Timeout } | undefined
   const stop = () => {
     clearTimeout(waiting?.timer)
     waiting = undefined
   }
-  const say = (seen: VmObserved) => {
+  const say = (observed: VmObserved) => {
     stop()
-    told = seen
-    publish(seen)
+    reported = observed
+    publish(observed)
   }
   return {
-    tell(seen) {
-      const isKnown = told !== undefined && factsOf(told) === factsOf(seen)
-      if (isKnown && told?.steps.length === seen.steps.length) return stop()
-      if (!isKnown && !mayWait(seen, told)) return say(seen)
-      if (waiting) waiting.seen = seen
-      else waiting = { seen, timer: setTimeout(() => waiting && say(waiting.seen), waitMs).unref() }
+    report(observed) {
+      const isKnown = reported !== undefined && factsOf(reported) === factsOf(observed)
+      if (isKnown && reported?.steps.length === observed.steps.length) return stop()
+      if (!isKnown && !mayWait(observed, reported)) return say(observed)
+      if (waiting) waiting.observed = observed
+      else waiting = { observed, timer: setTimeout(() => waiting && say(waiting.observed), waitMs).unref() }
     },
     stop,
   }
 }
 
-const factsOf = (seen: object) => JSON.stringify({ ...seen, steps: [], atUs: 0 })
+const factsOf = (observed: object) => JSON.stringify({ ...observed, steps: [], atUs: 0 })
 
 /** What changes while a start goes on as it should; the answer to its wish has said that it does. */
 const ofStart = { state: null, endpoint: null, imageDigest: null, startedAtMs: null, firewall: null } as const
 
-const mayWait = (seen: VmObserved, told: VmObserved | undefined) =>
-  isOnItsWay(seen) &&
-  (told === undefined || (isOnItsWay(told) && factsOf({ ...told, ...ofStart }) === factsOf({ ...seen, ...ofStart })))
+const mayWait = (observed: VmObserved, reported: VmObserved | undefined) =>
+  isOnItsWay(observed) &&
+  (reported === undefined ||
+    (isOnItsWay(reported) && factsOf({ ...reported, ...ofStart }) === factsOf({ ...observed, ...ofStart })))
 
 function isOnItsWay({ state, healthy, error, exitCode, migration }: VmObserved): boolean {
   if (error !== null || exitCode !== null || healthy || migration) return false

@@ -3,7 +3,7 @@ import type { VmRecord } from './record.ts'
 import { recentRestarts, restartPauseMs } from './restarts.ts'
 
 /** What the host knows about one VM, on disk after every `save`. */
-export class Notebook {
+export class VmRecordFile {
   readonly #write: (record: VmRecord) => Promise<void>
   #record: VmRecord
 

@@ -5,8 +5,8 @@ import type { VmRecord } from './record.ts'
 
 export type Stage = 'preparing' | 'booting' | 'stopping' | 'absent' | null
 
-export interface Seen {
-  readonly wish: VmPut
+export interface Observed {
+  readonly desired: VmPut
   readonly record: VmRecord
   readonly stage: Stage
   readonly healthy: boolean
@@ -16,17 +16,17 @@ export interface Seen {
 }
 
 /** The user-visible state is derived here and stored nowhere. */
-export function observe({ wish, record, stage, healthy, fault, disks, firewall }: Seen): VmObserved {
+export function observe({ desired, record, stage, healthy, fault, disks, firewall }: Observed): VmObserved {
   const { running } = record
   return {
-    vmId: wish.vmId,
-    generation: wish.generation,
-    state: stage ?? restingState(wish, record),
+    vmId: desired.vmId,
+    generation: desired.generation,
+    state: stage ?? restingState(desired, record),
     healthy,
     endpoint: running?.prepared.endpoint ?? null,
     imageDigest: record.imageDigest,
-    hypervisor: wish.spec.hypervisor,
-    error: isCrashed(wish, record) && record.crash ? errorOf(record.crash) : fault,
+    hypervisor: desired.spec.hypervisor,
+    error: isCrashed(desired, record) && record.crash ? errorOf(record.crash) : fault,
     exitCode: record.exitCode,
     restartCount: record.restartCount,
     startedAtMs: record.startedAtMs,
@@ -37,16 +37,16 @@ export function observe({ wish, record, stage, healthy, fault, disks, firewall }
   }
 }
 
-export function isCrashed(wish: VmPut, record: VmRecord): boolean {
-  return record.crash !== null && record.crash.generation >= wish.generation
+export function isCrashed(desired: VmPut, record: VmRecord): boolean {
+  return record.crash !== null && record.crash.generation >= desired.generation
 }
 
-function restingState(wish: VmPut, record: VmRecord): VmState {
+function restingState(desired: VmPut, record: VmRecord): VmState {
   if (record.running) return record.paused ? 'paused' : 'running'
-  if (wish.want === 'absent') return 'stopping'
-  if (isCrashed(wish, record)) return 'crashed'
-  if (migrationFact(wish.spec, record) === 'left') return 'stopped'
-  return wish.want === 'stopped' ? 'stopped' : 'preparing'
+  if (desired.want === 'absent') return 'stopping'
+  if (isCrashed(desired, record)) return 'crashed'
+  if (migrationFact(desired.spec, record) === 'left') return 'stopped'
+  return desired.want === 'stopped' ? 'stopped' : 'preparing'
 }
 
 function errorOf({ code, message }: { code: string; message: string }) {

@@ -42,8 +42,8 @@ it('tells no tenant where something is on the host', () => {
       'oneway ended with 1: https://ghcr.io/v2/team/shop',
     'no memory is left': 'no memory is left',
   }
-  for (const [raw, told] of Object.entries(cases)) {
-    expect(StepError.of(new Error(raw)).message).toBe(told)
-    expect(StepError.wrap('boot_failed', new Error(raw)).message).toBe(told)
+  for (const [raw, reported] of Object.entries(cases)) {
+    expect(StepError.of(new Error(raw)).message).toBe(reported)
+    expect(StepError.wrap('boot_failed', new Error(raw)).message).toBe(reported)
   }
 })

@@ -1,8 +1,8 @@
 import type { VmStats } from '../../contract/agent.ts'
-import type { MachineStats } from '../hypervisor/driver.ts'
+import type { VmStatistics } from '../hypervisor/driver.ts'
 
 /** Makes a rate of the VMM's cpu time: share of the VM's vCPUs since the last reading, percent. */
-export function cpuMeter(vmId: string, vcpus: number): (stats: MachineStats, atMs: number) => VmStats {
+export function cpuMeter(vmId: string, vcpus: number): (stats: VmStatistics, atMs: number) => VmStats {
   let last: { cpuSeconds: number; atMs: number } | undefined
   return ({ cpuSeconds, ramUsedBytes, rxBytes, txBytes, balloonActualMib }, atMs) => {
     const elapsed = last === undefined ? 0 : (atMs - last.atMs) / 1000

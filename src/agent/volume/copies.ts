@@ -1,5 +1,5 @@
 import type { DiskSpec, VolumePut } from '../../contract/agent.ts'
-import type { Turns } from '../../lib/turns.ts'
+import type { KeyedMutex } from '../../lib/turns.ts'
 import type { Holders } from '../disk/holders.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../vm/errors.ts'
@@ -23,16 +23,16 @@ export interface VolumeCopies {
 }
 
 export interface CopiesDeps {
-  readonly turns: Turns
+  readonly mutex: KeyedMutex
   readonly holders: Pick<Holders, 'remove'>
   /** Called in the volume's turn. @throws StepError as `Volumes.open` */
   readonly open: (disk: DiskSpec, vmId: string) => Promise<unknown>
-  readonly find: (volumeId: string) => { readonly wish: VolumePut; readonly pool: VolumePool } | undefined
+  readonly find: (volumeId: string) => { readonly desired: VolumePut; readonly pool: VolumePool } | undefined
   /** Volumes that may have copies. */
   readonly all: () => readonly string[]
 }
 
-export function volumeCopies({ turns, holders, open, find, all }: CopiesDeps): VolumeCopies {
+export function volumeCopies({ mutex, holders, open, find, all }: CopiesDeps): VolumeCopies {
   const known = (volumeId: string) => {
     const found = find(volumeId)
     if (found) return found
@@ -42,17 +42,17 @@ export function volumeCopies({ turns, holders, open, find, all }: CopiesDeps): V
     const { volumeId } = disk
     // All that has to hold for a VM that opens it; and nobody else has it open.
     await open({ ...disk, readOnly: false }, vmId)
-    const { pool, wish } = known(volumeId)
+    const { pool, desired } = known(volumeId)
     try {
       await pool.close(volumeId)
       await pool.restore(volumeId, copyId)
-      await pool.grow(volumeId, wish.sizeMib)
+      await pool.grow(volumeId, desired.sizeMib)
     } finally {
       holders.remove(volumeId, vmId)
     }
   }
   const dropCopy = async (volumeId: string, copyId: string) => {
-    if (find(volumeId)) await turns.take(volumeId, () => removeCopy(volumeId, copyId))
+    if (find(volumeId)) await mutex.take(volumeId, () => removeCopy(volumeId, copyId))
   }
   /** It may have gone while its turn came. */
   const removeCopy = async (volumeId: string, copyId: string) => find(volumeId)?.pool.removeSnapshot(volumeId, copyId)
@@ -68,6 +68,6 @@ export function volumeCopies({ turns, holders, open, find, all }: CopiesDeps): V
     async dropCopies(copyId) {
       for (const volumeId of all()) await dropCopy(volumeId, copyId)
     },
-    rewind: (disk, vmId, copyId) => turns.take(disk.volumeId, () => rewind(disk, vmId, copyId)),
+    rewind: (disk, vmId, copyId) => mutex.take(disk.volumeId, () => rewind(disk, vmId, copyId)),
   }
 }

@@ -3,37 +3,39 @@ import type { VolumeObserved, VolumePut, Transfer } from '../../contract/agent.t
 import type { VolumeDone } from './store.ts'
 
 export interface VolumeFacts {
-  readonly wish: VolumePut
+  readonly desired: VolumePut
   readonly done: VolumeDone
 }
 
-export const isRestoring = ({ wish, done }: VolumeFacts) =>
-  wish.restore !== undefined && wish.restore.count > done.restored && done.failure?.generation !== wish.generation
+export const isRestoring = ({ desired, done }: VolumeFacts) =>
+  desired.restore !== undefined &&
+  desired.restore.count > done.restored &&
+  done.failure?.generation !== desired.generation
 
 export type VolumeAction = 'create' | 'arrive' | 'restore' | 'grow' | 'remove' | 'rest'
 
 /** A failure stands until there is a newer wish. */
 export function nextAction(entry: VolumeFacts, held: boolean): VolumeAction {
-  const { wish, done } = entry
-  if (wish.want === 'absent') return held ? 'rest' : 'remove'
-  if (done.failure?.generation === wish.generation) return 'rest'
-  if (wish.incoming) return 'rest'
-  if (!done.created) return wish.arrived ? 'arrive' : 'create'
+  const { desired, done } = entry
+  if (desired.want === 'absent') return held ? 'rest' : 'remove'
+  if (done.failure?.generation === desired.generation) return 'rest'
+  if (desired.incoming) return 'rest'
+  if (!done.created) return desired.arrived ? 'arrive' : 'create'
   if (isRestoring(entry)) return held ? 'rest' : 'restore'
-  return (done.sizeMib ?? 0) < wish.sizeMib ? 'grow' : 'rest'
+  return (done.sizeMib ?? 0) < desired.sizeMib ? 'grow' : 'rest'
 }
 
 export function observe(entry: VolumeFacts, transfer?: Transfer): VolumeObserved {
-  const { wish, done } = entry
-  const { volumeId, generation } = wish
+  const { desired, done } = entry
+  const { volumeId, generation } = desired
   const failed = done.failure?.generation === generation
   const error = failed ? (done.failure?.error ?? null) : null
   const size = { restored: done.restored, sizeMib: done.sizeMib ?? 0 }
-  const seen = { volumeId, generation, ...size, error, ...(transfer ? { transfer } : {}) }
-  if (wish.want === 'absent') return { ...seen, state: 'removing' }
-  if (failed) return { ...seen, state: 'failed' }
-  if (!done.created) return { ...seen, state: 'creating' }
-  return { ...seen, state: isRestoring(entry) ? 'restoring' : 'ready' }
+  const observed = { volumeId, generation, ...size, error, ...(transfer ? { transfer } : {}) }
+  if (desired.want === 'absent') return { ...observed, state: 'removing' }
+  if (failed) return { ...observed, state: 'failed' }
+  if (!done.created) return { ...observed, state: 'creating' }
+  return { ...observed, state: isRestoring(entry) ? 'restoring' : 'ready' }
 }
 
 export const absent = (volumeId: string, generation: number): VolumeObserved => ({

@@ -40,16 +40,16 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
 
   const poolFor = ({ volumeId, pool: name }: DiskSpec, vmId: string): VolumePool => {
     const known = find(volumeId)
-    const pool = pools.get(known?.wish.pool ?? name)
+    const pool = pools.get(known?.desired.pool ?? name)
     // Other hosts make and restore it, too: notes of this one may be of long ago. Control wishes for a VM with it only
     // once it is whole.
     if (pool?.shared) return pool
-    if (!known || known.wish.want === 'absent')
+    if (!known || known.desired.want === 'absent')
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
-    if (!pool) throw new StepError('no_such_pool', `this host has no storage pool "${known.wish.pool}"`)
+    if (!pool) throw new StepError('no_such_pool', `this host has no storage pool "${known.desired.pool}"`)
     // One that a VM has brought is that VM's, and nobody else's before control says that it counts.
     const isBrought = known.done.received !== undefined && holders.of(volumeId).includes(vmId)
-    if (!(known.done.created || isBrought) || isRestoring(known) || known.wish.outgoing?.final)
+    if (!(known.done.created || isBrought) || isRestoring(known) || known.desired.outgoing?.final)
       throw new StepError('volume_not_ready', `volume ${volumeId} is being made, restored or moved`)
     return pool
   }
@@ -77,7 +77,7 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
     },
     async close(volumeId, vmId) {
       const isLast = holders.of(volumeId).length === 1
-      const name = find(volumeId)?.wish.pool ?? poolsOfHeld.get(volumeId)
+      const name = find(volumeId)?.desired.pool ?? poolsOfHeld.get(volumeId)
       if (isLast && name !== undefined) await pools.get(name)?.close(volumeId)
       holders.remove(volumeId, vmId)
       if (isLast) poolsOfHeld.delete(volumeId)

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../../bus/bus.ts'
 import { type PoolOffer, subjects } from '../../contract/agent.ts'
-import { createTurns } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/turns.ts'
 import { openPools, type PoolConfig } from '../disk/config.ts'
 import { createHolders } from '../disk/holders.ts'
 import { createVolumeSnapshots, type VolumeSnapshots, type VolumeSnapshotsDeps } from './snapshots.ts'
@@ -53,8 +53,8 @@ export function createStorage({
 }: StorageOptions): Storage {
   const pools = openPools(options.pools, dataDir)
   const store = volumeStore(dataDir)
-  const turns = createTurns()
-  const shared = { store, pools, turns, holders: createHolders(), log }
+  const mutex = createKeyedMutex()
+  const shared = { store, pools, mutex, holders: createHolders(), log }
   const publish = (subject: string, message: unknown) => {
     bus.publish(subject, message).catch((err: unknown) => log.warn({ err }, 'cannot publish; the next look tells'))
   }
@@ -72,20 +72,20 @@ export function createStorage({
     contentOf,
     migrationHost,
     isGone,
-    onSeen: seen => {
-      publish(subjects.volume(hostId), seen)
-      if (seen.state === 'ready') lookSoon()
+    onObserved: observed => {
+      publish(subjects.volume(hostId), observed)
+      if (observed.state === 'ready') lookSoon()
       // They went with it.
-      if (seen.state === 'absent') snapshots.forgetOf(seen.volumeId)
+      if (observed.state === 'absent') snapshots.forgetOf(observed.volumeId)
     },
   })
   const snapshots = createVolumeSnapshots({
     ...shared,
     still,
     copierOf,
-    onSeen: seen => {
-      publish(subjects.volumeSnapshot(hostId), seen)
-      if (seen.state === 'ready' || seen.state === 'absent') lookSoon()
+    onObserved: observed => {
+      publish(subjects.volumeSnapshot(hostId), observed)
+      if (observed.state === 'ready' || observed.state === 'absent') lookSoon()
     },
   })
   return {
@@ -107,7 +107,7 @@ export function createStorage({
       clearInterval(timer)
       volumes.stop()
       snapshots.stop()
-      await turns.settled()
+      await mutex.settled()
     },
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
-import { createTurns, type Turns } from '../../lib/turns.ts'
+import { createKeyedMutex, type KeyedMutex } from '../../lib/turns.ts'
 import { isVmId } from '../state.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import type { DiskCopier } from '../hypervisor/driver.ts'
@@ -16,7 +16,7 @@ export interface VolumeSnapshotsDeps extends StorageDeps {
   readonly still: (vmId: string, volumeId: string, act: () => Promise<void>) => Promise<number>
   /** What copies volumes of the VM while it runs; undefined: it has to stand still for that. */
   readonly copierOf: (vmId: string) => DiskCopier | undefined
-  readonly onSeen: (seen: VolumeSnapshotObserved) => void
+  readonly onObserved: (observed: VolumeSnapshotObserved) => void
 }
 
 /** All snapshots of volumes of this host. */
@@ -28,7 +28,7 @@ export interface VolumeSnapshots {
    */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
-  put(wish: VolumeSnapshotPut): Promise<VolumeSnapshotObserved>
+  put(desired: VolumeSnapshotPut): Promise<VolumeSnapshotObserved>
   /** The volume has gone from this host, and they with it. */
   forgetOf(volumeId: string): void
   stop(): void
@@ -36,8 +36,8 @@ export interface VolumeSnapshots {
 
 interface Entry {
   /** `stored`: left by an earlier agent, and not told again since. */
-  source: 'stored' | 'told'
-  wish: VolumeSnapshotPut
+  source: 'stored' | 'reported'
+  desired: VolumeSnapshotPut
   done: SnapshotDone | undefined
   busy: boolean
 }
@@ -47,81 +47,81 @@ const tries = 50
 const pauseMs = 200
 
 /** Copies of one volume by its VMM go one after the other: they share names there, and the disk. */
-type Parts = VolumeSnapshotsDeps & { readonly copies: Turns }
+type Parts = VolumeSnapshotsDeps & { readonly copies: KeyedMutex }
 
 export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshots {
-  const { store, turns, log } = deps
-  const parts: Parts = { ...deps, copies: createTurns() }
+  const { store, mutex, log } = deps
+  const parts: Parts = { ...deps, copies: createKeyedMutex() }
   const entries = new Map<string, Entry>()
   let stopped = false
 
   const work = async (entry: Entry) => {
-    const { wish } = entry
-    const { snapshotId, volumeId } = wish
-    if (wish.want === 'absent') {
-      await turns.take(volumeId, () => poolOf(deps.pools, wish.pool).removeSnapshot(volumeId, snapshotId))
-      await store.bury('snapshot', snapshotId, wish.generation)
+    const { desired } = entry
+    const { snapshotId, volumeId } = desired
+    if (desired.want === 'absent') {
+      await mutex.take(volumeId, () => poolOf(deps.pools, desired.pool).removeSnapshot(volumeId, snapshotId))
+      await store.bury('snapshot', snapshotId, desired.generation)
       entries.delete(snapshotId)
-      deps.onSeen(absent(wish))
+      deps.onObserved(absent(desired))
       return
     }
     if (!isDue(entry)) return
     entry.done = undefined
-    deps.onSeen(observe(entry))
-    const done = await outcomeOf(parts, wish)
+    deps.onObserved(observe(entry))
+    const done = await outcomeOf(parts, desired)
     // Stored before it is told: what was ready once stays ready.
     await store.saveSnapshotDone(snapshotId, done)
     entry.done = done
-    deps.onSeen(observe(entry))
+    deps.onObserved(observe(entry))
   }
 
   const follow = (entry: Entry): void => {
     if (entry.busy || stopped) return
-    if (entry.source === 'stored' && deps.pools.get(entry.wish.pool)?.shared) return
+    if (entry.source === 'stored' && deps.pools.get(entry.desired.pool)?.shared) return
     entry.busy = true
-    const { wish } = entry
+    const { desired } = entry
     work(entry)
       .catch((err: unknown) =>
-        log.error({ snapshotId: wish.snapshotId, err }, 'cannot follow the snapshot of a volume'),
+        log.error({ snapshotId: desired.snapshotId, err }, 'cannot follow the snapshot of a volume'),
       )
       .finally(() => {
         entry.busy = false
-        if (entry.wish !== wish && entries.has(wish.snapshotId)) follow(entry)
+        if (entry.desired !== desired && entries.has(desired.snapshotId)) follow(entry)
       })
   }
 
   return {
     load(stored) {
-      for (const one of stored) entries.set(one.wish.snapshotId, { ...one, source: 'stored', busy: false })
+      for (const one of stored) entries.set(one.desired.snapshotId, { ...one, source: 'stored', busy: false })
     },
     resume() {
       for (const entry of entries.values()) follow(entry)
     },
-    async put(wish) {
-      if (!isVmId(wish.snapshotId) || !isVmId(wish.volumeId))
+    async put(desired) {
+      if (!isVmId(desired.snapshotId) || !isVmId(desired.volumeId))
         throw new StepError('invalid_snapshot', 'ids of volumes and snapshots have letters, digits, - and _ only')
-      const known = entries.get(wish.snapshotId)
-      const generation = known?.wish.generation ?? (await store.buriedGeneration('snapshot', wish.snapshotId))
-      if (wish.generation < generation)
-        throw new StepError('stale_generation', `generation ${wish.generation} is older than ${generation}`)
-      if (wish.generation === generation) {
-        if (!known) return absent(wish)
-        known.source = 'told'
+      const known = entries.get(desired.snapshotId)
+      const generation = known?.desired.generation ?? (await store.buriedGeneration('snapshot', desired.snapshotId))
+      if (desired.generation < generation)
+        throw new StepError('stale_generation', `generation ${desired.generation} is older than ${generation}`)
+      if (desired.generation === generation) {
+        if (!known) return absent(desired)
+        known.source = 'reported'
         follow(known)
         return observe(known)
       }
-      poolOf(deps.pools, wish.pool)
-      await store.saveSnapshotWish(wish)
-      const entry = known ?? { source: 'told', wish, done: undefined, busy: false }
-      entry.source = 'told'
-      entry.wish = wish
-      entries.set(wish.snapshotId, entry)
+      poolOf(deps.pools, desired.pool)
+      await store.saveDesiredSnapshot(desired)
+      const entry = known ?? { source: 'reported', desired, done: undefined, busy: false }
+      entry.source = 'reported'
+      entry.desired = desired
+      entries.set(desired.snapshotId, entry)
       follow(entry)
       return observe(entry)
     },
     forgetOf(volumeId) {
-      for (const [snapshotId, { wish, busy }] of entries) {
-        if (wish.volumeId !== volumeId || busy) continue
+      for (const [snapshotId, { desired, busy }] of entries) {
+        if (desired.volumeId !== volumeId || busy) continue
         entries.delete(snapshotId)
         store
           .forgetSnapshot(snapshotId)
@@ -135,16 +135,16 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
 }
 
 /** A failure stands until there is a newer wish. */
-function isDue({ done, wish }: Entry): boolean {
-  return done === undefined || ('error' in done && done.generation < wish.generation)
+function isDue({ done, desired }: Entry): boolean {
+  return done === undefined || ('error' in done && done.generation < desired.generation)
 }
 
-async function outcomeOf(deps: Parts, wish: VolumeSnapshotPut): Promise<SnapshotDone> {
-  const { volumeId, snapshotId, generation } = wish
+async function outcomeOf(deps: Parts, desired: VolumeSnapshotPut): Promise<SnapshotDone> {
+  const { volumeId, snapshotId, generation } = desired
   try {
-    const pool = poolOf(deps.pools, wish.pool)
+    const pool = poolOf(deps.pools, desired.pool)
     const before = await pool.usage(volumeId)
-    const stoodMs = await take(deps, wish)
+    const stoodMs = await take(deps, desired)
     const after = await pool.usage(volumeId)
     return { sizeBytes: Math.max(0, after.snapshotBytes - before.snapshotBytes), pauseMs: stoodMs }
   } catch (error) {
@@ -157,9 +157,9 @@ async function outcomeOf(deps: Parts, wish: VolumeSnapshotPut): Promise<Snapshot
  * How long the VM that writes to the volume stood still; 0 when none does. Waiting for a VM never holds the volume's
  * turn: the VM may be waiting for that itself.
  */
-async function take(deps: Parts, wish: VolumeSnapshotPut) {
-  const { volumeId, snapshotId } = wish
-  const pool = poolOf(deps.pools, wish.pool)
+async function take(deps: Parts, desired: VolumeSnapshotPut) {
+  const { volumeId, snapshotId } = desired
+  const pool = poolOf(deps.pools, desired.pool)
   const writer = () => deps.holders.writer(volumeId)
   const act = () => pool.snapshot(volumeId, snapshotId)
   const withoutVm = async () => {
@@ -169,10 +169,10 @@ async function take(deps: Parts, wish: VolumeSnapshotPut) {
   for (let n = 0; n < tries; n++) {
     const vmId = writer()
     if (vmId === undefined) {
-      if (await deps.turns.take(volumeId, withoutVm)) return 0
+      if (await deps.mutex.take(volumeId, withoutVm)) return 0
     } else {
       const copier = (await pool.copies?.()) === true ? deps.copierOf(vmId) : undefined
-      const byVmm = async () => (writer() === vmId && copier ? takeBy(deps, pool, wish, vmId, copier) : undefined)
+      const byVmm = async () => (writer() === vmId && copier ? takeBy(deps, pool, desired, vmId, copier) : undefined)
       const taken = copier ? deps.copies.take(volumeId, byVmm) : deps.still(vmId, volumeId, act)
       const stoodMs = await taken.catch(notRunning)
       if (stoodMs !== undefined) return stoodMs
@@ -184,7 +184,7 @@ async function take(deps: Parts, wish: VolumeSnapshotPut) {
 
 /** The VM stands still for the instant only; its hypervisor copies what the volume held then. */
 async function takeBy(
-  { still, turns }: VolumeSnapshotsDeps,
+  { still, mutex }: VolumeSnapshotsDeps,
   pool: VolumePool,
   { volumeId, snapshotId }: VolumeSnapshotPut,
   vmId: string,
@@ -195,7 +195,7 @@ async function takeBy(
     await using copy = await copier(volumeId, file)
     stoodMs = await still(vmId, volumeId, () => copy.begin())
     // Nothing else is done to the volume meanwhile. The hypervisor waits for nobody.
-    await turns.take(volumeId, () => copy.whole())
+    await mutex.take(volumeId, () => copy.whole())
   })
   return stoodMs
 }
@@ -206,10 +206,10 @@ function notRunning(error: unknown): undefined {
   throw error
 }
 
-function observe({ wish, done }: Entry): VolumeSnapshotObserved {
-  const { snapshotId, volumeId, generation } = wish
+function observe({ desired, done }: Entry): VolumeSnapshotObserved {
+  const { snapshotId, volumeId, generation } = desired
   const base = { snapshotId, volumeId, generation, sizeBytes: 0, pauseMs: null, error: null }
-  if (wish.want === 'absent') return { ...base, state: 'removing' }
+  if (desired.want === 'absent') return { ...base, state: 'removing' }
   if (done === undefined) return { ...base, state: 'creating' }
   if ('error' in done) return { ...base, state: 'failed', error: done.error }
   return { ...base, state: 'ready', ...done }

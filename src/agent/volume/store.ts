@@ -26,11 +26,11 @@ const SnapshotDone = Type.Union([
 export type SnapshotDone = Static<typeof SnapshotDone>
 
 export interface StoredVolume {
-  readonly wish: VolumePut
+  readonly desired: VolumePut
   readonly done: VolumeDone
 }
 export interface StoredSnapshot {
-  readonly wish: VolumeSnapshotPut
+  readonly desired: VolumeSnapshotPut
   readonly done: SnapshotDone | undefined
 }
 
@@ -38,9 +38,9 @@ export interface StoredSnapshot {
 export interface VolumeStore {
   load(): Promise<{ readonly volumes: readonly StoredVolume[]; readonly snapshots: readonly StoredSnapshot[] }>
   /** After it resolves the wish survives a power cut. */
-  saveWish(wish: VolumePut): Promise<void>
+  saveDesired(desired: VolumePut): Promise<void>
   saveDone(volumeId: string, done: VolumeDone): Promise<void>
-  saveSnapshotWish(wish: VolumeSnapshotPut): Promise<void>
+  saveDesiredSnapshot(desired: VolumeSnapshotPut): Promise<void>
   saveSnapshotDone(snapshotId: string, done: SnapshotDone): Promise<void>
   /** Leaves the generation, so that an old message cannot bring it back. */
   bury(kind: 'volume' | 'snapshot', id: string, generation: number): Promise<void>
@@ -67,11 +67,11 @@ export function volumeStore(dataDir: string): VolumeStore {
     async load() {
       const volumes = await loadAll(roots.volume, VolumePut, VolumeDone)
       const snapshots = await loadAll(roots.snapshot, VolumeSnapshotPut, SnapshotDone)
-      return { volumes: volumes.map(({ wish, done }) => ({ wish, done: done ?? nothingDone })), snapshots }
+      return { volumes: volumes.map(({ desired, done }) => ({ desired, done: done ?? nothingDone })), snapshots }
     },
-    saveWish: wish => write('volume', wish.volumeId, 'wish.json', wish),
+    saveDesired: desired => write('volume', desired.volumeId, 'wish.json', desired),
     saveDone: (volumeId, done) => write('volume', volumeId, 'done.json', done),
-    saveSnapshotWish: wish => write('snapshot', wish.snapshotId, 'wish.json', wish),
+    saveDesiredSnapshot: desired => write('snapshot', desired.snapshotId, 'wish.json', desired),
     saveSnapshotDone: (snapshotId, done) => write('snapshot', snapshotId, 'done.json', done),
     async bury(kind, id, generation) {
       await writeFileAtomic(tombstone(kind, id), String(generation))
@@ -87,13 +87,14 @@ export function volumeStore(dataDir: string): VolumeStore {
   }
 }
 
-async function loadAll<W extends TSchema, D extends TSchema>(root: string, wishOf: W, doneOf: D) {
+async function loadAll<W extends TSchema, D extends TSchema>(root: string, desiredOf: W, doneOf: D) {
   await mkdir(root, { recursive: true, mode: 0o700 })
-  const found: { readonly wish: Static<W>; readonly done: Static<D> | undefined }[] = []
+  const found: { readonly desired: Static<W>; readonly done: Static<D> | undefined }[] = []
   for (const name of await readdir(root)) {
-    const wish = parse(wishOf, await readIfExists(join(root, name, 'wish.json')))
+    const desired = parse(desiredOf, await readIfExists(join(root, name, 'wish.json')))
     // Without a wish it was never acknowledged; its generation, if there is one, still counts.
-    if (wish !== undefined) found.push({ wish, done: parse(doneOf, await readIfExists(join(root, name, 'done.json'))) })
+    if (desired !== undefined)
+      found.push({ desired, done: parse(doneOf, await readIfExists(join(root, name, 'done.json'))) })
   }
   return found
 }

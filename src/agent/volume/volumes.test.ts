@@ -6,7 +6,7 @@ import { rbdPrograms } from '../../../test/support/rbd-programs.ts'
 import { until } from '../../../test/support/wait.ts'
 import {
   type DiskSpec,
-  type HostBeat,
+  type HostHeartbeat,
   subjects,
   type VmSpec,
   type VmWant,
@@ -30,7 +30,7 @@ const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => (
   readOnly: false,
   ...change,
 })
-const wish = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
+const desired = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
   vmId,
   generation,
   want,
@@ -53,15 +53,15 @@ const snapshot = async (
 ) => {
   const put = { snapshotId, volumeId, pool: 'local', generation, want }
   const settled = async () => {
-    const seen = (await host.request('volume.snapshot', put)) as VolumeSnapshotObserved
-    return ['ready', 'failed', 'absent'].includes(seen.state) ? seen : undefined
+    const observed = (await host.request('volume.snapshot', put)) as VolumeSnapshotObserved
+    return ['ready', 'failed', 'absent'].includes(observed.state) ? observed : undefined
   }
   return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: 60_000 })
 }
 
 test('a VM gets its volume as soon as there is one, and never one that nobody wished for', async () => {
   await using host = await testAgent(fake)
-  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   const failed = await host.until('vm-1', 'refused', vm => vm.error?.code === 'volume_missing')
   expect(failed.disks?.[0]?.state).toBe('failed')
   expect(existsSync(fileOf(host))).toBe(false)
@@ -77,12 +77,12 @@ test('what one host made in a pool that others reach, another opens, grows and r
   await using other = await at('other')
   const made = { volumeId, pool: 'ceph', sizeMib: 16 }
   await maker.volume(made)
-  await other.put(wish('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16 })] }))
+  await other.put(desired('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16 })] }))
   await attached(other, 'vm-1', 1)
   expect(rbd.cluster.images.get(`v.${volumeId}`)?.locker).toBe('client.other')
   // The agent that comes after it closes what it finds open.
   await other.restart()
-  await other.put(wish('vm-1', 2, {}, 'absent'))
+  await other.put(desired('vm-1', 2, {}, 'absent'))
   await other.until('vm-1', 'absent', vm => vm.state === 'absent')
   const isFree = () => rbd.cluster.images.get(`v.${volumeId}`)?.locker === undefined
   await until(isFree, { what: 'it has let go' })
@@ -103,20 +103,20 @@ test('who reads what several hosts reach shuts no other reader out, and what was
   await one.volume({ volumeId, pool: 'ceph', sizeMib: 16 })
   const image = () => rbd.cluster.images.get(`v.${volumeId}`)
   for (const host of [one, two]) {
-    await host.put(wish('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16, readOnly: true })] }))
+    await host.put(desired('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16, readOnly: true })] }))
     await attached(host, 'vm-1', 1)
   }
   expect([...rbd.cluster.blocklist]).toEqual([])
   expect(image()?.locker).toBeUndefined()
   for (const host of [one, two]) {
-    await host.put(wish('vm-1', 2, {}, 'absent'))
+    await host.put(desired('vm-1', 2, {}, 'absent'))
     await host.until('vm-1', 'absent', vm => vm.state === 'absent')
   }
   // As an agent leaves it that ends before it has noted for which VM.
   const mapped = () => rbd.cluster.client('two')('rbd', ['device', 'list', '--format', 'json'])
   await until(async () => (await mapped()) === '[]', { what: 'it has let go' })
   await rbd.cluster.client('two')('rbd', ['device', 'map', '--read-only', `rbd/v.${volumeId}`])
-  await two.put(wish('vm-2', 1, { disks: [disk(2, { pool: 'ceph', sizeMib: 16 })] }))
+  await two.put(desired('vm-2', 1, { disks: [disk(2, { pool: 'ceph', sizeMib: 16 })] }))
   await attached(two, 'vm-2', 2)
   expect(image()?.locker).toBe('client.two')
 })
@@ -138,19 +138,19 @@ test('a host that comes back does nothing of what it was told of a shared volume
   // It was told to put it back, and to make another one, and lost before it had noted what came of that.
   const store = volumeStore(join(dir.path, 'lost'))
   const putBack = { ...made, generation: 2, restore: { snapshotId: 's1', count: 1 } }
-  await store.saveWish({ ...putBack, want: 'present' })
+  await store.saveDesired({ ...putBack, want: 'present' })
   await store.saveDone(volumeId, { created: true, restored: 0, failure: null })
-  await store.saveWish({ ...made, volumeId: unmade, generation: 1, want: 'present' })
+  await store.saveDesired({ ...made, volumeId: unmade, generation: 1, want: 'present' })
   await store.saveDone(unmade, { created: false, restored: 0, failure: { generation: 1, error: 'there was no room' } })
   // And to take a snapshot, which another host has been asked for since.
   const taken = { ...made, snapshotId: 's3', generation: 1, want: 'present' } as const
-  await store.saveSnapshotWish(taken)
+  await store.saveDesiredSnapshot(taken)
   const config = { ...fake, dataDir: join(dir.path, 'lost'), cacheDir: join(dir.path, 'cache') }
   await using back = await testAgent({ ...config, pools: [...pools('back')] })
   const disks = [volumeId, unmade].map((id, n) => disk(2, { ...made, volumeId: id, mountPoint: `/data${n}` }))
-  await back.put(wish('vm-1', 1, { disks }))
+  await back.put(desired('vm-1', 1, { disks }))
   await back.until('vm-1', 'attached', vm => vm.disks?.every(one => one.state === 'attached') ?? false)
-  await back.put(wish('vm-1', 2, {}, 'absent'))
+  await back.put(desired('vm-1', 2, {}, 'absent'))
   await back.until('vm-1', 'absent', vm => vm.state === 'absent')
   // What it does takes turns: it would have come before this.
   const kept = await back.request('volume.snapshot', { ...made, snapshotId: 's2', generation: 1, want: 'present' })
@@ -171,29 +171,29 @@ test('a host that comes back does nothing of what it was told of a shared volume
 test('an older attachment is refused, by a later agent too', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
-  await host.put(wish('vm-1', 1, { disks: [disk(3)] }))
+  await host.put(desired('vm-1', 1, { disks: [disk(3)] }))
   await attached(host, 'vm-1', 3)
-  await host.put(wish('vm-1', 2, {}, 'absent'))
+  await host.put(desired('vm-1', 2, {}, 'absent'))
   await host.until('vm-1', 'absent', vm => vm.state === 'absent')
   await host.restart()
-  await host.put(wish('vm-2', 1, { disks: [disk(2)] }))
+  await host.put(desired('vm-2', 1, { disks: [disk(2)] }))
   await host.until('vm-2', 'refused', vm => vm.error?.code === 'stale_volume_generation')
-  await host.put(wish('vm-2', 2, { disks: [disk(3)] }))
+  await host.put(desired('vm-2', 2, { disks: [disk(3)] }))
   await attached(host, 'vm-2', 3)
 })
 
 test('one VM writes: another waits until it has let go, also over a restart of the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
-  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   await attached(host, 'vm-1', 1)
   await host.restart()
-  await host.put(wish('vm-2', 1, { disks: [disk(2)] }))
+  await host.put(desired('vm-2', 1, { disks: [disk(2)] }))
   await host.until('vm-2', 'refused', vm => vm.error?.code === 'volume_in_use')
-  await host.put(wish('vm-3', 1, { disks: [disk(2, { readOnly: true })] }))
+  await host.put(desired('vm-3', 1, { disks: [disk(2, { readOnly: true })] }))
   await host.until('vm-3', 'refused', vm => vm.error?.code === 'volume_in_use')
-  await host.put(wish('vm-3', 2, {}, 'absent'))
-  await host.put(wish('vm-1', 2))
+  await host.put(desired('vm-3', 2, {}, 'absent'))
+  await host.put(desired('vm-1', 2))
   await attached(host, 'vm-2', 2)
 })
 
@@ -201,10 +201,10 @@ test('many read, nobody writes meanwhile', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   for (const vmId of ['vm-1', 'vm-2']) {
-    await host.put(wish(vmId, 1, { disks: [disk(1, { readOnly: true })] }))
+    await host.put(desired(vmId, 1, { disks: [disk(1, { readOnly: true })] }))
     await attached(host, vmId, 1)
   }
-  await host.put(wish('vm-3', 1, { disks: [disk(2)] }))
+  await host.put(desired('vm-3', 1, { disks: [disk(2)] }))
   await host.until('vm-3', 'refused', vm => vm.error?.code === 'volume_in_use')
 })
 
@@ -213,7 +213,7 @@ test('restore and removal wait until no VM has it; wishes outlive the agent', as
   await host.volume({ volumeId })
   await writeFile(fileOf(host), 'then')
   expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready', error: null, pauseMs: 0 })
-  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   await attached(host, 'vm-1', 1)
   await writeFile(fileOf(host), 'now')
   const put = { volumeId, generation: 2, want: 'present', pool: 'local', sizeMib: 32 }
@@ -222,15 +222,15 @@ test('restore and removal wait until no VM has it; wishes outlive the agent', as
   await host.restart()
   expect(await host.request('volume.get', { volumeId })).toMatchObject({ state: 'restoring', restored: 0 })
   expect(await contentOf(fileOf(host))).toBe('now')
-  await host.put(wish('vm-1', 2))
+  await host.put(desired('vm-1', 2))
   expect(await host.volume({ volumeId, generation: 2, restore })).toMatchObject({ state: 'ready', restored: 1 })
   expect(await contentOf(fileOf(host))).toBe('then')
 
-  await host.put(wish('vm-1', 3, { disks: [disk(2)] }))
+  await host.put(desired('vm-1', 3, { disks: [disk(2)] }))
   await attached(host, 'vm-1', 2)
   await host.request('volume.put', { ...put, generation: 3, want: 'absent' })
   expect(existsSync(fileOf(host))).toBe(true)
-  await host.put(wish('vm-1', 4, {}, 'absent'))
+  await host.put(desired('vm-1', 4, {}, 'absent'))
   await host.volume({ volumeId, generation: 3, want: 'absent' })
   expect(existsSync(fileOf(host))).toBe(false)
   // An old message cannot bring it back.
@@ -282,13 +282,13 @@ test('an agent that has lost a pool leaves its volumes alone, and finds them whe
 test('what volumes take is measured and told; beats tell of the pools', async () => {
   await using host = await testAgent(fake)
   const usages: VolumeUsages['volumes'] = []
-  const pools: HostBeat['pools'][] = []
+  const pools: HostHeartbeat['pools'][] = []
   const { hostId } = host.agent
   await host.bus.subscribe(
     subjects.volumeUsage(hostId),
     ({ data }) => void usages.push(...(data as VolumeUsages).volumes),
   )
-  await host.bus.subscribe(subjects.beat(hostId), ({ data }) => void pools.push((data as HostBeat).pools))
+  await host.bus.subscribe(subjects.heartbeat(hostId), ({ data }) => void pools.push((data as HostHeartbeat).pools))
   await host.volume({ volumeId })
   await until(() => usages.some(one => one.volumeId === volumeId && one.usedBytes > 0 && one.usedBytes < 16 << 20), {
     what: 'a measurement',
@@ -309,17 +309,17 @@ test.skipIf(!existsSync('/usr/bin/qemu-img'))(
     expect(await host.request('volume.get', { volumeId })).toMatchObject({ state: 'creating', error: null })
     expect(await host.volume({ volumeId, key })).toMatchObject({ state: 'ready', error: null })
     expect((await readFile(fileOf(host))).subarray(0, 4).toString('latin1')).toBe('LUKS')
-    await host.put(wish('vm-1', 1, { disks: [disk(1, { key })] }))
+    await host.put(desired('vm-1', 1, { disks: [disk(1, { key })] }))
     await attached(host, 'vm-1', 1)
     const said = await run('grep', ['-rlF', '-e', key, host.config.dataDir]).catch(() => 'nowhere')
     expect(said).toBe('nowhere')
 
     await host.restart()
-    await host.put(wish('vm-1', 2, {}, 'stopped'))
+    await host.put(desired('vm-1', 2, {}, 'stopped'))
     await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
-    await host.put(wish('vm-1', 3, { disks: [disk(1)] }))
+    await host.put(desired('vm-1', 3, { disks: [disk(1)] }))
     await host.until('vm-1', 'locked', vm => vm.error?.code === 'volume_locked')
-    await host.put(wish('vm-1', 3, { disks: [disk(1, { key })] }))
+    await host.put(desired('vm-1', 3, { disks: [disk(1, { key })] }))
     await attached(host, 'vm-1', 1)
   },
 )
@@ -336,14 +336,14 @@ test.skipIf(!hasQemu || !existsSync('/usr/bin/qemu-img'))(
     const sh = async (script: string) => (await host.exec('vm-1', ['sh', '-c', script])).stdout.trim()
     await host.volume({ volumeId, key })
     const spec: Partial<VmSpec> = { hypervisor: 'qemu', disks: [disk(1, { key })] }
-    await host.put(wish('vm-1', 1, spec))
+    await host.put(desired('vm-1', 1, spec))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
     expect(await sh(`echo ${secret} > /data/file && sync && cat /data/file`)).toBe(secret)
     expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready', error: null })
     expect((await readFile(fileOf(host))).includes(secret)).toBe(false)
     await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' }, key })
     const clone = disk(1, { volumeId: 'clone', mountPoint: '/copy', key })
-    await host.put(wish('vm-1', 2, { ...spec, disks: [clone] }))
+    await host.put(desired('vm-1', 2, { ...spec, disks: [clone] }))
     await host.until(
       'vm-1',
       'swapped',
@@ -364,7 +364,7 @@ test.skipIf(!hasQemu)(
     const loop = 'n=$((n+1)); echo $n > /data/next; mv /data/next /data/n; echo line $n >> /data/log'
     const command = ['sh', '-c', `n=0; while :; do ${loop}; done`]
     const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
-    await host.put(wish('vm-1', 1, spec))
+    await host.put(desired('vm-1', 1, spec))
     const number = async () => Number((await host.exec('vm-1', ['cat', '/data/n'])).stdout)
     await host.until('vm-1', 'running', vm => vm.state === 'running')
     await until(async () => (await number().catch(() => 0)) > 20, { what: 'it writes', timeoutMs: 60_000 })
@@ -397,7 +397,7 @@ test.skipIf(!hasQemu)(
       'n=$((n+1)); echo $n > /data/next; mv /data/next /data/n; head -c 100000 /dev/urandom > /data/f$((n % 50))'
     const command = ['sh', '-c', `n=0; while :; do ${loop}; done`]
     const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
-    await host.put(wish('vm-1', 1, spec))
+    await host.put(desired('vm-1', 1, spec))
     const number = async () => Number((await host.exec('vm-1', ['cat', '/data/n'])).stdout)
     await host.until('vm-1', 'running', vm => vm.state === 'running')
     await until(async () => (await number().catch(() => 0)) > 20, { what: 'it writes', timeoutMs: 60_000 })
@@ -421,7 +421,7 @@ test('a volume grows beside its VM, with a clone and a restore of when it was sm
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready' })
-  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   await attached(host, 'vm-1', 1)
   const put = { volumeId, want: 'present', pool: 'local' } as const
   const sizeMib = async (id = volumeId) => (await stat(fileOf(host, id))).size / 2 ** 20
@@ -441,33 +441,33 @@ test('a volume grows beside its VM, with a clone and a restore of when it was sm
   const clone = '7f6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'
   await host.volume({ volumeId: clone, sizeMib: 48, from: { volumeId, snapshotId: 's1' } })
   expect(await sizeMib(clone)).toBe(48)
-  await host.put(wish('vm-1', 2))
+  await host.put(desired('vm-1', 2))
   await until(async () => ((await host.get('vm-1')).disks ?? []).length === 0, { what: 'it is free' })
   await host.volume({ volumeId, generation: 3, sizeMib: 48, restore: { snapshotId: 's1', count: 1 } })
   expect(await sizeMib()).toBe(48)
 })
 
 test('a VM that cannot make use of it now fails the growth, and another wish tries again', async () => {
-  const machine = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
-  await using host = await testAgent(fake, machine)
+  const runningVm = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
+  await using host = await testAgent(fake, runningVm)
   await host.volume({ volumeId })
-  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   await attached(host, 'vm-1', 1)
-  machine.fail('growDisk', 'vm-1', 'the guest does not answer')
+  runningVm.fail('growDisk', 'vm-1', 'the guest does not answer')
   const put = { volumeId, want: 'present', pool: 'local', sizeMib: 48 } as const
   const settled = async (generation: number) => {
     await host.request('volume.put', { ...put, generation })
     return until(
       async () => {
-        const seen = (await host.request('volume.get', { volumeId })) as VolumeObserved
-        return seen.state === 'failed' || seen.sizeMib === 48 ? seen : undefined
+        const observed = (await host.request('volume.get', { volumeId })) as VolumeObserved
+        return observed.state === 'failed' || observed.sizeMib === 48 ? observed : undefined
       },
       { what: 'the growth settles' },
     )
   }
   expect(await settled(2)).toMatchObject({ state: 'failed', sizeMib: 32, error: 'the guest does not answer' })
   expect(await settled(3)).toMatchObject({ state: 'ready', sizeMib: 48, error: null })
-  await host.put(wish('vm-1', 2, { disks: [disk(1)] }, 'paused'))
+  await host.put(desired('vm-1', 2, { disks: [disk(1)] }, 'paused'))
   await host.until('vm-1', 'paused', vm => vm.state === 'paused')
   await host.request('volume.put', { ...put, generation: 4, sizeMib: 64 })
   await until(async () => ((await host.request('volume.get', { volumeId })) as VolumeObserved).state === 'failed', {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { DiskSpec, VolumeObserved, VolumePut } from '../../contract/agent.ts'
-import type { Turns } from '../../lib/turns.ts'
+import type { KeyedMutex } from '../../lib/turns.ts'
 import type { Holders } from '../disk/holders.ts'
 import type { Content, VolumePool } from '../disk/pool.ts'
 import { isVmId } from '../state.ts'
@@ -20,7 +20,7 @@ export interface StorageDeps {
   readonly pools: ReadonlyMap<string, VolumePool>
   readonly holders: Holders
   /** By volume: what is done to one is done one thing at a time. */
-  readonly turns: Turns
+  readonly mutex: KeyedMutex
   readonly log: Logger
 }
 
@@ -29,7 +29,7 @@ export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
   /** What new volumes of an image's VMs begin with, as a directory; undefined: nothing. */
   readonly contentOf: (image: string) => Promise<string | undefined>
-  readonly onSeen: (seen: VolumeObserved) => void
+  readonly onObserved: (observed: VolumeObserved) => void
 }
 
 /** All volumes of this host: each follows its wish; VMs open and close them. */
@@ -42,7 +42,7 @@ export interface Volumes extends VolumeCopies, VolumesWithVms {
    */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
-  put(wish: VolumePut): Promise<VolumeObserved>
+  put(desired: VolumePut): Promise<VolumeObserved>
   get(volumeId: string): Promise<VolumeObserved>
   /**
    * The volume's file or device, for an attachment of this generation.
@@ -65,30 +65,30 @@ const brokenPauseMs = 1_000
 
 interface Entry {
   /** `stored`: left by an earlier agent, and not told again since. */
-  source: 'stored' | 'told'
-  wish: VolumePut
+  source: 'stored' | 'reported'
+  desired: VolumePut
   done: VolumeDone
   busy: boolean
 }
 
 export function createVolumes(deps: VolumesDeps): Volumes {
-  const { store, holders, turns, log } = deps
+  const { store, holders, mutex, log } = deps
   const entries = new Map<string, Entry>()
   const keys = new Map<string, string>()
   let stopped = false
 
   const finish = async (entry: Entry, done: VolumeDone) => {
     // Stored before it is told: what was ready once stays ready.
-    await store.saveDone(entry.wish.volumeId, done)
+    await store.saveDone(entry.desired.volumeId, done)
     entry.done = done
   }
-  const tell = (entry: Entry) => deps.onSeen(observe(entry, moves.observed(entry.wish.volumeId)))
+  const report = (entry: Entry) => deps.onObserved(observe(entry, moves.observed(entry.desired.volumeId)))
   const fence = async (disk: DiskSpec) => {
     const { volumeId, generation } = disk
     if (generation > (await checkFence(disk))) await store.saveAttachGeneration(volumeId, generation)
   }
   const { moves, withVms } = moveHooks({
-    turns,
+    mutex,
     holders,
     log,
     migrationHost: deps.migrationHost,
@@ -96,16 +96,17 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     poolOf: name => poolOf(deps.pools, name),
     find: volumeId => entries.get(volumeId),
     finish,
-    tell,
+    report,
     fence,
     keyOf: volumeId => keys.get(volumeId),
   })
   /** What cannot be opened waits until control tells the key, with its next wish. */
-  const isLocked = ({ wish }: Entry) => deps.pools.get(wish.pool)?.encrypted === true && !keys.has(wish.volumeId)
+  const isLocked = ({ desired }: Entry) =>
+    deps.pools.get(desired.pool)?.encrypted === true && !keys.has(desired.volumeId)
   const next = (entry: Entry): VolumeAction => {
     // Another host may have done it meanwhile, and VMs may have written since.
-    if (entry.source === 'stored' && deps.pools.get(entry.wish.pool)?.shared) return 'rest'
-    const action = nextAction(entry, holders.of(entry.wish.volumeId).length > 0)
+    if (entry.source === 'stored' && deps.pools.get(entry.desired.pool)?.shared) return 'rest'
+    const action = nextAction(entry, holders.of(entry.desired.volumeId).length > 0)
     return action === 'create' && isLocked(entry) ? 'rest' : action
   }
   /** Without it the volume begins empty, and what the image's program finds missing it makes itself. */
@@ -114,53 +115,53 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       image && (await deps.contentOf(image).catch(err => void log.warn({ volumeId, err }, 'it begins empty')))
     return directory ? { directory } : undefined
   }
-  /** The one next thing; false when there is none now, `tell` when VMs that have it have to know. */
-  const step = async (entry: Entry): Promise<boolean | 'tell'> => {
-    const { wish, done } = entry
-    const { volumeId, generation } = wish
+  /** The one next thing; false when there is none now, `report` when VMs that have it have to know. */
+  const step = async (entry: Entry): Promise<boolean | 'notify-vms'> => {
+    const { desired, done } = entry
+    const { volumeId, generation } = desired
     const action = next(entry)
     if (action === 'rest') return false
-    const pool = poolOf(deps.pools, wish.pool)
+    const pool = poolOf(deps.pools, desired.pool)
     if (action === 'remove') {
       if (moves.ended(volumeId)) return true // broken off only now: once more, after it
       await pool.remove(volumeId)
       await store.bury('volume', volumeId, generation)
       entries.delete(volumeId)
       keys.delete(volumeId)
-      deps.onSeen(absent(volumeId, generation))
+      deps.onObserved(absent(volumeId, generation))
       return false
     }
     try {
       if (action === 'create') {
-        await pool.create(volumeId, wish.sizeMib, wish.from ?? (await contentOf(wish)), keys.get(volumeId))
+        await pool.create(volumeId, desired.sizeMib, desired.from ?? (await contentOf(desired)), keys.get(volumeId))
         // What it was made of may be from a time when the volume was smaller; what another host made here, too.
-        if (wish.from || pool.shared) await pool.grow(volumeId, wish.sizeMib)
+        if (desired.from || pool.shared) await pool.grow(volumeId, desired.sizeMib)
         // A restore that was wished for before there was anything has nothing to do.
-        await finish(entry, { ...done, created: true, sizeMib: wish.sizeMib, failure: null })
+        await finish(entry, { ...done, created: true, sizeMib: desired.sizeMib, failure: null })
       } else if (action === 'arrive') {
-        if (done.received !== wish.arrived?.transferId)
+        if (done.received !== desired.arrived?.transferId)
           throw new StepError('volume_missing', 'what another host sent of the volume is not here')
-        await pool.grow(volumeId, wish.sizeMib)
+        await pool.grow(volumeId, desired.sizeMib)
         // It came as it was after its last restore.
-        const restored = wish.restore?.count ?? 0
-        await finish(entry, { ...done, created: true, restored, sizeMib: wish.sizeMib, failure: null })
-      } else if (action === 'restore' && wish.restore) {
-        await pool.restore(volumeId, wish.restore.snapshotId)
-        await pool.grow(volumeId, wish.sizeMib)
-        await finish(entry, { ...done, restored: wish.restore.count, sizeMib: wish.sizeMib, failure: null })
-      } else await pool.grow(volumeId, wish.sizeMib)
+        const restored = desired.restore?.count ?? 0
+        await finish(entry, { ...done, created: true, restored, sizeMib: desired.sizeMib, failure: null })
+      } else if (action === 'restore' && desired.restore) {
+        await pool.restore(volumeId, desired.restore.snapshotId)
+        await pool.grow(volumeId, desired.sizeMib)
+        await finish(entry, { ...done, restored: desired.restore.count, sizeMib: desired.sizeMib, failure: null })
+      } else await pool.grow(volumeId, desired.sizeMib)
     } catch (error) {
       log.warn({ volumeId, action, err: error }, 'cannot make the volume as wished')
       await finish(entry, { ...done, failure: { generation, error: StepError.of(error).message } })
     }
     if (action !== 'grow') return true
     // Waiting for a VM never holds the volume's turn: the VM may be waiting for that itself.
-    return entry.done.failure?.generation === generation ? true : 'tell'
+    return entry.done.failure?.generation === generation ? true : 'notify-vms'
   }
 
   /** Those that have it make use of what it has more; one that ends sees it when it is started again. */
-  const tellVms = async (entry: Entry): Promise<void> => {
-    const { volumeId, sizeMib, generation } = entry.wish
+  const notifyVms = async (entry: Entry): Promise<void> => {
+    const { volumeId, sizeMib, generation } = entry.desired
     try {
       for (const vmId of holders.of(volumeId)) await deps.grow(vmId, volumeId, sizeMib).catch(notRunning)
       await finish(entry, { ...entry.done, sizeMib, failure: null })
@@ -172,18 +173,18 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 
   /** Until the wish is true, has failed, or has to wait for a VM. */
   const follow = (entry: Entry): void => {
-    moves.follow(entry.wish, entry.done.received)
+    moves.follow(entry.desired, entry.done.received)
     if (entry.busy || stopped) return
     entry.busy = true
-    const { volumeId } = entry.wish
+    const { volumeId } = entry.desired
     const work = async () => {
-      tell(entry)
+      report(entry)
       while (!stopped && entries.get(volumeId) === entry) {
-        const went = await turns.take(volumeId, () => step(entry))
+        const went = await mutex.take(volumeId, () => step(entry))
         if (went === false) return
-        if (went === 'tell') await tellVms(entry)
-        tell(entry)
-        if (entry.wish.want === 'absent') await moves.ended(volumeId) // outside the turn, which it may wait for
+        if (went === 'notify-vms') await notifyVms(entry)
+        report(entry)
+        if (entry.desired.want === 'absent') await moves.ended(volumeId) // outside the turn, which it may wait for
       }
     }
     work()
@@ -201,9 +202,9 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   }
 
   const checkFence = async ({ volumeId, generation }: DiskSpec) => {
-    const seen = await store.attachGeneration(volumeId)
-    if (generation >= seen) return seen
-    const message = `volume ${volumeId} was attached under generation ${seen}, ${generation} is older`
+    const observed = await store.attachGeneration(volumeId)
+    if (generation >= observed) return observed
+    const message = `volume ${volumeId} was attached under generation ${observed}, ${generation} is older`
     throw new StepError('stale_volume_generation', message)
   }
 
@@ -217,15 +218,15 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   })
 
   const find = (volumeId: string) => {
-    const wish = entries.get(volumeId)?.wish
-    return wish && { wish, pool: poolOf(deps.pools, wish.pool) }
+    const desired = entries.get(volumeId)?.desired
+    return desired && { desired, pool: poolOf(deps.pools, desired.pool) }
   }
 
   /** What other hosts reach has no copies. */
   const own = () =>
     [...entries.values()]
-      .filter(({ wish }) => deps.pools.get(wish.pool)?.shared === false)
-      .map(one => one.wish.volumeId)
+      .filter(({ desired }) => deps.pools.get(desired.pool)?.shared === false)
+      .map(one => one.desired.volumeId)
 
   const closeNow = async (volumeId: string, vmId: string): Promise<void> => {
     if (!holders.of(volumeId).includes(vmId)) return
@@ -236,52 +237,55 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 
   return {
     load(stored) {
-      for (const one of stored) entries.set(one.wish.volumeId, { ...one, source: 'stored', busy: false })
+      for (const one of stored) entries.set(one.desired.volumeId, { ...one, source: 'stored', busy: false })
     },
     resume() {
       for (const entry of entries.values()) follow(entry)
     },
-    async put({ key, ...wish }) {
-      if (!isVmId(wish.volumeId)) throw new StepError('invalid_volume', 'a volume id has letters, digits, - and _ only')
-      if (key) keys.set(wish.volumeId, key)
-      const known = entries.get(wish.volumeId)
-      const generation = known?.wish.generation ?? (await store.buriedGeneration('volume', wish.volumeId))
-      if (wish.generation < generation)
-        throw new StepError('stale_generation', `generation ${wish.generation} is older than ${generation}`)
-      if (wish.generation === generation) {
-        if (!known) return absent(wish.volumeId, generation)
-        if (known.source === 'stored') Object.assign(known, { source: 'told', wish })
+    async put({ key, ...desired }) {
+      if (!isVmId(desired.volumeId))
+        throw new StepError('invalid_volume', 'a volume id has letters, digits, - and _ only')
+      if (key) keys.set(desired.volumeId, key)
+      const known = entries.get(desired.volumeId)
+      const generation = known?.desired.generation ?? (await store.buriedGeneration('volume', desired.volumeId))
+      if (desired.generation < generation)
+        throw new StepError('stale_generation', `generation ${desired.generation} is older than ${generation}`)
+      if (desired.generation === generation) {
+        if (!known) return absent(desired.volumeId, generation)
+        if (known.source === 'stored') Object.assign(known, { source: 'reported', desired })
         follow(known)
-        return observe(known, moves.observed(wish.volumeId))
+        return observe(known, moves.observed(desired.volumeId))
       }
       // What another host has made in a pool that this one reaches, too, is there all the same.
-      if (!known && wish.want === 'absent' && !deps.pools.get(wish.pool)?.shared) {
-        await store.bury('volume', wish.volumeId, wish.generation)
-        return absent(wish.volumeId, wish.generation)
+      if (!known && desired.want === 'absent' && !deps.pools.get(desired.pool)?.shared) {
+        await store.bury('volume', desired.volumeId, desired.generation)
+        return absent(desired.volumeId, desired.generation)
       }
-      if (wish.want === 'present') poolOf(deps.pools, wish.pool)
-      if (wish.incoming && known?.done.created)
+      if (desired.want === 'present') poolOf(deps.pools, desired.pool)
+      if (desired.incoming && known?.done.created)
         throw new StepError('invalid_volume', 'this host has the volume already')
-      await store.saveWish(wish)
-      const entry: Entry = known ?? { source: 'told', wish, done: nothingDone, busy: false }
-      entry.source = 'told'
-      entry.wish = wish
-      entries.set(wish.volumeId, entry)
+      await store.saveDesired(desired)
+      const entry: Entry = known ?? { source: 'reported', desired, done: nothingDone, busy: false }
+      entry.source = 'reported'
+      entry.desired = desired
+      entries.set(desired.volumeId, entry)
       follow(entry)
-      return observe(entry, moves.observed(wish.volumeId))
+      return observe(entry, moves.observed(desired.volumeId))
     },
     get: async volumeId => {
       const entry = entries.get(volumeId)
       return entry ? observe(entry, moves.observed(volumeId)) : absent(volumeId, 0)
     },
     learn: (volumeId, key) => void keys.set(volumeId, key),
-    open: (disk, vmId) => turns.take(disk.volumeId, () => opener.open(disk, vmId)),
-    close: (volumeId, vmId) => turns.take(volumeId, () => closeNow(volumeId, vmId)),
+    open: (disk, vmId) => mutex.take(disk.volumeId, () => opener.open(disk, vmId)),
+    close: (volumeId, vmId) => mutex.take(volumeId, () => closeNow(volumeId, vmId)),
     ...withVms,
-    ...volumeCopies({ turns, holders, open: opener.open, find, all: own }),
+    ...volumeCopies({ mutex, holders, open: opener.open, find, all: own }),
     adopt: opener.adopt,
     ready: () =>
-      [...entries.values()].filter(({ wish, done }) => wish.want === 'present' && done.created).map(({ wish }) => wish),
+      [...entries.values()]
+        .filter(({ desired, done }) => desired.want === 'present' && done.created)
+        .map(({ desired }) => desired),
     stop() {
       stopped = true
       moves.stop()

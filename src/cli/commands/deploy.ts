@@ -140,8 +140,8 @@ async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
   const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()
   const name = text(flags, 'name') ?? (await ask('What shall the app be called?', appNameFrom(dir)))
   const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
-  const told = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
-  const source = told ?? (await askSource(choose, found !== undefined, origin))
+  const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
+  const source = reported ?? (await askSource(choose, found !== undefined, origin))
   const image = source === 'image' ? (given.image ?? (await ask('Which image?'))) : undefined
   const gitUrl = source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', origin || undefined))) : ''
   // What is usual for such a folder, where nobody can be asked.

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { confirmByName } from '../ask.ts'
 import { age, facts, listing, status } from '../output.ts'
-import { keep, readKept } from '../session.ts'
+import { keep, readRetained } from '../session.ts'
 import { noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
 export const projectCommands = (): Command[] => [
@@ -48,7 +48,7 @@ const useProject: Verb = {
   says: 'Act in this project from now on',
   async run({ client, args: [slug = ''] }) {
     const project = await client.getProject({ tenant_slug: slug })
-    await keep({ ...(await readKept()), project: project.tenant_id })
+    await keep({ ...(await readRetained()), project: project.tenant_id })
     return said(project, `From now on you act in ${project.tenant_id}.`)
   },
 }

@@ -1,7 +1,7 @@
 /** Signing in and out. */
 import { hostname } from 'node:os'
 import { Command, Option } from 'commander'
-import { access, type AccessFlags, apiUrl, configFile, forget, keep, readKept } from '../session.ts'
+import { access, type AccessFlags, apiUrl, configFile, forget, keep, readRetained } from '../session.ts'
 import { facts } from '../output.ts'
 import { said, type Verb, verb } from '../verb.ts'
 import { err, out } from '../terminal.ts'
@@ -29,7 +29,7 @@ const login = () =>
       const token = await obtain(url, flags)
       const { createClient } = await import('../../client/index.ts')
       const me = await createClient({ baseUrl: url, token: () => token }).getMe()
-      await keep({ ...(await readKept()), url, token })
+      await keep({ ...(await readRetained()), url, token })
       out(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n`)
     })
 
@@ -67,7 +67,7 @@ async function passwordLogin(url: string, email: string, password: string): Prom
 
 const logout = () =>
   new Command('logout').description('Revoke the token of this computer, and forget it').action(async () => {
-    const kept = await readKept()
+    const kept = await readRetained()
     if (!kept.token) return out('Nobody is signed in.\n')
     const { client } = await access({ token: kept.token })
     const lastFour = kept.token.slice(-4)

@@ -64,7 +64,7 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
     const start = async (scope: AsyncDisposableStack) => {
       scope.defer(stop)
       const up = await bringUp()
-      tellMore(up.account, up.all, up.hostname)
+      reportMore(up.account, up.all, up.hostname)
       scope.defer(() => err('\nStopping; the data stays, and the next start finds it again ...\n'))
     }
     await runProgram(log, start, { releaseMs: stopVmsMs })
@@ -117,7 +117,7 @@ function show(answer: string, ms: number): void {
   )
 }
 
-function tellMore({ email, password }: DemoAccount, all: AllInOne, hostname: string): void {
+function reportMore({ email, password }: DemoAccount, all: AllInOne, hostname: string): void {
   const app = `http://${hostname}:${all.gatewayPort}`
   out(`
   App        ${pc.cyan(app)}

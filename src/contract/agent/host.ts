@@ -61,7 +61,7 @@ export const PoolOffer = Type.Object({
 export type PoolOffer = Static<typeof PoolOffer>
 
 /** Published on `host.<id>.out.beat` every second. `vms` (all of them) comes with the first beat and every 15th. */
-export const HostBeat = Type.Object({
+export const HostHeartbeat = Type.Object({
   hostId: Type.String(),
   name: Type.String(),
   /** New for every start of the agent. */
@@ -81,4 +81,4 @@ export const HostBeat = Type.Object({
   /** Images of database engines in the host's image directory, such as `postgres:15`. */
   databaseImages: Type.Optional(Type.Array(Type.String())),
 })
-export type HostBeat = Static<typeof HostBeat>
+export type HostHeartbeat = Static<typeof HostHeartbeat>

@@ -69,7 +69,7 @@ const settings = {
 
 const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const
 /** The sizes of a manual deploy; absent means the default of the installation. */
-const machineSize = {
+const vmSize = {
   disk_mib: maybe(
     uint32({
       description: 'MiB of writable disk of each VM. Default: that of the installation.',
@@ -128,7 +128,7 @@ export const DeployRequest = resource('DeployRequest', {
     examples: [imageExample],
   }),
   git_url: maybe(gitUrl('Repository of the source, for an app that is created or whose image is empty.')),
-  ...machineSize,
+  ...vmSize,
 })
 
 export const DeployAppRequest = resource('DeployAppRequest', {
@@ -147,5 +147,5 @@ export const DeployAppRequest = resource('DeployAppRequest', {
       examples: [null],
     }),
   ),
-  ...machineSize,
+  ...vmSize,
 })

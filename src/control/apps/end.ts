@@ -1,5 +1,5 @@
 import type { Tx } from '../../db/db.ts'
-import { createMachine } from '../../engine/runner.ts'
+import { createWorkflow } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
 import * as store from './store.ts'
@@ -7,6 +7,6 @@ import * as store from './store.ts'
 /** Idempotent. The answer is immediate; the app's machine takes everything down in order. */
 export async function startDeletingApp(tx: Tx, appId: string): Promise<void> {
   if (!(await store.startDeleting(tx, appId))) return
-  await createMachine(tx, 'app', appId, 'emptying', { deadlineMs: minutes(30) })
+  await createWorkflow(tx, 'app', appId, 'emptying', { deadlineMs: minutes(30) })
   await refreshRoute(tx, appId)
 }

@@ -11,7 +11,7 @@ const host = await world.addHost()
 
 const cases = crashMatrix({
   db,
-  machine: world.machines.app,
+  workflow: world.workflows.app,
   makeSubject: async () => {
     const app = await world.app()
     await world.deploy(app)
@@ -39,6 +39,6 @@ const cases = crashMatrix({
 
 describe('crash matrix of an app', () => {
   it('has every phase with every fault', () =>
-    expect(cases.length).toBe(Object.keys(world.machines.app.phases).length * faults.length))
+    expect(cases.length).toBe(Object.keys(world.workflows.app.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })

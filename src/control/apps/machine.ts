@@ -1,5 +1,5 @@
 /** An app that is being deleted: its deployments stop and disappear first, then its row. */
-import { done, machine, wait } from '../../engine/machine.ts'
+import { done, workflow, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
@@ -7,8 +7,8 @@ import { removeDeployment } from '../deployments/index.ts'
 import * as store from './store.ts'
 import type { App } from './store.ts'
 
-export const appMachine = (deps: Pick<Deps, 'db'>) =>
-  machine<App>()({
+export const appWorkflow = (deps: Pick<Deps, 'db'>) =>
+  workflow<App>()({
     kind: 'app',
     edges: { emptying: [] },
     load: id => store.byId(deps.db, id),

@@ -1,7 +1,7 @@
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
-import { assertKept, checkSource, deployFromSource, deployFromUpload } from '../builds/index.ts'
+import { assertRetained, checkSource, deployFromSource, deployFromUpload } from '../builds/index.ts'
 import { type DeployBody, assertHostsHold, assertReplicasFit, deploy } from '../deployments/index.ts'
 import { wakeApp } from '../fleet/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
@@ -164,7 +164,7 @@ async function sentSource(
   const digest = checkSource(source)
   const app = await store.byName(db, projectId, name)
   if (!app) throw notFound()
-  await assertKept(config.sourceDir, app.id, digest)
+  await assertRetained(config.sourceDir, app.id, digest)
   return digest
 }
 

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from '../../db/db.ts'
 import { isUuid } from '../../lib/ids.ts'
-import { createRemembered } from '../../lib/remembered.ts'
+import { createGenerationalCache } from '../../lib/remembered.ts'
 import type { Deps } from '../deps.ts'
 import { unauthenticated } from '../http/errors.ts'
 import type { Caller, ProjectAccess, Scope } from '../http/operation.ts'
@@ -34,7 +34,7 @@ type Credential =
   | { readonly kind: 'pat'; readonly hash: Buffer }
 
 /** About 1 KiB each. */
-const mostRemembered = 10_000
+const mostCached = 10_000
 
 const everything: ReadonlySet<Scope> = new Set(allScopes)
 
@@ -44,8 +44,8 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
   const scopesOf = rememberScopes()
   const uses = trackPatUse({ db, clock, log: deps.log })
   const refusals = recordRefusals(deps)
-  const remembered = createRemembered<Known>(mostRemembered)
-  const patHashes = createRemembered<Buffer>(mostRemembered)
+  const cached = createGenerationalCache<Known>(mostCached)
+  const patHashes = createGenerationalCache<Buffer>(mostCached)
 
   const patHash = (text: string): Buffer => {
     // The keyed hash, which is what is stored, takes 14 us; the plain one less than 1.
@@ -74,12 +74,12 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
     const credential = parse(text)
     if (!credential) return refuse(origin, undefined)
     const key = keyOf(credential, selection)
-    const known = remembered.get(key)
+    const known = cached.get(key)
     const asked = principalOf(db, credential, selection)
     if (known) presume?.(known.who)
     const row = await asked
     if (!row) {
-      remembered.forget(key)
+      cached.forget(key)
       // Only a signature of ours proves whose token it was.
       return refuse(origin, credential.kind === 'session' ? credential.claims.userId : undefined)
     }
@@ -87,8 +87,8 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
     if (known && isDeepStrictEqual(row, known.row)) return known.who
     const who = { caller: callerOf(row, credential, scopesOf), project: projectOf(row) }
     // Made-up names of projects are not kept: whoever has a credential could fill the memory with them.
-    if (selection && !who.project) remembered.forget(key)
-    else remembered.set(key, { row, who })
+    if (selection && !who.project) cached.forget(key)
+    else cached.set(key, { row, who })
     return who
   }
 

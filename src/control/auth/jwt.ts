@@ -7,7 +7,7 @@ import { createSigner, createVerifier } from 'fast-jwt'
 import type { Clock } from '../../lib/clock.ts'
 import type { Vault } from '../../lib/vault.ts'
 import { isUuid } from '../../lib/ids.ts'
-import { createRemembered } from '../../lib/remembered.ts'
+import { createGenerationalCache } from '../../lib/remembered.ts'
 import { purposes } from './credentials.ts'
 
 export interface SessionClaims {
@@ -51,7 +51,7 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
       createVerifier({ key, algorithms: ['HS256'], allowedIss: issuer, allowedAud: audience, ignoreExpiration: true }),
     ]),
   )
-  const known = createRemembered<Signed>(mostKnown)
+  const known = createGenerationalCache<Signed>(mostKnown)
   const nowSeconds = () => Math.floor(clock.now().getTime() / 1000)
   return {
     sign({ userId, sessionId, epoch }) {

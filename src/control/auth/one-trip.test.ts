@@ -221,12 +221,12 @@ it('an allowance that is used up sends nothing but the question who asks, and th
   const other = await start({ MOTE_RATE_TENANT: '2' })
   try {
     const { token } = await other.person()
-    const seen = sentBy(other.deps)
+    const observed = sentBy(other.deps)
     const answers: string[] = []
     for (let n = 0; n < 4; n++) {
-      seen.length = 0
+      observed.length = 0
       const { status } = await other.call('GET', '/v1/test/row', { token })
-      answers.push(`${status}: ${seen.join(' ')}`)
+      answers.push(`${status}: ${observed.join(' ')}`)
     }
     const who = 'auth.bySessionInProject'
     expect(answers).toEqual([`200: ${apart(who)}`, `200: ${together(who)}`, `429: ${who} |`, '429: '])

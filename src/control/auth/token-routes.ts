@@ -92,11 +92,11 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
 })
 
 /** A token cannot make one that may do more than itself. */
-function grantable(caller: Caller, wished: readonly Scope[] | undefined): readonly Scope[] {
+function grantable(caller: Caller, desiredFor: readonly Scope[] | undefined): readonly Scope[] {
   const own = allScopes.filter(scope => caller.scopes.has(scope))
-  const missing = wished?.filter(scope => !caller.scopes.has(scope)) ?? []
+  const missing = desiredFor?.filter(scope => !caller.scopes.has(scope)) ?? []
   if (missing.length > 0) throw forbidden(`A token without the scope ${missing.join(', ')} cannot give it to another.`)
-  return wished ?? own
+  return desiredFor ?? own
 }
 
 /** Nor one that reaches further: what is bound stays bound. */

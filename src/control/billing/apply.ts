@@ -52,7 +52,7 @@ async function applySubscription(
   await store.putSubscription(tx, name, projectId, next)
   // Without a plan the project is gone or going; a sweep ends what it still pays.
   if (plan === undefined) return 'applied'
-  await tellTrouble(tx, projectId, known, next)
+  await reportTrouble(tx, projectId, known, next)
   await settle(deps, tx, projectId, plan, now)
   return 'applied'
 }
@@ -73,13 +73,13 @@ export async function applyFetched(
   let changed = 0
   for (const { createdAt, ...state } of fetched) {
     const known = await store.subscription(tx, deps.provider.name, state.id)
-    const seen = before.find(s => s.id === state.id)
-    const next = { ...state, modifiedAt: state.modifiedAt ?? seen?.modifiedAt ?? createdAt }
-    const isUndisturbed = known === undefined || known.modifiedAt.getTime() === seen?.modifiedAt.getTime()
+    const observed = before.find(s => s.id === state.id)
+    const next = { ...state, modifiedAt: state.modifiedAt ?? observed?.modifiedAt ?? createdAt }
+    const isUndisturbed = known === undefined || known.modifiedAt.getTime() === observed?.modifiedAt.getTime()
     const wins = state.modifiedAt === null ? isUndisturbed : !known || isNewer(next, known)
     if (!wins || (known && isSame(known, next)) || (known && known.projectId !== projectId)) continue
     await store.putSubscription(tx, deps.provider.name, projectId, next)
-    if (plan !== undefined) await tellTrouble(tx, projectId, known, next)
+    if (plan !== undefined) await reportTrouble(tx, projectId, known, next)
     changed += 1
   }
   if (plan !== undefined) await settle(deps, tx, projectId, plan, now)
@@ -124,13 +124,13 @@ export async function settle(deps: ApplyDeps, tx: Tx, projectId: string, from: s
     { userId: unknownAccount, projectId, via: undefined, ip: undefined, requestId: undefined },
     { action: 'billing.plan_changed', resourceType: 'project', resourceId: projectId, details: { from, to, by: name } },
   )
-  if (to === deps.config.defaultPlan) await tellPlanLost(tx, projectId, from, to)
+  if (to === deps.config.defaultPlan) await notifyPlanLost(tx, projectId, from, to)
   return true
 }
 
 const about = { kind: 'billing.trouble', entityName: 'Billing', route: '/billing' } as const
 
-async function tellPlanLost(tx: Tx, projectId: string, from: string, to: Plan): Promise<void> {
+async function notifyPlanLost(tx: Tx, projectId: string, from: string, to: Plan): Promise<void> {
   await notify(tx, {
     ...about,
     projectId,
@@ -141,7 +141,12 @@ async function tellPlanLost(tx: Tx, projectId: string, from: string, to: Plan): 
 }
 
 /** Once for each turn for the worse. */
-async function tellTrouble(tx: Tx, projectId: string, was: Subscription | undefined, is: Subscription): Promise<void> {
+async function reportTrouble(
+  tx: Tx,
+  projectId: string,
+  was: Subscription | undefined,
+  is: Subscription,
+): Promise<void> {
   const notice = { ...about, projectId, resourceId: is.id }
   const isUnpaid = (s: Subscription | undefined) => s?.state === 'past_due' || s?.state === 'unpaid'
   if (isUnpaid(is) && !isUnpaid(was))

@@ -128,9 +128,9 @@ function requireProvider(provider: BillingProvider | undefined): BillingProvider
   throw invalidState('Nothing is sold here: this installation has no billing provider (MOTE_BILLING_PROVIDER).')
 }
 
-async function productOfCheckout(parts: Parts, projectId: string, wished: string | null) {
+async function productOfCheckout(parts: Parts, projectId: string, desiredFor: string | null) {
   const catalogue = await catalogueIn(parts.db, parts)
-  if (wished !== null) return productToSell(catalogue, wished)
+  if (desiredFor !== null) return productToSell(catalogue, desiredFor)
   const selectedId = (await store.accountOf(parts.db, projectId))?.selectedProductId
   const selected = catalogue.products.find(p => p.id === selectedId && !p.isArchived)
   const product = selected ?? catalogue.defaultProduct

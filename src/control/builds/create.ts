@@ -1,7 +1,7 @@
 import { newId } from '../../lib/ids.ts'
 import { hours } from '../../lib/duration.ts'
 import type { Tx } from '../../db/db.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
 import { type DeployBody, type DeployCall, deploy, supersedeDeployment } from '../deployments/index.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
@@ -71,11 +71,11 @@ export async function deployFromSource(
     gitSubmodules: app.gitSubmodules,
     ...buildSize,
   })
-  await createMachine(tx, 'build', buildId, 'queueing', { deadlineMs: hours(2) })
+  await createWorkflow(tx, 'build', buildId, 'queueing', { deadlineMs: hours(2) })
   return answer
 }
 
-/** A deployment of what was sent to this app, see `checkSource` and `assertKept`. @throws as deployFromSource */
+/** A deployment of what was sent to this app, see `checkSource` and `assertRetained`. @throws as deployFromSource */
 export const deployFromUpload = (
   deps: Pick<Deps, 'db' | 'config'>,
   call: DeployCall,

@@ -23,12 +23,12 @@ function sourceOf({ gitUrl, gitBranch, gitCommit }: Build) {
 
 export function buildHost(deps: BuildDeps): BuildHost {
   const { config, bus } = deps
-  const tell = async (hostId: string, put: BuildPut, signal: AbortSignal) =>
+  const report = async (hostId: string, put: BuildPut, signal: AbortSignal) =>
     Value.Parse(
       BuildObserved,
       await bus.request(subjects.hostIn(hostId, 'build.put'), put, { timeoutMs: answerMs, signal }),
     )
-  const wish = (build: Build, credential: SourceCredential | undefined): BuildPut['spec'] => ({
+  const desired = (build: Build, credential: SourceCredential | undefined): BuildPut['spec'] => ({
     projectId: build.projectId,
     appId: build.appId,
     deploymentId: build.deploymentId,
@@ -54,12 +54,16 @@ export function buildHost(deps: BuildDeps): BuildHost {
         throw cause
       })
       const { id, generation } = build
-      return tell(placed(build).hostId, { buildId: id, generation, want: 'present', spec: wish(build, auth) }, signal)
+      return report(
+        placed(build).hostId,
+        { buildId: id, generation, want: 'present', spec: desired(build, auth) },
+        signal,
+      )
     },
     remove(build, signal) {
-      const spec = wish(build, undefined)
+      const spec = desired(build, undefined)
       const put: BuildPut = { buildId: build.id, generation: build.generation + 1, want: 'absent', spec }
-      return tell(placed(build).hostId, put, signal)
+      return report(placed(build).hostId, put, signal)
     },
   }
 }

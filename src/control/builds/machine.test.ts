@@ -3,9 +3,9 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { type CrashCase, crashMatrix, type Fault, faults } from '../../../test/support/crash-matrix.ts'
 import { createRunner } from '../../engine/runner.ts'
-import { type DeployCall, deploymentMachine, removeDeployment } from '../deployments/index.ts'
+import { type DeployCall, deploymentWorkflow, removeDeployment } from '../deployments/index.ts'
 import { lock } from '../apps/store.ts'
-import { buildMachine, deployFromSource, newestCommit } from './index.ts'
+import { buildWorkflow, deployFromSource, newestCommit } from './index.ts'
 import { keptLog } from './log.ts'
 import { type SimBuilds, simBuilds } from './testing.ts'
 
@@ -18,7 +18,7 @@ afterAll(async () => {
   for (const sim of sims) await sim.stop()
   await world[Symbol.asyncDispose]()
 })
-const machine = buildMachine({ ...deps, sourceAuth: async () => undefined })
+const workflow = buildWorkflow({ ...deps, sourceAuth: async () => undefined })
 
 interface Subject {
   readonly id: string
@@ -78,7 +78,7 @@ const check =
 const ways: Record<string, CrashCase[]> = {
   succeeded: crashMatrix<Subject>({
     db,
-    machine,
+    workflow,
     advance: move,
     remove,
     makeSubject: async () => push(await app()),
@@ -86,7 +86,7 @@ const ways: Record<string, CrashCase[]> = {
   }),
   failed: crashMatrix<Subject>({
     db,
-    machine,
+    workflow,
     advance: move,
     remove,
     makeSubject: async () => push(await app('https://git.example/team/broken')),
@@ -101,12 +101,12 @@ describe.each(Object.entries(ways))('crash matrix of a build that has %s', (_, c
 
 it('has every phase with every fault', () => {
   const reached = new Set(Object.values(ways).flatMap(cases => cases.map(({ phase, fault }) => `${phase} ${fault}`)))
-  expect(reached.size).toBe(Object.keys(machine.phases).length * faults.length)
+  expect(reached.size).toBe(Object.keys(workflow.phases).length * faults.length)
 })
 
 const due = `UPDATE machine SET wake_at = now() WHERE lease IS NULL`
 const rounds = async (done: () => Promise<boolean>) => {
-  const runner = createRunner({ db, machines: [machine, deploymentMachine(deps)], log: deps.log, batch: 100_000 })
+  const runner = createRunner({ db, workflows: [workflow, deploymentWorkflow(deps)], log: deps.log, batch: 100_000 })
   for (let round = 0; round < 40; round++) {
     if (await done()) return
     for (const sim of sims) sim.tick()

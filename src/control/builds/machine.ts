@@ -4,7 +4,7 @@
  */
 import type { BuildObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { abandon, listHosts, release, reserve } from '../hosts/index.ts'
@@ -29,12 +29,12 @@ const mostLogTries = 2
 const followedEdges = ['queueing', 'fetching', 'building', 'pushing', 'clearing'] as const
 type Following = (typeof followedEdges)[number]
 
-export const buildMachine = (deps: BuildDeps) => {
+export const buildWorkflow = (deps: BuildDeps) => {
   const host = buildHost(deps)
   const limitMs = minutes(deps.config.buildTimeoutMinutes) + graceMs
   const followed = (phase: 'fetching' | 'building' | 'pushing') => follow(host, limitMs, phase)
 
-  return machine<Build>()({
+  return workflow<Build>()({
     kind: 'build',
     edges: {
       queueing: ['fetching', 'clearing'],
@@ -111,19 +111,20 @@ const follow =
     if (build.hostLost) return go('queueing', tx => leaveLostHost(tx, build))
     if (build.startedAt && now.getTime() - build.startedAt.getTime() > limitMs)
       return go('clearing', fail(build, 'It took too long.'))
-    const seen = await host.put(build, signal)
-    const record = recorded(build, seen)
-    if (seen.state === 'succeeded' || seen.state === 'failed') return go('clearing', record)
-    if (seen.state === 'absent') throw new Error('the host has forgotten the build; it is told again')
-    return seen.state === phase ? wait(lookAgainMs, record) : go(seen.state, record)
+    const observed = await host.put(build, signal)
+    const record = recorded(build, observed)
+    if (observed.state === 'succeeded' || observed.state === 'failed') return go('clearing', record)
+    if (observed.state === 'absent') throw new Error('the host has forgotten the build; it is told again')
+    return observed.state === phase ? wait(lookAgainMs, record) : go(observed.state, record)
   }
 
-const recorded = (build: Build, seen: BuildObserved) => async (tx: Tx) => {
-  if (seen.commit) await store.commit(tx, build.id, seen.commit)
-  if (seen.state === 'succeeded' && seen.image) await store.end(tx, build.id, { state: 'succeeded', image: seen.image })
-  else if (seen.state === 'failed' || seen.state === 'succeeded')
-    await store.end(tx, build.id, { state: 'failed', error: seen.error ?? 'The build failed.' })
-  else if (seen.state !== 'absent') await store.moved(tx, build.id, seen.state)
+const recorded = (build: Build, observed: BuildObserved) => async (tx: Tx) => {
+  if (observed.commit) await store.commit(tx, build.id, observed.commit)
+  if (observed.state === 'succeeded' && observed.image)
+    await store.end(tx, build.id, { state: 'succeeded', image: observed.image })
+  else if (observed.state === 'failed' || observed.state === 'succeeded')
+    await store.end(tx, build.id, { state: 'failed', error: observed.error ?? 'The build failed.' })
+  else if (observed.state !== 'absent') await store.moved(tx, build.id, observed.state)
   await poke(tx, 'deployment', build.deploymentId)
 }
 

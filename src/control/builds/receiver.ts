@@ -15,7 +15,7 @@ const partBytes = 512 << 10
 
 /** Hosts say when a build has moved, whose machine then looks for itself; and they ask for what was sent to be built. */
 export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscription> {
-  const seen = await deps.bus.subscribe(
+  const observed = await deps.bus.subscribe(
     subjects.allBuilds,
     async message => {
       const { buildId } = Value.Parse(BuildObserved, message.data)
@@ -31,7 +31,7 @@ export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscripti
   return {
     async stop() {
       await sources.stop()
-      await seen.stop()
+      await observed.stop()
     },
   }
 }

@@ -65,12 +65,12 @@ const unreadableCodes = ['Z_DATA_ERROR', 'Z_BUF_ERROR']
 
 /** @returns how many files it has */
 async function rewriteEntries(incoming: AsyncIterable<Buffer>, outgoing: Pack, limits: ArchiveLimits): Promise<number> {
-  const seen = new Map<string, Kind>()
+  const observed = new Map<string, Kind>()
   let files = 0
   for await (const entry of tarEntries(incoming, limits)) {
-    const checked = checkEntry(entry, seen)
+    const checked = checkEntry(entry, observed)
     if (checked === undefined) continue
-    seen.set(checked.name, checked.kind)
+    observed.set(checked.name, checked.kind)
     if (checked.kind !== 'directory') files += 1
     await add(outgoing, checked, entry)
   }
@@ -85,18 +85,18 @@ interface Checked {
 }
 
 /** Undefined: the top itself, which needs no entry. */
-function checkEntry(header: TarEntry, seen: ReadonlyMap<string, Kind>): Checked | undefined {
+function checkEntry(header: TarEntry, observed: ReadonlyMap<string, Kind>): Checked | undefined {
   const kind = kinds.get(header.type)
   const shown = header.name.slice(0, 200)
   if (kind === undefined) throw bad(`"${shown}" is a ${header.type}; only files, directories and links are taken`)
   const name = checkName(header.name)
   if (name === '') return undefined
-  const known = seen.get(name)
+  const known = observed.get(name)
   if (known !== undefined && !(known === 'directory' && kind === 'directory')) throw bad(`"${shown}" is there twice`)
   for (let above = posix.dirname(name); above !== '.'; above = posix.dirname(above))
-    if ((seen.get(above) ?? 'directory') !== 'directory')
+    if ((observed.get(above) ?? 'directory') !== 'directory')
       throw bad(`"${shown}" lies below "${above}", which is no directory`)
-  return { kind, name, target: targetOf(kind, name, header.linkname, seen) }
+  return { kind, name, target: targetOf(kind, name, header.linkname, observed) }
 }
 
 /** Relative, below the top, with `/` as the only separator. */
@@ -112,10 +112,10 @@ function checkName(text: string): string {
  * A symbolic link stays inside: up only at its beginning, so that no directory that is itself a link is left upwards.
  * A hard link names a file that came before.
  */
-function targetOf(kind: Kind, name: string, linkname: string, seen: ReadonlyMap<string, Kind>): string | null {
+function targetOf(kind: Kind, name: string, linkname: string, observed: ReadonlyMap<string, Kind>): string | null {
   if (kind === 'link') {
     const target = checkName(linkname)
-    if (seen.get(target) !== 'file') throw bad(`"${name}" is a hard link to no file before it`)
+    if (observed.get(target) !== 'file') throw bad(`"${name}" is a hard link to no file before it`)
     return target
   }
   if (kind !== 'symlink') return null

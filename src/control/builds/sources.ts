@@ -45,7 +45,7 @@ export async function keepSource(
 }
 
 /** @throws ApiError 409 when it was never sent, or is not kept any more */
-export async function assertKept(dir: string, appId: string, digest: string): Promise<void> {
+export async function assertRetained(dir: string, appId: string, digest: string): Promise<void> {
   const now = new Date()
   try {
     await utimes(fileOf(dir, appId, digest), now, now)

@@ -158,7 +158,7 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
       if (!database || !snapshot) throw notFound()
       if ((await snapshots.restoresFrom(tx, snapshot.id)) > 0)
         throw new ApiError('operation_in_progress', `The database is going back to ${name}. Wait until that is done.`)
-      await snapshots.wishGone(tx, snapshot.id)
+      await snapshots.markForDeletion(tx, snapshot.id)
       await poke(tx, 'database-snapshot', snapshot.id)
       call.audit({
         action: 'database.snapshot_delete',

@@ -69,8 +69,16 @@ export const due = async (db: Db, everySeconds: number, limit: number) =>
 export const record = (
   sql: Sql,
   branchId: string,
-  seen: Pick<BackupState, 'newestAt' | 'backups' | 'sizeBytes' | 'startedAt' | 'error'>,
-) => sql.run(recordLook, [branchId, seen.newestAt, seen.backups, seen.sizeBytes, seen.startedAt, seen.error])
+  observed: Pick<BackupState, 'newestAt' | 'backups' | 'sizeBytes' | 'startedAt' | 'error'>,
+) =>
+  sql.run(recordLook, [
+    branchId,
+    observed.newestAt,
+    observed.backups,
+    observed.sizeBytes,
+    observed.startedAt,
+    observed.error,
+  ])
 export const drills = (db: Db) => db.rows(drillsUnderWay)
 export const nextToDrill = async (db: Db, everyHours: number) => (await db.maybe(nextDrill, [everyHours]))?.branchId
 /** False when one has begun meanwhile. */

@@ -89,14 +89,14 @@ export function readRepository(json: string): Repository {
  * @param restoredAt when the branch was put back to a snapshot
  */
 export function backupDue(
-  seen: Repository,
+  observed: Repository,
   at: { readonly startedAt: Date | null; readonly restoredAt: Date | null; readonly now: Date },
   everyHours: number,
 ): boolean {
   const nowMs = at.now.getTime()
-  if (seen.busy || (at.startedAt !== null && nowMs - at.startedAt.getTime() < beginningMs)) return false
-  if (seen.newestAt === null || (at.restoredAt !== null && seen.newestAt < at.restoredAt)) return true
-  return nowMs - seen.newestAt.getTime() >= everyHours * 3_600_000
+  if (observed.busy || (at.startedAt !== null && nowMs - at.startedAt.getTime() < beginningMs)) return false
+  if (observed.newestAt === null || (at.restoredAt !== null && observed.newestAt < at.restoredAt)) return true
+  return nowMs - observed.newestAt.getTime() >= everyHours * 3_600_000
 }
 
 /** True when a backup was begun. */
@@ -112,15 +112,15 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
   const all = readRepository(ran.stdout)
   const { restoredAt } = branch
   const usable = all.newestAt !== null && (restoredAt === null || all.newestAt >= restoredAt)
-  const seen = { ...all, newestAt: usable ? all.newestAt : null }
+  const observed = { ...all, newestAt: usable ? all.newestAt : null }
   const state = (await runInside(deps, branch, ['mote-backup', 'state'], signal))?.stdout.split('\n') ?? []
   const failed = state.includes('failed')
-  const finished = known?.startedAt && (failed || (seen.newestAt !== null && seen.newestAt >= known.startedAt))
+  const finished = known?.startedAt && (failed || (observed.newestAt !== null && observed.newestAt >= known.startedAt))
   const error = failed ? 'The newest backup failed; see the log of the database.' : null
   // One that was begun before its VM was last started ended with that.
   const startedAt = finished || !state.includes('begun') ? null : (known?.startedAt ?? null)
-  const due = backupDue(seen, { startedAt, restoredAt, now }, deps.config.databases.backupHours)
-  await backups.record(deps.db, branch.id, { ...seen, error, startedAt: due ? wholeSecond(now) : startedAt })
+  const due = backupDue(observed, { startedAt, restoredAt, now }, deps.config.databases.backupHours)
+  await backups.record(deps.db, branch.id, { ...observed, error, startedAt: due ? wholeSecond(now) : startedAt })
   if (due)
     await runInside(deps, branch, ['mote-backup', 'start', 'full', String(deps.config.databases.backupsKept)], signal)
   return due

@@ -18,11 +18,11 @@ const list = statement<{ publicKey: string }>(
 const forget = statement('databases.forgetBastionKeys', `DELETE FROM bastion_key WHERE seen_at <= $1`)
 
 /** A gateway that was silent for longer has another key, or is gone. */
-const rememberedMs = hours(24)
+const cachedMs = hours(24)
 
 /** Lines of known_hosts(5) without the name: `ssh-ed25519 AAAA...`. */
 export const bastionKeys = async (sql: Sql, now: Date): Promise<string[]> =>
-  (await sql.rows(list, [new Date(now.getTime() - rememberedMs)])).map(row => row.publicKey)
+  (await sql.rows(list, [new Date(now.getTime() - cachedMs)])).map(row => row.publicKey)
 
 export async function startBastionKeyReceiver({
   bus,
@@ -35,7 +35,7 @@ export async function startBastionKeyReceiver({
       const { publicKey } = Value.Parse(BastionKey, data)
       const now = clock.now()
       await db.run(put, [publicKey, now])
-      await db.run(forget, [new Date(now.getTime() - rememberedMs)])
+      await db.run(forget, [new Date(now.getTime() - cachedMs)])
       return {}
     },
     { group: 'control' },

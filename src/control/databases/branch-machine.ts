@@ -2,17 +2,17 @@
  * The life of a branch of a database: its VM and disks are made, a client sees that it answers, it is stopped and
  * started for whatever cannot change while it runs, put back to a snapshot, and in the end taken down.
  */
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Tx } from '../../db/db.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { startDeletingApp } from '../apps/index.ts'
-import { removeDeployment, wishStill } from '../deployments/index.ts'
+import { removeDeployment, setPaused } from '../deployments/index.ts'
 import { abandonRestore, beginKeeping, finishRewinding, keepingProgress, undoProgress } from './restoring.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { startVm } from './equip.ts'
-import { tellFailed, tellReady } from './notices.ts'
-import { tellPassword } from './password.ts'
+import { reportFailed, reportReady } from './notices.ts'
+import { reportPassword } from './password.ts'
 import { knowsPassword } from './rules.ts'
 import { doesAnswer, isAtRest } from './probe.ts'
 import { type Storage, storages } from './storage.ts'
@@ -30,13 +30,14 @@ const tryAgainMs = minutes(5)
 /** A client in the VM of a server that starts waits for so long before it says no. */
 const startingMs = seconds(5)
 
-const restoreWished = (b: Branch) => b.restores > b.restored
-const haltWished = (b: Branch) => restoreWished(b) || b.databaseWant === 'suspended' || b.database.revision > b.revision
+const requestedRestore = (b: Branch) => b.restores > b.restored
+const requestedHalt = (b: Branch) =>
+  requestedRestore(b) || b.databaseWant === 'suspended' || b.database.revision > b.revision
 
-export const branchMachine = (deps: DatabaseDeps) => {
+export const branchWorkflow = (deps: DatabaseDeps) => {
   const storageOf: (b: Branch) => Storage = storages(deps)
 
-  return machine<Branch>()({
+  return workflow<Branch>()({
     kind: 'database',
     edges: {
       preparing: ['starting', 'failing', 'deleting'],
@@ -63,7 +64,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
       },
 
       async starting({ subject: b, enteredAt, now, signal }): Promise<Next<'running' | 'halting' | 'failing'>> {
-        if (haltWished(b)) return go('halting')
+        if (requestedHalt(b)) return go('halting')
         const failed = failureOf(b)
         if (failed) return go('failing', fail(b, failed))
         if (now.getTime() - enteredAt.getTime() > startLimitMs)
@@ -77,13 +78,13 @@ export const branchMachine = (deps: DatabaseDeps) => {
       },
 
       async running({ subject: b, signal }): Promise<Next<'standing' | 'halting' | 'failing'>> {
-        if (haltWished(b)) return go('halting')
+        if (requestedHalt(b)) return go('halting')
         const failed = failureOf(b)
         if (failed) return go('failing', fail(b, failed))
-        if (b.healthy && !knowsPassword(b)) return wait(seconds(1), await tellPassword(deps, b, signal))
+        if (b.healthy && !knowsPassword(b)) return wait(seconds(1), await reportPassword(deps, b, signal))
         const answers = b.healthy && (await doesAnswer(deps, b, signal))
         if (answers && b.kind === 'spare' && (await isAtRest(deps, b, signal)))
-          return go('standing', tx => standStill(tx, b, true))
+          return go('standing', tx => quiesce(tx, b, true))
         const settled = answers && b.kind !== 'spare'
         return wait(settled ? lookAgainMs : seconds(1), tx => recordAnswer(tx, b, answers))
       },
@@ -91,7 +92,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
       /** It answered, and is paused until somebody asks for it: then it is theirs, and need not start. */
       async standing({ subject: b }): Promise<Next<'starting'>> {
         if (b.kind === 'spare') return wait(minutes(10))
-        return go('starting', tx => standStill(tx, b, false), startLimitMs)
+        return go('starting', tx => quiesce(tx, b, false), startLimitMs)
       },
 
       /** Its VM stops politely and lets go of the disks. */
@@ -101,7 +102,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
             await store.answers(tx, b.id, false)
             for (const { id } of b.deployments) await removeDeployment(tx, id)
           })
-        if (restoreWished(b)) return go('keeping', tx => beginKeeping(tx, b), minutes(30))
+        if (requestedRestore(b)) return go('keeping', tx => beginKeeping(tx, b), minutes(30))
         if (b.databaseWant === 'suspended') return go('resting')
         return go('starting', tx => startVm(deps, tx, b), startLimitMs)
       },
@@ -150,7 +151,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
       },
 
       async resting({ subject: b }): Promise<Next<'starting' | 'keeping'>> {
-        if (restoreWished(b)) return go('keeping', tx => beginKeeping(tx, b), minutes(30))
+        if (requestedRestore(b)) return go('keeping', tx => beginKeeping(tx, b), minutes(30))
         if (b.databaseWant === 'running') return go('starting', tx => startVm(deps, tx, b), startLimitMs)
         return wait(minutes(10))
       },
@@ -159,7 +160,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
       async failing({ subject: b, enteredAt, now }) {
         if (b.appId === null) return wait(minutes(10))
         const leftMs = enteredAt.getTime() + tryAgainMs - now.getTime()
-        if (haltWished(b) || (b.readyAt !== null && leftMs <= 0)) return go('halting')
+        if (requestedHalt(b) || (b.readyAt !== null && leftMs <= 0)) return go('halting')
         return wait(b.readyAt !== null ? leftMs : minutes(10))
       },
 
@@ -188,16 +189,16 @@ const failureOf = (b: Branch): string | undefined => {
 
 const fail = (b: Branch, error: string) => async (tx: Tx) => {
   await store.fail(tx, b.id, error)
-  await tellFailed(tx, b, error)
+  await reportFailed(tx, b, error)
 }
 
-async function standStill(tx: Tx, b: Branch, still: boolean): Promise<void> {
+async function quiesce(tx: Tx, b: Branch, still: boolean): Promise<void> {
   // The branch before its deployments, as whoever takes it.
   await store.answers(tx, b.id, false)
-  for (const { id } of b.deployments) await wishStill(tx, id, still ? 'paused' : 'running')
+  for (const { id } of b.deployments) await setPaused(tx, id, still ? 'paused' : 'running')
 }
 
 async function recordAnswer(tx: Tx, b: Branch, answers: boolean): Promise<void> {
   const changed = await store.answers(tx, b.id, answers)
-  if (changed?.first) await tellReady(tx, b)
+  if (changed?.first) await reportReady(tx, b)
 }

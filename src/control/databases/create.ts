@@ -1,7 +1,7 @@
 /** Databases and branches come to be: rows and machines, in the caller's transaction. */
 import type { Tx } from '../../db/db.ts'
 import { uniqueViolation } from '../../db/errors.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { assertSizesFit } from '../deployments/index.ts'
@@ -99,7 +99,7 @@ export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranc
   await assertSizesFit(tx, projectId, id, made.database, 1)
   const atOnce = made.database.backend === 'volume' && fromMoment === null
   if (atOnce) await furnish(deps, tx, made)
-  await createMachine(tx, 'database', id, atOnce ? 'starting' : 'preparing', { deadlineMs: startMs })
+  await createWorkflow(tx, 'database', id, atOnce ? 'starting' : 'preparing', { deadlineMs: startMs })
   return found(tx, id)
 }
 
@@ -116,5 +116,5 @@ export async function startDeletingDatabase(tx: Tx, id: string): Promise<void> {
 }
 
 export async function startDeletingBranch(tx: Tx, id: string): Promise<void> {
-  if (await store.wishBranchGone(tx, id)) await poke(tx, 'database', id)
+  if (await store.markBranchForDeletion(tx, id)) await poke(tx, 'database', id)
 }

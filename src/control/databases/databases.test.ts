@@ -40,8 +40,8 @@ describe('create', { timeout: 200_000 }, () => {
     expect(connection.psql_command).toMatch(
       /^psql 'postgresql:\/\/mote:[0-9a-f]{48}@127\.0\.0\.1:\d+\/shop\?sslmode=require'$/,
     )
-    const told = (await user.get('/v1/notifications')).body.notifications
-    expect(told.map((one: { kind: string }) => one.kind)).toEqual(['database.ready'])
+    const reported = (await user.get('/v1/notifications')).body.notifications
+    expect(reported.map((one: { kind: string }) => one.kind)).toEqual(['database.ready'])
   })
 
   it('hides what it is made of', async () => {
@@ -208,8 +208,8 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   it('has its backups where it is told, and says where without the key', async () => {
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, target)
     expect(put.body).toMatchObject({ target: 's3://backups/mote/eu', status: 'pending', retention_valid: false })
-    const told = JSON.stringify([put.body, (await user.get('/v1/audit-logs')).body])
-    expect(told).not.toContain(target.secret_key)
+    const reported = JSON.stringify([put.body, (await user.get('/v1/audit-logs')).body])
+    expect(reported).not.toContain(target.secret_key)
     await running(id)
     expect((await user.get(`/v1/databases/${id}/backups`)).body.target).toBe('s3://backups/mote/eu')
     expect((await user.delete(`/v1/databases/${id}/backups/target`)).body.target).toBe('volume')

@@ -53,7 +53,7 @@ async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): P
 }
 
 /** The app of a branch that has none yet, with its disks, and its first VM. One commit. */
-export async function equip(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks): Promise<void> {
+export async function provision(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks): Promise<void> {
   const { projectId } = b
   const app = await createSystemApp(deps, tx, {
     projectId,
@@ -69,7 +69,7 @@ export async function equip(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks)
   for (const [volumeId, mountPoint] of mounts)
     if (volumeId)
       await attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint, accessMode: 0, by: 'platform' })
-  if (!(await store.equip(tx, b.id, { appId: app.id, ...disks }, b.database)))
+  if (!(await store.provision(tx, b.id, { appId: app.id, ...disks }, b.database)))
     throw new Error(`BUG: branch ${b.id} has an app already`)
   await deploy(deps, tx, b, app.id)
 }

@@ -70,8 +70,8 @@ async function nothingLeft({ id, databaseId }: Subject): Promise<void> {
   expect(await world.rows(`SELECT id FROM database_snapshot WHERE branch_id = $1`, id)).toEqual([])
 }
 
-const machine = world.machines.branch
-const shared = { db, machine, remove, check: nothingLeft }
+const workflow = world.workflows.branch
+const shared = { db, workflow, remove, check: nothingLeft }
 const whole = crashMatrix<Subject>({
   ...shared,
   makeSubject: database,
@@ -104,7 +104,7 @@ const played = crashMatrix<Subject>({
     if (b && statusOf(b) === 'running') await remove(s)
   },
   unreachable: Object.fromEntries(
-    Object.keys(machine.phases)
+    Object.keys(workflow.phases)
       .filter(phase => phase !== 'preparing')
       .map(phase => [phase, elsewhere]),
   ),
@@ -149,7 +149,7 @@ const replayed = crashMatrix<Subject>({
     await nothingLeft(s)
   },
   unreachable: Object.fromEntries(
-    Object.keys(machine.phases)
+    Object.keys(workflow.phases)
       .filter(phase => phase !== 'replaying' && phase !== 'undoing')
       .map(phase => [phase, elsewhere]),
   ),
@@ -186,7 +186,7 @@ const stood = crashMatrix<Subject>({
     await nothingLeft(s)
   },
   unreachable: Object.fromEntries(
-    Object.keys(machine.phases)
+    Object.keys(workflow.phases)
       .filter(phase => phase !== 'standing')
       .map(phase => [phase, elsewhere]),
   ),
@@ -210,7 +210,7 @@ const broken = crashMatrix<Subject>({
     await nothingLeft(s)
   },
   unreachable: Object.fromEntries(
-    Object.keys(machine.phases)
+    Object.keys(workflow.phases)
       .filter(phase => phase !== 'failing')
       .map(phase => [phase, elsewhere]),
   ),
@@ -219,7 +219,7 @@ const broken = crashMatrix<Subject>({
 describe('crash matrix of a branch', () => {
   const all = [...whole, ...played, ...replayed, ...stood, ...broken]
   it('has every phase with every fault', () =>
-    expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(machine.phases).length * faults.length))
+    expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(workflow.phases).length * faults.length))
   it.each(all)('$name', ({ run }) => run(), 120_000)
 })
 
@@ -233,13 +233,13 @@ describe('crash matrix of a snapshot of a database', async () => {
   }
   const drop = async ({ id }: { id: string }) => {
     await db.tx(async tx => {
-      await snapshots.wishGone(tx, id)
+      await snapshots.markForDeletion(tx, id)
       await poke(tx, 'database-snapshot', id)
     })
   }
   const cases = crashMatrix<{ id: string; rounds: number }>({
     db,
-    machine: world.machines.databaseSnapshot,
+    workflow: world.workflows.databaseSnapshot,
     makeSubject: subject,
     remove: drop,
     advance: async (s, phase) => {
@@ -255,6 +255,6 @@ describe('crash matrix of a snapshot of a database', async () => {
     },
   })
   it('has every phase with every fault', () =>
-    expect(cases.length).toBe(Object.keys(world.machines.databaseSnapshot.phases).length * faults.length))
+    expect(cases.length).toBe(Object.keys(world.workflows.databaseSnapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run(), 60_000)
 })

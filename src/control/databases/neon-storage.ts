@@ -2,7 +2,7 @@
 import type { Tx } from '../../db/db.ts'
 import { randomBytes } from 'node:crypto'
 import type { DatabaseDeps } from './deps.ts'
-import { equip } from './equip.ts'
+import { provision } from './equip.ts'
 import { type NewTimeline, pageserver } from './pageserver.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress, Storage } from './storage.ts'
@@ -27,7 +27,7 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       // The generation may have been raised while we created: then the page server asks for it with what it has now.
       const now = await store.byId(deps.db, b.databaseId)
       if (now?.tenantGen !== tenantGen) return { state: 'waiting', ms: 0 }
-      return { state: 'ready', write: tx => equip(deps, tx, b, { dataVolumeId: null, backupVolumeId: null }) }
+      return { state: 'ready', write: tx => provision(deps, tx, b, { dataVolumeId: null, backupVolumeId: null }) }
     },
 
     /** The old history stays where it is: the branch gets another timeline, which starts at the snapshot. */

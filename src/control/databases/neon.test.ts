@@ -155,9 +155,9 @@ it('takes a timeline that exists for its own, and says what the server refused',
   const { signal } = new AbortController()
   const [tenantId, timelineId] = ['a'.repeat(32), 'b'.repeat(32)]
   await client.attach(tenantId, 3, signal)
-  const wish = { timelineId, version: 15 }
-  expect((await client.createTimeline(tenantId, wish, signal)).timeline_id).toBe(timelineId)
-  expect((await client.createTimeline(tenantId, wish, signal)).timeline_id).toBe(timelineId)
+  const desired = { timelineId, version: 15 }
+  expect((await client.createTimeline(tenantId, desired, signal)).timeline_id).toBe(timelineId)
+  expect((await client.createTimeline(tenantId, desired, signal)).timeline_id).toBe(timelineId)
   await expect(client.attach(tenantId, 2, signal)).rejects.toThrow('409')
   await client.createTimeline(tenantId, { timelineId: 'c'.repeat(32), version: 15, ancestor: { timelineId } }, signal)
   await expect(client.deleteTimeline(tenantId, timelineId, signal)).rejects.toMatchObject({ status: 412 })

@@ -11,7 +11,7 @@ const about = (b: Branch) => ({
 })
 
 /** People are told of what they made; of what the platform makes for itself they are not. */
-export async function tellReady(tx: Tx, b: Branch): Promise<void> {
+export async function reportReady(tx: Tx, b: Branch): Promise<void> {
   if (b.kind === 'user')
     await notify(tx, {
       ...about(b),
@@ -21,7 +21,7 @@ export async function tellReady(tx: Tx, b: Branch): Promise<void> {
     })
 }
 
-export async function tellFailed(tx: Tx, b: Branch, reason: string): Promise<void> {
+export async function reportFailed(tx: Tx, b: Branch, reason: string): Promise<void> {
   if (b.kind === 'user')
     await notify(tx, { ...about(b), kind: 'database.failed', title: `${titleOf(b)} has failed`, body: reason })
 }

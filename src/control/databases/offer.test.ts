@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
-import { recordBeat } from '../hosts/index.ts'
+import { recordHeartbeat } from '../hosts/index.ts'
 import { availableVersions, offeredVersions } from './offer.ts'
 import { shapeOf } from './rules.ts'
 
@@ -24,7 +24,7 @@ test.each([
 
 test('hosts say it with their beats; a refusal names what can be had', async () => {
   const host = await world.addHost()
-  const has = (databaseImages: string[]) => recordBeat(world.db, { ...host.beat(), databaseImages }, 1)
+  const has = (databaseImages: string[]) => recordHeartbeat(world.db, { ...host.heartbeat(), databaseImages }, 1)
   await has(['postgres:15'])
   const offered = await offeredVersions(world.db, 'postgres', [16, 15])
   expect(offered).toEqual([15])

@@ -63,8 +63,8 @@ export function pageserver(baseUrl: string): Pageserver {
 
   const api: Pageserver = {
     async attach(tenantId, generation, signal) {
-      const wish = { mode: 'AttachedSingle', generation, tenant_conf: {} }
-      expect('attach', await call('PUT', `/v1/tenant/${tenantId}/location_config`, signal, wish), 200)
+      const desired = { mode: 'AttachedSingle', generation, tenant_conf: {} }
+      expect('attach', await call('PUT', `/v1/tenant/${tenantId}/location_config`, signal, desired), 200)
     },
     async createTimeline(tenantId, { timelineId, version, ancestor }, signal) {
       const from = ancestor

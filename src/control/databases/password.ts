@@ -30,7 +30,7 @@ export async function rotatePassword(
  * Tells the running server: whoever signed in with the one before is disconnected. Undefined: not now, try again.
  * @throws BusError when its host does not answer
  */
-export async function tellPassword(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Write | undefined> {
+export async function reportPassword(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Write | undefined> {
   const { passwordRevision } = b.database
   const verifier = await scramVerifier(deps.vault.open('database.password', b.password))
   const ran = await runInside(

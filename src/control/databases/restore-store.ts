@@ -1,7 +1,7 @@
 import { type Tx, statement } from '../../db/db.ts'
 
-const wishRestore = statement(
-  'databases.wishRestore',
+const requestRestore = statement(
+  'databases.requestRestore',
   `UPDATE branch SET restore_snapshot_id = $2, restore_moment = $3, restores = restores + 1, updated_at = now()
    WHERE id = $1 AND restores = restored AND want = 'live'`,
 )
@@ -19,6 +19,7 @@ export type RestoreTo = { readonly snapshotId: string } | { readonly moment: str
 
 /** False while an earlier restore is under way. */
 export const startRestore = async (tx: Tx, id: string, to: RestoreTo) =>
-  (await tx.run(wishRestore, [id, 'snapshotId' in to ? to.snapshotId : null, 'moment' in to ? to.moment : null])) === 1
+  (await tx.run(requestRestore, [id, 'snapshotId' in to ? to.snapshotId : null, 'moment' in to ? to.moment : null])) ===
+  1
 export const nextTimeline = (tx: Tx, id: string, timelineId: string) => tx.run(nextTimelineOf, [id, timelineId])
 export const endRestore = (tx: Tx, id: string) => tx.run(finishRestore, [id])

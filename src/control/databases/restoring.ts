@@ -7,7 +7,7 @@ import type { Write } from '../../engine/machine.ts'
 import { findVolume, restoreVolume } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { startVm } from './equip.ts'
-import { tellFailed } from './notices.ts'
+import { reportFailed } from './notices.ts'
 import { takeSnapshot } from './snapshot-machine.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress } from './storage.ts'
@@ -32,7 +32,7 @@ export async function keepingProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch)
 /** Nothing was changed, or it is back to what was kept: it goes on as it was. */
 export async function abandonRestore(deps: DatabaseDeps, tx: Tx, b: Branch, error: string): Promise<void> {
   await restores.endRestore(tx, b.id)
-  await tellFailed(tx, b, `It was not restored and goes on as it was: ${error}`)
+  await reportFailed(tx, b, `It was not restored and goes on as it was: ${error}`)
   await startVm(deps, tx, { ...b, restored: b.restores })
 }
 

@@ -119,7 +119,12 @@ describe('names and moments', () => {
 describe('backups', () => {
   const now = new Date('2026-01-02T00:00:00Z')
   const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000)
-  const seen = (newestAt: Date | null, busy = false) => ({ newestAt, backups: newestAt ? 1 : 0, sizeBytes: 0, busy })
+  const observed = (newestAt: Date | null, busy = false) => ({
+    newestAt,
+    backups: newestAt ? 1 : 0,
+    sizeBytes: 0,
+    busy,
+  })
   const minuteAgo = new Date(now.getTime() - 60_000)
 
   it.each([
@@ -132,7 +137,7 @@ describe('backups', () => {
     ['the newest is old and the next is being made', hoursAgo(1), hoursAgo(25), null, true, false],
     ['the newest is from before a restore', null, hoursAgo(3), hoursAgo(1), false, true],
   ] as const)('when %s', (_, startedAt, newestAt, restoredAt, busy, due) =>
-    expect(backupDue(seen(newestAt, busy), { startedAt, restoredAt, now }, 24)).toBe(due),
+    expect(backupDue(observed(newestAt, busy), { startedAt, restoredAt, now }, 24)).toBe(due),
   )
 
   it('reads what pgBackRest says', () => {

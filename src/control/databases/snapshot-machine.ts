@@ -1,8 +1,8 @@
 /** A backup snapshot: the server writes out what it has, the storage keeps it, somebody wants it no more. */
 import type { Tx } from '../../db/db.ts'
 import { uniqueViolation } from '../../db/errors.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
 import { pokeSweep } from '../../engine/sweeper.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
@@ -22,9 +22,9 @@ interface Subject extends DatabaseSnapshot {
 
 const makingMs = minutes(30)
 
-export const databaseSnapshotMachine = (deps: DatabaseDeps) => {
+export const databaseSnapshotWorkflow = (deps: DatabaseDeps) => {
   const storageOf = storages(deps)
-  return machine<Subject>()({
+  return workflow<Subject>()({
     kind: 'database-snapshot',
     edges: {
       checkpointing: ['copying', 'removing'],
@@ -96,7 +96,7 @@ export async function takeSnapshot(
     if (uniqueViolation(cause, 'database_snapshot_name')) throw nameTaken('snapshot of this database', name)
     throw cause
   }
-  await createMachine(tx, 'database-snapshot', id, 'checkpointing', { deadlineMs: makingMs })
+  await createWorkflow(tx, 'database-snapshot', id, 'checkpointing', { deadlineMs: makingMs })
   const made = await snapshots.byId(tx, id)
   if (!made) throw new Error('BUG: a snapshot that was just made is not there')
   return made

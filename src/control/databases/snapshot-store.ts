@@ -43,7 +43,7 @@ const finishSnapshot = statement(
   'databases.finishSnapshot',
   `UPDATE database_snapshot SET state = $2, size_bytes = $3, lsn = $4, error = $5 WHERE id = $1 AND state = 'creating'`,
 )
-const wishAway = statement(
+const markDeleted = statement(
   'databases.wishSnapshotAway',
   `UPDATE database_snapshot SET want = 'absent' WHERE id = $1 AND want = 'present'`,
 )
@@ -77,7 +77,7 @@ export const finish = (
     readonly error: string | null
   },
 ) => tx.run(finishSnapshot, [id, end.state, end.sizeBytes, end.lsn, end.error])
-export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
+export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteSnapshot, [id])
 export const removeOf = (tx: Tx, branchId: string) => tx.run(deleteOfBranch, [branchId])
 /** Restores from it that are under way. */

@@ -1,7 +1,7 @@
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { pokeSweep } from '../../engine/sweeper.ts'
-import { assertSizesFit, wishStill } from '../deployments/index.ts'
+import { assertSizesFit, setPaused } from '../deployments/index.ts'
 import { assertStorageFits } from '../volumes/index.ts'
 import * as spares from './spare-store.ts'
 import * as store from './store.ts'
@@ -24,7 +24,7 @@ export async function takeSpare(
   await assertSizesFit(tx, b.projectId, b.id, b.database, 0)
   await assertStorageFits(tx, b.projectId)
   if (b.appId) await spares.startCounting(tx, b.appId)
-  for (const deployment of b.deployments) await wishStill(tx, deployment.id, 'running')
+  for (const deployment of b.deployments) await setPaused(tx, deployment.id, 'running')
   await poke(tx, 'database', b.id)
   await pokeSweep(tx, sparesSweep)
   return b.id

@@ -1,6 +1,6 @@
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
-export interface SpareWish {
+export interface SpareTarget {
   readonly databaseId: string
   readonly projectId: string
   readonly snapshotId: string
@@ -9,7 +9,7 @@ export interface SpareWish {
 }
 
 // The newest snapshot of a database, for some time after it was taken or branched from, where its content is.
-const wishes = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branch_id AS parent_id, d.revision, d.password_revision, d.disk_mib, d.memory_mib,
+const desiredStates = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branch_id AS parent_id, d.revision, d.password_revision, d.disk_mib, d.memory_mib,
      h.memory_mib AS host_mib, h.used_memory_mib AS host_used_mib
    FROM (SELECT id FROM database_snapshot WHERE kind = 'user' AND created_at > now() - make_interval(mins => $1)
          UNION SELECT from_snapshot_id FROM branch WHERE kind = 'user' AND from_snapshot_id IS NOT NULL
@@ -20,10 +20,10 @@ const wishes = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branc
    JOIN host h ON h.id = v.host_id AND NOT h.cordoned AND h.lost_at IS NULL
    WHERE NOT EXISTS (SELECT FROM database_snapshot newer WHERE newer.database_id = s.database_id AND newer.id > s.id
                      AND newer.kind = 'user' AND newer.want = 'present' AND newer.state = 'ready')`
-const missingSpares = statement<SpareWish>(
+const missingSpares = statement<SpareTarget>(
   'databases.missingSpares',
   `SELECT w.database_id AS "databaseId", w.project_id AS "projectId", w.snapshot_id AS "snapshotId", w.parent_id AS "parentId"
-   FROM (${wishes}) w
+   FROM (${desiredStates}) w
    WHERE w.host_used_mib + w.memory_mib <= w.host_mib * $2::float8
      AND NOT EXISTS (SELECT FROM branch b WHERE b.database_id = w.database_id AND b.kind = 'spare' AND b.want = 'live')
    LIMIT 10`,
@@ -32,7 +32,7 @@ const needlessSpares = statement<{ id: string }>(
   'databases.needlessSpares',
   `SELECT b.id FROM branch b LEFT JOIN volume v ON v.id = b.data_volume_id
    WHERE b.kind = 'spare' AND b.want = 'live' AND NOT EXISTS (
-     SELECT FROM (${wishes}) w WHERE w.snapshot_id = b.from_snapshot_id AND w.revision = b.revision AND w.password_revision <= b.password_revision
+     SELECT FROM (${desiredStates}) w WHERE w.snapshot_id = b.from_snapshot_id AND w.revision = b.revision AND w.password_revision <= b.password_revision
        AND w.disk_mib = v.size_mib AND w.host_used_mib <= w.host_mib * $2::float8)`,
 )
 // Somebody may have asked for it since it was found needless: then it is theirs.

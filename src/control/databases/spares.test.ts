@@ -53,13 +53,13 @@ const ask = (snapshotId: string, name: string) =>
 async function standing(): Promise<string> {
   await sweep()
   const id = (await spareOf(databaseId)) ?? ''
-  await world.until(async () => (await phaseOf(id)) === 'standing' && (await vmOf(id))?.seen === 'paused')
+  await world.until(async () => (await phaseOf(id)) === 'standing' && (await vmOf(id))?.observed === 'paused')
   return id
 }
 const vmOf = async (branchId: string) =>
   (
-    await world.rows<{ id: string; want: string; seen: string }>(
-      `SELECT v.id, v.want, v.seen_state AS seen FROM vm v JOIN branch b ON b.app_id = v.app_id WHERE b.id = $1`,
+    await world.rows<{ id: string; want: string; observed: string }>(
+      `SELECT v.id, v.want, v.seen_state AS observed FROM vm v JOIN branch b ON b.app_id = v.app_id WHERE b.id = $1`,
       branchId,
     )
   )[0]
@@ -98,7 +98,7 @@ describe('a branch that stands ready', { timeout: 60_000 }, () => {
     expect(statusOf(asked)).toBe('creating')
     expect(await spanned(id)).toBe(1)
     await world.until(async () => statusOf((await store.branch(db, id))!) === 'running')
-    expect(await vmOf(id)).toEqual({ ...vm, want: 'running', seen: 'running' })
+    expect(await vmOf(id)).toEqual({ ...vm, want: 'running', observed: 'running' })
     const second = await standing()
     expect(second).not.toBe(id)
   })

@@ -27,12 +27,12 @@ export const databaseSpares = (deps: DatabaseDeps): Sweep => ({
     for (const id of needless) await deps.db.tx(tx => drop(tx, id))
     const missing = spareMinutes > 0 ? await spares.missing(deps.db, spareMinutes, fullestToMake) : []
     let made = 0
-    for (const wish of missing) if (await make(deps, wish)) made++
+    for (const desired of missing) if (await make(deps, desired)) made++
     return { needless: needless.length, made }
   },
 })
 
-async function make(deps: DatabaseDeps, { snapshotId, ...of }: spares.SpareWish): Promise<boolean> {
+async function make(deps: DatabaseDeps, { snapshotId, ...of }: spares.SpareTarget): Promise<boolean> {
   try {
     await deps.db.tx(tx => createBranch(deps, tx, { ...of, name: 'spare', kind: 'spare', fromSnapshotId: snapshotId }))
     return true

@@ -133,8 +133,8 @@ const changeDatabase = statement(
   `UPDATE database SET vcpus = $2, memory_mib = $3, settings = $4, want = $5, revision = revision + $6, disk_mib = $7,
      updated_at = now() WHERE id = $1 AND want <> 'deleted'`,
 )
-const wishDeleted = statement(
-  'databases.wishDeleted',
+const markDeleted = statement(
+  'databases.markDeleted',
   `UPDATE database SET want = 'deleted', updated_at = now() WHERE id = $1 AND want <> 'deleted'`,
 )
 const countDatabases = statement<{ count: number }>(
@@ -170,8 +170,8 @@ const insertBranch = statement(
   `INSERT INTO branch (id, database_id, project_id, name, kind, is_current, timeline_id, parent_id, from_snapshot_id, from_moment)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 )
-const equipBranch = statement(
-  'databases.equipBranch',
+const provisionBranch = statement(
+  'databases.provisionBranch',
   `UPDATE branch SET app_id = $2, data_volume_id = $3, backup_volume_id = $4, revision = $5, password_revision = $6,
      updated_at = now() WHERE id = $1 AND app_id IS NULL`,
 )
@@ -195,8 +195,8 @@ const startFailedAnew = statement(
   `UPDATE branch b SET revision = b.revision - 1, updated_at = now() FROM machine m
    WHERE b.database_id = $1 AND m.kind = 'database' AND m.id = b.id AND m.phase = 'failing' AND b.app_id IS NOT NULL`,
 )
-const wishBranchDeleted = statement(
-  'databases.wishBranchDeleted',
+const markBranchDeleted = statement(
+  'databases.markBranchDeleted',
   `UPDATE branch SET want = 'deleted', updated_at = now() WHERE id = $1 AND want = 'live'`,
 )
 const deleteBranch = statement('databases.deleteBranch', `DELETE FROM branch WHERE id = $1`)
@@ -241,7 +241,7 @@ export const change = (
   to: Pick<Database, 'vcpus' | 'memoryMib' | 'diskMib' | 'settings' | 'want'> & { readonly restarts: boolean },
 ) => tx.run(changeDatabase, [id, to.vcpus, to.memoryMib, { ...to.settings }, to.want, to.restarts ? 1 : 0, to.diskMib])
 /** False when it was already. */
-export const startDeleting = async (tx: Tx, id: string) => (await tx.run(wishDeleted, [id])) === 1
+export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countDatabases, [projectId])).count
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
@@ -288,7 +288,7 @@ export const addBranch = (
   ])
 type Revisions = Pick<Database, 'revision' | 'passwordRevision'>
 /** False when it has an app already. */
-export const equip = async (
+export const provision = async (
   tx: Tx,
   id: string,
   parts: { readonly appId: string; readonly dataVolumeId: string | null; readonly backupVolumeId: string | null },
@@ -296,7 +296,7 @@ export const equip = async (
 ) => {
   const { appId, dataVolumeId, backupVolumeId } = parts
   const row = [id, appId, dataVolumeId, backupVolumeId, now.revision, now.passwordRevision]
-  return (await tx.run(equipBranch, row)) === 1
+  return (await tx.run(provisionBranch, row)) === 1
 }
 /** Branches that have failed start as if they had an earlier shape: what was changed may be what they lacked. */
 export const tryAgain = (tx: Tx, databaseId: string) => tx.run(startFailedAnew, [databaseId])
@@ -306,7 +306,7 @@ export const runsRevision = (tx: Tx, id: string, now: Revisions) =>
 /** Undefined when it was known; `first`: it never answered before. */
 export const answers = (tx: Tx, id: string, does: boolean) => tx.maybe(setAnswers, [id, does])
 export const fail = (tx: Tx, id: string, error: string) => tx.run(setError, [id, error])
-export const wishBranchGone = async (tx: Tx, id: string) => (await tx.run(wishBranchDeleted, [id])) === 1
+export const markBranchForDeletion = async (tx: Tx, id: string) => (await tx.run(markBranchDeleted, [id])) === 1
 export const removeBranch = (tx: Tx, id: string) => tx.run(deleteBranch, [id])
 /** The one current branch is another from this commit on. False when that one is going. */
 export async function promote(tx: Tx, databaseId: string, branchId: string): Promise<boolean> {

@@ -153,8 +153,8 @@ const credentialOf = (via: Person['via'], id: string) =>
 
 const refuse = (reason: string, mayOpen = false): TunnelOpenAnswer => ({ endpoint: null, reason, mayOpen })
 
-async function open(deps: TunnelDeps, wish: TunnelOpen): Promise<TunnelOpenAnswer> {
-  const grant = readGrant(deps.vault, wish.grant, deps.clock.now())
+async function open(deps: TunnelDeps, desired: TunnelOpen): Promise<TunnelOpenAnswer> {
+  const grant = readGrant(deps.vault, desired.grant, deps.clock.now())
   const target = grant && (await tunnels.target(deps.db, grant.target))
   if (!grant || !target || target.projectId !== grant.projectId || !(await tunnels.isGranted(deps.db, grant)))
     return refuse('sign in again')
@@ -163,7 +163,7 @@ async function open(deps: TunnelDeps, wish: TunnelOpen): Promise<TunnelOpenAnswe
     hostOf(target.databaseName, target.projectSlug, undefined),
     hostOf(target.databaseName, target.projectSlug, target.branchName),
   ]
-  if (!names.includes(wish.host) || wish.port !== databasePort)
+  if (!names.includes(desired.host) || desired.port !== databasePort)
     return refuse(`this login reaches ${names[target.isCurrent ? 0 : 1]}:${databasePort} only`)
   const { vm } = (await store.branch(deps.db, target.branchId)) ?? {}
   if (!vm?.healthy || vm.endpointHost === null || vm.endpointPort === null)

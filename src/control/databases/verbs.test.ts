@@ -9,7 +9,7 @@ import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Tx } from '../../db/db.ts'
-import type { AnyMachine } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/machine.ts'
 import { createRunner } from '../../engine/runner.ts'
 import { createLiveStats } from '../hosts/index.ts'
 import { ApiError } from '../http/errors.ts'
@@ -129,7 +129,7 @@ const stepInto = async (ids: readonly string[], phase: string) => {
     const due = left.map(({ id }) => id)
     await world.rows(`UPDATE machine SET wake_at = now() + interval '1 hour' WHERE lease IS NULL RETURNING id`)
     await world.rows(`UPDATE machine SET wake_at = now() WHERE id = ANY ($1::uuid[]) RETURNING id`, due)
-    await createRunner({ db, machines: [world.machines.branch], log: testLog(), batch: 100_000 }).tickOnce()
+    await createRunner({ db, workflows: [world.workflows.branch], log: testLog(), batch: 100_000 }).tickOnce()
   }
 }
 const mainIds = (all: readonly Subject[]) => all.map(s => s.mainId)
@@ -368,19 +368,19 @@ const applyAll = async (cases: readonly Case[]) => {
 
 /** The verb comes between what a step of the branch looks at and what it writes. */
 async function during(cases: readonly Case[]): Promise<void> {
-  const machine: AnyMachine = world.machines.branch
+  const workflow: AnyWorkflow = world.workflows.branch
   const byBranch = new Map(cases.map(one => [one.s.mainId, one]))
-  const interrupted: AnyMachine = {
-    ...machine,
+  const interrupted: AnyWorkflow = {
+    ...workflow,
     async load(id: string) {
-      const seen: unknown = await machine.load(id)
+      const observed: unknown = await workflow.load(id)
       const one = byBranch.get(id)
       if (one && !one.outcome) await apply(one)
-      return seen
+      return observed
     },
   }
   await world.rows(`UPDATE machine SET wake_at = now() WHERE lease IS NULL RETURNING id`)
-  await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
+  await createRunner({ db, workflows: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   await applyAll(cases)
 }
 
@@ -454,7 +454,7 @@ describe.each(Object.entries(states))('%s', (state, bring) => {
 
 it('has every phase', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
-  expect(named).toEqual(expect.arrayContaining(Object.keys(world.machines.branch.phases)))
+  expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.branch.phases)))
 })
 
 it('has every verb of the contract', () => {

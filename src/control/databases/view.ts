@@ -104,13 +104,13 @@ export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotS
 /** `retention_valid` is what a restore has proven, or what the page server says of the history that it keeps now. */
 export function backupView(
   b: Branch,
-  seen: BackupState | undefined,
+  observed: BackupState | undefined,
   vault: Vault,
   history?: History,
 ): DatabaseBackupInfo {
   // One of a history that was given up is none, also before it has been looked at again.
-  const isOld = seen?.newestAt && b.restoredAt && seen.newestAt < b.restoredAt
-  const backup = seen && isOld ? { ...seen, newestAt: null } : seen
+  const isOld = observed?.newestAt && b.restoredAt && observed.newestAt < b.restoredAt
+  const backup = observed && isOld ? { ...observed, newestAt: null } : observed
   return {
     database_id: b.databaseId,
     database_name: b.databaseName,

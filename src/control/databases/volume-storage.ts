@@ -15,7 +15,7 @@ import {
   restoreVolume,
 } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
-import { equip, programOf } from './equip.ts'
+import { provision, programOf } from './equip.ts'
 import { runInside } from './probe.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress, Storage } from './storage.ts'
@@ -94,7 +94,7 @@ export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
     ? await cloneVolume(tx, source.volumeSnapshotId, { ...of, name: `${b.id}-data` })
     : await createVolume(tx, { ...of, name: `${b.id}-data`, sizeMib: diskMib, image: programOf(deps, b).image })
   const backup = await createVolume(tx, { ...of, name: `${b.id}-backup`, sizeMib: backupMibOf(diskMib) })
-  await equip(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
+  await provision(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
 }
 
 /**
@@ -143,7 +143,7 @@ async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSigna
       const of = { projectId: b.projectId, owner: 'database', ownerId: b.id } as const
       const data = await createVolume(tx, { ...of, name: `${b.id}-data`, sizeMib: b.database.diskMib })
       const backup = await cloneVolume(tx, copy.id, { ...of, name: `${b.id}-backup` })
-      await equip(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
+      await provision(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
     },
   }
 }

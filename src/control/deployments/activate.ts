@@ -1,6 +1,6 @@
 /** Rolls an app out, or back, to one of its deployments: the newest intent, whatever else is under way. */
 import type { Tx } from '../../db/db.ts'
-import { createMachine, poke, pokeMany } from '../../engine/runner.ts'
+import { createWorkflow, poke, pokeMany } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { invalidState } from '../http/errors.ts'
 import { refreshRoute } from '../routing/index.ts'
@@ -30,7 +30,7 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
   }
   await assertReplicasFit(tx, d.projectId, d.id, Math.max(d.desiredReplicas, 1))
   await store.startAgain(tx, d.id, d.phase !== null)
-  if (d.phase === null) await createMachine(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
+  if (d.phase === null) await createWorkflow(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
   else await poke(tx, 'deployment', d.id)
   if (d.exclusive && d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)
 }

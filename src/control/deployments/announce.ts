@@ -8,7 +8,7 @@ import * as store from './store.ts'
 export const announce = (d: Deployment) => (tx: Tx) => announceById(tx, d.id)
 
 /** What the streams were told last is so still. Whatever changes it pokes the machine. */
-export const isTold = (d: Deployment) => d.announced === statusOf(d)
+export const isReported = (d: Deployment) => d.announced === statusOf(d)
 
 export async function announceById(tx: Tx, id: string): Promise<void> {
   const d = await store.byId(tx, id)

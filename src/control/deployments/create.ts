@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
-import { createMachine, pokeMany } from '../../engine/runner.ts'
+import { createWorkflow, pokeMany } from '../../engine/runner.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { createVm, type StartFrom } from '../vms/index.ts'
@@ -24,7 +24,7 @@ export async function createDeployment(
   await store.insert(tx, { ...request, id, jobId })
   await store.keepEnv(tx, id, request.appId)
   const awaitsImage = request.image === ''
-  await createMachine(tx, 'deployment', id, awaitsImage ? 'building' : 'rolling', {
+  await createWorkflow(tx, 'deployment', id, awaitsImage ? 'building' : 'rolling', {
     deadlineMs: awaitsImage ? hours(2) : minutes(30),
   })
   const vmIds: string[] = []

@@ -10,7 +10,7 @@ export async function explainFailure(
   d: Deployment,
   cause: 'crashed' | 'timeout',
 ): Promise<string> {
-  const vm = d.vms.find(one => one.seenState === 'crashed') ?? d.vms.find(one => !one.healthy)
+  const vm = d.vms.find(one => one.observedState === 'crashed') ?? d.vms.find(one => !one.healthy)
   const why =
     cause === 'crashed'
       ? (vm?.error ?? 'The app ended.')

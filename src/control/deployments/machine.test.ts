@@ -26,7 +26,7 @@ const subject = async (image = 'example/app:1', replicas = 2): Promise<Subject> 
 const remove = ({ id }: { id: string }) => db.tx(tx => removeDeployment(tx, id))
 const stop = (id: string) =>
   db.tx(async tx => {
-    await store.wish(tx, id, 'stopped')
+    await store.desired(tx, id, 'stopped')
     await takeDown(tx, id)
   })
 const move = async () => {
@@ -43,7 +43,7 @@ const check =
   (outcomes: readonly (string | undefined)[]) =>
   async ({ id, app }: Subject) => {
     await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1`, id)).length === 0)
-    expect(hosts.flatMap(host => [...host.vms.values()]).filter(vm => vm.wish.spec.deploymentId === id)).toEqual([])
+    expect(hosts.flatMap(host => [...host.vms.values()]).filter(vm => vm.desired.spec.deploymentId === id)).toEqual([])
     expect(outcomes).toContain((await outcomeOf(id)) ?? undefined)
     const [row] = await world.rows<{ active: string | null }>(
       `SELECT active_deployment_id AS active FROM app WHERE id = $1`,
@@ -58,7 +58,7 @@ const asleep = ['suspending', 'sleeping', 'waking'] as const
 const ways: Record<string, CrashCase[]> = {
   stopped: crashMatrix<Subject>({
     db,
-    machine: world.machines.deployment,
+    workflow: world.workflows.deployment,
     remove,
     unreachable: all(['draining', 'failing', ...asleep]),
     makeSubject: () => subject(),
@@ -70,7 +70,7 @@ const ways: Record<string, CrashCase[]> = {
   }),
   superseded: crashMatrix<Subject>({
     db,
-    machine: world.machines.deployment,
+    workflow: world.workflows.deployment,
     remove,
     unreachable: all(['rolling', 'serving', 'failing', 'stopping', ...asleep]),
     makeSubject: () => subject(),
@@ -84,7 +84,7 @@ const ways: Record<string, CrashCase[]> = {
   }),
   'put to sleep and woken': crashMatrix<Subject>({
     db,
-    machine: world.machines.deployment,
+    workflow: world.workflows.deployment,
     remove,
     unreachable: all(['rolling', 'serving', 'draining', 'failing', 'stopping']),
     makeSubject: () => subject(),
@@ -114,10 +114,10 @@ const ways: Record<string, CrashCase[]> = {
   }),
   built: crashMatrix<Subject>({
     db,
-    machine: world.machines.deployment,
+    workflow: world.workflows.deployment,
     remove,
     unreachable: Object.fromEntries(
-      Object.keys(world.machines.deployment.phases).flatMap(phase =>
+      Object.keys(world.workflows.deployment.phases).flatMap(phase =>
         phase === 'building' ? [] : [[phase, 'another way ends there']],
       ),
     ),
@@ -143,7 +143,7 @@ const ways: Record<string, CrashCase[]> = {
   }),
   failed: crashMatrix<Subject>({
     db,
-    machine: world.machines.deployment,
+    workflow: world.workflows.deployment,
     remove,
     unreachable: all(['serving', 'draining', 'rolling', 'stopping', ...asleep]),
     makeSubject: () => subject('example/broken:1'),
@@ -155,7 +155,7 @@ const ways: Record<string, CrashCase[]> = {
 describe('crash matrix of a deployment', () => {
   it('has every phase with every fault', () => {
     const named = new Set(Object.values(ways).flatMap(cases => cases.map(({ name }) => name)))
-    expect(named.size).toBe(Object.keys(world.machines.deployment.phases).length * faults.length)
+    expect(named.size).toBe(Object.keys(world.workflows.deployment.phases).length * faults.length)
   })
   for (const [way, cases] of Object.entries(ways))
     describe(`that is ${way}`, () => {

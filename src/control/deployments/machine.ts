@@ -3,14 +3,14 @@
  * many as the app wants, and in the end take them down: superseded, stopped, failed or deleted.
  */
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { createVm, dropRuntimeAttachments, dropSnapshots, wishVms } from '../vms/index.ts'
-import { announce, announceById, isTold, publishStatus } from './announce.ts'
+import { createVm, dropRuntimeAttachments, dropSnapshots, setVmsWant } from '../vms/index.ts'
+import { announce, announceById, isReported, publishStatus } from './announce.ts'
 import { explainFailure } from './failure.ts'
 import { moveAway } from './moves.ts'
 import { notifyFailed, notifyLive } from './notices.ts'
@@ -24,12 +24,12 @@ const lookAgainMs = minutes(1)
 
 const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
 const idsOf = (vms: readonly DeploymentVm[]) => vms.map(vm => vm.id)
-const crashed = (vm: DeploymentVm) => vm.seenState === 'crashed'
+const crashed = (vm: DeploymentVm) => vm.observedState === 'crashed'
 
-export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>) => {
+export const deploymentWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>) => {
   const rolloutMs = seconds(deps.config.rolloutTimeoutSeconds)
 
-  return machine<Deployment>()({
+  return workflow<Deployment>()({
     kind: 'deployment',
     edges: {
       building: ['rolling', 'failing', 'stopping'],
@@ -43,7 +43,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
       stopping: ['rolling'],
     },
     load: id => store.byId(deps.db, id),
-    hold: (tx, d) => store.holdAsSeen(tx, d),
+    hold: (tx, d) => store.holdAsObserved(tx, d),
     preempt: d => (d.want === 'stopped' || d.want === 'deleted' || d.appWant === 'deleted' ? 'stopping' : undefined),
     phases: {
       /** Its build pokes. The VMs are made in the commit that names the image: what the plan allowed stays allowed. */
@@ -66,7 +66,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
         const changes = replicaChanges(d, false)
         const isPlaced = d.scheduledAt === null && kept(d).some(vm => vm.hostId)
-        if (changes.are === 'none' && !isPlaced && isTold(d)) return wait(Math.min(leftMs, lookAgainMs))
+        if (changes.are === 'none' && !isPlaced && isReported(d)) return wait(Math.min(leftMs, lookAgainMs))
         return wait(Math.min(leftMs, lookAgainMs), async tx => {
           await changeReplicas(deps, tx, d, changes)
           if (isPlaced) await store.scheduled(tx, d.id)
@@ -93,10 +93,10 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         const changes = replicaChanges(d, pauseMs === 0)
         const want = d.want === 'paused' ? 'paused' : 'running'
         const unaware = vms.filter(vm => vm.want !== want)
-        if (changes.are === 'none' && unaware.length === 0 && isTold(d)) return wait(againMs)
+        if (changes.are === 'none' && unaware.length === 0 && isReported(d)) return wait(againMs)
         return wait(againMs, async tx => {
           await changeReplicas(deps, tx, d, changes)
-          await wishVms(tx, idsOf(unaware), want)
+          await setVmsWant(tx, idsOf(unaware), want)
           await announce(d)(tx)
         })
       },
@@ -177,7 +177,7 @@ type ReplicaChanges = { readonly are: 'none' } | ({ readonly are: 'some' } & Rep
 
 /** What is missing is made; what is too much, has crashed or must leave its host is given up. */
 function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
-  const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.seenState === 'paused' : vm.healthy)
+  const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.observedState === 'paused' : vm.healthy)
   const replicas = kept(d).map(vm => ({
     id: vm.id,
     good: good(vm),
@@ -205,7 +205,7 @@ async function changeReplicas(
   if (changes.are === 'none') return
   // What begins with hosts and volumes before what begins with VMs: docs/engine.md, order of locks.
   for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
-  await wishVms(tx, changes.remove, 'absent')
+  await setVmsWant(tx, changes.remove, 'absent')
   if (changes.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
   for (let n = 0; n < changes.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
@@ -218,7 +218,7 @@ async function pokeOthers(tx: Tx, d: Deployment): Promise<void> {
 /** All of it ends: what it would have woken from, too. */
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {
   await dropSnapshots(tx, d.id, 'sleep')
-  await wishVms(tx, idsOf(kept(d)), 'absent')
+  await setVmsWant(tx, idsOf(kept(d)), 'absent')
 }
 
 const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
@@ -236,7 +236,7 @@ const rollAgain = (d: Deployment): Next<'rolling'> =>
       const isWell = (vm: DeploymentVm) => vm.healthy && vm.want === 'running'
       if (!kept(d).some(isWell)) await store.clearActive(tx, d.appId, d.id)
       await dropSnapshots(tx, d.id, 'sleep')
-      await wishVms(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
+      await setVmsWant(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
       await store.rollingAgain(tx, d.id)
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)

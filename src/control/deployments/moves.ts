@@ -5,8 +5,8 @@ import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
 import { type Placement, place } from '../scheduler/place.ts'
 import {
   chooseMove,
-  type Luggage,
-  luggageOf,
+  type CoMoved,
+  coMovedOf,
   type MovePlan,
   migrationsFrom,
   moveObstacle,
@@ -25,9 +25,9 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   const hosts = await listHosts(tx, deps.config.hostTimeoutSeconds)
   const source = hosts.find(host => host.id === vm.hostId)
   if (!source || (await migrationsFrom(tx, source.id)) >= mostFromOneHost) return
-  const luggage = await luggageOf(tx, vm.id)
-  if (moveObstacle(vm, luggage)) return
-  const { plans } = plansFor(hosts, source, vm, luggage)
+  const coMoved = await coMovedOf(tx, vm.id)
+  if (moveObstacle(vm, coMoved)) return
+  const { plans } = plansFor(hosts, source, vm, coMoved)
   const { host } = placeFor(hosts, plans, d, vm)
   const plan = host && plans.get(host.id)
   if (!plan || !(await reserve(tx, host.id, sizeOf(d)))) return
@@ -41,12 +41,12 @@ export function plansFor(
   hosts: readonly HostRow[],
   source: HostRow,
   vm: DeploymentVm,
-  luggage: Luggage,
+  coMoved: CoMoved,
 ): { readonly plans: ReadonlyMap<string, MovePlan>; readonly why: readonly string[] } {
   const plans = new Map<string, MovePlan>()
   const why: string[] = []
   for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
-    const choice = chooseMove(vm, source, target, luggage)
+    const choice = chooseMove(vm, source, target, coMoved)
     if ('why' in choice) why.push(choice.why)
     // Without volumes it can be replaced, which costs it less than to be stopped.
     else if (choice.plan.withVolumes || choice.plan.method === 'live') plans.set(target.id, choice.plan)

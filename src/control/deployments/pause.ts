@@ -1,15 +1,15 @@
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
-import { wishVms } from '../vms/index.ts'
+import { setVmsWant } from '../vms/index.ts'
 import * as store from './store.ts'
 
 /** Its VMs stand still, or go on: they are told in this transaction, its machine sees to those that come later. Idempotent. */
-export async function wishStill(tx: Tx, id: string, want: 'running' | 'paused'): Promise<void> {
+export async function setPaused(tx: Tx, id: string, want: 'running' | 'paused'): Promise<void> {
   const d = await store.byId(tx, id)
   if (!d || d.outcome !== null) return
-  await store.wish(tx, id, want)
+  await store.desired(tx, id, want)
   const kept = d.vms.filter(vm => vm.want !== 'absent')
-  await wishVms(
+  await setVmsWant(
     tx,
     kept.map(vm => vm.id),
     want,

@@ -8,7 +8,7 @@ export type { DeploymentStatus }
 export interface VmFacts {
   readonly want: 'running' | 'paused' | 'stopped' | 'absent'
   readonly hostId: string | null
-  readonly seenState:
+  readonly observedState:
     | 'preparing'
     | 'booting'
     | 'running'
@@ -51,12 +51,12 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.phase === 'sleeping') return 'sleeping'
   if (d.phase === 'building') return 'building'
   const vms = d.vms.filter(vm => vm.want !== 'absent')
-  if (d.want === 'paused') return vms.every(vm => vm.seenState === 'paused') ? 'paused' : 'pausing'
-  if (vms.some(vm => vm.seenState === 'paused' || vm.want === 'paused')) return 'resuming'
+  if (d.want === 'paused') return vms.every(vm => vm.observedState === 'paused') ? 'paused' : 'pausing'
+  if (vms.some(vm => vm.observedState === 'paused' || vm.want === 'paused')) return 'resuming'
   if (d.phase !== 'rolling' && vms.some(vm => vm.migrating)) return 'migrating'
   if (vms.some(vm => vm.healthy)) return d.phase === 'rolling' ? 'starting' : 'running'
   if (d.phase === 'serving' || d.phase === 'suspending') return 'unhealthy'
-  if (vms.some(vm => vm.seenState !== null)) return 'starting'
+  if (vms.some(vm => vm.observedState !== null)) return 'starting'
   if (vms.some(vm => vm.hostId !== null)) return 'scheduled'
   return 'pending'
 }

@@ -5,12 +5,12 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
 import { type Next, go, wait } from '../../engine/machine.ts'
-import { advanceMachine } from '../../engine/runner.ts'
+import { advanceWorkflow } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { createSnapshot, createVm, dropSnapshots, type PlacedVm, startVmOn, wishVms } from '../vms/index.ts'
+import { createSnapshot, createVm, dropSnapshots, type PlacedVm, startVmOn, setVmsWant } from '../vms/index.ts'
 import { announce, announceById } from './announce.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
@@ -83,7 +83,7 @@ export interface Bed {
  * @returns the VM that its host is to be told of; undefined: that is left to the machines
  */
 export async function wakeNow(tx: Tx, bed: Bed, afterMs: number): Promise<PlacedVm | undefined> {
-  const isMine = await advanceMachine(tx, 'deployment', bed.deploymentId, {
+  const isMine = await advanceWorkflow(tx, 'deployment', bed.deploymentId, {
     from: 'sleeping',
     to: 'waking',
     afterMs,
@@ -110,7 +110,7 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)
     })
-  const crashed = kept(d).some(vm => vm.seenState === 'crashed')
+  const crashed = kept(d).some(vm => vm.observedState === 'crashed')
   const leftMs = wakeLimitMs - elapsedMs(moment)
   if (crashed || leftMs <= 0 || d.scaleState !== 'warming_up')
     return go('sleeping', async tx => {
@@ -144,7 +144,7 @@ async function startVm(tx: Tx, d: Deployment): Promise<void> {
 }
 
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {
-  await wishVms(
+  await setVmsWant(
     tx,
     kept(d).map(vm => vm.id),
     'absent',

@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
 import { explain } from '../scheduler/place.ts'
 import type { PoolView } from '../scheduler/pools.ts'
-import { deploymentsOnHost, failedMoves, luggageOf, moveObstacle, newestMigration } from '../vms/index.ts'
+import { deploymentsOnHost, failedMoves, coMovedOf, moveObstacle, newestMigration } from '../vms/index.ts'
 import { placeFor, plansFor } from './moves.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
@@ -23,7 +23,7 @@ export interface Leaving {
 }
 
 /** Each costs some statements: an operator reads no more of them than this. */
-const mostTold = 100
+const mostReported = 100
 const givenUpAfter = 2
 
 /** In the order of their deployments; the first hundred. Takes its time: not for a transaction that holds anything. */
@@ -34,7 +34,7 @@ export async function leavingHost(sql: Sql, { config }: Pick<Deps, 'config'>, so
     const d = await store.byId(sql, id)
     for (const vm of d?.vms ?? []) {
       if (!d || vm.hostId !== source.id) continue
-      if (all.length === mostTold) return all
+      if (all.length === mostReported) return all
       const { state, reason } = await whyHere(sql, there, source, d, vm)
       all.push({ vmId: vm.id, projectId: d.projectId, appName: d.appName, jobId: d.jobId, state, reason })
     }
@@ -55,9 +55,9 @@ async function whyHere(
 ): Promise<Why> {
   if (vm.migrating) return onItsWay(sql, hosts, d)
   if (vm.want === 'absent') return waiting('It is ending.')
-  const luggage = await luggageOf(sql, vm.id, pools)
-  const hasVolumes = luggage.disks.length > 0
-  const obstacle = moveObstacle(vm, luggage)
+  const coMoved = await coMovedOf(sql, vm.id, pools)
+  const hasVolumes = coMoved.disks.length > 0
+  const obstacle = moveObstacle(vm, coMoved)
   if (obstacle) return staying(obstacle)
   const failed = await failedMoves(sql, vm.id, source.id)
   if (hasVolumes && failed.count >= givenUpAfter)
@@ -66,7 +66,7 @@ async function whyHere(
     )
   if (hasVolumes && !isGood(d, vm))
     return staying('It is not well, and cannot be replaced without its volumes. Mend or stop its deployment.')
-  const { plans, why } = plansFor(hosts, source, vm, luggage)
+  const { plans, why } = plansFor(hosts, source, vm, coMoved)
   // Who could leave as it is is not replaced.
   if (!hasVolumes && plans.size === 0 && vm.want === 'paused' && vm.canMove && why.length > 0)
     return staying(why.join(' '))
@@ -91,4 +91,4 @@ async function onItsWay(sql: Sql, hosts: readonly HostRow[], d: Deployment): Pro
   return { state: 'moving', reason: `On its way to ${target?.name ?? 'another host'}${percent}.` }
 }
 
-const isGood = (d: Deployment, vm: DeploymentVm) => (d.want === 'paused' ? vm.seenState === 'paused' : vm.healthy)
+const isGood = (d: Deployment, vm: DeploymentVm) => (d.want === 'paused' ? vm.observedState === 'paused' : vm.healthy)

@@ -109,7 +109,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
             AND n.rollout > d.rollout AND n.outcome IS NULL AND n.image <> '' AND n.want IN ('running', 'paused')) AS yields,
   (SELECT max(v.placed_at) FROM vm v WHERE v.deployment_id = d.id AND v.want <> 'absent') AS "placedAt",
   coalesce((SELECT jsonb_agg(jsonb_build_object(
-      'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'seenState', v.seen_state,
+      'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'observedState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
       'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false) AND (${canTakeVolumes} OR NOT EXISTS (
          SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND o.bound)),
@@ -310,7 +310,7 @@ export const hold = (tx: Tx, id: string) => tx.rows(holdDeployment, [id])
  * The same for a step that has looked at `d`. Each activation is a rollout of its own.
  * @throws Error when it was activated since: what the step decided was about an earlier rollout
  */
-export async function holdAsSeen(tx: Tx, d: Pick<Deployment, 'id' | 'rollout'>): Promise<void> {
+export async function holdAsObserved(tx: Tx, d: Pick<Deployment, 'id' | 'rollout'>): Promise<void> {
   const [now] = await hold(tx, d.id)
   if (now && now.rollout !== d.rollout) throw new Error('it was activated meanwhile')
 }
@@ -342,7 +342,7 @@ export const insert = (tx: Tx, d: NewDeployment) =>
   ])
 /** What the app's environment is now, for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
-export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
+export const desired = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
   (await tx.run(setWant, [id, want])) === 1
 /** @param isLeaving its machine still takes it down */
 export const startAgain = (tx: Tx, id: string, isLeaving: boolean) => tx.run(revive, [id, isLeaving])

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { can } from '../../contract/deployments.ts'
-import type { AnyMachine } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/machine.ts'
 import { createRunner } from '../../engine/runner.ts'
 import { testLog } from '../../../test/support/log.ts'
 import { ApiError } from '../http/errors.ts'
@@ -196,23 +196,23 @@ const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
 }
 /** The verb comes between what the step looks at and what it writes. */
 async function during(id: string, verb: Verb): Promise<unknown> {
-  const deployment: AnyMachine = world.machines.deployment
+  const deployment: AnyWorkflow = world.workflows.deployment
   let refused: unknown
   let acted = false
-  const interrupted: AnyMachine = {
+  const interrupted: AnyWorkflow = {
     ...deployment,
     async load(own: string) {
-      const seen: unknown = await deployment.load(own)
-      if (own !== id || acted) return seen
+      const observed: unknown = await deployment.load(own)
+      if (own !== id || acted) return observed
       acted = true
       await act(id, verb).catch((error: unknown) => {
         refused = error
       })
-      return seen
+      return observed
     },
   }
   await world.rows(`UPDATE machine SET wake_at = now() WHERE lease IS NULL RETURNING id`)
-  await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
+  await createRunner({ db, workflows: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   if (!acted) await act(id, verb).catch((error: unknown) => (refused = error))
   return refused
 }
@@ -272,5 +272,5 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
 
 it('knows every phase', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
-  expect(named).toEqual(expect.arrayContaining(Object.keys(world.machines.deployment.phases)))
+  expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.deployment.phases)))
 })

@@ -44,13 +44,13 @@ export async function apply(tx: Tx, verb: Verb, d: Deployment): Promise<void> {
 }
 
 async function want(tx: Tx, d: Deployment, state: 'running' | 'paused'): Promise<void> {
-  await store.wish(tx, d.id, state)
+  await store.desired(tx, d.id, state)
   await poke(tx, 'deployment', d.id)
   await refreshRoute(tx, d.appId)
 }
 
 async function stop(tx: Tx, d: Deployment): Promise<void> {
   if (d.outcome) return
-  await store.wish(tx, d.id, 'stopped')
+  await store.desired(tx, d.id, 'stopped')
   await takeDown(tx, d.id)
 }

@@ -113,11 +113,11 @@ it('belongs to one app at a time: to the one whose record is there', async () =>
     },
     { timeoutMs: 10_000, everyMs: 50, what: 'the first app has lost it' },
   )
-  const told = async (user: TestUser) => {
+  const reported = async (user: TestUser) => {
     const { body } = await user.get('/v1/notifications')
     return JSON.stringify(body).match(/taken\.example\.com no longer leads to hello/g)?.length ?? 0
   }
-  expect([await told(owner), await told(other)]).toEqual([1, 0])
+  expect([await reported(owner), await reported(other)]).toEqual([1, 0])
   expect((await other.post(`${path}/taken.example.com/verify`)).body.status).toBe('verified')
   const route = {
     name: 'test.route',

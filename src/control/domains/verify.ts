@@ -39,10 +39,10 @@ async function announce(tx: Tx, domain: store.Domain): Promise<void> {
   const data = { domain: domain.name, message: domain.message }
   const kind = domain.state === 'verified' ? 'domain.verified' : 'domain.lost'
   publishEvent(tx, { projectId: domain.projectId, kind, appId: domain.appId, data })
-  if (domain.state === 'lost') await tellLoss(tx, domain)
+  if (domain.state === 'lost') await reportLoss(tx, domain)
 }
 
-async function tellLoss(tx: Tx, { id, projectId, appId, name, message }: store.Domain): Promise<void> {
+async function reportLoss(tx: Tx, { id, projectId, appId, name, message }: store.Domain): Promise<void> {
   const app = await store.appName(tx, appId)
   await notify(tx, {
     projectId,

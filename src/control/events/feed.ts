@@ -10,14 +10,14 @@ import type { EventMessage } from './relay.ts'
 import type { EventGap, ProjectEventKind, projectEventTable } from './schema.ts'
 import { after, newest, oldest } from './store.ts'
 
-type Told = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
+type Reported = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
 
 export interface FeedOptions<Kind extends ProjectEventKind, Snapshot> {
   readonly projectId: string
   /** The kinds of events that the stream declares. */
   readonly kinds: readonly Kind[]
   /** Which of these events belong to this stream. Default: all. */
-  readonly accepts?: (event: Told) => boolean
+  readonly accepts?: (event: Reported) => boolean
   /** What the client gets first (event `snapshot`); read after the live subscription stands, so nothing falls between. */
   readonly snapshot: () => Promise<Omit<Snapshot, 'at'>>
 }
@@ -40,7 +40,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
   // Only events of the kinds that the stream declares are sent, which rows of the table cannot say.
   const stream: EventStream = declared
   const kinds: ReadonlySet<string> = new Set(options.kinds)
-  const accepts = (event: Told) => kinds.has(event.kind) && (options.accepts?.(event) ?? true)
+  const accepts = (event: Reported) => kinds.has(event.kind) && (options.accepts?.(event) ?? true)
   const queued: LiveEvent[] = []
   let wake = () => {}
   const subscription = await deps.events.follow(projectId, events => {
@@ -64,7 +64,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
       }
       if (queued.length > 0 || stream.signal.aborted) wake()
     })
-  const send = (event: Told & Pick<EventMessage, 'position' | 'at'>, sse: () => SseEvent): boolean => {
+  const send = (event: Reported & Pick<EventMessage, 'position' | 'at'>, sse: () => SseEvent): boolean => {
     position = event.position
     return !accepts(event) || stream.send(sse())
   }
@@ -80,7 +80,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
   }
 
   /** What the table does not keep any more is lost to this stream, and it has to know. */
-  const tellGap = async () => {
+  const reportGap = async () => {
     const first = await oldest(deps.db)
     if (first > position + 1)
       stream.send({ event: 'gap', data: { after: position, first_kept: first, at: new Date().toISOString() } })
@@ -95,7 +95,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
 
   const resumeFrom = /^\d{1,15}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
   let position = resumeFrom ?? (await newest(deps.db, projectId))
-  if (resumeFrom !== undefined) await tellGap()
+  if (resumeFrom !== undefined) await reportGap()
   if (!(await greet())) return
   if (resumeFrom !== undefined && !(await catchUp())) return
 
@@ -110,7 +110,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
     if (message.position <= position) continue
     // The one before it never came: the bus lost it, or its relay died between the table and the bus.
     if (message.previous > position) {
-      await tellGap()
+      await reportGap()
       if (!(await catchUp())) break
       continue
     }

@@ -17,11 +17,11 @@ async function live(appId: string, deploymentId: string, load: number, seconds: 
   for (; from.ms < endMs; from.ms += 5000) {
     const vms = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy`, deploymentId)
     const cpuUsage = Math.min(100, (load / vms.length) * 100)
-    const beat = {
-      ...host.beat(),
+    const heartbeat = {
+      ...host.heartbeat(),
       stats: vms.map(({ id }) => ({ vmId: id, atMs: from.ms, cpuUsage, ramUsedBytes: 0, rxBytes: 0, txBytes: 0 })),
     }
-    stats.record(beat, from.ms)
+    stats.record(heartbeat, from.ms)
     await sweep.run({ now: clock.now(), signal: new AbortController().signal })
     await world.until(async () => {
       const good = await world.rows(

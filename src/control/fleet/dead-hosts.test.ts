@@ -53,15 +53,15 @@ it('what a host cannot look at is no news of a VM of which nothing was seen yet'
     `UPDATE vm SET seen_generation = 0, seen_state = NULL, healthy = false WHERE id = $1 RETURNING id`,
     vmId,
   )
-  const seen = host.beat().vms?.find(vm => vm.vmId === vmId)
+  const observed = host.heartbeat().vms?.find(vm => vm.vmId === vmId)
   const error = { code: 'unsupported_by_hypervisor', message: 'the VM is here, and this agent does not offer qemu' }
-  const unseen = { ...seen!, generation: 0, state: 'crashed' as const, healthy: false, error }
+  const unseen = { ...observed!, generation: 0, state: 'crashed' as const, healthy: false, error }
   await reconcileHost(world.deps, host.id, [unseen])
   expect(await world.rows(`SELECT seen_state, seen_error FROM vm WHERE id = $1`, vmId)).toEqual([
     { seen_state: null, seen_error: null },
   ])
   // What it has seen of it counts, as ever.
-  await reconcileHost(world.deps, host.id, [seen!])
+  await reconcileHost(world.deps, host.id, [observed!])
   await world.until(serving(id, 2))
 })
 
@@ -87,11 +87,11 @@ it('the VMs of a lost host start elsewhere; its room stays taken until it says t
   // It comes back with what it had, and is told to let go of it.
   lost.reachable = true
   const receiver = await startHostReceiver({ ...world.deps, live: createLiveStats(world.deps.clock) })
-  await world.bus.publish(subjects.beat(lost.id), lost.beat())
-  await until(() => lost.vms.get(old ?? '')?.wish.want === 'absent', { what: 'it is told to remove the VM' })
+  await world.bus.publish(subjects.heartbeat(lost.id), lost.heartbeat())
+  await until(() => lost.vms.get(old ?? '')?.desired.want === 'absent', { what: 'it is told to remove the VM' })
   // What was said long ago, and comes only now, frees nothing.
   const late = { ...lost.observed(old!), state: 'absent' }
-  await world.bus.publish(subjects.seen(lost.id), late)
+  await world.bus.publish(subjects.observed(lost.id), late)
   // It ends, and then it goes: the host says so by itself, and no beat is needed.
   await lost.tick()
   expect(await statusOf(lost)).toMatchObject({ strays: 1, usedVcpus: 1 })
@@ -110,17 +110,17 @@ it('a lost host that comes back newer than the control plane is told to let go o
   await lose(lost)
   await world.until(serving(id, 2))
   lost.reachable = true
-  const told: string[] = []
-  const log = pino({ level: 'warn' }, { write: (line: string) => void told.push(line) })
+  const reported: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void reported.push(line) })
   const receiver = await startHostReceiver({ ...world.deps, log, live: createLiveStats(world.deps.clock) })
-  const beat = lost.beat()
-  await world.bus.publish(subjects.beat(lost.id), { ...beat, vms: null })
+  const heartbeat = lost.heartbeat()
+  await world.bus.publish(subjects.heartbeat(lost.id), { ...heartbeat, vms: null })
   // The offer is the same; only what it says of its VMs is of tomorrow.
-  const dreaming = { ...beat, vms: beat.vms?.map(vm => ({ ...vm, state: 'dreaming' })) }
-  for (let n = 0; n < 2; n++) await world.bus.publish(subjects.beat(lost.id), dreaming)
-  await until(() => lost.vms.get(old)?.wish.want === 'absent', { what: 'it is told to remove the VM' })
+  const dreaming = { ...heartbeat, vms: heartbeat.vms?.map(vm => ({ ...vm, state: 'dreaming' })) }
+  for (let n = 0; n < 2; n++) await world.bus.publish(subjects.heartbeat(lost.id), dreaming)
+  await until(() => lost.vms.get(old)?.desired.want === 'absent', { what: 'it is told to remove the VM' })
   await receiver.stop()
-  expect(told.filter(line => line.includes('state of a VM'))).toHaveLength(1)
+  expect(reported.filter(line => line.includes('state of a VM'))).toHaveLength(1)
 })
 
 it('what a lost host still says of its VMs counts no more', async () => {

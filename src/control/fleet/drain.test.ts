@@ -128,7 +128,7 @@ describe('what is still on the host', () => {
     await world.until(serving(id, 1))
     return { app, id, vmId: vmIds[0]!, volumeId }
   }
-  const told = async (host: SimHost) =>
+  const reported = async (host: SimHost) =>
     (await leavingHost(world.db, world.deps, (await findHost(world.db, 3600, host.id))!)).map(
       ({ appName, state, reason }) => [appName, state, reason] as const,
     )
@@ -148,31 +148,33 @@ describe('what is still on the host', () => {
     const snapshotId = await world.db.tx(tx => createSnapshot(tx, { ...sizes, ...kept }))
     await rounds(4)
     await drain(host)
-    expect((await told(host)).map(([, state]) => state)).toEqual(['staying', 'waiting'])
-    expect((await told(host))[1]?.[2]).toContain('It is replaced')
+    expect((await reported(host)).map(([, state]) => state)).toEqual(['staying', 'waiting'])
+    expect((await reported(host))[1]?.[2]).toContain('It is replaced')
     const other = await world.addHost({ snapshotKind: 'another VMM' })
-    await world.until(async () => (await good(plain)) === 1 && other.vms.size === 1 && (await told(host)).length === 1)
+    await world.until(
+      async () => (await good(plain)) === 1 && other.vms.size === 1 && (await reported(host)).length === 1,
+    )
     await rounds(4)
-    expect(await told(host)).toEqual([[one.app.name, 'staying', expect.stringContaining('Snapshot kept of a VM')]])
+    expect(await reported(host)).toEqual([[one.app.name, 'staying', expect.stringContaining('Snapshot kept of a VM')]])
     expect(host.vms.size).toBe(1)
     await world.db.tx(async tx => {
       await dropSnapshot(tx, snapshotId)
       await poke(tx, 'deployment', one.id)
     })
-    await world.until(async () => (await told(host)).some(([, state]) => state === 'moving'))
-    expect((await told(host))[0]?.[2]).toContain(`On its way to ${other.name}`)
+    await world.until(async () => (await reported(host)).some(([, state]) => state === 'moving'))
+    expect((await reported(host))[0]?.[2]).toContain(`On its way to ${other.name}`)
     await world.until(async () => host.vms.size === 0 && (await roomOf(host))?.usedVcpus === 0, 120)
     await world.until(serving(one.id, 1))
-    expect(await told(host)).toEqual([])
+    expect(await reported(host)).toEqual([])
   })
 
   it('says what is missing where no other host could have it, or has room', async () => {
     const host = await world.addHost()
     await withVolume('one')
     await drain(host)
-    expect(await told(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('no other host')]])
+    expect(await reported(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('no other host')]])
     await world.addHost({ vcpus: 0 })
-    expect((await told(host))[0]?.[2]).toContain('No host can take it now (1 host: not enough vCPUs')
+    expect((await reported(host))[0]?.[2]).toContain('No host can take it now (1 host: not enough vCPUs')
   })
 
   it('is asked with the disks of each VM once and the pools once, however many hosts there are', async () => {
@@ -208,7 +210,7 @@ describe('what is still on the host', () => {
     await drain(host)
     await rounds(6)
     const reason = expect.stringMatching(/Snapshot kept of a VM of .* was made by sim, and host host-2 has another VMM/)
-    expect(await told(host)).toEqual([[one.app.name, 'staying', reason]])
+    expect(await reported(host)).toEqual([[one.app.name, 'staying', reason]])
     expect(host.storage.volumes.has(one.volumeId)).toBe(true)
     expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
     // One that can take it with all that belongs to it.
@@ -229,7 +231,7 @@ describe('what is still on the host', () => {
     const id = hasVolume ? (await withVolume('one')).id : await replicas(1)
     const vmId = [...host.vms.keys()][0]!
     await world.db.tx(async tx => {
-      await deployments.wish(tx, id, 'paused')
+      await deployments.desired(tx, id, 'paused')
       await pokeVm(tx, vmId)
       await poke(tx, 'deployment', id)
     })
@@ -237,7 +239,7 @@ describe('what is still on the host', () => {
     await world.addHost({ movesPaused: !hereMoves })
     await drain(host)
     await rounds(6)
-    expect(await told(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('Resume it first.')]])
+    expect(await reported(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('Resume it first.')]])
     expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
     expect(host.vms.get(vmId)?.state).toBe('paused')
   })
@@ -248,7 +250,7 @@ describe('what is still on the host', () => {
     host.storage.write(volumeId, 'kept')
     const { memory } = host.vms.get(vmId)!
     await world.db.tx(async tx => {
-      await deployments.wish(tx, id, 'paused')
+      await deployments.desired(tx, id, 'paused')
       await pokeVm(tx, vmId)
       await poke(tx, 'deployment', id)
     })

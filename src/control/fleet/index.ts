@@ -1,6 +1,6 @@
 export { autoscaler } from './autoscaler.ts'
 export { deadHosts } from './dead-hosts.ts'
-export { hostMachine } from './lost-host.ts'
+export { hostWorkflow } from './lost-host.ts'
 export { hostFeature } from './routes.ts'
 export { reconcileHost, startHostReceiver } from './receiver.ts'
 export { idleApps, recordTraffic, startGatewayReceiver, wakeApp, wakeAppNow } from './wake.ts'

@@ -53,38 +53,38 @@ const dueInMinutes = async (id: string) =>
       id,
     )
   )[0]?.minutes
-const told = (id: string) =>
+const reported = (id: string) =>
   world.rows<{ kind: string; mail: boolean }>(
     `SELECT kind, email_due_at IS NOT NULL AS mail FROM notification WHERE resource_id = $1 AND account_id = $2 ORDER BY id`,
     id,
     operator,
   )
 const alerts = async (id: string) => {
-  await createRunner({ db, machines: [], log: world.deps.log }).upkeepOnce()
+  await createRunner({ db, workflows: [], log: world.deps.log }).upkeepOnce()
   return (await openAlerts(db)).filter(alert => alert.id === id).map(({ kind, phase }) => `${kind} ${phase}`)
 }
 
 const cases = crashMatrix({
   db,
-  machine: world.machines.host,
+  workflow: world.workflows.host,
   makeSubject: lost,
   remove: async ({ id }) => void (await db.tx(tx => removeHost(tx, id))),
   advance: async ({ id }) => void (await touchHosts(db, [id])),
   check: async ({ id }) => {
-    expect((await told(id)).map(one => one.kind)).toEqual(['host.lost', 'host.back'])
+    expect((await reported(id)).map(one => one.kind)).toEqual(['host.lost', 'host.back'])
     expect(await alerts(id)).toEqual([])
   },
 })
 
 describe('a lost host', () => {
   it('has every phase with every fault', () =>
-    expect(cases.length).toBe(Object.keys(world.machines.host.phases).length * faults.length))
+    expect(cases.length).toBe(Object.keys(world.workflows.host.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 
   it('is an alert as long as it is lost, and a mail to operators', async () => {
     const { id, name } = await lost()
     expect(await alerts(id)).toEqual(['host missing'])
-    expect(await told(id)).toEqual([{ kind: 'host.lost', mail: true }])
+    expect(await reported(id)).toEqual([{ kind: 'host.lost', mail: true }])
     await world.run('host')
     expect(await alerts(id)).toEqual(['host missing'])
     // Back, and lost again before anybody looked: still the one alert.
@@ -98,14 +98,14 @@ describe('a lost host', () => {
     await touchHosts(db, [id])
     await world.run('host')
     expect(await alerts(id)).toEqual([])
-    expect((await told(id)).map(one => one.kind)).toEqual(['host.lost', 'host.lost', 'host.back'])
+    expect((await reported(id)).map(one => one.kind)).toEqual(['host.lost', 'host.lost', 'host.back'])
   })
 
   it('that is lost again at the very moment it is reported back stays an alert', async () => {
     const { id } = await lost()
     await touchHosts(db, [id])
-    const { missing } = world.machines.host.phases
-    const subject = await world.machines.host.load(id)
+    const { missing } = world.workflows.host.phases
+    const subject = await world.workflows.host.load(id)
     if (!subject) throw new Error('BUG: no host')
     const now = new Date()
     const next = await missing({
@@ -137,11 +137,11 @@ describe('a lost host', () => {
     expect(await dueInMinutes(id)).toBeGreaterThan(5)
     await touchHosts(db, [host.id])
     await world.rows(`UPDATE machine SET wake_at = now() WHERE id = $1 RETURNING id`, host.id)
-    const runner = createRunner({ db, machines: Object.values(world.machines), log: world.deps.log })
-    const isTold = async () => {
+    const runner = createRunner({ db, workflows: Object.values(world.workflows), log: world.deps.log })
+    const isReported = async () => {
       await runner.tickOnce()
       return host.storage.snapshots.get(id)?.put.want !== 'present'
     }
-    await until(isTold, { timeoutMs: 5_000, what: 'the host to be told' })
+    await until(isReported, { timeoutMs: 5_000, what: 'the host to be told' })
   })
 })

@@ -2,8 +2,8 @@
  * A host that is lost, until it is heard of again or removed. Being in the only phase is the alert: it is overdue from
  * the start, so that operators see it as long as it lasts (`mote admin alerts`).
  */
-import { createMachine, poke, readMachine } from '../../engine/runner.ts'
-import { type Next, done, machine, wait } from '../../engine/machine.ts'
+import { createWorkflow, poke, readWorkflow } from '../../engine/runner.ts'
+import { type Next, done, workflow, wait } from '../../engine/machine.ts'
 import type { Tx } from '../../db/db.ts'
 import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
@@ -14,8 +14,8 @@ import { pokeWaitingFor } from './return-store.ts'
 /** Beats of hosts are written in batches, which poke nobody. */
 const lookAgainMs = seconds(5)
 
-export const hostMachine = (deps: Pick<Deps, 'db'>) =>
-  machine<LostHost>()({
+export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
+  workflow<LostHost>()({
     kind: 'host',
     edges: { missing: [] },
     load: id => findLost(deps.db, id),
@@ -26,7 +26,7 @@ export const hostMachine = (deps: Pick<Deps, 'db'>) =>
           await lockHost(tx, host.id)
           if ((await findLost(tx, host.id))?.lost) throw new Error(`host ${host.name} was lost again meanwhile`)
           await pokeWaitingFor(tx, host.id)
-          await tell(tx, host, {
+          await report(tx, host, {
             kind: 'host.back',
             title: host.removed ? `Host ${host.name} was removed` : `Host ${host.name} is back`,
             body: host.removed
@@ -41,16 +41,16 @@ export const hostMachine = (deps: Pick<Deps, 'db'>) =>
 /** In the transaction that gives the host up, after its row was changed. @param vms how many it had */
 export async function reportLoss(tx: Tx, host: { readonly id: string; readonly name: string }, vms: number) {
   // One that was back for a moment only is still being reported as lost.
-  if (await readMachine(tx, 'host', host.id)) await poke(tx, 'host', host.id)
-  else await createMachine(tx, 'host', host.id, 'missing', { deadlineMs: 0 })
-  await tell(tx, host, {
+  if (await readWorkflow(tx, 'host', host.id)) await poke(tx, 'host', host.id)
+  else await createWorkflow(tx, 'host', host.id, 'missing', { deadlineMs: 0 })
+  await report(tx, host, {
     kind: 'host.lost',
     title: `Host ${host.name} is lost`,
     body: `It does not answer. ${vms} of its VMs start on other hosts as far as there is room. When it never comes back: mote host remove ${host.name} --force`,
   })
 }
 
-const tell = (
+const report = (
   tx: Tx,
   host: { readonly id: string; readonly name: string },
   notice: { readonly kind: 'host.lost' | 'host.back'; readonly title: string; readonly body: string },

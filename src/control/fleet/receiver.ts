@@ -12,7 +12,7 @@ import {
   VolumeUsages,
   subjects,
 } from '../../contract/agent.ts'
-import { type ReadBeat, readBeat } from '../../contract/tolerant.ts'
+import { type ReadHeartbeat, readHeartbeat } from '../../contract/tolerant.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
@@ -20,12 +20,12 @@ import {
   type LiveStats,
   agentClient,
   isStray,
-  recordBeat,
+  recordHeartbeat,
   settleStray,
   settleStrays,
   touchHosts,
 } from '../hosts/index.ts'
-import { isNews, pokeWaiting, recordSeen, recordSnapshot, seenOnHost } from '../vms/index.ts'
+import { isNews, pokeWaiting, recordObserved, recordSnapshot, observedOnHost } from '../vms/index.ts'
 import { recordUsages, recordVolume, recordVolumeSnapshot } from '../volumes/index.ts'
 
 const notUnderstood = 'a host offers what this control plane does not know: it is newer, and that is not used'
@@ -40,22 +40,23 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
   const known = new Map<string, string>()
   const heard = new Set<string>()
 
-  const told = new Set<string>()
+  const reported = new Set<string>()
 
-  const onBeat = async ({ beat, unknown, generations }: ReadBeat) => {
+  const onHeartbeat = async ({ heartbeat, unknown, generations }: ReadHeartbeat) => {
     for (const what of unknown) {
-      const words = `${beat.hostId} ${what}`
-      if (!told.has(words)) deps.log.warn({ hostId: beat.hostId, version: beat.version, what }, notUnderstood)
-      told.add(words)
+      const words = `${heartbeat.hostId} ${what}`
+      if (!reported.has(words))
+        deps.log.warn({ hostId: heartbeat.hostId, version: heartbeat.version, what }, notUnderstood)
+      reported.add(words)
     }
-    const description = JSON.stringify({ ...beat, vms: null, stats: null, privateNetwork: null })
-    if (known.get(beat.hostId) !== description) {
-      await recordBeat(deps.db, beat, deps.config.cpuOvercommit)
-      known.set(beat.hostId, description)
+    const description = JSON.stringify({ ...heartbeat, vms: null, stats: null, privateNetwork: null })
+    if (known.get(heartbeat.hostId) !== description) {
+      await recordHeartbeat(deps.db, heartbeat, deps.config.cpuOvercommit)
+      known.set(heartbeat.hostId, description)
       await pokeWaiting(deps.db)
     }
-    heard.add(beat.hostId)
-    if (beat.vms) await reconcileHost(deps, beat.hostId, beat.vms, generations)
+    heard.add(heartbeat.hostId)
+    if (heartbeat.vms) await reconcileHost(deps, heartbeat.hostId, heartbeat.vms, generations)
   }
   const flush = async () => {
     deps.live.prune(deps.clock.now().getTime())
@@ -64,23 +65,23 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     if (hostIds.length > 0) await touchHosts(deps.db, hostIds)
   }
   // Every control plane holds the live numbers; one of them writes what is to be written.
-  const numbers = await deps.bus.subscribe(subjects.allBeats, message =>
-    deps.live.record(ownBeat(message).beat, deps.clock.now().getTime()),
+  const numbers = await deps.bus.subscribe(subjects.allHeartbeats, message =>
+    deps.live.record(ownHeartbeat(message).heartbeat, deps.clock.now().getTime()),
   )
-  const beats = await deps.bus.subscribe(subjects.allBeats, message => onBeat(ownBeat(message)), {
+  const heartbeats = await deps.bus.subscribe(subjects.allHeartbeats, message => onHeartbeat(ownHeartbeat(message)), {
     group: 'control',
   })
   const observations = await deps.bus.subscribe(
-    subjects.allSeen,
+    subjects.allObserved,
     async message => {
-      const seen = Value.Parse(VmObserved, message.data)
+      const observed = Value.Parse(VmObserved, message.data)
       const hostId = message.subject.split('.')[1]!
       const isNew = await deps.db.tx(async tx => {
-        if (seen.migration && isUuid(seen.migration.migrationId))
-          await poke(tx, 'migration', seen.migration.migrationId)
-        return recordSeen(tx, hostId, seen)
+        if (observed.migration && isUuid(observed.migration.migrationId))
+          await poke(tx, 'migration', observed.migration.migrationId)
+        return recordObserved(tx, hostId, observed)
       })
-      if (!isNew && seen.state === 'absent') await settleGone(deps, hostId, seen.vmId)
+      if (!isNew && observed.state === 'absent') await settleGone(deps, hostId, observed.vmId)
     },
     { group: 'control' },
   )
@@ -102,7 +103,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
       for (const subscription of storage) await subscription.stop()
       await snapshots.stop()
       await numbers.stop()
-      await beats.stop()
+      await heartbeats.stop()
       await observations.stop()
     },
   }
@@ -135,10 +136,10 @@ async function listenForVolumes({ db, bus }: Pick<ReceiverDeps, 'db' | 'bus'>): 
 }
 
 /** @throws Error when it speaks for another host: the bus lets each publish under its own subject only */
-function ownBeat({ subject, data }: Message): ReadBeat {
-  const read = readBeat(data)
-  const { hostId } = read.beat
-  if (subject !== subjects.beat(hostId)) throw new Error(`a beat of ${hostId} came as ${subject}`)
+function ownHeartbeat({ subject, data }: Message): ReadHeartbeat {
+  const read = readHeartbeat(data)
+  const { hostId } = read.heartbeat
+  if (subject !== subjects.heartbeat(hostId)) throw new Error(`a beat of ${hostId} came as ${subject}`)
   return read
 }
 
@@ -154,33 +155,34 @@ async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: 
 
 /**
  * Everything a host has, against what it should have: lost messages are made good, strangers are removed.
- * @param generations `ReadBeat.generations`
+ * @param generations `ReadHeartbeat.generations`
  */
 export async function reconcileHost(
   deps: Pick<Deps, 'db' | 'bus' | 'log'>,
   hostId: string,
   vms: readonly VmObserved[],
-  generations: ReadBeat['generations'] = new Map(),
+  generations: ReadHeartbeat['generations'] = new Map(),
 ): Promise<void> {
   const present = vms.filter(vm => vm.state !== 'absent').map(vm => vm.vmId)
   if ((await settleStrays(deps.db, hostId, present)) > 0) await pokeWaiting(deps.db)
-  const owned = await seenOnHost(deps.db, hostId)
-  const told = new Map(vms.map(vm => [vm.vmId, vm.generation]))
-  const behind = [...owned.values()].filter(vm => (told.get(vm.id) ?? -1) < vm.generation).map(vm => vm.id)
+  const owned = await observedOnHost(deps.db, hostId)
+  const reported = new Map(vms.map(vm => [vm.vmId, vm.generation]))
+  const behind = [...owned.values()].filter(vm => (reported.get(vm.id) ?? -1) < vm.generation).map(vm => vm.id)
   // Not there yet, gone already, or not told of the newest wish: whoever waits for it, or pauses after failures, asks now.
   if (behind.length > 0) await pokeMany(deps.db, 'vm', behind)
-  for (const seen of vms) {
-    const known = owned.get(seen.vmId)
+  for (const observed of vms) {
+    const known = owned.get(observed.vmId)
     if (known) {
       // Of generation 0 is what a host has and cannot look at (a VM whose hypervisor it no longer offers): whether that runs is
       // not known, so it must not count as news of a VM of which nothing was seen yet, whose generation is 0, too.
-      if (seen.generation > 0 && isNews(known, seen)) await deps.db.tx(tx => recordSeen(tx, hostId, seen))
-    } else if (seen.state !== 'absent') {
-      deps.log.info({ hostId, vmId: seen.vmId }, 'a host has a VM that is not its own any more; removing it')
+      if (observed.generation > 0 && isNews(known, observed))
+        await deps.db.tx(tx => recordObserved(tx, hostId, observed))
+    } else if (observed.state !== 'absent') {
+      deps.log.info({ hostId, vmId: observed.vmId }, 'a host has a VM that is not its own any more; removing it')
       // One that cannot be removed now must not keep the news of the others; the next full beat names it again.
       await agentClient(deps.bus, hostId)
-        .forget(seen.vmId, generations.get(seen.vmId) ?? seen.generation)
-        .catch((err: unknown) => deps.log.warn({ hostId, vmId: seen.vmId, err }, 'the host did not remove the VM'))
+        .forget(observed.vmId, generations.get(observed.vmId) ?? observed.generation)
+        .catch((err: unknown) => deps.log.warn({ hostId, vmId: observed.vmId, err }, 'the host did not remove the VM'))
     }
   }
 }

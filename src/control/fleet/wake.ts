@@ -11,7 +11,7 @@ import { wakeNow } from '../deployments/index.ts'
 import type { Deps } from '../deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { type PlacedVm, vmWishes } from '../vms/index.ts'
+import { type PlacedVm, desiredVms } from '../vms/index.ts'
 import * as store from './scale-store.ts'
 
 /** Idempotent: of many requests that find the app asleep one changes something. */
@@ -45,8 +45,8 @@ export async function wakeAppNow(
 }
 
 /** How long the machines leave a wake to the one who began it. */
-const machinesAfterMs = seconds(1)
-const tellTimeoutMs = seconds(5)
+const workflowsAfterMs = seconds(1)
+const reportTimeoutMs = seconds(5)
 
 /** They stay awake, or are woken again if they were about to fall asleep. */
 export async function recordTraffic(tx: Tx, traffic: readonly store.Traffic[]): Promise<void> {
@@ -57,20 +57,20 @@ type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'clock' | 'config' | 'vault' | 'lo
 
 export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscription> {
   const { hostTimeoutSeconds } = deps.config
-  const wishes = vmWishes(deps)
+  const desiredStates = desiredVms(deps)
   const stopping = new AbortController()
   /** Should this fail, or die before it, the VM's machine does it a moment later. */
-  const tell = (vm: PlacedVm) =>
-    wishes
-      .put(vm, AbortSignal.any([stopping.signal, AbortSignal.timeout(tellTimeoutMs)]))
+  const notify = (vm: PlacedVm) =>
+    desiredStates
+      .put(vm, AbortSignal.any([stopping.signal, AbortSignal.timeout(reportTimeoutMs)]))
       .catch((cause: unknown) => deps.log.warn({ err: cause, vmId: vm.id }, 'could not tell a host of a VM that wakes'))
   const waking = await deps.bus.serve(
     gatewaySubjects.wake,
     async data => {
       const { appId } = Value.Parse(WakeRequest, data)
       if (!isUuid(appId)) return {}
-      const vm = await deps.db.tx(tx => wakeAppNow(tx, appId, { hostTimeoutSeconds, afterMs: machinesAfterMs }))
-      if (vm) void tell(vm)
+      const vm = await deps.db.tx(tx => wakeAppNow(tx, appId, { hostTimeoutSeconds, afterMs: workflowsAfterMs }))
+      if (vm) void notify(vm)
       return {}
     },
     { group: 'control' },

@@ -38,16 +38,16 @@ async function watch(
   { clock }: Pick<Deps, 'clock'>,
   everyMs: number,
 ): Promise<void> {
-  let told: string | undefined
+  let reported: string | undefined
   let id = 0
   while (!stream.signal.aborted) {
     const health = healthOf(await probe.check())
     const state = JSON.stringify(health)
-    if (state !== told) {
-      const event = told === undefined ? 'snapshot' : 'health'
+    if (state !== reported) {
+      const event = reported === undefined ? 'snapshot' : 'health'
       id += 1
       if (!stream.send({ event, id: String(id), data: { at: clock.now().toISOString(), ...health } })) return
-      told = state
+      reported = state
     }
     // An abort only ends the pause; the loop's condition then ends the stream.
     await delay(everyMs, undefined, { signal: stream.signal }).catch(() => {})

@@ -22,5 +22,5 @@ export {
   silent as silentHosts,
   suspect as suspectHost,
   touch as touchHosts,
-  upsert as recordBeat,
+  upsert as recordHeartbeat,
 } from './store.ts'

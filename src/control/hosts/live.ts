@@ -2,7 +2,7 @@
  * What hosts push every second and nobody needs to keep: cpu, memory and traffic of each VM. Every control plane hears
  * every beat and holds the newest numbers in memory, so that a live view never asks a host and never writes a row.
  */
-import type { HostBeat, VmStats } from '../../contract/agent.ts'
+import type { HostHeartbeat, VmStats } from '../../contract/agent.ts'
 import type { NetworkObserved } from '../../contract/network.ts'
 import { createDrains, createRequestLoad, type Drains, type RequestLoad } from '../routing/index.ts'
 
@@ -12,8 +12,8 @@ export interface LiveStats {
   /** What hosts that were heard of in the last seconds say of their part of the private networks. */
   networks(): ReadonlyMap<string, NetworkObserved>
   /** Calls back for every beat that has numbers, until stopped. */
-  subscribe(onBeat: (beat: HostBeat) => void): { stop(): void }
-  record(beat: HostBeat, nowMs: number): void
+  subscribe(onHeartbeat: (heartbeat: HostHeartbeat) => void): { stop(): void }
+  record(heartbeat: HostHeartbeat, nowMs: number): void
   /** What gateways say. */
   readonly requests: RequestLoad
   readonly drains: Drains
@@ -29,7 +29,7 @@ const quietMs = 3_500
 export function createLiveStats(clock: { now(): Date }): LiveStats {
   const byVm = new Map<string, { readonly stats: VmStats; readonly heardMs: number }>()
   const byHost = new Map<string, { readonly network: NetworkObserved; readonly heardMs: number }>()
-  const listeners = new Set<(beat: HostBeat) => void>()
+  const listeners = new Set<(heartbeat: HostHeartbeat) => void>()
   return {
     requests: createRequestLoad(),
     drains: createDrains(clock.now().getTime()),
@@ -42,14 +42,14 @@ export function createLiveStats(clock: { now(): Date }): LiveStats {
       const heard = [...byHost].filter(([, { heardMs }]) => nowMs - heardMs <= quietMs)
       return new Map(heard.map(([hostId, { network }]) => [hostId, network]))
     },
-    subscribe(onBeat) {
-      listeners.add(onBeat)
-      return { stop: () => void listeners.delete(onBeat) }
+    subscribe(onHeartbeat) {
+      listeners.add(onHeartbeat)
+      return { stop: () => void listeners.delete(onHeartbeat) }
     },
-    record(beat, nowMs) {
-      if (beat.privateNetwork) byHost.set(beat.hostId, { network: beat.privateNetwork, heardMs: nowMs })
-      for (const stats of beat.stats) byVm.set(stats.vmId, { stats, heardMs: nowMs })
-      if (beat.stats.length > 0) for (const listener of listeners) listener(beat)
+    record(heartbeat, nowMs) {
+      if (heartbeat.privateNetwork) byHost.set(heartbeat.hostId, { network: heartbeat.privateNetwork, heardMs: nowMs })
+      for (const stats of heartbeat.stats) byVm.set(stats.vmId, { stats, heardMs: nowMs })
+      if (heartbeat.stats.length > 0) for (const listener of listeners) listener(heartbeat)
     },
     prune(nowMs) {
       let removed = 0

@@ -1,4 +1,4 @@
-import type { HostBeat, HypervisorOffer } from '../../contract/agent.ts'
+import type { HostHeartbeat, HypervisorOffer } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import type { HostView } from '../scheduler/place.ts'
 import type { PoolView } from '../scheduler/pools.ts'
@@ -208,20 +208,20 @@ export const isStray = async (sql: Sql, hostId: string, vmId: string) => (await 
 export const settleOne = async (sql: Sql, hostId: string, vmId: string) =>
   (await sql.run(settleStray, [hostId, vmId])) === 1
 
-export const upsert = (db: Db, beat: HostBeat, cpuOvercommit: number) =>
+export const upsert = (db: Db, heartbeat: HostHeartbeat, cpuOvercommit: number) =>
   db.run(upsertHost, [
-    beat.hostId,
-    beat.name,
-    beat.incarnation,
-    beat.version,
-    beat.arch,
-    beat.network,
-    JSON.stringify(beat.hypervisors),
-    beat.vcpus * cpuOvercommit,
-    beat.memoryMib,
-    beat.diskMib,
-    JSON.stringify(beat.pools ?? []),
-    beat.databaseImages ? JSON.stringify(beat.databaseImages) : null,
+    heartbeat.hostId,
+    heartbeat.name,
+    heartbeat.incarnation,
+    heartbeat.version,
+    heartbeat.arch,
+    heartbeat.network,
+    JSON.stringify(heartbeat.hypervisors),
+    heartbeat.vcpus * cpuOvercommit,
+    heartbeat.memoryMib,
+    heartbeat.diskMib,
+    JSON.stringify(heartbeat.pools ?? []),
+    heartbeat.databaseImages ? JSON.stringify(heartbeat.databaseImages) : null,
   ])
 
 export const touch = (db: Db, hostIds: readonly string[]) => db.run(touchHosts, [hostIds])

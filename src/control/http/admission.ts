@@ -11,7 +11,7 @@ import { createDelayedRefusals } from './delayed-refusals.ts'
 import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
 import { type CallerInProject, originOf, type Presume, type Security, type ServerOptions, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
-import { createResting, restingId } from './resting.ts'
+import { createThrottledCredentials, throttledId } from './resting.ts'
 
 const scopeRank: Readonly<Record<Scope, number>> = { read: 0, deploy: 1, write: 2, admin: 3 }
 /** The most a member may do in a project, whatever the token allows. */
@@ -60,7 +60,7 @@ export function createAdmission(options: {
 }): Admission {
   const { security, rateLimiter } = options
   const policy = policies(options.limits)
-  const resting = createResting(options.clock)
+  const throttled = createThrottledCredentials(options.clock)
   const delayedRefusals = createDelayedRefusals(options.clock, { delayMs: options.limits.refusalDelayMs })
   /** Reads that began before it was known who asks, and still is not. */
   let attempts = 0
@@ -81,12 +81,12 @@ export function createAdmission(options: {
     const verdict = rateLimiter.take(policy.tenant, key)
     reply.headers(rateHeaders(policy.tenant, verdict))
     if (verdict.allowed) return
-    resting.add(rest(), verdict.waitSeconds)
+    throttled.add(rest(), verdict.waitSeconds)
     await refuse(reply, key, verdict.waitSeconds)
   }
 
-  async function refuseResting(reply: FastifyReply, rest: string): Promise<void> {
-    const waitSeconds = resting.secondsLeft(rest)
+  async function refuseThrottled(reply: FastifyReply, rest: string): Promise<void> {
+    const waitSeconds = throttled.secondsLeft(rest)
     if (waitSeconds === undefined) return
     reply.headers(rateHeaders(policy.tenant, { allowed: false, remaining: 0, waitSeconds }))
     await refuse(reply, rest, waitSeconds)
@@ -133,8 +133,8 @@ export function createAdmission(options: {
         return limited ? await count(reply, which, addressKey(state.ip)) : undefined
       }
       const { operation } = route
-      const rest = () => restingId(request.headers.authorization ?? '', allowanceOf(request, operation))
-      if (limited && resting.anybody()) await refuseResting(reply, rest())
+      const rest = () => throttledId(request.headers.authorization ?? '', copyTimeoutOf(request, operation))
+      if (limited && throttled.anybody()) await refuseThrottled(reply, rest())
       const { caller, project } = await enter(request, reply, route)
       const { attempt } = state
       // What was begun for anybody else is dropped, whatever comes of it.
@@ -203,7 +203,7 @@ function selectorOf(request: FastifyRequest, operation: Operation): string | und
 }
 
 /** Requests of one credential that name the same here draw on the same allowance. */
-const allowanceOf = (request: FastifyRequest, operation: Operation) =>
+const copyTimeoutOf = (request: FastifyRequest, operation: Operation) =>
   operation.project === 'none' ? 'own' : `project ${selectorOf(request, operation) ?? ''}`
 
 function namedProject(request: FastifyRequest): unknown {

@@ -47,20 +47,20 @@ const found = async ({ params, caller, project }: ThingCall) => ({
   name: `${params.thing_name} of ${caller.userId} as ${project.memberRole}`,
 })
 
-async function turns(): Promise<void> {
+async function mutex(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await nextTurn()
 }
 
 describe('a read for whom the credential belonged to the last time', () => {
   it('has run when it is known who asks, and is not told before', async () => {
     const { app, check, handler, ask } = presuming(found)
-    let told = false
+    let reported = false
     const answer = ask().finally(() => {
-      told = true
+      reported = true
     })
     await vi.waitFor(() => expect(handler).toHaveBeenCalledOnce())
-    await turns()
-    expect(told).toBe(false)
+    await mutex()
+    expect(reported).toBe(false)
     check.resolve(owner)
     expect((await answer).json()).toMatchObject({ name: 'a of ann as owner' })
     expect(handler).toHaveBeenCalledOnce()
@@ -103,7 +103,7 @@ describe('a read for whom the credential belonged to the last time', () => {
     const { app, check, handler, ask } = presuming(read)
     const answer = ask()
     await vi.waitFor(() => expect(handler).toHaveBeenCalledOnce())
-    await turns()
+    await mutex()
     check.reject(unauthenticated('Gone.'))
     expect((await answer).statusCode).toBe(401)
     expect((await answer).body).toContain('Gone.')
@@ -120,7 +120,7 @@ describe('a read for whom the credential belonged to the last time', () => {
         throw notFound()
       })
       const answer = ask('GET', url)
-      await turns()
+      await mutex()
       if (right) check.resolve(owner)
       else check.reject(unauthenticated())
       expect((await answer).statusCode).toBe(right ? status : 401)
@@ -167,7 +167,7 @@ describe('nothing begins before it is known who asks', () => {
   it('for more at once than the allowance has', async () => {
     const { app, check, handler, ask } = presuming(found, owner, { config: { rateLimits: limits } })
     const answers = Promise.all(Array.from({ length: 5 }, () => ask()))
-    await turns()
+    await mutex()
     expect(handler).toHaveBeenCalledTimes(2)
     check.resolve(owner)
     expect((await answers).map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 200, 429, 429, 429])
@@ -181,7 +181,7 @@ describe('nothing begins before it is known who asks', () => {
   ])('for who %s', async (_what, presumed) => {
     const { app, check, handler, ask } = presuming(found, presumed)
     const answer = ask()
-    await turns()
+    await mutex()
     expect(handler).not.toHaveBeenCalled()
     check.resolve(owner)
     expect((await answer).statusCode).toBe(200)

@@ -147,10 +147,10 @@ const escape = (text: string) => encodeURIComponent(text.toWellFormed())
 const runs = Number(process.env.MOTE_FUZZ_RUNS ?? 60)
 
 describe('generated requests', () => {
-  const seen = new Map<number, number>()
+  const observed = new Map<number, number>()
   afterAll(() => {
-    const total = [...seen.values()].reduce((sum, count) => sum + count, 0)
-    console.log(`${total} requests:`, Object.fromEntries([...seen].toSorted(([a], [b]) => a - b)))
+    const total = [...observed.values()].reduce((sum, count) => sum + count, 0)
+    console.log(`${total} requests:`, Object.fromEntries([...observed].toSorted(([a], [b]) => a - b)))
   })
 
   it.each(Object.entries(catalogue))('%s', async (_id, operation) => {
@@ -175,7 +175,7 @@ describe('generated requests', () => {
           ...(body === undefined ? {} : { payload: body }),
         })
         const { statusCode: status } = answer
-        seen.set(status, (seen.get(status) ?? 0) + 1)
+        observed.set(status, (observed.get(status) ?? 0) + 1)
         expect(status, status < 500 ? '' : lines.findLast(line => line.includes('"level":50'))).toBeLessThan(500)
         if (status >= 400)
           expect(answer.json()).toMatchObject({ status, error: expect.any(String), code: expect.any(String) })

@@ -2,7 +2,7 @@
  * Pages that PostgreSQL wrote, kept with the mark of the rows that they show. Whether these are still the rows is asked each
  * time, in the statement that would write the page: where the mark is the same, no page is written, sent, and read again.
  */
-import { createRemembered } from '../../lib/remembered.ts'
+import { createGenerationalCache } from '../../lib/remembered.ts'
 import { JsonText } from './operation.ts'
 import { ListPart } from './paging.ts'
 
@@ -28,18 +28,18 @@ const mostPages = 32
 const mostBytes = 128 * 1024
 
 export function createPages(): Pages {
-  const remembered = createRemembered<{ readonly mark: string; readonly json: JsonText }>(mostPages)
+  const cached = createGenerationalCache<{ readonly mark: string; readonly json: JsonText }>(mostPages)
   return {
     async latest(key, ask) {
-      const known = remembered.get(key)
+      const known = cached.get(key)
       const { mark, page, next } = await ask(known?.mark ?? null)
       if (page === null) {
         if (known?.mark !== mark) throw new Error('BUG: no page was written, and it is not the one that is known')
         return partOf(known.json, next)
       }
       const json = new JsonText(page)
-      if (json.bytes.length <= mostBytes) remembered.set(key, { mark, json })
-      else remembered.forget(key)
+      if (json.bytes.length <= mostBytes) cached.set(key, { mark, json })
+      else cached.forget(key)
       return partOf(json, next)
     },
   }

@@ -1,19 +1,19 @@
 import { expect, it } from 'vitest'
 import { bearer, createFixture } from './fixture.ts'
-import { createResting, restingId } from './resting.ts'
+import { createThrottledCredentials, throttledId } from './resting.ts'
 
 it('lets a credential ask again when its time is over, and forgets the oldest of too many', () => {
   let nowMs = 0
-  const resting = createResting({ monotonicMs: () => nowMs }, 2)
-  resting.add('a', 3)
-  expect(resting.secondsLeft('a')).toBe(3)
+  const throttled = createThrottledCredentials({ monotonicMs: () => nowMs }, 2)
+  throttled.add('a', 3)
+  expect(throttled.secondsLeft('a')).toBe(3)
   nowMs = 2_500
-  expect(resting.secondsLeft('a')).toBe(1)
+  expect(throttled.secondsLeft('a')).toBe(1)
   nowMs = 3_000
-  expect(resting.secondsLeft('a')).toBeUndefined()
-  for (const id of ['a', 'b', 'c']) resting.add(id, 10)
-  expect(['a', 'b', 'c'].map(id => resting.secondsLeft(id))).toEqual([undefined, 10, 10])
-  expect(restingId('secret', 'x')).not.toContain('secret')
+  expect(throttled.secondsLeft('a')).toBeUndefined()
+  for (const id of ['a', 'b', 'c']) throttled.add(id, 10)
+  expect(['a', 'b', 'c'].map(id => throttled.secondsLeft(id))).toEqual([undefined, 10, 10])
+  expect(throttledId('secret', 'x')).not.toContain('secret')
 })
 
 it('refuses a credential that has to wait without asking who it is, in that project only', async () => {

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 
-export interface Resting {
+export interface ThrottledCredentials {
   /** False: there is no need to look for one. */
   anybody(): boolean
   /** Whole seconds that are left; undefined: it may ask. */
@@ -14,7 +14,7 @@ export interface Resting {
 }
 
 /** @param maxIds bounds the memory (about 150 bytes each); beyond it the one that was added first is forgotten */
-export function createResting(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000): Resting {
+export function createThrottledCredentials(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000): ThrottledCredentials {
   const until = new Map<string, number>()
   return {
     anybody: () => until.size > 0,
@@ -35,5 +35,5 @@ export function createResting(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000
 }
 
 /** Of a credential in a project; what is kept does not tell the credential. */
-export const restingId = (credential: string, selector: string) =>
+export const throttledId = (credential: string, selector: string) =>
   hash('sha256', `${credential}\n${selector}`, 'base64')

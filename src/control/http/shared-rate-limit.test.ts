@@ -34,7 +34,7 @@ async function twoPlanes() {
     bus,
     clock,
     /** A publishes what it has, and everybody has heard it. */
-    async tell(...from: (typeof a)[]) {
+    async report(...from: (typeof a)[]) {
       const wanted = delivered + from.length
       for (const shared of from) await shared.publish()
       await until(() => delivered >= wanted, { what: 'the grants arrived' })
@@ -51,7 +51,7 @@ it('what one granted is gone at the other', async () => {
   await using planes = await twoPlanes()
   const { a, b } = planes
   expect(a.ask(50)).toBe(50)
-  await planes.tell(a)
+  await planes.report(a)
   expect(b.ask(50)).toBe(10)
   expect(b.ask(1, 'another key')).toBe(1)
 })
@@ -60,13 +60,13 @@ it('both together grant at most one quota too many, once, and pay it back', asyn
   await using planes = await twoPlanes()
   const { a, b, clock } = planes
   expect(a.ask(100) + b.ask(100), 'before they hear of each other').toBe(120)
-  await planes.tell(a, b)
+  await planes.report(a, b)
   let granted = 0
   for (let second = 0; second < 600; second++) {
     clock.pass(1_000)
     const got = [a.ask(5), b.ask(5)]
     granted += got.reduce((sum, n) => sum + n, 0)
-    await planes.tell(...[a, b].filter((_, i) => got[i]! > 0))
+    await planes.report(...[a, b].filter((_, i) => got[i]! > 0))
   }
   // 600 s refill 600; the 60 that were too many are missing from them. One step of error for the second before they hear.
   expect(granted).toBeGreaterThan(535)
@@ -75,13 +75,13 @@ it('both together grant at most one quota too many, once, and pay it back', asyn
 
 it('says nothing when nothing was granted, and nothing twice', async () => {
   await using planes = await twoPlanes()
-  const seen: unknown[] = []
-  const listening = await planes.bus.subscribe(rateSubject, ({ data }) => void seen.push(data))
+  const observed: unknown[] = []
+  const listening = await planes.bus.subscribe(rateSubject, ({ data }) => void observed.push(data))
   await planes.a.publish()
   planes.a.ask(3)
-  await planes.tell(planes.a)
+  await planes.report(planes.a)
   await planes.a.publish()
-  expect(seen).toEqual([
+  expect(observed).toEqual([
     { from: expect.any(String), grants: [{ name: 'tenant', quota: 60, windowSeconds: 60, key: 'k', count: 3 }] },
   ])
   await listening.stop()
@@ -91,7 +91,7 @@ it('survives what is no message of ours', async () => {
   await using planes = await twoPlanes()
   await planes.bus.publish(rateSubject, { grants: 'all' })
   planes.a.ask(60)
-  await planes.tell(planes.a)
+  await planes.report(planes.a)
   expect(planes.b.ask(10)).toBe(0)
 })
 

@@ -218,13 +218,13 @@ describe('an event stream', () => {
     })
     const response = await fetch(url, { headers: bearer('ann') })
     answer = 'outage'
-    const beats = (text: string) => text.split(': still here').length - 1
+    const heartbeats = (text: string) => text.split(': still here').length - 1
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
     for (;;) {
       const { done, value = '' } = (await reader?.read()) ?? { done: true }
       text += value
-      if (beats(text) > 2) answer = 'revoked'
+      if (heartbeats(text) > 2) answer = 'revoked'
       if (done) break
     }
     expect(text).toMatch(/: no longer allowed\n\n$/)

@@ -77,7 +77,7 @@ export class SseStream implements EventStream {
     this.#state = 'open'
     this.#options.onOpen()
     this.#write(`retry: ${this.#options.limits.retryMs}\n\n`)
-    this.#heartbeat = setInterval(() => void this.#beat(), this.#options.limits.heartbeatMs)
+    this.#heartbeat = setInterval(() => void this.#sendHeartbeat(), this.#options.limits.heartbeatMs)
     this.#opened.resolve()
   }
 
@@ -121,7 +121,7 @@ export class SseStream implements EventStream {
     return this.#response.writableLength > bufferBytes
   }
 
-  async #beat(): Promise<void> {
+  async #sendHeartbeat(): Promise<void> {
     if (this.#isBehind()) return this.end('reading too slowly')
     const allowed = await this.#options.stillAllowed().catch(() => true)
     if (!allowed) return this.end('no longer allowed')

@@ -5,11 +5,11 @@ import { seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts } from '../hosts/index.ts'
-import { keptBySnapshot, leftoversOf, takenElsewhere } from './kept.ts'
+import { retainedBySnapshot, leftoversOf, takenElsewhere } from './kept.ts'
 import { notTaken } from './luggage.ts'
 import { startSnapshotMove } from './start.ts'
 import { levelOf } from '../../lib/outage.ts'
-import { untriedFirst } from './tried.ts'
+import { withoutFailedTargetsFirst } from './tried.ts'
 
 interface LeftBehind {
   readonly id: string
@@ -32,7 +32,7 @@ const leftBehind = statement<LeftBehind>(
      FROM vm_snapshot s JOIN app a ON a.id = s.app_id LEFT JOIN vm v ON v.id = s.vm_id AND v.want <> 'absent'
      WHERE s.host_id = h.id AND s.kind = 'user' AND s.want = 'present' AND s.state = 'ready' AND s.moving_to IS NULL
        AND v.host_id IS DISTINCT FROM s.host_id
-       AND NOT EXISTS (SELECT FROM volume o WHERE o.host_id = s.host_id AND ${keptBySnapshot})
+       AND NOT EXISTS (SELECT FROM volume o WHERE o.host_id = s.host_id AND ${retainedBySnapshot})
        AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.state IN ('failed', 'cancelled')
          AND x.ended_at > now() - interval '10 minutes')
        AND ${takenElsewhere}
@@ -75,7 +75,11 @@ async function moveAway(tx: Tx, hosts: readonly HostRow[], snapshot: LeftBehind)
   const source = hosts.find(host => host.id === snapshot.hostId)
   if (!source || (await tx.one(movesFrom, [source.id])).count >= mostFromOneHost) return false
   const nearest = hosts.toSorted((a, b) => Number(b.id === snapshot.vmHostId) - Number(a.id === snapshot.vmHostId))
-  const target = targetOf(await untriedFirst(tx, nearest, { snapshotIds: [snapshot.id] }), source, snapshot)
+  const target = targetOf(
+    await withoutFailedTargetsFirst(tx, nearest, { snapshotIds: [snapshot.id] }),
+    source,
+    snapshot,
+  )
   if (!target) return false
   const move = { snapshotId: snapshot.id, targetHostId: target.id, groupId: newId(), migrationId: null }
   return (await startSnapshotMove(tx, move)) !== undefined

@@ -1,9 +1,9 @@
 export { drainedSnapshots } from './drained.ts'
 export { lockGroup as lockMoves, pokeMoveOfSnapshot } from './group.ts'
-export { goingWith, keptBySnapshot, takenElsewhere } from './kept.ts'
-export { type KeptSnapshot, keptBehind, keptWithVolumes, notTaken } from './luggage.ts'
-export { volumeMoveMachine } from './machine.ts'
-export { snapshotMoveMachine } from './snapshot-machine.ts'
+export { goingWith, retainedBySnapshot, takenElsewhere } from './kept.ts'
+export { type RetainedSnapshot, keptBehind, retainedWithVolumes, notTaken } from './luggage.ts'
+export { volumeMoveWorkflow } from './machine.ts'
+export { snapshotMoveWorkflow } from './snapshot-machine.ts'
 export { type SnapshotMove, snapshotMovesOf } from './snapshot-store.ts'
 export {
   cancelMove,
@@ -15,5 +15,5 @@ export {
   startMove,
   startSnapshotMove,
 } from './start.ts'
-export { untriedFirst } from './tried.ts'
+export { withoutFailedTargetsFirst } from './tried.ts'
 export { lock as lockVolumes, newest as newestMove, ofMigration as movesOf, type VolumeMove } from './store.ts'

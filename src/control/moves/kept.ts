@@ -4,7 +4,7 @@
  * where the memory is: both go together. One that an app sleeps in has no copies, and holds nothing: without it the
  * app boots.
  */
-export const keptBySnapshot = `(o.bound AND s.host_id = o.host_id AND s.want = 'present' AND s.state = 'ready' AND s.kind = 'user'
+export const retainedBySnapshot = `(o.bound AND s.host_id = o.host_id AND s.want = 'present' AND s.state = 'ready' AND s.kind = 'user'
   AND (s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'copied', true))
     OR s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'readOnly', true, 'generation', o.attach_generation))))`
 

@@ -7,7 +7,7 @@ import { alone, collide, crowd, type Work } from '../../../test/support/collide.
 import { shape } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type Db, statement, type Tx } from '../../db/db.ts'
-import type { AnyMachine } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/machine.ts'
 import { createDeployment, lockDeployment } from '../deployments/index.ts'
 import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../fleet/index.ts'
 import { listHosts, loseHost, reserve, touchHosts } from '../hosts/index.ts'
@@ -23,9 +23,9 @@ import {
   createSnapshot,
   lockSnapshot,
   lockVm,
-  luggageOf,
+  coMovedOf,
   newestMigration,
-  recordSeen,
+  recordObserved,
   recordSnapshot,
   setBalloon,
   startMigration,
@@ -44,7 +44,7 @@ import {
   deleteVolumeSnapshot,
   detachVolume,
   growVolume,
-  lockKept,
+  lockRetained,
   recordUsages,
   recordVolumeSnapshot,
   restoreVolume,
@@ -65,7 +65,7 @@ afterAll(async () => {
   await db.close()
   await world[Symbol.asyncDispose]()
 })
-const { projectId, deps, machines } = world
+const { projectId, deps, workflows } = world
 const other = (id: string) => hosts.find(host => host.id !== id)!
 const rowOf = async (tx: Tx, id: string) => (await listHosts(tx, 3600)).find(host => host.id === id)!
 
@@ -83,7 +83,7 @@ const fork =
     await locked(tx, of)
     const snapshot = (await holdSnapshot(tx, of.deploymentId, of.name))!
     const shaped = { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }
-    await startFork(tx, shaped, snapshot, await lockKept(tx, snapshot), { app: forkApp, replicas: 1 })
+    await startFork(tx, shaped, snapshot, await lockRetained(tx, snapshot), { app: forkApp, replicas: 1 })
   }
 const restore =
   (of: Kept): Work =>
@@ -100,7 +100,7 @@ const drop =
 async function migrate(tx: Tx): Promise<void> {
   const vm = (await vms.byId(tx, one.vmId))!
   const [source, target] = [await rowOf(tx, runHost), await rowOf(tx, other(runHost).id)]
-  const choice = chooseMove(vm, source, target, await luggageOf(tx, vm.id))
+  const choice = chooseMove(vm, source, target, await coMovedOf(tx, vm.id))
   if (!('plan' in choice) || !(await reserve(tx, target.id, vm))) throw new Error('it stays')
   const ends = { sourceHostId: source.id, targetHostId: target.id, method: choice.plan.method, withVolumes: true }
   await startMigration(tx, { ...vm, vmId: vm.id, ...ends }, choice.plan.volumes)
@@ -116,17 +116,17 @@ const lockApp = statement('test.lockApp', 'SELECT id FROM app WHERE id = $1 FOR 
 
 /** What a step of a machine writes, whatever the host says to it. */
 const step =
-  (machine: AnyMachine, phase: string, id: string, change: object = {}): Work =>
+  (workflow: AnyWorkflow, phase: string, id: string, change: object = {}): Work =>
   async tx => {
-    const subject: object = { ...(await machine.load(id)), ...change }
+    const subject: object = { ...(await workflow.load(id)), ...change }
     const now = new Date()
     const moment = { subject, phase, attempt: 0, enteredAt: now, now, signal: new AbortController().signal }
-    const next = await machine.phases[phase]!(moment)
+    const next = await workflow.phases[phase]!(moment)
     if (!next.write) throw new Error(`nothing is written in ${phase}`)
-    await Promise.all([machine.hold?.(tx, subject), next.write(tx)])
+    await Promise.all([workflow.hold?.(tx, subject), next.write(tx)])
   }
 
-const seenOf = () => hosts.find(host => host.id === runHost)!.observed(one.vmId)
+const observedOf = () => hosts.find(host => host.id === runHost)!.observed(one.vmId)
 const always: Readonly<Record<string, Work>> = {
   'fork of a VM that runs': fork(one),
   'fork of volumes at rest': fork(two),
@@ -150,25 +150,25 @@ const always: Readonly<Record<string, Work>> = {
       runHost,
       [...two.volumeIds, ...one.volumeIds].reverse().map(volumeId => ({ volumeId, usedBytes: 1, snapshotBytes: 1 })),
     ),
-  'the VM is seen': tx => recordSeen(tx, runHost, { ...seenOf(), healthy: false, restartCount: 9, disks: [] }),
-  'the VM is removed': step(machines.vm, 'removing', one.vmId, {
+  'the VM is seen': tx => recordObserved(tx, runHost, { ...observedOf(), healthy: false, restartCount: 9, disks: [] }),
+  'the VM is removed': step(workflows.vm, 'removing', one.vmId, {
     want: 'absent',
     hostLost: true,
     drainSeconds: 0,
     takesVolumes: false,
   }),
-  'the deployment stops': step(machines.deployment, 'stopping', one.deploymentId),
-  'the deployment has stopped': step(machines.deployment, 'stopping', one.deploymentId, { vms: [], want: 'stopped' }),
-  'two VMs stop': step(machines.deployment, 'stopping', pair.id),
+  'the deployment stops': step(workflows.deployment, 'stopping', one.deploymentId),
+  'the deployment has stopped': step(workflows.deployment, 'stopping', one.deploymentId, { vms: [], want: 'stopped' }),
+  'two VMs stop': step(workflows.deployment, 'stopping', pair.id),
   'the later of them is seen': async tx => {
     const vmId = pair.vmIds.toSorted()[1]!
     const host = hosts.find(each => each.vms.has(vmId))!
-    await recordSeen(tx, host.id, { ...host.observed(vmId), healthy: false, restartCount: 9 })
+    await recordObserved(tx, host.id, { ...host.observed(vmId), healthy: false, restartCount: 9 })
   },
   'the deployment fails': async tx => {
-    const d = (await machines.deployment.load(one.deploymentId))!
-    const crashed = d.vms.map(vm => ({ ...vm, seenState: 'crashed' }))
-    await step(machines.deployment, 'serving', one.deploymentId, { vms: crashed })(tx)
+    const d = (await workflows.deployment.load(one.deploymentId))!
+    const crashed = d.vms.map(vm => ({ ...vm, observedState: 'crashed' }))
+    await step(workflows.deployment, 'serving', one.deploymentId, { vms: crashed })(tx)
   },
   'the volumes of the project go': tx => volumeContents.deleteAll(tx, projectId),
   'a budget is used up': async tx => {
@@ -227,7 +227,7 @@ const atRest: Readonly<Record<string, Work>> = {
     await migrate(tx)
   },
   'a drain moves the VM': async tx => {
-    await machines.deployment.hold?.(tx, (await machines.deployment.load(one.deploymentId))!)
+    await workflows.deployment.hold?.(tx, (await workflows.deployment.load(one.deploymentId))!)
     await migrate(tx)
   },
   'a VM with a volume gets its place': async tx => {
@@ -266,7 +266,7 @@ let found = 0
 it('finds a circle where there is one', async () => {
   const wrong: Work = async tx => {
     await locked(tx, two)
-    await lockKept(tx, (await lockSnapshot(tx, two.deploymentId, two.name))!)
+    await lockRetained(tx, (await lockSnapshot(tx, two.deploymentId, two.name))!)
   }
   const move = atRest['volumes at rest begin to move']!
   found = (await circlesOf('wrong', { wrong, move })).length
@@ -295,14 +295,14 @@ describe('while volumes, snapshots and a VM move', () => {
     'the volumes of the VM stay': async tx => keepVolumes(tx, await migration(tx)),
     'the VM has written all': async tx => finishCopies(tx, (await migration(tx)).id),
     'a volume is copied on': async tx =>
-      step(machines.volumeMove, 'copying', (await newestMove(tx, two.volumeIds[0]))!.id, { state: 'copying' })(tx),
+      step(workflows.volumeMove, 'copying', (await newestMove(tx, two.volumeIds[0]))!.id, { state: 'copying' })(tx),
     'a snapshot is copied on': async tx =>
-      step(machines.snapshotMove, 'copying', await moveOf(two), { state: 'copying' })(tx),
-    'the move of a snapshot is given up': async tx => step(machines.snapshotMove, 'cancelling', await moveOf(one))(tx),
+      step(workflows.snapshotMove, 'copying', await moveOf(two), { state: 'copying' })(tx),
+    'the move of a snapshot is given up': async tx => step(workflows.snapshotMove, 'cancelling', await moveOf(one))(tx),
     'a snapshot does not move after all': async tx =>
-      step(machines.snapshotMove, 'cancelling', await moveOf(two), { state: 'cancelling', sourceRemoved: true })(tx),
+      step(workflows.snapshotMove, 'cancelling', await moveOf(two), { state: 'cancelling', sourceRemoved: true })(tx),
     'a volume does not move after all': async tx =>
-      step(machines.volumeMove, 'cancelling', (await newestMove(tx, two.volumeIds[1]))!.id, {
+      step(workflows.volumeMove, 'cancelling', (await newestMove(tx, two.volumeIds[1]))!.id, {
         state: 'cancelling',
         sourceRemoved: true,
       })(tx),

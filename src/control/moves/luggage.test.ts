@@ -3,7 +3,7 @@ import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { newId } from '../../lib/ids.ts'
 import { listHosts, reserve } from '../hosts/index.ts'
-import { cancelMigration, chooseMove, createSnapshot, luggageOf, moveObstacle, startMigration } from '../vms/index.ts'
+import { cancelMigration, chooseMove, createSnapshot, coMovedOf, moveObstacle, startMigration } from '../vms/index.ts'
 import * as snapshots from '../vms/snapshot-store.ts'
 import * as vms from '../vms/store.ts'
 import { attachVolume, createVolume, findVolume } from '../volumes/index.ts'
@@ -39,8 +39,8 @@ async function keep(name: string): Promise<string> {
 async function migrate(): Promise<string> {
   const vm = (await vms.byId(db, vmId))!
   const [source, target] = [await rowOf(vm.hostId!), await rowOf(hosts.find(host => host.id !== vm.hostId)!.id)]
-  const luggage = await luggageOf(db, vmId)
-  const choice = chooseMove(vm, source, target, luggage)
+  const coMoved = await coMovedOf(db, vmId)
+  const choice = chooseMove(vm, source, target, coMoved)
   if (!('plan' in choice)) throw new Error(choice.why)
   const { method, volumes } = choice.plan
   return db.tx(async tx => {
@@ -92,11 +92,11 @@ async function settle(): Promise<void> {
 it('a copy that takes hours is not thrown away when it is done, and nobody is alarmed meanwhile', async () => {
   const id = await begin()
   await older(id, 5 * 60)
-  const [machine] = await world.rows<{ alarmed: boolean }>(
+  const [workflow] = await world.rows<{ alarmed: boolean }>(
     `SELECT deadline < now() + interval '5 hours' AS alarmed FROM machine WHERE kind = 'migration' AND id = $1`,
     id,
   )
-  expect(machine?.alarmed).toBe(false)
+  expect(workflow?.alarmed).toBe(false)
   await world.until(async () => /completed|failed|cancelled/.test((await migrationOf(id)).state), 100)
   expect(await migrationOf(id)).toMatchObject({ state: 'completed', error: null })
 })
@@ -184,7 +184,7 @@ it('waits for older control planes to go', async () => {
   const olderRunner = newId()
   await db.withLock(`runner ${olderRunner}`, async () => {
     const vm = (await vms.byId(db, vmId))!
-    expect(moveObstacle(vm, await luggageOf(db, vmId))).toContain('a control plane of an older version runs')
+    expect(moveObstacle(vm, await coMovedOf(db, vmId))).toContain('a control plane of an older version runs')
     await expect(migrate()).rejects.toThrow()
     expect((await snapshots.byId(db, snapshotId))?.movingTo).toBeNull()
     // One that runs what brings them says so.
@@ -192,7 +192,7 @@ it('waits for older control planes to go', async () => {
       `INSERT INTO runner (id, kinds) VALUES ($1, ARRAY['migration', 'vm-snapshot-move']) RETURNING id`,
       olderRunner,
     )
-    expect(moveObstacle(vm, await luggageOf(db, vmId))).toBeUndefined()
+    expect(moveObstacle(vm, await coMovedOf(db, vmId))).toBeUndefined()
   })
 })
 
@@ -211,20 +211,20 @@ it('an older control plane cannot commit volumes without their snapshots', async
 })
 
 it('what an older control plane wishes away goes, where it was made and where it has come to', async () => {
-  const wishedAway = async (snapshot: string) => {
+  const markedForDeletion = async (snapshot: string) => {
     const host = hostOf((await snapshots.byId(db, snapshot))?.hostId)
     await world.rows(`UPDATE vm_snapshot SET want = 'absent' WHERE id = $1 RETURNING id`, snapshot)
     await world.until(async () => (await snapshots.byId(db, snapshot)) === undefined)
     expect(host.snapshots.has(snapshot)).toBe(false)
   }
-  await wishedAway(await keep('unmoved'))
+  await markedForDeletion(await keep('unmoved'))
   const moved = await keep('moved')
   const source = (await snapshots.byId(db, moved))!.hostId
   const id = await begin()
   await world.until(async () => (await migrationOf(id)).state === 'completed', 100)
   await world.until(async () => (await snapshots.byId(db, moved))?.moving === false, 100)
   expect((await snapshots.byId(db, moved))?.hostId).not.toBe(source)
-  await wishedAway(moved)
+  await markedForDeletion(moved)
 })
 
 it('a volume at rest that an older control plane keeps where it is keeps its snapshot', async () => {

@@ -1,11 +1,11 @@
 /** Snapshots of VMs that have copies of volumes, or whose guest reads them, and so go where these go, or keep them where they are. */
 import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import { type Sql, statement } from '../../db/db.ts'
-import { keptBySnapshot, leftoversOf } from './kept.ts'
+import { retainedBySnapshot, leftoversOf } from './kept.ts'
 import { olderRuns } from './snapshot-store.ts'
 
 /** A snapshot of a VM, with the volumes on its host that its guest has mounted. */
-export interface KeptSnapshot {
+export interface RetainedSnapshot {
   readonly id: string
   readonly name: string
   readonly appName: string
@@ -25,7 +25,7 @@ export interface KeptSnapshot {
   }[]
 }
 
-const keptWith = statement<KeptSnapshot>(
+const keptWith = statement<RetainedSnapshot>(
   'moves.keptWith',
   `SELECT s.id, s.name, a.name AS "appName", s.made_by AS "madeBy",
      s.moving_to IS NOT NULL
@@ -35,21 +35,21 @@ const keptWith = statement<KeptSnapshot>(
      ${olderRuns} AS "olderRuns",
      (SELECT coalesce(jsonb_agg(jsonb_build_object('volumeId', o.id, 'name', o.name,
          'held', EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)) ORDER BY o.id), '[]'::jsonb)
-       FROM volume o WHERE ${keptBySnapshot} AND o.want = 'present') AS volumes
+       FROM volume o WHERE ${retainedBySnapshot} AND o.want = 'present') AS volumes
    FROM vm_snapshot s JOIN app a ON a.id = s.app_id
    WHERE s.host_id = ANY (SELECT host_id FROM volume WHERE id = ANY($1::uuid[]))
-     AND EXISTS (SELECT FROM volume o WHERE o.id = ANY($1::uuid[]) AND ${keptBySnapshot}) ORDER BY s.id`,
+     AND EXISTS (SELECT FROM volume o WHERE o.id = ANY($1::uuid[]) AND ${retainedBySnapshot}) ORDER BY s.id`,
 )
 
 /** Snapshots that have what one of these volumes held. */
-export const keptWithVolumes = (sql: Sql, volumeIds: readonly string[]): Promise<KeptSnapshot[]> =>
+export const retainedWithVolumes = (sql: Sql, volumeIds: readonly string[]): Promise<RetainedSnapshot[]> =>
   volumeIds.length === 0 ? Promise.resolve([]) : sql.rows(keptWith, [volumeIds])
 
-const of = ({ name, appName }: KeptSnapshot) => `Snapshot ${name} of a VM of ${appName}`
+const of = ({ name, appName }: RetainedSnapshot) => `Snapshot ${name} of a VM of ${appName}`
 
 /** Why the snapshots cannot leave with these volumes and no others, whatever the other host is; undefined: they can. */
 export function keptBehind(
-  snapshots: readonly KeptSnapshot[],
+  snapshots: readonly RetainedSnapshot[],
   volumeIds: ReadonlySet<string>,
 ): { readonly why: string; readonly passes: boolean } | undefined {
   for (const snapshot of snapshots) {
@@ -77,7 +77,7 @@ interface End {
 }
 
 /** Why the snapshots cannot go from one host to the other; undefined: they can. */
-export function notTaken(snapshots: readonly KeptSnapshot[], source: End, target: End): string | undefined {
+export function notTaken(snapshots: readonly RetainedSnapshot[], source: End, target: End): string | undefined {
   const [first] = snapshots
   if (!first) return undefined
   const left = snapshots.find(({ leftovers }) => leftovers.includes(target.id))

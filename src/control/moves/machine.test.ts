@@ -81,7 +81,7 @@ async function isNowhere(volumeId: string): Promise<void> {
 
 const moved = crashMatrix<Subject>({
   db,
-  machine: world.machines.volumeMove,
+  workflow: world.workflows.volumeMove,
   makeSubject: () => move(),
   advance,
   remove: async s => void (await db.tx(tx => cancelMove(tx, s.id))),
@@ -94,7 +94,7 @@ const moved = crashMatrix<Subject>({
 })
 const cancelled = crashMatrix<Subject>({
   db,
-  machine: world.machines.volumeMove,
+  workflow: world.workflows.volumeMove,
   makeSubject: () => move(),
   advance: async (s, phase) => {
     if (phase === 'copying') await db.tx(tx => cancelMove(tx, s.id))
@@ -113,7 +113,7 @@ const cancelled = crashMatrix<Subject>({
 describe('crash matrix of a volume that moves', () => {
   it('has every phase with every fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
-      Object.keys(world.machines.volumeMove.phases).length * faults.length,
+      Object.keys(world.workflows.volumeMove.phases).length * faults.length,
     ))
   describe('and arrives', () => {
     it.each(moved)('$name', ({ run }) => run())

@@ -5,7 +5,7 @@
 import { BusError } from '../../bus/bus.ts'
 import type { VolumePut, Transfer } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
@@ -27,8 +27,8 @@ interface Moment {
   readonly now: Date
 }
 
-export const volumeMoveMachine = (deps: MoveDeps) =>
-  machine<VolumeMove>()({
+export const volumeMoveWorkflow = (deps: MoveDeps) =>
+  workflow<VolumeMove>()({
     kind: 'volume-move',
     edges: {
       preparing: ['copying', 'cancelling'],
@@ -65,7 +65,7 @@ export const volumeMoveMachine = (deps: MoveDeps) =>
             await store.giveUp(tx, m.id)
           })
         if (m.sourceLost && !m.sourceRemoved) return wait(minutes(1))
-        if (!m.sourceRemoved && m.volumeWant === 'present') await tell(deps, m, 'source', {}, signal)
+        if (!m.sourceRemoved && m.volumeWant === 'present') await report(deps, m, 'source', {}, signal)
         return go('dropping', async tx => {
           if (m.groupId !== null) await lockGroup(tx, m.groupId)
           await store.lock(tx, [m.volumeId])
@@ -92,13 +92,13 @@ async function preparing(
   if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
   if (now.getTime() - enteredAt.getTime() > preparingMs) return fail(m, 'the target did not get ready in time')
   const vm = m.how === 'brought' && m.vmId ? { vmId: m.vmId } : {}
-  const seen = await tell(deps, m, 'target', { incoming: { transferId: m.id, ...vm } }, signal)
-  if (seen.phase === 'failed') return fail(m, seen.error ?? 'the target cannot take it')
-  if (seen.phase === 'preparing') return wait(lookAgainMs)
+  const observed = await report(deps, m, 'target', { incoming: { transferId: m.id, ...vm } }, signal)
+  if (observed.phase === 'failed') return fail(m, observed.error ?? 'the target cannot take it')
+  if (observed.phase === 'preparing') return wait(lookAgainMs)
   return go(
     'copying',
     async tx => {
-      await store.enter(tx, m.id, 'copying', seen.uri)
+      await store.enter(tx, m.id, 'copying', observed.uri)
       await pokeMigration(tx, m)
     },
     copyingAlertMs(m),
@@ -112,14 +112,14 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
   if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
   const { id: transferId, uri, final, snapshots } = m
   const outgoing = { transferId, uri: uri ?? '', final, snapshots: [...snapshots] }
-  const seen = await tell(deps, m, 'source', { outgoing }, signal)
-  if (seen.phase === 'failed') return fail(m, seen.error ?? 'the source could not send it')
-  if (seen.phase === 'complete' && m.migrationId === null && m.groupId === null)
-    return go('clearing', tx => arrived(tx, m, seen))
-  const state = seen.phase === 'copied' || seen.phase === 'complete' ? seen.phase : undefined
+  const observed = await report(deps, m, 'source', { outgoing }, signal)
+  if (observed.phase === 'failed') return fail(m, observed.error ?? 'the source could not send it')
+  if (observed.phase === 'complete' && m.migrationId === null && m.groupId === null)
+    return go('clearing', tx => arrived(tx, m, observed))
+  const state = observed.phase === 'copied' || observed.phase === 'complete' ? observed.phase : undefined
   return wait(lookAgainMs, async tx => {
     if (m.groupId !== null) await lockGroup(tx, m.groupId)
-    await store.progress(tx, m.id, seen)
+    await store.progress(tx, m.id, observed)
     if (state === undefined || state === m.state) return
     await store.enter(tx, m.id, state)
     await pokeMigration(tx, m)
@@ -128,9 +128,9 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
 }
 
 /** In this commit the volume becomes the target's. */
-async function arrived(tx: Tx, m: VolumeMove, seen: Transfer): Promise<void> {
+async function arrived(tx: Tx, m: VolumeMove, observed: Transfer): Promise<void> {
   await store.lock(tx, [m.volumeId])
-  await store.progress(tx, m.id, seen)
+  await store.progress(tx, m.id, observed)
   if (!(await store.complete(tx, m.id, m.state))) throw new Error('the move was given up meanwhile')
   await pokeWhoWaits(tx, m)
 }
@@ -168,7 +168,7 @@ type Side = 'source' | 'target'
 const hostOf = (m: VolumeMove, side: Side) => (side === 'source' ? m.sourceHostId : m.targetHostId)
 
 /** What the host says of this transfer. What it will never do counts as failed. */
-async function tell(
+async function report(
   deps: MoveDeps,
   m: VolumeMove,
   side: Side,
@@ -176,8 +176,11 @@ async function tell(
   signal: AbortSignal,
 ): Promise<Transfer> {
   try {
-    const seen = await agentClient(deps.bus, hostOf(m, side)).putVolume({ ...wishOf(deps, m, side), ...more }, signal)
-    return seen.transfer?.transferId === m.id ? seen.transfer : nothingYet
+    const observed = await agentClient(deps.bus, hostOf(m, side)).putVolume(
+      { ...desiredOf(deps, m, side), ...more },
+      signal,
+    )
+    return observed.transfer?.transferId === m.id ? observed.transfer : nothingYet
   } catch (cause) {
     if (cause instanceof BusError && (cause.remoteCode === 'no_such_pool' || cause.remoteCode === 'invalid_volume'))
       return { ...nothingYet, phase: 'failed', error: cause.message }
@@ -186,11 +189,11 @@ async function tell(
 }
 
 async function isGone(deps: MoveDeps, m: VolumeMove, side: Side, signal: AbortSignal): Promise<boolean> {
-  const wish = { ...wishOf(deps, m, side), want: 'absent' as const }
-  return (await agentClient(deps.bus, hostOf(m, side)).putVolume(wish, signal)).state === 'absent'
+  const desired = { ...desiredOf(deps, m, side), want: 'absent' as const }
+  return (await agentClient(deps.bus, hostOf(m, side)).putVolume(desired, signal)).state === 'absent'
 }
 
-const wishOf = ({ vault }: MoveDeps, m: VolumeMove, side: Side): VolumePut => ({
+const desiredOf = ({ vault }: MoveDeps, m: VolumeMove, side: Side): VolumePut => ({
   volumeId: m.volumeId,
   generation: m.generation,
   want: 'present',

@@ -7,10 +7,10 @@ import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { cordon, listHosts, reserve } from '../hosts/index.ts'
 import { putBack, startFork } from '../runtime/index.ts'
 import { assertReady } from '../runtime/restore.ts'
-import { chooseMove, createSnapshot, luggageOf, moveObstacle, startMigration } from '../vms/index.ts'
+import { chooseMove, createSnapshot, coMovedOf, moveObstacle, startMigration } from '../vms/index.ts'
 import * as snapshots from '../vms/snapshot-store.ts'
 import * as vms from '../vms/store.ts'
-import { attachVolume, createVolume, drainedVolumes, findVolume, lockKept } from '../volumes/index.ts'
+import { attachVolume, createVolume, drainedVolumes, findVolume, lockRetained } from '../volumes/index.ts'
 import { moveVolume } from '../volumes/move.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -66,7 +66,7 @@ async function goesOn({ snapshotId, volumeId, memory }: Reading) {
   const { vmIds } = await db.tx(async tx => {
     const snapshot = (await snapshots.byId(tx, snapshotId))!
     assertReady(snapshot)
-    return startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockKept(tx, snapshot), {
+    return startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockRetained(tx, snapshot), {
       app,
       replicas: 1,
     })
@@ -96,9 +96,9 @@ it('goes with the VM that reads it, which can be put back to it there', async ()
   const one = await reading()
   const vm = (await vms.byId(db, one.vmId))!
   const [source, target] = [await rowOf(one.hostId), await rowOf(other(one.hostId).id)]
-  const luggage = await luggageOf(db, vm.id)
-  expect(moveObstacle(vm, luggage)).toBeUndefined()
-  const choice = chooseMove(vm, source, target, luggage)
+  const coMoved = await coMovedOf(db, vm.id)
+  expect(moveObstacle(vm, coMoved)).toBeUndefined()
+  const choice = chooseMove(vm, source, target, coMoved)
   if (!('plan' in choice)) throw new Error(choice.why)
   expect(choice.plan.method).toBe('stop-and-copy')
   await db.tx(async tx => {
@@ -126,6 +126,6 @@ it('is of no use any more when somebody has written to the volume since, and hol
   await db.tx(async tx => moveVolume(tx, one.volumeId, await rowOf(other(one.hostId).id), await rowOf(one.hostId)))
   await world.until(async () => (await findVolume(db, one.volumeId))?.hostId === other(one.hostId).id)
   expect((await snapshots.byId(db, one.snapshotId))?.hostId).toBe(one.hostId)
-  const refused = db.tx(async tx => lockKept(tx, (await snapshots.byId(tx, one.snapshotId))!))
+  const refused = db.tx(async tx => lockRetained(tx, (await snapshots.byId(tx, one.snapshotId))!))
   await expect(refused).rejects.toMatchObject({ code: 'invalid_state' })
 })

@@ -5,7 +5,7 @@
 import { BusError } from '../../bus/bus.ts'
 import type { SnapshotObserved, SnapshotPut, Transfer } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
@@ -31,8 +31,8 @@ interface Moment {
   readonly now: Date
 }
 
-export const snapshotMoveMachine = (deps: MoveDeps) =>
-  machine<SnapshotMove>()({
+export const snapshotMoveWorkflow = (deps: MoveDeps) =>
+  workflow<SnapshotMove>()({
     kind: store.snapshotMoveKind,
     edges: {
       preparing: ['copying', 'cancelling'],
@@ -59,7 +59,7 @@ export const snapshotMoveMachine = (deps: MoveDeps) =>
             await store.giveUpSnapshot(tx, m.id)
           })
         if (m.sourceLost && !m.sourceRemoved) return wait(minutes(1))
-        if (!m.sourceRemoved && m.snapshotWant === 'present') await tell(deps, m, 'source', { taken: true }, signal)
+        if (!m.sourceRemoved && m.snapshotWant === 'present') await report(deps, m, 'source', { taken: true }, signal)
         return go('dropping', async tx => {
           await lockGroup(tx, m.groupId)
           await store.releaseSnapshot(tx, m.id)
@@ -86,10 +86,10 @@ async function preparing(
   if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
   if (now.getTime() - enteredAt.getTime() > preparingMs) return fail(m, 'the target did not get ready in time')
   const incoming = { transferId: m.id, sizeBytes: m.sizeBytes, madeBy: m.madeBy ?? '' }
-  const { transfer: seen } = await tell(deps, m, 'target', { incoming }, signal)
-  if (seen?.phase === 'failed') return fail(m, seen.error ?? 'the target cannot take it')
-  if (seen === undefined || seen.phase === 'preparing') return wait(lookAgainMs)
-  const enter = async (tx: Tx) => void (await store.enterSnapshot(tx, m.id, 'copying', seen.uri))
+  const { transfer: observed } = await report(deps, m, 'target', { incoming }, signal)
+  if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the target cannot take it')
+  if (observed === undefined || observed.phase === 'preparing') return wait(lookAgainMs)
+  const enter = async (tx: Tx) => void (await store.enterSnapshot(tx, m.id, 'copying', observed.uri))
   return go('copying', enter, copyingAlertMs(m))
 }
 
@@ -98,28 +98,28 @@ async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Pro
   // The volumes take longer. All of it is there: whether the old host lives is nothing to it any more.
   if (m.state === 'complete') return wait(minutes(1))
   if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
-  const { transfer: seen } = await tell(
+  const { transfer: observed } = await report(
     deps,
     m,
     'source',
     { taken: true, outgoing: { transferId: m.id, uri: m.uri ?? '' } },
     signal,
   )
-  if (seen?.phase === 'failed') return fail(m, seen.error ?? 'the source could not send it')
-  if (!isMore(m, seen) && now.getTime() - m.progressedAt.getTime() > stuckMs + m.sizeBytes / slowestBytesPerMs)
+  if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the source could not send it')
+  if (!isMore(m, observed) && now.getTime() - m.progressedAt.getTime() > stuckMs + m.sizeBytes / slowestBytesPerMs)
     return fail(m, 'nothing more of it came')
   return wait(lookAgainMs, async tx => {
-    if (seen === undefined) return
+    if (observed === undefined) return
     await lockGroup(tx, m.groupId)
-    await store.progressSnapshot(tx, m.id, seen)
-    if (seen.phase === 'complete') await whole(tx, m)
+    await store.progressSnapshot(tx, m.id, observed)
+    if (observed.phase === 'complete') await whole(tx, m)
   })
 }
 
 /** More of it has come than when it was last asked about. */
-const isMore = (m: SnapshotMove, seen: Transfer | undefined): boolean =>
-  seen !== undefined &&
-  (seen.phase === 'complete' || seen.percent > m.percent || seen.transferredBytes !== m.transferredBytes)
+const isMore = (m: SnapshotMove, observed: Transfer | undefined): boolean =>
+  observed !== undefined &&
+  (observed.phase === 'complete' || observed.percent > m.percent || observed.transferredBytes !== m.transferredBytes)
 
 /** All of it is there: whoever waits for the last of a group goes on. */
 async function whole(tx: Tx, m: SnapshotMove): Promise<void> {
@@ -133,11 +133,11 @@ async function clearing(deps: MoveDeps, { subject: m, signal }: Moment): Promise
   if (!m.landed && m.snapshotWant === 'present') {
     if (m.targetRemoved) return wait(0, tx => lost(tx, m))
     if (m.targetLost) return wait(minutes(1))
-    const seen = await tell(deps, m, 'target', { arrived: { transferId: m.id } }, signal)
+    const observed = await report(deps, m, 'target', { arrived: { transferId: m.id } }, signal)
     // The old one stays until somebody has looked.
-    if (seen.state === 'failed')
-      throw new Error(`the new host of snapshot ${m.snapshotName} has lost it: ${seen.error}`)
-    if (seen.state !== 'ready' || seen.sha256 !== m.sha256) return wait(lookAgainMs)
+    if (observed.state === 'failed')
+      throw new Error(`the new host of snapshot ${m.snapshotName} has lost it: ${observed.error}`)
+    if (observed.state !== 'ready' || observed.sha256 !== m.sha256) return wait(lookAgainMs)
     return wait(0, async tx => {
       await store.landSnapshot(tx, m.id)
       await pokeWhoWaits(tx, m)
@@ -173,7 +173,7 @@ const pokeWhoWaits = (tx: Tx, m: SnapshotMove) => poke(tx, 'vm-snapshot', m.snap
 
 type Side = 'source' | 'target'
 const hostOf = (m: SnapshotMove, side: Side) => (side === 'source' ? m.sourceHostId : m.targetHostId)
-const wishOf = (m: SnapshotMove): SnapshotPut => ({
+const desiredOf = (m: SnapshotMove): SnapshotPut => ({
   snapshotId: m.snapshotId,
   vmId: m.vmId,
   generation: m.generation,
@@ -181,7 +181,7 @@ const wishOf = (m: SnapshotMove): SnapshotPut => ({
 })
 
 /** What the host says of the snapshot, and of this transfer of it. What it will never do counts as failed. */
-async function tell(
+async function report(
   { bus }: MoveDeps,
   m: SnapshotMove,
   side: Side,
@@ -189,8 +189,8 @@ async function tell(
   signal: AbortSignal,
 ): Promise<Pick<SnapshotObserved, 'state' | 'sha256' | 'error'> & { readonly transfer: Transfer | undefined }> {
   try {
-    const seen = await agentClient(bus, hostOf(m, side)).putSnapshot({ ...wishOf(m), ...more }, signal)
-    return { ...seen, transfer: seen.transfer?.transferId === m.id ? seen.transfer : undefined }
+    const observed = await agentClient(bus, hostOf(m, side)).putSnapshot({ ...desiredOf(m), ...more }, signal)
+    return { ...observed, transfer: observed.transfer?.transferId === m.id ? observed.transfer : undefined }
   } catch (cause) {
     if (!(cause instanceof BusError) || cause.remoteCode !== 'invalid_snapshot') throw cause
     const transfer = { transferId: m.id, role: side, phase: 'failed', uri: null, error: cause.message } as const
@@ -200,4 +200,4 @@ async function tell(
 }
 
 const isGone = async ({ bus }: MoveDeps, m: SnapshotMove, side: Side, signal: AbortSignal): Promise<boolean> =>
-  (await agentClient(bus, hostOf(m, side)).putSnapshot({ ...wishOf(m), want: 'absent' }, signal)).state === 'absent'
+  (await agentClient(bus, hostOf(m, side)).putSnapshot({ ...desiredOf(m), want: 'absent' }, signal)).state === 'absent'

@@ -1,7 +1,7 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { someRunnerLacks } from '../../engine/statements.ts'
-import { bytesTogether } from './allowance.ts'
+import { groupBytes } from './allowance.ts'
 
 export interface SnapshotMove {
   readonly id: string
@@ -29,7 +29,7 @@ export interface SnapshotMove {
   readonly percent: number
   readonly transferredBytes: number
   /** What it and all that moves with it hold, at most. */
-  readonly togetherBytes: number
+  readonly movedBytes: number
   /** When more of it was last seen to have come. */
   readonly progressedAt: Date
   readonly error: string | null
@@ -52,7 +52,7 @@ const columns = `x.id, x.snapshot_id AS "snapshotId", n.name AS "snapshotName", 
   x.percent, x.transferred_bytes AS "transferredBytes", x.progressed_at AS "progressedAt",
   s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost",
   t.removed_at IS NOT NULL AS "targetRemoved", n.want AS "snapshotWant", n.generation, n.size_bytes AS "sizeBytes", n.sha256,
-  n.made_by AS "madeBy", ${bytesTogether('x.group_id')} AS "togetherBytes",
+  n.made_by AS "madeBy", ${groupBytes('x.group_id')} AS "movedBytes",
   n.moving_to IS NULL OR EXISTS (SELECT FROM vm_snapshot_move y WHERE y.snapshot_id = x.snapshot_id AND y.id > x.id) AS landed`
 const joined = `FROM vm_snapshot_move x JOIN vm_snapshot n ON n.id = x.snapshot_id JOIN host s ON s.id = x.source_host_id
   JOIN host t ON t.id = x.target_host_id`
@@ -115,7 +115,7 @@ const recordProgress = statement(
      progressed_at = CASE WHEN percent < $2 OR transferred_bytes <> $3 THEN now() ELSE progressed_at END
    WHERE id = $1 AND ended_at IS NULL`,
 )
-const wishCancel = statement(
+const requestCancel = statement(
   'moves.cancelSnapshot',
   `UPDATE vm_snapshot_move SET want = 'cancel', error = coalesce(error, $2) WHERE id = $1 AND state IN ${underWay}`,
 )
@@ -181,10 +181,10 @@ export const enterSnapshot = (tx: Tx, id: string, state: SnapshotMove['state'], 
 export const progressSnapshot = (
   tx: Tx,
   id: string,
-  seen: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>,
-) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes])
+  observed: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>,
+) => tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
 export const cancelSnapshot = async (tx: Tx, id: string, error: string | null = null) =>
-  (await tx.run(wishCancel, [id, error])) === 1
+  (await tx.run(requestCancel, [id, error])) === 1
 /** From here on it is the target's. False when it was given up meanwhile, or is not all there. */
 export const completeSnapshot = async (tx: Tx, id: string) => (await tx.rows(arrive, [id])).length === 1
 /** Its new host has it whole. */

@@ -6,10 +6,10 @@ import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import { copyKey } from '../../../test/support/sim-volumes.ts'
-import { cordon, listHosts, recordBeat, reserve } from '../hosts/index.ts'
+import { cordon, listHosts, recordHeartbeat, reserve } from '../hosts/index.ts'
 import { assertReady } from '../runtime/restore.ts'
 import { startFork } from '../runtime/index.ts'
-import { chooseMove, createSnapshot, dropSnapshot, luggageOf, moveObstacle, startMigration } from '../vms/index.ts'
+import { chooseMove, createSnapshot, dropSnapshot, coMovedOf, moveObstacle, startMigration } from '../vms/index.ts'
 import * as snapshots from '../vms/snapshot-store.ts'
 import * as vms from '../vms/store.ts'
 import {
@@ -19,7 +19,7 @@ import {
   drainedVolumes,
   findVolume,
   leavingVolumes,
-  lockKept,
+  lockRetained,
 } from '../volumes/index.ts'
 import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
@@ -137,7 +137,7 @@ const check = async (s: Subject, { fault }: { fault: string }) => {
 }
 const moved = crashMatrix<Subject>({
   db,
-  machine: world.machines.snapshotMove,
+  workflow: world.workflows.snapshotMove,
   makeSubject: leave,
   advance,
   remove,
@@ -146,7 +146,7 @@ const moved = crashMatrix<Subject>({
 })
 const cancelled = crashMatrix<Subject>({
   db,
-  machine: world.machines.snapshotMove,
+  workflow: world.workflows.snapshotMove,
   makeSubject: leave,
   remove,
   check,
@@ -160,7 +160,7 @@ const cancelled = crashMatrix<Subject>({
 describe('crash matrix of a snapshot that moves', () => {
   it('has every phase with every fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
-      Object.keys(world.machines.snapshotMove.phases).length * faults.length,
+      Object.keys(world.workflows.snapshotMove.phases).length * faults.length,
     ))
   describe('and arrives', () => {
     it.each(moved)('$name', ({ run }) => run())
@@ -174,9 +174,9 @@ describe('a VM with a volume of which snapshots have copies', () => {
   const migrate = async (one: Kept) => {
     const vm = (await vms.byId(db, one.vmId))!
     const [source, target] = [await rowOf(vm.hostId!), await rowOf(other(vm.hostId!).id)]
-    const luggage = await luggageOf(db, vm.id)
-    expect(moveObstacle(vm, luggage)).toBeUndefined()
-    const choice = chooseMove(vm, source, target, luggage)
+    const coMoved = await coMovedOf(db, vm.id)
+    expect(moveObstacle(vm, coMoved)).toBeUndefined()
+    const choice = chooseMove(vm, source, target, coMoved)
     if (!('plan' in choice)) throw new Error(choice.why)
     const id = await db.tx(async tx => {
       expect(await reserve(tx, target.id, vm)).toBe(true)
@@ -210,7 +210,7 @@ describe('a VM with a volume of which snapshots have copies', () => {
       const snapshot = (await snapshots.byId(tx, one.snapshotId))!
       assertReady(snapshot)
       const of = { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }
-      return startFork(tx, of, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
+      return startFork(tx, of, snapshot, await lockRetained(tx, snapshot), { app, replicas: 1 })
     })
     const vmId = fork.vmIds[0]!
     await world.until(async () => (await vms.byId(db, vmId))?.healthy === true)
@@ -246,9 +246,9 @@ describe('a VM with a volume of which snapshots have copies', () => {
     const vm = (await vms.byId(db, one.vmId))!
     const of = { deploymentId: one.deploymentId, vmId: vm.id, hostId: vm.hostId!, kind: 'user' as const }
     const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of, name: 'now' }))
-    expect(moveObstacle(vm, await luggageOf(db, vm.id))).toContain('is being changed, kept or cloned')
+    expect(moveObstacle(vm, await coMovedOf(db, vm.id))).toContain('is being changed, kept or cloned')
     await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
-    expect(moveObstacle(vm, await luggageOf(db, vm.id))).toBeUndefined()
+    expect(moveObstacle(vm, await coMovedOf(db, vm.id))).toBeUndefined()
   })
 })
 
@@ -292,15 +292,15 @@ describe('a host that is emptied', () => {
     const one = await atRest()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     const target = other(source)
-    const beat = target.beat()
-    const hypervisors = beat.hypervisors.map(offer => ({ ...offer, snapshotKind: 'another VMM' }))
-    await recordBeat(db, { ...beat, hypervisors }, 1)
+    const heartbeat = target.heartbeat()
+    const hypervisors = heartbeat.hypervisors.map(offer => ({ ...offer, snapshotKind: 'another VMM' }))
+    await recordHeartbeat(db, { ...heartbeat, hypervisors }, 1)
     await drain(source, true)
     await drainedVolumes(world.deps).run(round)
-    const told = (await leavingVolumes(db, world.deps, { id: source })).find(each => each.volumeId === one.volumeId)
-    expect(told).toMatchObject({ state: 'staying', reason: expect.stringContaining('another VMM') })
+    const reported = (await leavingVolumes(db, world.deps, { id: source })).find(each => each.volumeId === one.volumeId)
+    expect(reported).toMatchObject({ state: 'staying', reason: expect.stringContaining('another VMM') })
     expect(await liveSnapshotMoves(db, one.snapshotId)).toEqual([])
-    await recordBeat(db, beat, 1)
+    await recordHeartbeat(db, heartbeat, 1)
     await drainedVolumes(world.deps).run(round)
     await isOn(target.id, one)
     await drain(source, false)

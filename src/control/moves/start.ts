@@ -1,6 +1,6 @@
 /** Moves begin and are given up: rows and machines, in the caller's transaction. No host is asked. */
 import type { Tx } from '../../db/db.ts'
-import { createMachine, poke, pokeMany } from '../../engine/runner.ts'
+import { createWorkflow, poke, pokeMany } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { cancelGroup, completeSnapshots, lockGroup, pokeWhoWaits } from './group.ts'
@@ -34,7 +34,7 @@ export async function startMove(tx: Tx, request: MoveRequest): Promise<string | 
     migrationId: companion?.migrationId ?? null,
   }
   if (!(await store.begin(tx, { ...move, final: companion === undefined }))) return undefined
-  await createMachine(tx, 'volume-move', id, 'preparing', { deadlineMs: minutes(5) })
+  await createWorkflow(tx, 'volume-move', id, 'preparing', { deadlineMs: minutes(5) })
   return id
 }
 
@@ -45,7 +45,7 @@ export async function startSnapshotMove(
 ): Promise<string | undefined> {
   const id = newId()
   if (!(await snapshots.beginSnapshot(tx, { ...request, id }))) return undefined
-  await createMachine(tx, 'vm-snapshot-move', id, 'preparing', { deadlineMs: minutes(5) })
+  await createWorkflow(tx, 'vm-snapshot-move', id, 'preparing', { deadlineMs: minutes(5) })
   return id
 }
 

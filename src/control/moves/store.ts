@@ -1,6 +1,6 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
-import { bytesTogether } from './allowance.ts'
+import { groupBytes } from './allowance.ts'
 import { goingWith } from './kept.ts'
 
 export interface VolumeMove {
@@ -49,7 +49,7 @@ export interface VolumeMove {
   readonly generation: number
   readonly sizeMib: number
   /** What it and all that moves with it hold, at most. */
-  readonly togetherBytes: number
+  readonly movedBytes: number
   /** Sealed, purpose `volume.key`. */
   readonly key: Buffer | null
   /** Those that go with it, oldest first. */
@@ -62,7 +62,7 @@ const columns = `x.id, x.volume_id AS "volumeId", o.name AS "volumeName", x.migr
   x.error, x.started_at AS "startedAt", x.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost",
   s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved",
   o.want AS "volumeWant", o.state AS "volumeState", o.arrived_by AS "arrivedBy", o.generation, o.size_mib AS "sizeMib", o.key,
-  ${goingWith('o.id')} AS snapshots, ${bytesTogether('coalesce(x.group_id, x.migration_id, x.id)')} AS "togetherBytes"`
+  ${goingWith('o.id')} AS snapshots, ${groupBytes('coalesce(x.group_id, x.migration_id, x.id)')} AS "movedBytes"`
 const joined = `FROM volume_move x JOIN volume o ON o.id = x.volume_id JOIN host s ON s.id = x.source_host_id
   JOIN host t ON t.id = x.target_host_id LEFT JOIN migration g ON g.id = x.migration_id`
 const underWay = `('preparing', 'copying', 'copied', 'complete')`
@@ -119,7 +119,7 @@ const recordProgress = statement(
   `UPDATE volume_move SET percent = greatest(percent, $2), transferred_bytes = $3, total_bytes = $4
    WHERE id = $1 AND ended_at IS NULL`,
 )
-const wishCancel = statement(
+const requestCancel = statement(
   'moves.cancel',
   `UPDATE volume_move SET want = 'cancel', error = coalesce(error, $2) WHERE id = $1 AND state IN ${underWay}`,
 )
@@ -196,10 +196,10 @@ export const begin = async (tx: Tx, m: NewMove) =>
     .length === 1
 export const enter = (tx: Tx, id: string, state: VolumeMove['state'], uri: string | null = null) =>
   tx.run(setState, [id, state, uri])
-export const progress = (tx: Tx, id: string, seen: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>) =>
-  tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes])
+export const progress = (tx: Tx, id: string, observed: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>) =>
+  tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
 export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
-  (await tx.run(wishCancel, [id, error])) === 1
+  (await tx.run(requestCancel, [id, error])) === 1
 /** Ids of those to which it is news that nobody writes any more. */
 export const makeFinal = async (tx: Tx, migrationId: string) =>
   (await tx.rows(finalise, [migrationId])).map(row => row.id)

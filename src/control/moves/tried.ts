@@ -11,7 +11,7 @@ const failuresOf = statement<{ hostId: string; at: Date }>(
 )
 
 /** The hosts in their order, but those to which a move of one of these has failed within the hour last, the latest failure at the end. */
-export async function untriedFirst<Host extends { readonly id: string }>(
+export async function withoutFailedTargetsFirst<Host extends { readonly id: string }>(
   sql: Sql,
   hosts: readonly Host[],
   {

@@ -20,7 +20,7 @@ export const meshHandlers = (
       listMeshHosts(deps.db),
       prefixOf(deps.db),
     ])
-    return meshStatus({ hosts, meshHosts, prefix, seen: deps.live.networks(), isAdmin })
+    return meshStatus({ hosts, meshHosts, prefix, observed: deps.live.networks(), isAdmin })
   }
   return {
     getMesh: { read: async ({ caller }) => read(caller.role === 'Admin') },
@@ -28,17 +28,17 @@ export const meshHandlers = (
     /** `snapshot` first, then `mesh` whenever something changed. */
     streamMesh: {
       async stream({ caller }, stream) {
-        let told: string | undefined
+        let reported: string | undefined
         let id = 0
         while (!stream.signal.aborted) {
           const status = await read(caller.role === 'Admin')
           const text = JSON.stringify(status)
-          if (text !== told) {
-            const event = told === undefined ? 'snapshot' : 'mesh'
+          if (text !== reported) {
+            const event = reported === undefined ? 'snapshot' : 'mesh'
             id += 1
             const data = { at: deps.clock.now().toISOString(), ...status }
             if (!stream.send({ event, id: String(id), data })) return
-            told = text
+            reported = text
           }
           // An abort only ends the pause; the loop's condition then ends the stream.
           await delay(lookEveryMs, undefined, { signal: stream.signal }).catch(() => {})

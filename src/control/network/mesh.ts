@@ -9,7 +9,7 @@ export interface MeshInput {
   readonly hosts: readonly { readonly id: string; readonly name: string }[]
   readonly meshHosts: readonly MeshHost[]
   /** By host: those that were heard of in the last seconds. */
-  readonly seen: ReadonlyMap<string, NetworkObserved>
+  readonly observed: ReadonlyMap<string, NetworkObserved>
   /** Addresses, keys and endpoints are for administrators. */
   readonly isAdmin: boolean
 }
@@ -24,7 +24,7 @@ export function meshStatus(input: MeshInput): MeshStatus {
   const meshed = new Map(input.meshHosts.map(host => [host.hostId, host]))
   const nodes = input.hosts.map(host => {
     const known = meshed.get(host.id)
-    const own = input.seen.get(host.id)?.mesh?.peers ?? []
+    const own = input.observed.get(host.id)?.mesh?.peers ?? []
     const links = linksOf(input, host.id)
     const secret = input.isAdmin && known ? known : undefined
     return {
@@ -49,17 +49,17 @@ interface Link {
 }
 
 /** To every other host whose agent is heard of. */
-function linksOf({ seen, meshHosts }: MeshInput, hostId: string): Link[] {
-  const others = meshHosts.filter(other => other.hostId !== hostId && seen.get(other.hostId)?.mesh)
+function linksOf({ observed, meshHosts }: MeshInput, hostId: string): Link[] {
+  const others = meshHosts.filter(other => other.hostId !== hostId && observed.get(other.hostId)?.mesh)
   const latency = (from: string, to: string) =>
-    seen.get(from)?.mesh?.peers.find(peer => peer.hostId === to)?.latencyMs ?? null
+    observed.get(from)?.mesh?.peers.find(peer => peer.hostId === to)?.latencyMs ?? null
   return others.map(({ hostId: other }) => ({
     latencyMs: latency(hostId, other) === null ? null : latency(other, hostId),
   }))
 }
 
-function statusOf({ seen, meshHosts }: MeshInput, hostId: string, links: readonly Link[]): NodeStatus {
-  const own = seen.get(hostId)
+function statusOf({ observed, meshHosts }: MeshInput, hostId: string, links: readonly Link[]): NodeStatus {
+  const own = observed.get(hostId)
   if (!own) return 'down'
   if (own.error !== null) return 'failed'
   if (!own.mesh) return 'off'

@@ -81,18 +81,18 @@ it('is read for one project as for all', async () => {
 })
 
 it('is read again by whoever relies on it when a name, a place or a health changes, and then only that project; everything for the mesh', async () => {
-  const told: string[] = []
-  const listening = await world.db.listen('network', payload => told.push(payload))
-  /** All that was told before this returns is in `told`: words arrive in the order of their commits. */
+  const reported: string[] = []
+  const listening = await world.db.listen('network', payload => reported.push(payload))
+  /** All that was told before this returns is in `reported`: words arrive in the order of their commits. */
   const heard = async () => {
     await world.rows(`SELECT pg_notify('network', 'end')`)
-    await until(() => told.includes('end'), { what: 'the last word' })
-    return told.splice(0).filter(one => one !== 'end')
+    await until(() => reported.includes('end'), { what: 'the last word' })
+    return reported.splice(0).filter(one => one !== 'end')
   }
   const app = await served(1)
   const [vm] = await vmsOf(app)
   const host = await world.addHost()
-  const changes: [change: string, told: string][] = [
+  const changes: [change: string, reported: string][] = [
     [`UPDATE vm SET healthy = false WHERE id = '${vm?.id}'`, world.projectId],
     [`UPDATE app SET name = name || '-2' WHERE id = '${app.id}'`, world.projectId],
     [`UPDATE app SET want = 'deleted' WHERE id = '${app.id}'`, world.projectId],

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type HostBeat, subjects } from '../../contract/agent.ts'
+import { type HostHeartbeat, subjects } from '../../contract/agent.ts'
 import { HostNetwork, type NetworkObserved } from '../../contract/network.ts'
 import { Value } from 'typebox/value'
 import { newId } from '../../lib/ids.ts'
@@ -69,9 +69,9 @@ describe('what a host is told', () => {
   it('tells a host of the mesh which network its guests shall have', () => {
     const [first, ...rest] = state.meshHosts
     const given = { ...first!, assigned: '10.192.16.0/20' }
-    const told = hostNetworks({ ...state, meshHosts: [given, ...rest] }, ['a', 'b', 'c'])
-    expect([...told.values()].map(({ guests }) => guests)).toEqual(['10.192.16.0/20', undefined, undefined])
-    expect(told.get('a')?.hash).not.toBe(all.get('a')?.hash)
+    const reported = hostNetworks({ ...state, meshHosts: [given, ...rest] }, ['a', 'b', 'c'])
+    expect([...reported.values()].map(({ guests }) => guests)).toEqual(['10.192.16.0/20', undefined, undefined])
+    expect(reported.get('a')?.hash).not.toBe(all.get('a')?.hash)
   })
 
   it('gives each host an address of its own, in the first /64', () => {
@@ -160,13 +160,13 @@ describe('the mesh as a whole', () => {
       })),
     },
   })
-  const statuses = (seen: MeshInput['seen']) => {
+  const statuses = (observed: MeshInput['observed']) => {
     const ids = ['a', 'b', 'c']
     const hosts = ids.map(id => ({ id, name: id }))
     const meshHosts = ids.map(hostId => ({ hostId, publicKey: 'k', endpoint: 'e', ipv4: null, assigned: null }))
-    return meshStatus({ prefix, hosts, meshHosts, seen, isAdmin: false })
+    return meshStatus({ prefix, hosts, meshHosts, observed, isAdmin: false })
   }
-  const names = (seen: MeshInput['seen']) => statuses(seen).nodes.map(node => node.status)
+  const names = (observed: MeshInput['observed']) => statuses(observed).nodes.map(node => node.status)
 
   it.each<[string, Record<string, NetworkObserved>, string[]]>([
     ['all well', { a: peers({ b: 1, c: 1 }), b: peers({ a: 1, c: 1 }), c: peers({ a: 1, b: 1 }) }, ['up', 'up', 'up']],
@@ -186,13 +186,13 @@ describe('the mesh as a whole', () => {
       { a: peers({ b: 1 }), b: peers({ a: 1 }), c: { hash: '', mesh: null, error: 'no wg' } },
       ['up', 'up', 'failed'],
     ],
-  ])('%s', (_what, seen, expected) => expect(names(new Map(Object.entries(seen)))).toEqual(expected))
+  ])('%s', (_what, observed, expected) => expect(names(new Map(Object.entries(observed)))).toEqual(expected))
 
   it('sums and takes medians', () => {
-    const seen = new Map(
+    const observed = new Map(
       Object.entries({ a: peers({ b: 1, c: 3 }), b: peers({ a: 5, c: 2 }), c: peers({ a: 9, b: 2 }) }),
     )
-    expect(statuses(seen).nodes[0]).toMatchObject({
+    expect(statuses(observed).nodes[0]).toMatchObject({
       rx_bytes: 20,
       tx_bytes: 40,
       latency_ms: 9,
@@ -235,7 +235,7 @@ describe('over the API', () => {
         .map((node: { status: string }) => node.status)
     await until(async () => (await status()).join() === 'up,up', { what: 'both are up', timeoutMs: 10_000 })
     // Both have 10.35.0.0/20; each was given one of its own, once.
-    const given = hosts.map(host => host.told()?.guests ?? '')
+    const given = hosts.map(host => host.reported()?.guests ?? '')
     expect(given.toSorted()).toEqual(['10.192.0.0/20', '10.192.16.0/20'])
     const [hidden] = await nodes(user)
     expect([hidden.address, hidden.public_key, hidden.endpoint]).toEqual([null, null, null])
@@ -261,7 +261,11 @@ describe('over the API', () => {
   it('does not believe a host that speaks for another', async () => {
     const liar = await simulated(system, 'liar')
     const [victim] = (await admin.get('/v1/networking/mesh')).body.nodes
-    await system.bus.publish(subjects.beat(liar.id), { ...liar.beat(), hostId: victim.host_id, name: 'stolen' })
+    await system.bus.publish(subjects.heartbeat(liar.id), {
+      ...liar.heartbeat(),
+      hostId: victim.host_id,
+      name: 'stolen',
+    })
     await until(
       async () =>
         (await admin.get('/v1/networking/mesh')).body.nodes.some((node: { name: string }) => node.name === 'liar'),
@@ -284,15 +288,15 @@ describe('over the API', () => {
 /** A host that beats as if it were in a mesh with the other simulated ones. */
 async function simulated(system: TestSystem, name: string) {
   const id = newId()
-  let told: HostNetwork | undefined
+  let reported: HostNetwork | undefined
   await system.bus.serve(subjects.hostIn(id, 'network.put'), data => {
-    told = Value.Parse(HostNetwork, data)
+    reported = Value.Parse(HostNetwork, data)
     return {}
   })
   const host = {
     id,
     latencyMs: 2 as number | null,
-    beat: (): HostBeat => ({
+    heartbeat: (): HostHeartbeat => ({
       hostId: id,
       name,
       incarnation: 'i',
@@ -306,13 +310,13 @@ async function simulated(system: TestSystem, name: string) {
       vms: null,
       stats: [],
       privateNetwork: {
-        hash: told?.hash ?? '',
+        hash: reported?.hash ?? '',
         error: null,
         mesh: {
           publicKey: `key of ${name}`,
           endpoint: `${name}:51820`,
           ipv4: { gateway: '10.30.0.1', guests: `10.3${name.length}.0.0/20` },
-          peers: (told?.peers ?? []).map(peer => ({
+          peers: (reported?.peers ?? []).map(peer => ({
             hostId: peer.hostId,
             lastHandshakeAtMs: 1,
             rxBytes: 7,
@@ -322,9 +326,9 @@ async function simulated(system: TestSystem, name: string) {
         },
       },
     }),
-    told: () => told,
+    reported: () => reported,
     stop: () => clearInterval(timer),
   }
-  const timer = setInterval(() => void system.bus.publish(subjects.beat(id), host.beat()), 200)
+  const timer = setInterval(() => void system.bus.publish(subjects.heartbeat(id), host.heartbeat()), 200)
   return host
 }

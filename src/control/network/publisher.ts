@@ -42,11 +42,11 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   const look = async () => {
     do {
       again = false
-      const seen = deps.live.networks()
-      if (await recordKeys(deps, seen, current.known())) current.changed()
+      const observed = deps.live.networks()
+      if (await recordKeys(deps, observed, current.known())) current.changed()
       if (await giveNetworks(deps, await current.read())) current.changed()
       const now = await current.read()
-      for (const [hostId, { hash }] of seen) {
+      for (const [hostId, { hash }] of observed) {
         const network = now.of(hostId)
         if (network.hash !== hash) void send(hostId, network)
       }
@@ -78,12 +78,12 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
 /** Keys that hosts made, and where they are reached. True when something was new. */
 async function recordKeys(
   { db }: Pick<PublisherDeps, 'db'>,
-  seen: ReadonlyMap<string, NetworkObserved>,
+  observed: ReadonlyMap<string, NetworkObserved>,
   networks: Pick<Networks, 'meshHosts'> | undefined,
 ): Promise<boolean> {
   const known = new Map(networks?.meshHosts.map(host => [host.hostId, JSON.stringify(meshHost(host))]))
   let changed = 0
-  for (const [hostId, { mesh }] of seen) {
+  for (const [hostId, { mesh }] of observed) {
     if (!mesh) continue
     const host = meshHost({ hostId, ...mesh, ipv4: mesh.ipv4 ?? null })
     if (known.get(hostId) !== JSON.stringify(host)) changed += await recordMeshHost(db, host)

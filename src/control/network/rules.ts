@@ -54,21 +54,21 @@ export const nextPriority = (last: number | null): number =>
 
 export interface VmFirewall {
   readonly version: number
-  readonly seen: FirewallObserved | null
+  readonly observed: FirewallObserved | null
 }
 
 /** Whether the rules of this version hold for every VM of an app, and if not, why. */
 export function enforcement(
   version: number,
-  vms: readonly VmFirewall['seen'][],
+  vms: readonly VmFirewall['observed'][],
 ): { enforced: boolean; reason: string | null } {
   if (vms.length === 0)
     return { enforced: false, reason: 'the app has no VM; the rules hold from the start of the next one' }
-  const cannot = vms.find(seen => seen?.state === 'unenforced')
+  const cannot = vms.find(observed => observed?.state === 'unenforced')
   if (cannot) return { enforced: false, reason: cannot.detail }
-  const failed = vms.find(seen => seen?.state === 'failed')
+  const failed = vms.find(observed => observed?.state === 'failed')
   if (failed) return { enforced: false, reason: `its host could not load the rules and tries again: ${failed.detail}` }
-  const late = vms.filter(seen => !seen || seen.version < version).length
+  const late = vms.filter(observed => !observed || observed.version < version).length
   if (late > 0) return { enforced: false, reason: `on their way to ${late} of ${vms.length} VMs` }
   return { enforced: true, reason: null }
 }

@@ -28,18 +28,18 @@ describe('what a rule may say', () => {
     expect([null, 100, 65_530].map(nextPriority)).toEqual([100, 110, 65_535])
   })
 
-  const seen = (version: number, state: 'applied' | 'unenforced' | 'failed') => ({
+  const observed = (version: number, state: 'applied' | 'unenforced' | 'failed') => ({
     version,
     state,
     detail: 'why',
     healed: 0,
   })
   it.each([
-    ['every VM has it', [seen(3, 'applied'), seen(4, 'applied')], true, null],
-    ['one is late', [seen(3, 'applied'), seen(2, 'applied')], false, 'on their way to 1 of 2 VMs'],
+    ['every VM has it', [observed(3, 'applied'), observed(4, 'applied')], true, null],
+    ['one is late', [observed(3, 'applied'), observed(2, 'applied')], false, 'on their way to 1 of 2 VMs'],
     ['one has said nothing', [null], false, 'on their way to 1 of 1 VMs'],
-    ['one cannot', [seen(3, 'applied'), seen(3, 'unenforced')], false, 'why'],
-    ['one failed', [seen(3, 'failed')], false, 'its host could not load the rules and tries again: why'],
+    ['one cannot', [observed(3, 'applied'), observed(3, 'unenforced')], false, 'why'],
+    ['one failed', [observed(3, 'failed')], false, 'its host could not load the rules and tries again: why'],
     ['there is none', [], false, 'the app has no VM; the rules hold from the start of the next one'],
   ])('is enforced when it is: %s', (_what, vms, enforced, reason) =>
     expect(enforcement(3, vms)).toEqual({ enforced, reason }),
@@ -95,11 +95,11 @@ describe('over the API', () => {
     await until(async () => (await status()).status === 'running', { what: 'it runs', timeoutMs: 10_000 })
     const before = await status()
     const { body: rule } = await user.post(path, request())
-    const told = async () => {
+    const reported = async () => {
       const [shown] = (await user.get(path)).body
       return shown.reason?.includes('simulates') ? shown : undefined
     }
-    const shown = await until(told, { what: 'the host has answered' })
+    const shown = await until(reported, { what: 'the host has answered' })
     expect(shown).toMatchObject({ id: rule.id, enforced: false })
     const after = await status()
     expect([after.vm_id, after.started_at]).toEqual([before.vm_id, before.started_at])

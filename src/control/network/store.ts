@@ -60,9 +60,9 @@ const bumpVms = statement<{ id: string }>(
   'network.bumpVms',
   `UPDATE vm SET generation = generation + 1 WHERE app_id = $1 AND want <> 'absent' RETURNING id`,
 )
-const seenFirewalls = statement<{ seen: FirewallObserved | null }>(
+const observedFirewalls = statement<{ observed: FirewallObserved | null }>(
   'network.seen',
-  `SELECT seen_firewall AS seen FROM vm WHERE app_id = $1 AND want <> 'absent' ORDER BY id`,
+  `SELECT seen_firewall AS observed FROM vm WHERE app_id = $1 AND want <> 'absent' ORDER BY id`,
 )
 
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
@@ -86,4 +86,4 @@ export async function raise(tx: Tx, appId: string): Promise<{ version: number; v
 }
 /** What hosts say of the rules of each VM. */
 export const firewalls = async (sql: Sql, appId: string) =>
-  (await sql.rows(seenFirewalls, [appId])).map(row => row.seen)
+  (await sql.rows(observedFirewalls, [appId])).map(row => row.observed)

@@ -4,7 +4,7 @@ import type { SecurityRule } from './resources.ts'
 import type { Rule } from './store.ts'
 
 /** @param version of the app's rules; @param seen what hosts say of its VMs */
-export function ruleView(rule: Rule, version: number, seen: readonly (FirewallObserved | null)[]): SecurityRule {
+export function ruleView(rule: Rule, version: number, observed: readonly (FirewallObserved | null)[]): SecurityRule {
   return {
     id: rule.id,
     app_id: rule.appId,
@@ -17,6 +17,6 @@ export function ruleView(rule: Rule, version: number, seen: readonly (FirewallOb
     cidr: rule.cidr,
     created_at: rule.createdAt.toISOString(),
     updated_at: rule.updatedAt.toISOString(),
-    ...enforcement(version, seen),
+    ...enforcement(version, observed),
   }
 }

@@ -193,11 +193,11 @@ describe('mails', () => {
     await using api = await startIdentity()
     const admin = await api.person('admin@example.com')
     const [reader, other] = [await api.person('reader@example.com'), await api.person('other@example.com')]
-    const wish = (person: Person, marketing_emails: boolean) =>
+    const desired = (person: Person, marketing_emails: boolean) =>
       api.call('PUT', '/v1/auth/me', { token: person.token, body: { marketing_emails } })
-    await wish(reader, true)
-    await wish(admin, false)
-    await wish(other, false)
+    await desired(reader, true)
+    await desired(admin, false)
+    await desired(other, false)
     const body = { title: 'Volumes move', body: 'Between hosts, while they run.' }
     const announce = ({ token }: Person) => api.call('POST', '/v1/admin/announcements', { token, body })
     expect((await announce(reader)).status).toBe(403)

@@ -6,18 +6,18 @@ import { notify, notifyAccount } from './notify.ts'
 
 /** One notification for each project and limit within this time, however many requests are refused. */
 const onceMs = hours(1)
-const mostRemembered = 10_000
+const mostCached = 10_000
 
 // Whoever does not get it is about to find the row of the one who has it: nothing to wait for.
 const alone = statement<{ alone: boolean }>(
   'notifications.planLimitTurn',
   `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS alone`,
 )
-const told = statement<{ told: boolean }>(
+const reported = statement<{ reported: boolean }>(
   'notifications.planLimitTold',
   `SELECT EXISTS (SELECT FROM notification WHERE kind = 'plan.limit_reached' AND metadata->>'limit' = $2
      AND CASE WHEN $1::uuid IS NULL THEN account_id = $3 ELSE project_id = $1 END
-     AND created_at > now() - $4::float8 * interval '1 millisecond') AS told`,
+     AND created_at > now() - $4::float8 * interval '1 millisecond') AS reported`,
 )
 
 /**
@@ -34,12 +34,12 @@ export function planLimitNotices(deps: Pick<Deps, 'db' | 'clock' | 'log'>): (ref
     const key = `plan-limit ${projectId ?? userId} ${limit}`
     const nowMs = deps.clock.monotonicMs()
     if (nowMs - (recent.get(key) ?? -Infinity) < onceMs) return
-    if (recent.size >= mostRemembered) recent.clear()
+    if (recent.size >= mostCached) recent.clear()
     try {
       await deps.db.tx(async tx => {
         if (!(await tx.one(alone, [key])).alone) return
-        if ((await tx.one(told, [projectId ?? null, limit, userId, onceMs])).told) return
-        await tell(tx, refusal, limit)
+        if ((await tx.one(reported, [projectId ?? null, limit, userId, onceMs])).reported) return
+        await report(tx, refusal, limit)
       })
       recent.set(key, nowMs)
     } catch (cause) {
@@ -48,7 +48,7 @@ export function planLimitNotices(deps: Pick<Deps, 'db' | 'clock' | 'log'>): (ref
   }
 }
 
-async function tell(tx: Tx, { error, projectId, userId }: Refusal, limit: string): Promise<void> {
+async function report(tx: Tx, { error, projectId, userId }: Refusal, limit: string): Promise<void> {
   const notice = {
     kind: 'plan.limit_reached',
     title: 'The limit of your plan is reached',

@@ -1,6 +1,6 @@
 /** Ending projects: one that is deleted, and all those of an account that leaves. */
 import type { Tx } from '../../db/db.ts'
-import { createMachine } from '../../engine/runner.ts'
+import { createWorkflow } from '../../engine/runner.ts'
 import { hours } from '../../lib/duration.ts'
 import type { MemberRole } from '../http/operation.ts'
 import { type Member, dropMember, lockedMemberships, membersOf, setRole } from './member-store.ts'
@@ -13,7 +13,7 @@ const deadlineMs = hours(1)
 export async function deleteProject(tx: Tx, projectId: string): Promise<boolean> {
   if (!(await wantDeleted(tx, projectId))) return false
   await moveDefaultsAway(tx, projectId)
-  await createMachine(tx, 'project', projectId, 'emptying', { deadlineMs })
+  await createWorkflow(tx, 'project', projectId, 'emptying', { deadlineMs })
   return true
 }
 

@@ -3,7 +3,7 @@ import { afterAll, expect, it } from 'vitest'
 import { crashMatrix } from '../../../test/support/crash-matrix.ts'
 import { startIdentity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
-import { type ProjectContents, projectMachine } from './index.ts'
+import { type ProjectContents, projectWorkflow } from './index.ts'
 import { deleteProject } from './deletion.ts'
 
 const makeTable = statement('test.makeContents', 'CREATE TABLE contents (project_id uuid, kind text, dying boolean)')
@@ -45,7 +45,7 @@ const { token } = await api.person()
 
 const cases = crashMatrix({
   db,
-  machine: projectMachine(api.deps, [contents('outer'), contents('inner')]),
+  workflow: projectWorkflow(api.deps, [contents('outer'), contents('inner')]),
   makeSubject: async () => {
     const { body } = await api.call('POST', '/v1/projects', { token, body: { name: 'Doomed' } })
     const id = String(body['id'])

@@ -1,6 +1,6 @@
 /** A project that is being deleted: everything in it goes first, kind by kind in the order given, then its row. */
 import type { Db, Tx } from '../../db/db.ts'
-import { done, go, machine, wait } from '../../engine/machine.ts'
+import { done, go, workflow, wait } from '../../engine/machine.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { type Project, project, removeProject } from './store.ts'
@@ -14,8 +14,8 @@ export interface ProjectContents {
   remaining(db: Db, projectId: string): Promise<number>
 }
 
-export const projectMachine = (deps: Pick<Deps, 'db'>, contents: readonly ProjectContents[]) =>
-  machine<Project>()({
+export const projectWorkflow = (deps: Pick<Deps, 'db'>, contents: readonly ProjectContents[]) =>
+  workflow<Project>()({
     kind: 'project',
     edges: { emptying: ['removing'], removing: [] },
     load: id => project(deps.db, id),

@@ -62,7 +62,7 @@ export const memberHandlers = (deps: MemberDeps): MemberHandlers => ({
           details: { email, role: body.role },
         })
         const link = `${deps.config.publicUrl}/link/invitation#${id}.${secret}`
-        await tellInvited(tx, deps, { email, projectName: access.name, by: caller.email, link })
+        await notifyInvited(tx, deps, { email, projectName: access.name, by: caller.email, link })
         const made = (await members.invitationsOf(tx, access.id, now)).find(other => other.id === id)
         if (!made) throw new Error('BUG: an invitation vanished in its own transaction')
         return { ...viewInvitation(made), link }
@@ -193,7 +193,11 @@ interface InvitationMail {
 }
 
 /** The link goes to the address; the dashboard shows the invitation only to an account that has verified that address. */
-async function tellInvited(tx: Tx, deps: MemberDeps, { email, projectName, by, link }: InvitationMail): Promise<void> {
+async function notifyInvited(
+  tx: Tx,
+  deps: MemberDeps,
+  { email, projectName, by, link }: InvitationMail,
+): Promise<void> {
   const body = `${by} invites you to the project "${projectName}".`
   const title = `Invitation to ${projectName}`
   queueMail(tx, deps, { to: email, subject: title, text: `${body} To join it, open:\n\n${link}` })

@@ -3,8 +3,8 @@ import { describeEachPostgres } from '../../../test/support/database.ts'
 import { accept, type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type Tx, statement } from '../../db/db.ts'
-import { createRunner, readMachine } from '../../engine/runner.ts'
-import { type ProjectContents, assertWithin, lockProject, planLimits, plans, projectMachine } from './index.ts'
+import { createRunner, readWorkflow } from '../../engine/runner.ts'
+import { type ProjectContents, assertWithin, lockProject, planLimits, plans, projectWorkflow } from './index.ts'
 import { canManage, nextSlug, slugify, subnetOf } from './rules.ts'
 
 const left = statement<{ n: number }>(
@@ -235,9 +235,9 @@ describeEachPostgres('projects', which => {
       },
       remaining: async (on, id) => (await on.one(countThings, [id])).n,
     }
-    const runner = createRunner({ db, machines: [projectMachine(api.deps, [things])], log, pollMs: 20 })
+    const runner = createRunner({ db, workflows: [projectWorkflow(api.deps, [things])], log, pollMs: 20 })
     await runner.start()
-    await until(async () => (await readMachine(db, 'project', projectId)) === undefined, {
+    await until(async () => (await readWorkflow(db, 'project', projectId)) === undefined, {
       timeoutMs: 15_000,
       what: 'the project to be removed',
     })
@@ -275,15 +275,15 @@ describe('deleting an account', () => {
     })
     await accept(api, invited.body, heir.token)
     const pat = (await api.call('POST', '/v1/auth/tokens', { token: owner.token, body: { name: 'x' } })).body['token']
-    const told: string[] = []
-    const listening = await api.deps.db.listen('account_revoked', id => told.push(id))
+    const reported: string[] = []
+    const listening = await api.deps.db.listen('account_revoked', id => reported.push(id))
 
     expect((await api.call('DELETE', '/v1/auth/me', { token: owner.token })).body).toEqual({ status: 'deleted' })
     for (const token of [owner.token, pat]) expect((await api.call('GET', '/v1/auth/me', { token })).status).toBe(401)
     expect((await api.call('POST', '/v1/auth/refresh', { body: { refresh_token: owner.refreshToken } })).status).toBe(
       401,
     )
-    await until(() => told.includes(owner.id), { what: 'the announcement' })
+    await until(() => reported.includes(owner.id), { what: 'the announcement' })
     await listening.stop()
 
     const members = await api.call('GET', `/v1/projects/${shared['tenant_id']}/members`, { token: heir.token })

@@ -131,16 +131,16 @@ export interface NewProject {
 const tries = 20
 
 /** The project with its owner; becomes the owner's default one if there is none yet. */
-export async function createProject(tx: Tx, wish: NewProject): Promise<Project> {
+export async function createProject(tx: Tx, desired: NewProject): Promise<Project> {
   const { prefix } = await tx.one(ipv6Prefix)
   for (let i = 0; i < tries; i++) {
-    const slug = i === 0 ? wish.slug : nextSlug(wish.slug, randomBytes(2))
+    const slug = i === 0 ? desired.slug : nextSlug(desired.slug, randomBytes(2))
     const subnet = subnetOf(prefix, randomBytes(subnetRandomBytes))
-    const made = await tx.maybe(insert, [newId(), slug, wish.name, wish.plan, subnet])
+    const made = await tx.maybe(insert, [newId(), slug, desired.name, desired.plan, subnet])
     if (!made) continue
-    await addMember(tx, made.id, wish.ownerId, 'owner')
-    await tx.run(setDefault, [wish.ownerId, made.id])
+    await addMember(tx, made.id, desired.ownerId, 'owner')
+    await tx.run(setDefault, [desired.ownerId, made.id])
     return made
   }
-  throw new Error(`no free slug like "${wish.slug}", or no free /64 in ${prefix}: see MOTE_IPV6_PREFIX`)
+  throw new Error(`no free slug like "${desired.slug}", or no free /64 in ${prefix}: see MOTE_IPV6_PREFIX`)
 }

@@ -12,7 +12,7 @@ export const execHandlers = (deps: Pick<Deps, 'db' | 'bus' | 'config'>): Handler
     write: async call => {
       const d = await jobOf(deps.db, call)
       const placed = await placedVm(deps, deps.db, d)
-      if (placed.vm.seenState === 'paused') throw invalidState('The VM is paused. Resume it first.')
+      if (placed.vm.observedState === 'paused') throw invalidState('The VM is paused. Resume it first.')
       const { command, timeout_seconds } = call.body
       const request = { vmId: placed.vm.id, command, timeoutMs: (timeout_seconds ?? 10) * 1000 }
       const answer = await agentClient(deps.bus, placed.host.id)

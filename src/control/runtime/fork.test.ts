@@ -4,9 +4,9 @@ import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import { until } from '../../../test/support/wait.ts'
 import { findHost } from '../hosts/index.ts'
-import { createSnapshot, dropSnapshot, listSnapshots, lockSnapshot, wishVm } from '../vms/index.ts'
+import { createSnapshot, dropSnapshot, listSnapshots, lockSnapshot, setVmWant } from '../vms/index.ts'
 import * as vms from '../vms/store.ts'
-import { attachVolume, createVolume, findVolume, lockKept } from '../volumes/index.ts'
+import { attachVolume, createVolume, findVolume, lockRetained } from '../volumes/index.ts'
 import { moveVolume } from '../volumes/move.ts'
 import { startFork } from './index.ts'
 import { deleteSnapshot } from './snapshots.ts'
@@ -55,7 +55,10 @@ async function fork(snapshotId: string) {
   return db.tx(async tx => {
     const snapshot = (await find(snapshotId))!
     const of = { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }
-    const { volumes, vmIds, id } = await startFork(tx, of, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
+    const { volumes, vmIds, id } = await startFork(tx, of, snapshot, await lockRetained(tx, snapshot), {
+      app,
+      replicas: 1,
+    })
     return { app, deploymentId: id, id: vmIds[0]!, volumeId: volumes[0]!.volume.id, rounds: 0 }
   })
 }
@@ -66,10 +69,10 @@ const vmOf = async (appId: string) => {
 const contentOf = (id: string) => host.storage.volumes.get(id)?.content
 
 const snapshotId = await kept('then')
-const remove = ({ id }: { id: string }) => db.tx(tx => wishVm(tx, id, 'absent'))
+const remove = ({ id }: { id: string }) => db.tx(tx => setVmWant(tx, id, 'absent'))
 const vmCases = crashMatrix({
   db,
-  machine: world.machines.vm,
+  workflow: world.workflows.vm,
   makeSubject: () => fork(snapshotId),
   remove,
   advance: async (s, phase) => {
@@ -92,13 +95,13 @@ const vmCases = crashMatrix({
 
 describe('crash matrix of the VM of a fork', () => {
   it('has every phase with every fault', () =>
-    expect(vmCases.length).toBe(Object.keys(world.machines.vm.phases).length * faults.length))
+    expect(vmCases.length).toBe(Object.keys(world.workflows.vm.phases).length * faults.length))
   it.each(vmCases)('$name', ({ run }) => run())
 })
 
 const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<ReturnType<typeof fork>> }>({
   db,
-  machine: world.machines.snapshot,
+  workflow: world.workflows.snapshot,
   unreachable: { creating: 'nothing is forked before there is a snapshot' },
   makeSubject: async () => ({ id: await kept('for one'), rounds: 0 }),
   remove: async ({ id }) => void (await db.tx(tx => dropSnapshot(tx, id))),
@@ -119,7 +122,7 @@ const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<R
 
 describe('crash matrix of a snapshot that a fork is made of: it stays until the clone is whole', () => {
   it('has every phase of its end with every fault', () =>
-    expect(snapshotCases.length).toBe((Object.keys(world.machines.snapshot.phases).length - 1) * faults.length))
+    expect(snapshotCases.length).toBe((Object.keys(world.workflows.snapshot.phases).length - 1) * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
 })
 
@@ -164,7 +167,7 @@ describe('a snapshot that a fork is made of', () => {
       const waits = () =>
         world.rows(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
       await until(async () => (await waits()).length > 0, { what: 'somebody waits' })
-      await startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockKept(tx, snapshot), {
+      await startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockRetained(tx, snapshot), {
         app,
         replicas: 1,
       })
@@ -210,7 +213,7 @@ describe('a volume that a host says its snapshot has', () => {
     await world.rows(`${change} RETURNING id`, id)
     const snapshot = (await find(snapshotId))!
     const disks = [{ ...snapshot.disks[0]!, volumeId: id }]
-    const error = await db.tx(tx => lockKept(tx, { ...snapshot, disks })).catch((why: unknown) => why)
+    const error = await db.tx(tx => lockRetained(tx, { ...snapshot, disks })).catch((why: unknown) => why)
     expect(error).toMatchObject({ code: 'invalid_state', message: expect.stringMatching(/was deleted/) })
     expect(String(error)).not.toContain('secret')
   })

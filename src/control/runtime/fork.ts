@@ -6,7 +6,7 @@ import { assertSizesFit, createDeployment, type Deployment } from '../deployment
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import type { Snapshot, vmOperations } from '../vms/index.ts'
-import { creationOf, type ForkedVolume, forkVolumes, type KeptVolume, lockKept } from '../volumes/index.ts'
+import { creationOf, type ForkedVolume, forkVolumes, type RetainedVolume, lockRetained } from '../volumes/index.ts'
 import { holdSnapshot } from './hold.ts'
 import { jobOf, lockedJob } from './job.ts'
 import { assertReady } from './restore.ts'
@@ -34,7 +34,7 @@ export const forkHandlers = (deps: Deps): Handlers<ForkOperations> => ({
         if (!snapshot) throw notFound()
         assertReady(snapshot)
         assertOneWriter(snapshot, replicas)
-        const kept = await lockKept(tx, snapshot)
+        const kept = await lockRetained(tx, snapshot)
         const app = await create(tx)
         await assertSizesFit(tx, call.project.id, app.id, snapshot, replicas)
         const { volumes, ...made } = await startFork(tx, d, snapshot, kept, {
@@ -66,14 +66,14 @@ export interface ForkRequest {
 
 /**
  * Volumes, deployment and VMs of a fork, for an app that is there.
- * @param kept from `lockKept`
+ * @param kept from `lockRetained`
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
  */
 export async function startFork(
   tx: Tx,
   { hypervisor, image, port, ipv6Prefix }: Pick<Deployment, 'hypervisor' | 'image' | 'port' | 'ipv6Prefix'>,
   snapshot: Snapshot,
-  kept: readonly KeptVolume[],
+  kept: readonly RetainedVolume[],
   { app, replicas, traceparent }: ForkRequest,
 ) {
   const volumes = await forkVolumes(tx, snapshot, kept, app)

@@ -36,7 +36,7 @@ export interface Placed {
 /** The oldest VM that runs or is paused, and its host. @throws ApiError 409 `invalid_state` when there is none */
 export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployment): Promise<Placed> {
   // Healthy counts, too: its last step may not be reported as over yet.
-  const live = (one: DeploymentVm) => one.healthy || one.seenState === 'running' || one.seenState === 'paused'
+  const live = (one: DeploymentVm) => one.healthy || one.observedState === 'running' || one.observedState === 'paused'
   const vm = d.vms.find(one => one.want !== 'absent' && live(one))
   const host = vm?.hostId ? await findHost(sql, deps.config.hostTimeoutSeconds, vm.hostId) : undefined
   const offer = host?.hypervisors.find(one => one.name === vm?.hypervisor)
@@ -60,7 +60,7 @@ export function requireCapability(
 }
 
 /** @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its host cannot keep them with it */
-export async function requireKeptVolumes(sql: Sql, { vm, offer }: Placed): Promise<void> {
+export async function requireRetainedVolumes(sql: Sql, { vm, offer }: Placed): Promise<void> {
   if (offersFeature(offer, 'kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return
   throw unsupported(vm.hypervisor, 'keptVolumes')
 }

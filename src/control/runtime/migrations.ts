@@ -5,8 +5,8 @@ import type { Handlers } from '../http/operation.ts'
 import {
   cancelMigration,
   chooseMove,
-  type Luggage,
-  luggageOf,
+  type CoMoved,
+  coMovedOf,
   type Migration,
   type MovePlan,
   moveObstacle,
@@ -24,8 +24,8 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
     write: async call => async tx => {
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
-      const luggage = await luggageOf(tx, placed.vm.id)
-      const obstacle = moveObstacle(placed.vm, luggage)
+      const coMoved = await coMovedOf(tx, placed.vm.id)
+      const obstacle = moveObstacle(placed.vm, coMoved)
       if (obstacle) throw invalidState(obstacle)
       const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
       if (!target)
@@ -37,7 +37,7 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
       if (!(await reserve(tx, target.id, d)))
         throw new ApiError('no_capacity', `Host ${target.name} has no room for it now.`, { retryAfterSeconds: 30 })
       const { vm, host } = placed
-      const { method, volumes, withVolumes } = planOf(placed, target, luggage)
+      const { method, volumes, withVolumes } = planOf(placed, target, coMoved)
       const ends = { sourceHostId: host.id, targetHostId: target.id }
       await startMigration(tx, { ...d, deploymentId: d.id, vmId: vm.id, ...ends, method, withVolumes }, volumes)
       const details = { from: host.name, to: target.name, method }
@@ -62,11 +62,11 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
 })
 
 /** @throws ApiError 409 `unsupported_by_hypervisor`, `invalid_state`: why it cannot be done, with the volumes that it has */
-function planOf(placed: Placed, target: HostRow, luggage: Luggage): MovePlan {
-  const choice = chooseMove(placed.vm, placed.host, target, luggage)
+function planOf(placed: Placed, target: HostRow, coMoved: CoMoved): MovePlan {
+  const choice = chooseMove(placed.vm, placed.host, target, coMoved)
   if ('plan' in choice) return choice.plan
   requireCapability(placed, 'migrate')
-  if (luggage.disks.length > 0 || placed.vm.want === 'paused') throw invalidState(choice.why)
+  if (coMoved.disks.length > 0 || placed.vm.want === 'paused') throw invalidState(choice.why)
   throw new ApiError('unsupported_by_hypervisor', choice.why)
 }
 

@@ -16,7 +16,7 @@ import {
   type vmOperations,
 } from '../vms/index.ts'
 import { holdSnapshot } from './hold.ts'
-import { jobOf, lockedJob, placedVm, requireCapability, requireKeptVolumes } from './job.ts'
+import { jobOf, lockedJob, placedVm, requireCapability, requireRetainedVolumes } from './job.ts'
 import { assertReady, onItsWay, putBack } from './restore.ts'
 
 type SnapshotOperations = Pick<
@@ -33,7 +33,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
       requireCapability(placed, 'snapshot')
-      await requireKeptVolumes(tx, placed)
+      await requireRetainedVolumes(tx, placed)
       const name = call.body.snapshot_name
       const known = await listSnapshots(tx, d.id)
       if (known.length >= mostSnapshots)

@@ -8,9 +8,9 @@ import { testLog } from '../../../test/support/log.ts'
 import { removeDeployment } from '../deployments/index.ts'
 import { createLiveStats } from '../hosts/index.ts'
 import { ApiError } from '../http/errors.ts'
-import type { AnyMachine } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/machine.ts'
 import { createRunner } from '../../engine/runner.ts'
-import { listSnapshots, wishVm, type vmOperations } from '../vms/index.ts'
+import { listSnapshots, setVmWant, type vmOperations } from '../vms/index.ts'
 import * as vms from '../vms/store.ts'
 import { runtimeFeature } from './index.ts'
 
@@ -105,7 +105,7 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     await world.run('vm')
     await world.run('vm')
   }),
-  'keeping, its VM goes': after(s => db.tx(tx => wishVm(tx, s.vmId, 'absent'))),
+  'keeping, its VM goes': after(s => db.tx(tx => setVmWant(tx, s.vmId, 'absent'))),
   'removing, not yet seen': after(s => ask('deleteVmSnapshot', s)),
   removing: after(async s => {
     await ask('deleteVmSnapshot', s)
@@ -120,7 +120,7 @@ interface Verb {
 }
 const wentBack = async (s: Subject) => {
   const vm = await vmOf(s)
-  return vm?.healthy === true && vm.seenGeneration === vm.generation && host.vms.get(s.vmId)?.memory === s.memory
+  return vm?.healthy === true && vm.observedGeneration === vm.generation && host.vms.get(s.vmId)?.memory === s.memory
 }
 const forksOf = (s: Subject) =>
   world.rows<{ id: string; healthy: boolean }>(
@@ -162,19 +162,19 @@ const apply = ({ operation, body }: Verb, s: Subject): Promise<Outcome> =>
 
 /** The verb comes between what a step of the snapshot looks at and what it writes. */
 async function during(verb: Verb, s: Subject): Promise<Outcome> {
-  const machine: AnyMachine = world.machines.snapshot
+  const workflow: AnyWorkflow = world.workflows.snapshot
   const one = await world.rows<{ id: string }>(`SELECT id FROM vm_snapshot WHERE deployment_id = $1`, s.deploymentId)
   let outcome: Outcome | undefined
-  const interrupted: AnyMachine = {
-    ...machine,
+  const interrupted: AnyWorkflow = {
+    ...workflow,
     async load(id: string) {
-      const seen: unknown = await machine.load(id)
+      const observed: unknown = await workflow.load(id)
       if (one.some(snapshot => snapshot.id === id)) outcome ??= await apply(verb, s)
-      return seen
+      return observed
     },
   }
   await world.rows(`UPDATE machine SET wake_at = now() WHERE lease IS NULL RETURNING id`)
-  await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
+  await createRunner({ db, workflows: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   return outcome ?? apply(verb, s)
 }
 
@@ -222,5 +222,5 @@ const everyForkRuns = async (s: Subject) => {
 
 it('knows every phase', () => {
   const phases = Object.keys(states).map(state => state.split(',')[0] ?? '')
-  expect(phases).toEqual(expect.arrayContaining(Object.keys(world.machines.snapshot.phases)))
+  expect(phases).toEqual(expect.arrayContaining(Object.keys(world.workflows.snapshot.phases)))
 })

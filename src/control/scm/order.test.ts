@@ -128,19 +128,19 @@ it('the source host is told how the deployment of a commit goes, and again when 
   await deliver(api, { id: newId(), event: 'push', payload: push(app.repoId, commitOf(77), 1_900_000_000) })
   const { deps } = api
   const sweep = scmReports({ ...deps, log: deps.log }, createSourceHost(deps))
-  const told = () => host.statuses.filter(one => one.path.endsWith(commitOf(77))).map(one => one.body.state)
+  const reported = () => host.statuses.filter(one => one.path.endsWith(commitOf(77))).map(one => one.body.state)
   const run = () => sweep.run({ now: new Date(), signal: new AbortController().signal })
   host.isDown = true
   await run()
   host.isDown = false
-  expect(told()).toEqual([])
+  expect(reported()).toEqual([])
   await deps.db.run(sql('due', `UPDATE scm_report SET due_at = now()`))
   api.clock.advance(60_000)
   const fresh = scmReports(deps, createSourceHost(deps))
   await fresh.run({ now: new Date(), signal: new AbortController().signal })
-  expect(told()).toEqual(['pending'])
+  expect(reported()).toEqual(['pending'])
   await run()
-  expect(told()).toEqual(['pending'])
+  expect(reported()).toEqual(['pending'])
   await deps.db.run(
     sql(
       'end',

@@ -139,9 +139,9 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
       const app = await client()
       const path = 'POST /app/installations/{installation_id}/access_tokens'
       const [, name = ''] = fullName.split('/')
-      const wish = { installation_id: installationId, repositories: [name] }
+      const desired = { installation_id: installationId, repositories: [name] }
       const permissions = { contents: 'read' } as const
-      return (await ask(TokenAnswer, () => app.octokit.request(path, { ...wish, permissions }))).token
+      return (await ask(TokenAnswer, () => app.octokit.request(path, { ...desired, permissions }))).token
     },
     async report(installationId, { fullName, commit, ...status }) {
       const app = await client()

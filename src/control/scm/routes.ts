@@ -36,9 +36,9 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
     installScm: {
       read: async ({ project, caller, query, setCookie }) => {
         const { cookie, hash: browser } = markBrowser(deps.config.publicUrl)
-        const wish = { projectId: project.id, userId: caller.userId, browser, confirms: query.confirm ?? false }
-        const url = needed(host).installUrl(issueState(deps.vault, wish, deps.clock.now()))
-        if (!wish.confirms) setCookie(cookie)
+        const desired = { projectId: project.id, userId: caller.userId, browser, confirms: query.confirm ?? false }
+        const url = needed(host).installUrl(issueState(deps.vault, desired, deps.clock.now()))
+        if (!desired.confirms) setCookie(cookie)
         return { url }
       },
     },

@@ -29,8 +29,8 @@ const Content = Type.Object({
   exp: Type.Number(),
 })
 
-export function issueState(vault: Vault, wish: Omit<InstallState, 'id'>, now: Date): string {
-  const { projectId: p, userId: u, browser: b, confirms: c } = wish
+export function issueState(vault: Vault, desired: Omit<InstallState, 'id'>, now: Date): string {
+  const { projectId: p, userId: u, browser: b, confirms: c } = desired
   return sign(vault, purpose, { id: newId(), p, u, b, c, exp: now.getTime() + goodForMs })
 }
 

@@ -61,15 +61,15 @@ export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: Sour
   name: 'scm-reports',
   everyMs: seconds(5),
   async run({ now }) {
-    if (!host) return { told: 0, failed: 0 }
-    let told = 0
+    if (!host) return { reported: 0, failed: 0 }
+    let reported = 0
     let failed = 0
     for (const due of await deps.db.rows(dueReports)) {
       const tries = due.tries + 1
       try {
         await host.report(due.installationId, statusOf(due, deps.config.publicUrl))
         await deps.db.run(noteReport, [due.deploymentId, due.state, 0, now])
-        told += 1
+        reported += 1
       } catch (err) {
         const later = new Date(now.getTime() + backoffMs(tries, Math.random(), { baseMs: seconds(5), capMs: hours(1) }))
         await deps.db.run(noteReport, [due.deploymentId, null, tries, later])
@@ -79,7 +79,7 @@ export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: Sour
         failed += 1
       }
     }
-    return { told, failed }
+    return { reported, failed }
   },
 })
 

@@ -81,7 +81,7 @@ export async function keepBudget(
   const before = isNewMonth ? 'fine' : budget.state
   const state = budgetState({ ...facts, state: before }, now, hours(deps.config.budgetGraceHours))
   if (state !== budget.state || isNewMonth) await store.move(tx, projectId, state, month.from)
-  if (state !== before) await tell(tx, projectId, state, deps.config.budgetGraceHours)
+  if (state !== before) await report(tx, projectId, state, deps.config.budgetGraceHours)
   if (state === 'capped') await capAll(tx, projectId)
   else await uncap(tx, projectId)
   return state
@@ -115,7 +115,7 @@ const texts = {
   ],
 } as const
 
-async function tell(tx: Tx, projectId: string, state: BudgetState, graceHours: number): Promise<void> {
+async function report(tx: Tx, projectId: string, state: BudgetState, graceHours: number): Promise<void> {
   if (state === 'fine') return
   const [title, body] = texts[state]
   await notify(tx, {

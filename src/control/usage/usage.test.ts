@@ -98,16 +98,16 @@ describe('storage and egress', () => {
     const { app } = await serving()
     const [vm] = await world.rows<{ id: string }>(`SELECT id FROM vm`)
     const now = new Date()
-    const seen = async (txBytes: number, times = 1) => {
+    const observed = async (txBytes: number, times = 1) => {
       const stats = [{ vmId: vm!.id, atMs: 0, cpuUsage: 0, ramUsedBytes: 0, rxBytes: 0, txBytes }]
-      live.record({ ...host.beat(), stats }, Date.now())
+      live.record({ ...host.heartbeat(), stats }, Date.now())
       await world.rows(`UPDATE usage_mark SET counted_until = $1`, now)
       for (let n = 0; n < times; n++) await sweep.run({ ...run, now })
       return (await usedAt(now)).egressBytes
     }
-    expect(await seen(1000)).toBe(1000)
-    expect(await seen(1500, 3)).toBe(1500)
-    expect(await seen(200)).toBe(1700)
+    expect(await observed(1000)).toBe(1000)
+    expect(await observed(1500, 3)).toBe(1500)
+    expect(await observed(200)).toBe(1700)
     await world.deploymentsEnd(app)
     await world.rows(`DELETE FROM usage_span`)
   })

@@ -19,7 +19,7 @@ export interface NeededDisk {
 }
 
 /** A volume as its VM's host is told of it. */
-export interface WishedDisk {
+export interface DesiredDisk {
   readonly volumeId: string
   readonly pool: string
   readonly sizeMib: number
@@ -40,8 +40,8 @@ export interface HeldDisk {
   readonly attachmentId: string
   readonly want: 'present' | 'absent'
   readonly vmGeneration: number
-  readonly seenState: string | null
-  readonly seenError: string | null
+  readonly observedState: string | null
+  readonly observedError: string | null
 }
 
 const neededDisks = statement<NeededDisk>(
@@ -82,8 +82,8 @@ const insertDisk = statement(
    FROM vm v, volume_attachment t WHERE v.id = $1 AND t.id = $2 AND t.want = 'attached'
    ON CONFLICT DO NOTHING`,
 )
-const wishedDisks = statement<WishedDisk>(
-  'vms.wishedDisks',
+const desiredDisks = statement<DesiredDisk>(
+  'vms.desiredDisks',
   `SELECT k.volume_id AS "volumeId", o.pool_name AS pool, o.size_mib AS "sizeMib", k.generation,
      k.mount_point AS "mountPoint", k.read_only AS "readOnly", o.key,
      CASE WHEN v.from_renew AND o.from_snapshot_id = v.from_snapshot_id THEN o.from_volume_id END AS "cloneOf"
@@ -92,8 +92,8 @@ const wishedDisks = statement<WishedDisk>(
 const heldDisks = statement<HeldDisk>(
   'vms.heldDisks',
   `SELECT k.volume_id AS "volumeId", o.name AS "volumeName", o.project_id AS "projectId",
-     k.attachment_id AS "attachmentId", k.want, k.vm_generation AS "vmGeneration", k.seen_state AS "seenState",
-     k.seen_error AS "seenError"
+     k.attachment_id AS "attachmentId", k.want, k.vm_generation AS "vmGeneration", k.seen_state AS "observedState",
+     k.seen_error AS "observedError"
    FROM vm_disk k JOIN vm v ON v.id = k.vm_id JOIN volume o ON o.id = k.volume_id
    WHERE k.vm_id = $1 AND v.host_id = $2 ORDER BY k.volume_id`,
 )
@@ -106,8 +106,8 @@ const raiseGeneration = statement(
   'vms.raiseForDisks',
   `UPDATE vm SET generation = generation + 1 WHERE id = $1 AND want <> 'absent'`,
 )
-const wishDisksAway = statement<{ vmId: string }>(
-  'vms.wishDisksAway',
+const markDisksDetached = statement<{ vmId: string }>(
+  'vms.markDisksDetached',
   `UPDATE vm_disk k SET want = 'absent', vm_generation = v.generation + 1 FROM vm v
    WHERE k.attachment_id = $1 AND k.want = 'present' AND v.id = k.vm_id RETURNING k.vm_id AS "vmId"`,
 )
@@ -141,7 +141,7 @@ export const take = async (
 /** False when another VM has it, or it has been detached meanwhile. */
 export const insert = async (tx: Tx, vmId: string, attachmentId: string, generation: number) =>
   (await tx.run(insertDisk, [vmId, attachmentId, generation])) === 1
-export const wished = (sql: Sql, vmId: string) => sql.rows(wishedDisks, [vmId])
+export const desiredFor = (sql: Sql, vmId: string) => sql.rows(desiredDisks, [vmId])
 /** Only where the host owns the VM. */
 export const held = (sql: Sql, vmId: string, hostId: string) => sql.rows(heldDisks, [vmId, hostId])
 /** It is on its way to another host. */
@@ -151,8 +151,8 @@ export const note = (tx: Tx, vmId: string, volumeId: string, state: string | nul
 /** The VM's host hears of its disks anew. */
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])
 /** Ids of the VMs that still have a volume of this attachment. */
-export const wishAway = async (tx: Tx, attachmentId: string) =>
-  (await tx.rows(wishDisksAway, [attachmentId])).map(row => row.vmId).toSorted()
+export const markDeleted = async (tx: Tx, attachmentId: string) =>
+  (await tx.rows(markDisksDetached, [attachmentId])).map(row => row.vmId).toSorted()
 export const drop = (tx: Tx, vmId: string, volumeId: string) => tx.run(deleteDisk, [vmId, volumeId])
 /** Ids of the attachments that the VM had. */
 export const dropAll = async (tx: Tx, vmId: string) =>

@@ -103,7 +103,7 @@ export async function claimRunning(
 
 /** Has every VM let go of what it has by the attachment; how many there are. The attachment goes with the last. */
 export async function unclaim(tx: Tx, attachmentId: string): Promise<number> {
-  const vmIds = await store.wishAway(tx, attachmentId)
+  const vmIds = await store.markDeleted(tx, attachmentId)
   for (const vmId of vmIds) {
     await store.raise(tx, vmId)
     await poke(tx, 'vm', vmId)
@@ -121,21 +121,21 @@ export async function releaseDisks(tx: Tx, vmId: string): Promise<void> {
 export const dropRuntimeAttachments = (tx: Tx, deploymentId: string) => store.settleDeployment(tx, deploymentId)
 
 /** What the host says of the VM's volumes. */
-export async function recordDisks(tx: Tx, hostId: string, seen: VmObserved): Promise<void> {
-  const held = await store.held(tx, seen.vmId, hostId)
+export async function recordDisks(tx: Tx, hostId: string, observed: VmObserved): Promise<void> {
+  const held = await store.held(tx, observed.vmId, hostId)
   const letGo: string[] = []
   for (const disk of held) {
-    const found = seen.disks?.find(one => one.volumeId === disk.volumeId)
-    if (!found && disk.want === 'absent' && seen.generation >= disk.vmGeneration) {
-      await store.drop(tx, seen.vmId, disk.volumeId)
+    const found = observed.disks?.find(one => one.volumeId === disk.volumeId)
+    if (!found && disk.want === 'absent' && observed.generation >= disk.vmGeneration) {
+      await store.drop(tx, observed.vmId, disk.volumeId)
       letGo.push(disk.attachmentId)
       continue
     }
     const state = found?.state ?? null
     const error = found?.error ?? null
-    if (state === disk.seenState && error === disk.seenError) continue
-    await store.note(tx, seen.vmId, disk.volumeId, state, error)
-    if (state === 'failed' && disk.seenState !== 'failed') await warn(tx, disk, error)
+    if (state === disk.observedState && error === disk.observedError) continue
+    await store.note(tx, observed.vmId, disk.volumeId, state, error)
+    if (state === 'failed' && disk.observedState !== 'failed') await warn(tx, disk, error)
   }
   if (letGo.length === 0) return
   await store.settle(tx, letGo)

@@ -1,5 +1,5 @@
 import type { Tx } from '../../db/db.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { deriveIpv6 } from './rules.ts'
@@ -9,7 +9,7 @@ import * as store from './store.ts'
 export { vmOperations } from './schema.ts'
 export { builtFor } from './built-image.ts'
 export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
-export { vmMachine } from './machine.ts'
+export { vmWorkflow } from './machine.ts'
 export {
   appDiskNeeds,
   type ClaimObstacle,
@@ -18,8 +18,8 @@ export {
   storageRequest,
   unclaim,
 } from './disks.ts'
-export { wished as disksOf } from './disk-store.ts'
-export { migrationMachine } from './migration-machine.ts'
+export { desiredFor as disksOf } from './disk-store.ts'
+export { migrationWorkflow } from './migration-machine.ts'
 export { cancelMigration, startMigration } from './migration-start.ts'
 export {
   type Migration,
@@ -27,10 +27,10 @@ export {
   failedMoves,
   newest as newestMigration,
 } from './migration-store.ts'
-export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotMachine } from './snapshot-machine.ts'
-export { chooseMove, type Luggage, luggageOf, moveObstacle, type MovePlan } from './moving.ts'
-export { recordSeen } from './seen.ts'
-export { seenOnHost } from './seen-store.ts'
+export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotWorkflow } from './snapshot-machine.ts'
+export { chooseMove, type CoMoved, coMovedOf, moveObstacle, type MovePlan } from './moving.ts'
+export { recordObserved } from './seen.ts'
+export { observedOnHost } from './seen-store.ts'
 export {
   byName as findSnapshot,
   isBeingForked,
@@ -49,26 +49,26 @@ export {
 } from './store.ts'
 export { abandonVmsOf } from './abandon.ts'
 export { type NewVm, type PlacedVm, startVmOn } from './start.ts'
-export { type VmWishes, vmWishes } from './wish.ts'
+export { type DesiredVms, desiredVms } from './wish.ts'
 export { pokeWaiting } from './waiting.ts'
 
 /** A VM that shall run: its row and its machine. */
 export async function createVm(tx: Tx, vm: NewVm): Promise<void> {
   await store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) })
-  await createMachine(tx, 'vm', vm.id, 'placing', { deadlineMs: minutes(10) })
+  await createWorkflow(tx, 'vm', vm.id, 'placing', { deadlineMs: minutes(10) })
 }
 
 /** Something its wish is made of has changed. */
 export const pokeVm = (tx: Tx, id: string) => poke(tx, 'vm', id)
 
 /** Changes what the VM shall be; its route, its machine and its host follow. */
-export const wishVm = (tx: Tx, id: string, want: store.Vm['want']): Promise<void> => wishVms(tx, [id], want)
+export const setVmWant = (tx: Tx, id: string, want: store.Vm['want']): Promise<void> => setVmsWant(tx, [id], want)
 
 /** Routes last: whoever sees something of one of the VMs holds that, and waits for its route. */
-export async function wishVms(tx: Tx, ids: readonly string[], want: store.Vm['want']): Promise<void> {
+export async function setVmsWant(tx: Tx, ids: readonly string[], want: store.Vm['want']): Promise<void> {
   const appIds = new Set<string>()
   for (const id of ids.toSorted()) {
-    const appId = await store.wish(tx, id, want)
+    const appId = await store.desired(tx, id, want)
     if (!appId) continue
     appIds.add(appId)
     await poke(tx, 'vm', id)

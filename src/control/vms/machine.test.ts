@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import { reserve } from '../hosts/index.ts'
-import { wishVm } from './index.ts'
+import { setVmWant } from './index.ts'
 
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -12,11 +12,11 @@ const host = await world.addHost()
 const app = await world.app()
 
 const roundsSteady = new Map<string, number>()
-const remove = ({ id }: { id: string }) => db.tx(tx => wishVm(tx, id, 'absent'))
+const remove = ({ id }: { id: string }) => db.tx(tx => setVmWant(tx, id, 'absent'))
 
 const cases = crashMatrix({
   db,
-  machine: world.machines.vm,
+  workflow: world.workflows.vm,
   makeSubject: async () => {
     const { vmIds } = await world.deploy(app)
     return { id: vmIds[0]! }
@@ -28,8 +28,8 @@ const cases = crashMatrix({
     const rounds = (roundsSteady.get(subject.id) ?? 0) + 1
     roundsSteady.set(subject.id, rounds)
     // While it is steady it is also paused and resumed, so that the wish changes under way.
-    if (rounds === 2) await db.tx(tx => wishVm(tx, subject.id, 'paused'))
-    if (rounds === 4) await db.tx(tx => wishVm(tx, subject.id, 'running'))
+    if (rounds === 2) await db.tx(tx => setVmWant(tx, subject.id, 'paused'))
+    if (rounds === 4) await db.tx(tx => setVmWant(tx, subject.id, 'running'))
     if (rounds >= 6) await remove(subject)
   },
   check: async ({ id }) => {
@@ -41,7 +41,7 @@ const cases = crashMatrix({
 
 describe('crash matrix of a VM', () => {
   it('has every phase with every fault', () =>
-    expect(cases.length).toBe(Object.keys(world.machines.vm.phases).length * faults.length))
+    expect(cases.length).toBe(Object.keys(world.workflows.vm.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
 

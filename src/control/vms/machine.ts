@@ -3,7 +3,7 @@
  * end have the agent remove everything and give the room back. Which VMs there are is the deployment's business.
  */
 import type { VmObserved } from '../../contract/agent.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { batched } from '../../lib/batched.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
@@ -14,9 +14,9 @@ import { refreshRoute } from '../routing/index.ts'
 import { releaseDisks } from './disks.ts'
 import { createPlacer } from './placer.ts'
 import { reached } from './rules.ts'
-import { vmWishes } from './wish.ts'
+import { desiredVms } from './wish.ts'
 import { pokeWaiting } from './waiting.ts'
-import { recordSeen } from './seen.ts'
+import { recordObserved } from './seen.ts'
 import * as store from './store.ts'
 import type { Vm } from './store.ts'
 
@@ -29,12 +29,12 @@ const lookAgainMs = seconds(5)
 /** A host lists all it has every 15 seconds, and what is not as it should be is poked then. */
 const steadyLookMs = minutes(10)
 
-export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
-  const wishes = vmWishes(deps)
+export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
+  const desiredStates = desiredVms(deps)
   const placeVm = createPlacer(deps)
   const load = batched((ids: readonly string[]) => loadAll(deps.db, ids), { most: 64, atOnce: 4 })
 
-  return machine<Vm>()({
+  return workflow<Vm>()({
     kind: 'vm',
     edges: {
       placing: ['starting', 'removing'],
@@ -72,23 +72,23 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
           return wait(lookAgainMs, async tx => {
             await store.explainPlacement(tx, vm.id, vm.diskFailure ?? 'Its volumes are being made ready on its host.')
           })
-        const seen = await wishes.put({ ...vm, hostId }, signal)
-        const record = async (tx: Parameters<typeof recordSeen>[0]) => {
-          await recordSeen(tx, hostId, seen, vm.seenCount)
+        const observed = await desiredStates.put({ ...vm, hostId }, signal)
+        const record = async (tx: Parameters<typeof recordObserved>[0]) => {
+          await recordObserved(tx, hostId, observed, vm.observedCount)
         }
-        return reached(vm, seen) ? go('steady', record) : wait(lookAgainMs, record)
+        return reached(vm, observed) ? go('steady', record) : wait(lookAgainMs, record)
       },
 
       async steady({ subject: vm, signal }): Promise<Next<'starting' | 'removing'>> {
-        if (vm.seenGeneration < vm.generation) return go('starting', undefined, minutes(10))
+        if (vm.observedGeneration < vm.generation) return go('starting', undefined, minutes(10))
         const hostId = placed(vm)
-        const seen: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
+        const observed: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
         // A host that lost its disk knows nothing of the VM: tell it again.
         // An agent that has started anew has to be told the keys of encrypted volumes again.
-        if (seen.state === 'absent' || seen.error?.code === 'volume_locked')
+        if (observed.state === 'absent' || observed.error?.code === 'volume_locked')
           return go('starting', undefined, minutes(10))
         return wait(steadyLookMs, async tx => {
-          await recordSeen(tx, hostId, seen, vm.seenCount)
+          await recordObserved(tx, hostId, observed, vm.observedCount)
         })
       },
 
@@ -100,8 +100,8 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
         const drainMs = enteredAt.getTime() + seconds(vm.drainSeconds) - now.getTime()
         if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, lookAgainMs))
         if (hostId && !vm.hostLost) {
-          const seen = await wishes.put({ ...vm, hostId }, signal)
-          if (!reached(vm, seen)) return wait(lookAgainMs)
+          const observed = await desiredStates.put({ ...vm, hostId }, signal)
+          if (!reached(vm, observed)) return wait(lookAgainMs)
         }
         return done(async tx => {
           if (hostId) await (vm.hostLost ? abandonRoom(tx, hostId, vm) : release(tx, hostId, vm))

@@ -33,11 +33,11 @@ export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never
 export function holding(
   { config, clock, live }: HoldDeps,
   m: Moving,
-  seen: MigrationObserved | undefined,
+  observed: MigrationObserved | undefined,
   now: Date,
 ): Next<never> | undefined {
   if (m.releasedAt) return undefined
-  if (seen?.migrationId !== m.id || seen.ready !== true) return undefined
+  if (observed?.migrationId !== m.id || observed.ready !== true) return undefined
   if (!m.heldAt)
     return wait(lookAgainMs, async tx => {
       await store.hold(tx, m.id)

@@ -5,7 +5,7 @@
  */
 import type { MigrationObserved, VmObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
@@ -13,7 +13,7 @@ import { abandon, agentClient, release } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { movesOf, type SnapshotMove, snapshotMovesOf, type VolumeMove } from '../moves/index.ts'
 import { type HoldDeps, holding, lateHold } from './migration-hold.ts'
-import { luggageMs } from './migration-start.ts'
+import { coMovedMs } from './migration-start.ts'
 import * as store from './migration-store.ts'
 import type { Migration } from './migration-store.ts'
 import {
@@ -29,10 +29,10 @@ import {
   volumesAwaited,
   volumesFailed,
 } from './migration-volumes.ts'
-import { recordSeen } from './seen.ts'
+import { recordObserved } from './seen.ts'
 import type { Vm } from './store.ts'
 import * as vms from './store.ts'
-import { type VmWishes, vmWishes } from './wish.ts'
+import { type DesiredVms, desiredVms } from './wish.ts'
 
 const preparingMs = minutes(2)
 const copyingMs = minutes(30)
@@ -60,9 +60,9 @@ export interface Moving extends Migration {
 
 type MigrationDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'> & HoldDeps
 
-export const migrationMachine = (deps: MigrationDeps) => {
-  const wishes = vmWishes(deps)
-  return machine<Moving>()({
+export const migrationWorkflow = (deps: MigrationDeps) => {
+  const desiredStates = desiredVms(deps)
+  return workflow<Moving>()({
     kind: 'migration',
     edges: {
       preparing: ['copying', 'cancelling'],
@@ -76,12 +76,12 @@ export const migrationMachine = (deps: MigrationDeps) => {
       (m.want === 'cancel' || !m.vm) && (m.state === 'preparing' || m.state === 'copying') ? 'cancelling' : undefined,
     phases: {
       preparing: ({ subject: m, enteredAt, now, signal }) =>
-        preparing(wishes, m, { sinceMs: enteredAt.getTime(), nowMs: now.getTime() }, signal),
+        preparing(desiredStates, m, { sinceMs: enteredAt.getTime(), nowMs: now.getTime() }, signal),
       copying: ({ subject: m, enteredAt, now, signal }) =>
-        copying(deps, wishes, m, { elapsedMs: now.getTime() - enteredAt.getTime(), now }, signal),
+        copying(deps, desiredStates, m, { elapsedMs: now.getTime() - enteredAt.getTime(), now }, signal),
       switching: ({ subject: m, enteredAt, now, signal }) =>
         switching(deps, m, now.getTime() - enteredAt.getTime(), signal),
-      cancelling: ({ subject: m, signal }) => cancelling(deps, wishes, m, signal),
+      cancelling: ({ subject: m, signal }) => cancelling(deps, desiredStates, m, signal),
       clearing: ({ subject: m, enteredAt, now, signal }) =>
         clearing(deps, m, now.getTime() - enteredAt.getTime(), signal),
     },
@@ -99,7 +99,7 @@ async function load(deps: Pick<Deps, 'db'>, id: string): Promise<Moving | undefi
 }
 
 async function preparing(
-  wishes: VmWishes,
+  desiredStates: DesiredVms,
   m: Moving,
   { sinceMs, nowMs }: { readonly sinceMs: number; readonly nowMs: number },
   signal: AbortSignal,
@@ -111,18 +111,18 @@ async function preparing(
   // The first copy takes as long as it does.
   if (isCold(m)) return preparingCold(m)
   if (!snapshotsThere(m)) {
-    if (nowMs - sinceMs <= luggageMs) return wait(lookAgainMs)
+    if (nowMs - sinceMs <= coMovedMs) return wait(lookAgainMs)
     return go('cancelling', giveUp(m, 'the snapshots that go along could not be copied in time'))
   }
-  if (m.withVolumes && m.luggageAt === null) return wait(0, async tx => void (await store.luggageThere(tx, m.id)))
-  if (nowMs - (m.luggageAt?.getTime() ?? sinceMs) > preparingMs)
+  if (m.withVolumes && m.coMovedAt === null) return wait(0, async tx => void (await store.coMovedThere(tx, m.id)))
+  if (nowMs - (m.coMovedAt?.getTime() ?? sinceMs) > preparingMs)
     return go('cancelling', giveUp(m, 'the target did not get ready in time'))
   if (!volumesAwaited(m)) return wait(lookAgainMs)
   const only = { incoming: { migrationId: m.id }, ...(m.withVolumes ? { disk: diskThere(m) } : {}) }
-  const { migration: seen } = await wishes.put({ ...m.vm, hostId: m.targetHostId }, signal, only)
-  if (seen?.phase === 'failed') return go('cancelling', giveUp(m, seen.error ?? 'the target cannot receive it'))
-  if (seen?.phase !== 'listening' || !seen.uri) return wait(lookAgainMs)
-  const { uri } = seen
+  const { migration: observed } = await desiredStates.put({ ...m.vm, hostId: m.targetHostId }, signal, only)
+  if (observed?.phase === 'failed') return go('cancelling', giveUp(m, observed.error ?? 'the target cannot receive it'))
+  if (observed?.phase !== 'listening' || !observed.uri) return wait(lookAgainMs)
+  const { uri } = observed
   return go(
     'copying',
     async tx => {
@@ -136,7 +136,7 @@ async function preparing(
 
 async function copying(
   deps: MigrationDeps,
-  wishes: VmWishes,
+  desiredStates: DesiredVms,
   m: Moving,
   { elapsedMs, now }: { readonly elapsedMs: number; readonly now: Date },
   signal: AbortSignal,
@@ -144,25 +144,26 @@ async function copying(
   const trouble = m.state === 'copying' ? volumesFailed(m) : undefined
   if (trouble) return go('cancelling', giveUp(m, trouble))
   if (isCold(m)) {
-    const next = await copyingCold(wishes, m, elapsedMs, signal)
+    const next = await copyingCold(desiredStates, m, elapsedMs, signal)
     return typeof next === 'string' ? go('cancelling', giveUp(m, next)) : next
   }
   if (!m.vm || !m.uri) return wait(0)
   if (m.sourceLost) return go('cancelling', giveUp(m, 'the source was lost'))
   const late = lateHold(deps, m, now)
   if (late) return late
-  const { migration: seen } = await wishes.put(m.vm, signal)
-  if (seen?.migrationId === m.id && seen.phase === 'switched') return hasSwitched(m, seen)
+  const { migration: observed } = await desiredStates.put(m.vm, signal)
+  if (observed?.migrationId === m.id && observed.phase === 'switched') return hasSwitched(m, observed)
   if (m.targetLost) return go('cancelling', giveUp(m, 'the target was lost'))
   if (elapsedMs > limitMs(m))
     return go('cancelling', giveUp(m, 'the guest changes its memory faster than it can be copied'))
-  if (seen?.phase === 'failed') return go('cancelling', giveUp(m, seen.error ?? 'the source could not hand it over'))
-  if (seen?.migrationId === m.id && seen.phase === 'cancelled')
+  if (observed?.phase === 'failed')
+    return go('cancelling', giveUp(m, observed.error ?? 'the source could not hand it over'))
+  if (observed?.migrationId === m.id && observed.phase === 'cancelled')
     return go('cancelling', giveUp(m, 'the agent of the source was stopped'))
-  const held = holding(deps, m, seen, now)
+  const held = holding(deps, m, observed, now)
   if (held) return held
   return wait(lookAgainMs, async tx => {
-    if (seen?.migrationId === m.id) await store.progress(tx, m.id, seen)
+    if (observed?.migrationId === m.id) await store.progress(tx, m.id, observed)
   })
 }
 
@@ -175,16 +176,16 @@ async function switching(
 ): Promise<Next<'clearing' | 'cancelling'>> {
   if (!m.vm) return go('cancelling')
   if (m.targetLost) return go('cancelling', guestLost(m))
-  const seen = await agentClient(deps.bus, m.targetHostId).get(m.vmId, signal)
-  const failed = seen.migration?.migrationId === m.id && seen.migration.phase === 'failed'
-  if (!arrived(seen)) return failed || elapsedMs > arrivalMs ? go('cancelling', guestLost(m)) : wait(seconds(1))
+  const observed = await agentClient(deps.bus, m.targetHostId).get(m.vmId, signal)
+  const failed = observed.migration?.migrationId === m.id && observed.migration.phase === 'failed'
+  if (!arrived(observed)) return failed || elapsedMs > arrivalMs ? go('cancelling', guestLost(m)) : wait(seconds(1))
   return go(
     'clearing',
     async tx => {
-      if (!(await store.move(tx, m.vmId, m.targetHostId, seen.generation)))
+      if (!(await store.move(tx, m.vmId, m.targetHostId, observed.generation)))
         throw new Error('the VM is not wanted any more')
       await store.enter(tx, m.id, 'clearing')
-      await recordSeen(tx, m.targetHostId, seen)
+      await recordObserved(tx, m.targetHostId, observed)
       await refreshRoute(tx, m.appId)
       await poke(tx, 'vm', m.vmId)
       await poke(tx, 'deployment', m.deploymentId)
@@ -208,7 +209,7 @@ async function clearing(deps: MigrationDeps, m: Moving, elapsedMs: number, signa
 
 async function cancelling(
   deps: MigrationDeps,
-  wishes: VmWishes,
+  desiredStates: DesiredVms,
   m: Moving,
   signal: AbortSignal,
 ): Promise<Next<'switching' | 'clearing'>> {
@@ -222,14 +223,14 @@ async function cancelling(
       await poke(tx, 'vm', m.vmId)
     })
   if (m.withVolumes && !isCold(m)) {
-    const host = await lastHostOf(wishes, m, signal)
+    const host = await lastHostOf(desiredStates, m, signal)
     if (host === undefined) return wait(seconds(1))
     if (host === 'target') return go('clearing', tx => settled(tx, m), minutes(10))
   } else if (m.vm && !m.sourceLost) {
-    const { migration: seen } = await wishes.put(m.vm, signal)
-    if (seen?.migrationId === m.id && seen.phase === 'switched' && !m.targetLost)
-      return go('switching', switched(m, seen), minutes(5))
-    if (seen?.migrationId === m.id && seen.phase === 'copying') return wait(seconds(1))
+    const { migration: observed } = await desiredStates.put(m.vm, signal)
+    if (observed?.migrationId === m.id && observed.phase === 'switched' && !m.targetLost)
+      return go('switching', switched(m, observed), minutes(5))
+    if (observed?.migrationId === m.id && observed.phase === 'copying') return wait(seconds(1))
   }
   if (!m.targetLost && !(await gone(deps, m, m.targetHostId, signal))) return wait(lookAgainMs)
   return done(async tx => {
@@ -244,7 +245,7 @@ async function cancelling(
 
 /** Before its route is that of an app that serves nothing, it may pass its health check. */
 const isComing = ({ vm, targetLost }: Moving, elapsedMs: number) =>
-  vm?.want === 'running' && vm.seenState === 'running' && !vm.healthy && !targetLost && elapsedMs <= comingMs
+  vm?.want === 'running' && vm.observedState === 'running' && !vm.healthy && !targetLost && elapsedMs <= comingMs
 
 /** Its route, its deployment; and, where a host is being emptied, those whose VMs are to leave it next. */
 async function pokeWhoWaited(tx: Tx, m: Moving): Promise<void> {
@@ -254,18 +255,18 @@ async function pokeWhoWaited(tx: Tx, m: Moving): Promise<void> {
 }
 
 /** With volumes it is the target's from here on, whether it has arrived well or has to start anew. */
-const hasSwitched = (m: Moving, seen: MigrationObserved) => {
-  if (!m.withVolumes) return go('switching', switched(m, seen), minutes(5))
+const hasSwitched = (m: Moving, observed: MigrationObserved) => {
+  if (!m.withVolumes) return go('switching', switched(m, observed), minutes(5))
   const write = async (tx: Tx) => {
-    await store.progress(tx, m.id, seen)
+    await store.progress(tx, m.id, observed)
     await settled(tx, m)
   }
   return go('clearing', write, minutes(10))
 }
 /** A guest that writes faster than can be copied is given up; volumes take as long as they are large. */
 const limitMs = (m: Moving) => (m.withVolumes ? hours(24) : copyingMs)
-const switched = (m: Moving, seen: MigrationObserved) => async (tx: Tx) => {
-  await store.progress(tx, m.id, seen)
+const switched = (m: Moving, observed: MigrationObserved) => async (tx: Tx) => {
+  await store.progress(tx, m.id, observed)
   await store.enter(tx, m.id, 'switching')
 }
 const giveUp = (m: Moving, why: string) => async (tx: Tx) => {
@@ -274,7 +275,7 @@ const giveUp = (m: Moving, why: string) => async (tx: Tx) => {
 /** It went with the target, and the source has stopped it. The deployment makes another. */
 const guestLost = (m: Moving) => async (tx: Tx) => {
   await store.fail(tx, m.id, 'the VM was lost with its target')
-  await vms.wish(tx, m.vmId, 'absent')
+  await vms.desired(tx, m.vmId, 'absent')
   await refreshRoute(tx, m.appId)
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
@@ -287,6 +288,6 @@ const arrived = ({ state, migration }: VmObserved) =>
 /** Has a host remove its copy of the VM, whatever it last wished there; true once it says so. */
 async function gone(deps: MigrationDeps, m: Moving, hostId: string, signal: AbortSignal): Promise<boolean> {
   const agent = agentClient(deps.bus, hostId)
-  const seen = await agent.get(m.vmId, signal)
-  return seen.state === 'absent' || (await agent.forget(m.vmId, seen.generation)).state === 'absent'
+  const observed = await agent.get(m.vmId, signal)
+  return observed.state === 'absent' || (await agent.forget(m.vmId, observed.generation)).state === 'absent'
 }

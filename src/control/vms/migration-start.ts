@@ -1,17 +1,17 @@
 /** Moves of VMs begin and are given up: rows and machines, in the caller's transaction. No host is asked. */
 import type { Tx } from '../../db/db.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError } from '../http/errors.ts'
-import { keptWithVolumes, lockVolumes, startMove, startSnapshotMove } from '../moves/index.ts'
+import { retainedWithVolumes, lockVolumes, startMove, startSnapshotMove } from '../moves/index.ts'
 import * as store from './migration-store.ts'
 import type { MovePlan } from './moving.ts'
 import { boundDisks, isBeingKept } from './moving-store.ts'
 
 const preparingAlertMs = minutes(3)
 /** Snapshots of VMs that go along; copies of them that do not go on are given up long before. */
-export const luggageMs = hours(24)
+export const coMovedMs = hours(24)
 
 /**
  * Wishes for the move of a VM; the caller has reserved the room on the target in the same transaction.
@@ -34,7 +34,7 @@ export async function startMigration(
       throw new ApiError('operation_in_progress', 'One of its volumes is being changed now. Try again after that.')
   }
   const targetHostId = migration.targetHostId
-  const kept = await keptWithVolumes(tx, volumeIds)
+  const kept = await retainedWithVolumes(tx, volumeIds)
   for (const { id: snapshotId, name } of kept)
     if (!(await startSnapshotMove(tx, { snapshotId, targetHostId, groupId: id, migrationId: id })))
       throw new ApiError('operation_in_progress', `Snapshot ${name} is being forked or restored. Try again after that.`)
@@ -45,8 +45,8 @@ export async function startMigration(
     throw new ApiError('operation_in_progress', 'A volume has just been attached to the VM. Try again.')
   if (await isBeingKept(tx, migration.vmId))
     throw new ApiError('operation_in_progress', 'A snapshot of the VM is being taken. Try again after that.')
-  const deadlineMs = preparingAlertMs + (kept.length > 0 ? luggageMs : 0)
-  await createMachine(tx, 'migration', id, 'preparing', { deadlineMs })
+  const deadlineMs = preparingAlertMs + (kept.length > 0 ? coMovedMs : 0)
+  await createWorkflow(tx, 'migration', id, 'preparing', { deadlineMs })
   await poke(tx, 'vm', migration.vmId)
   return id
 }

@@ -32,7 +32,7 @@ export interface Migration {
   /** The VM has volumes, which go along. */
   readonly withVolumes: boolean
   /** Since when the snapshots that go along are there; null: not yet, or it has no volumes. */
-  readonly luggageAt: Date | null
+  readonly coMovedAt: Date | null
   /** Since when gateways send it no new requests; null: they do. */
   readonly heldAt: Date | null
   /** Since when its host may let it go. */
@@ -51,7 +51,7 @@ export interface Migration {
 const columns = `g.id, g.project_id AS "projectId", g.app_id AS "appId", g.deployment_id AS "deploymentId", g.vm_id AS "vmId",
   g.source_host_id AS "sourceHostId", g.target_host_id AS "targetHostId", g.method, g.want, g.state, g.uri, g.vcpus,
   g.memory_mib AS "memoryMib", g.disk_mib AS "diskMib", g.percent, g.transferred_bytes AS "transferredBytes",
-  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.with_volumes AS "withVolumes", g.luggage_at AS "luggageAt",
+  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.with_volumes AS "withVolumes", g.luggage_at AS "coMovedAt",
   g.held_at AS "heldAt", g.released_at AS "releasedAt", EXISTS (SELECT FROM route r WHERE r.app_id = g.app_id AND r.state <> 'gone'
     AND r.leaving @> jsonb_build_array(jsonb_build_object('moveId', g.id))) AS "isRouted",
   g.started_at AS "startedAt",
@@ -83,7 +83,7 @@ const recordProgress = statement(
      downtime_ms = coalesce($5, downtime_ms)
    WHERE id = $1 AND ended_at IS NULL`,
 )
-const luggageIsThere = statement(
+const coMovedAreThere = statement(
   'vms.migrationLuggage',
   `UPDATE migration SET luggage_at = coalesce(luggage_at, now()) WHERE id = $1`,
 )
@@ -105,7 +105,7 @@ const endMigration = statement(
   `UPDATE migration SET state = $2, ended_at = now(), percent = CASE WHEN $2 = 'completed' THEN 100 ELSE percent END
    WHERE id = $1 AND ended_at IS NULL`,
 )
-const wishCancel = statement(
+const requestCancel = statement(
   'vms.cancelMigration',
   `UPDATE migration SET want = 'cancel' WHERE id = $1 AND state IN ('preparing', 'copying')`,
 )
@@ -176,9 +176,9 @@ export const enter = (tx: Tx, id: string, state: Migration['state'], uri: string
 export const progress = (
   tx: Tx,
   id: string,
-  seen: Pick<MigrationObserved, 'percent' | 'transferredBytes' | 'totalBytes' | 'downtimeMs'>,
-) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes, seen.downtimeMs])
-export const luggageThere = (tx: Tx, id: string) => tx.run(luggageIsThere, [id])
+  observed: Pick<MigrationObserved, 'percent' | 'transferredBytes' | 'totalBytes' | 'downtimeMs'>,
+) => tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes, observed.downtimeMs])
+export const coMovedThere = (tx: Tx, id: string) => tx.run(coMovedAreThere, [id])
 /** Gateways hold new requests from the commit on. */
 export const hold = (tx: Tx, id: string) => tx.run(holdMigration, [id])
 /** Its host may let it go. */
@@ -190,8 +190,8 @@ export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>
   tx.run(endMigration, [id, state])
 /** False when it is too late. */
-export const cancel = async (tx: Tx, id: string) => (await tx.run(wishCancel, [id])) === 1
+export const cancel = async (tx: Tx, id: string) => (await tx.run(requestCancel, [id])) === 1
 /** False when the VM is not wanted any more. */
-export const move = async (tx: Tx, vmId: string, hostId: string, seenGeneration: number) =>
-  (await tx.run(moveVm, [vmId, hostId, seenGeneration])) === 1
+export const move = async (tx: Tx, vmId: string, hostId: string, observedGeneration: number) =>
+  (await tx.run(moveVm, [vmId, hostId, observedGeneration])) === 1
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])

@@ -11,7 +11,15 @@ import type { Tx } from '../../db/db.ts'
 import { cordon, listHosts, reserve } from '../hosts/index.ts'
 import { finishCopies, lockVolumes } from '../moves/index.ts'
 import { attachVolume, createVolume, createVolumeSnapshot, deleteVolume, findVolume } from '../volumes/index.ts'
-import { cancelMigration, chooseMove, claimRunning, luggageOf, moveObstacle, startMigration, wishVm } from './index.ts'
+import {
+  cancelMigration,
+  chooseMove,
+  claimRunning,
+  coMovedOf,
+  moveObstacle,
+  startMigration,
+  setVmWant,
+} from './index.ts'
 import * as migrations from './migration-store.ts'
 import { diskThere, settled } from './migration-volumes.ts'
 import * as store from './store.ts'
@@ -69,7 +77,7 @@ async function worldOf(movesVolumes: boolean) {
     const source = all.find(host => host.id === vm?.hostId)
     const target = all.find(host => host.id !== vm?.hostId)
     if (!vm || !source || !target) throw new Error('it has no host')
-    const choice = chooseMove(vm, source, target, await luggageOf(db, vm.id))
+    const choice = chooseMove(vm, source, target, await coMovedOf(db, vm.id))
     if (!('plan' in choice)) throw new Error(choice.why)
     const { plan } = choice
     expect(plan.method).toBe(movesVolumes ? 'live' : 'stop-and-copy')
@@ -129,11 +137,11 @@ async function worldOf(movesVolumes: boolean) {
 }
 
 const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live, unused: readonly string[]) => {
-  const machine = world.machines.migration
+  const workflow = world.workflows.migration
   const elsewhere = Object.fromEntries(unused.map(phase => [phase, 'the target has it from the commit on']))
   const moved = crashMatrix<Subject>({
     db,
-    machine,
+    workflow,
     makeSubject: migrate,
     advance,
     remove: async s => void (await db.tx(tx => cancelMigration(tx, s.id))),
@@ -142,14 +150,14 @@ const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live,
   })
   const cancelled = crashMatrix<Subject>({
     db,
-    machine,
+    workflow,
     makeSubject: migrate,
     advance: async (s, phase) => {
       if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
       await advance(s)
     },
     // Its deployment makes another, which has to find the volume where the last one wrote.
-    remove: s => db.tx(tx => wishVm(tx, s.vmId, 'absent')),
+    remove: s => db.tx(tx => setVmWant(tx, s.vmId, 'absent')),
     unreachable: Object.fromEntries(
       ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'in the other matrix']),
     ),
@@ -169,7 +177,7 @@ describe.each([
   it('has every phase with every fault', () =>
     // `switching` is of VMs without volumes: migration.test.ts.
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size + faults.length).toBe(
-      Object.keys(part.world.machines.migration.phases).length * faults.length,
+      Object.keys(part.world.workflows.migration.phases).length * faults.length,
     ))
   describe('and goes through', () => {
     it.each(moved)('$name', ({ run }) => run())
@@ -181,8 +189,8 @@ describe.each([
 
 it('tells the target of another writer, and of a reader as which it knows the volume', () => {
   const disk = { volumeId: 'v', pool: 'local', sizeMib: 64, generation: 7, mountPoint: '/data' }
-  const told = (readOnly: boolean) => diskThere({ volumes: [] })({ ...disk, readOnly }).generation
-  expect([told(false), told(true)]).toEqual([8, 7])
+  const reported = (readOnly: boolean) => diskThere({ volumes: [] })({ ...disk, readOnly }).generation
+  expect([reported(false), reported(true)]).toEqual([8, 7])
 })
 
 describe.each([
@@ -295,7 +303,7 @@ describe.each([
     const all = await listHosts(db, 3600)
     const [source, target] = [all.find(host => host.id === vm?.hostId), all.find(host => host.id !== vm?.hostId)]
     if (!vm || !source || !target) throw new Error('it has no host')
-    expect(chooseMove(vm, source, target, await luggageOf(db, vm.id))).toMatchObject({
+    expect(chooseMove(vm, source, target, await coMovedOf(db, vm.id))).toMatchObject({
       plan: { method: 'stop-and-copy' },
     })
     await part.ends({ ...one, id: '', source: '', target: '' })
@@ -304,7 +312,7 @@ describe.each([
   it('is not begun while the volume is being kept, and says so', async () => {
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
-    const obstacle = async (want: string) => moveObstacle({ want }, await luggageOf(db, one.vmId))
+    const obstacle = async (want: string) => moveObstacle({ want }, await coMovedOf(db, one.vmId))
     expect(await obstacle('running')).toContain('is being changed, kept or cloned')
     expect(await obstacle('stopped')).toContain('about to end')
     await world.until(async () => (await obstacle('running')) === undefined)

@@ -20,7 +20,7 @@ import type { Moving } from './migration-machine.ts'
 import * as store from './migration-store.ts'
 import * as moving from './moving-store.ts'
 import * as vms from './store.ts'
-import type { VmWishes } from './wish.ts'
+import type { DesiredVms } from './wish.ts'
 
 const lookAgainMs = seconds(2)
 /** Its app stands still from here on, and nobody pokes when it has ended. */
@@ -64,11 +64,11 @@ export const diskThere =
 /** The first copy is made while the VM runs. */
 export function preparingCold(m: Moving): Next<'copying'> {
   if (!m.volumes.every(one => one.state === 'copied') || !snapshotsThere(m))
-    return wait(lookAgainMs, tx => tellProgress(tx, m))
+    return wait(lookAgainMs, tx => reportProgress(tx, m))
   return go(
     'copying',
     async tx => {
-      await tellProgress(tx, m)
+      await reportProgress(tx, m)
       await store.enter(tx, m.id, 'copying')
       await moving.halt(tx, m.id)
       await store.raise(tx, m.vmId)
@@ -81,7 +81,7 @@ export function preparingCold(m: Moving): Next<'copying'> {
 
 /** The VM stops, the rest is copied, and the VM is the target's. */
 export async function copyingCold(
-  wishes: VmWishes,
+  desiredStates: DesiredVms,
   m: Moving,
   elapsedMs: number,
   signal: AbortSignal,
@@ -90,12 +90,12 @@ export async function copyingCold(
   if (m.sourceLost || m.targetLost) return 'a host was lost'
   if (elapsedMs > haltedMs) return 'what the VM had written last could not be copied in time'
   if (m.volumes.length > 0 && m.volumes.every(one => one.state === 'complete')) return settle(m)
-  const seen = await wishes.put(m.vm, signal)
-  if (seen.generation < m.vm.generation || seen.state !== 'stopped') return wait(stoppingMs)
+  const observed = await desiredStates.put(m.vm, signal)
+  if (observed.generation < m.vm.generation || observed.state !== 'stopped') return wait(stoppingMs)
   if (m.volumes.length === 0) return settle(m)
   return wait(lookAgainMs, async tx => {
     await finishCopies(tx, m.id)
-    await tellProgress(tx, m)
+    await reportProgress(tx, m)
   })
 }
 
@@ -114,7 +114,7 @@ export async function settled(tx: Tx, m: Moving): Promise<void> {
   await completeMovesOf(tx, m.id)
   await moving.move(tx, m.vmId, m.targetHostId)
   // Nobody can be asked there; the deployment makes another, which waits for the volumes.
-  if (m.targetLost) await vms.wish(tx, m.vmId, 'absent')
+  if (m.targetLost) await vms.desired(tx, m.vmId, 'absent')
   await refreshRoute(tx, m.appId)
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
@@ -122,14 +122,14 @@ export async function settled(tx: Tx, m: Moving): Promise<void> {
 
 /** Which host has run the VM last, once that is known; neither lets it run before this has an answer. */
 export async function lastHostOf(
-  wishes: VmWishes,
+  desiredStates: DesiredVms,
   m: Moving,
   signal: AbortSignal,
 ): Promise<'source' | 'target' | undefined> {
   if (!m.row) return 'source'
   const still = { ...m.row, want: 'stopped' as const }
   if (!m.sourceLost) {
-    const { migration, state } = await wishes.put(m.vm ?? still, signal)
+    const { migration, state } = await desiredStates.put(m.vm ?? still, signal)
     if (migration?.migrationId !== m.id) return 'source'
     if (migration.phase === 'switched') return 'target'
     // Its process has ended before it could go.
@@ -138,7 +138,7 @@ export async function lastHostOf(
   if (m.targetRemoved) return 'source'
   if (m.targetLost) return undefined
   const only = { incoming: { migrationId: m.id }, disk: diskThere(m) }
-  const { migration, state } = await wishes.put({ ...still, hostId: m.targetHostId }, signal, only)
+  const { migration, state } = await desiredStates.put({ ...still, hostId: m.targetHostId }, signal, only)
   if (migration?.migrationId === m.id && migration.phase === 'switched') return 'target'
   return state === 'stopped' || state === 'absent' ? 'source' : undefined
 }
@@ -146,7 +146,7 @@ export async function lastHostOf(
 /** Undefined: it has done so, or will not. Else when to look again. */
 export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
   if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
-  const isThere = m.vm.want === 'paused' ? m.vm.seenState === 'paused' : m.vm.healthy
+  const isThere = m.vm.want === 'paused' ? m.vm.observedState === 'paused' : m.vm.healthy
   return isThere ? wait(0, async tx => void (await moving.ranAgain(tx, m.id))) : wait(stoppingMs)
 }
 
@@ -157,7 +157,7 @@ export async function keepVolumes(tx: Tx, m: Moving): Promise<void> {
   await vms.raise(tx, m.vmId)
 }
 
-async function tellProgress(tx: Tx, { id, volumes }: Moving): Promise<void> {
+async function reportProgress(tx: Tx, { id, volumes }: Moving): Promise<void> {
   const sum = (of: (one: VolumeMove) => number) => volumes.reduce((total, one) => total + of(one), 0)
   const totalBytes = sum(one => one.totalBytes)
   const percent = totalBytes === 0 ? 0 : sum(one => one.percent * one.totalBytes) / totalBytes

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import { reserve } from '../hosts/index.ts'
-import { cancelMigration, startMigration, wishVm } from './index.ts'
+import { cancelMigration, startMigration, setVmWant } from './index.ts'
 import * as store from './store.ts'
 
 const world = await computeWorld()
@@ -78,7 +78,7 @@ async function runsOnce(s: Subject, on: readonly string[]): Promise<void> {
 
 const moved = crashMatrix<Subject>({
   db,
-  machine: world.machines.migration,
+  workflow: world.workflows.migration,
   makeSubject: () => migrate(),
   advance,
   remove: async s => void (await db.tx(tx => cancelMigration(tx, s.id))),
@@ -90,13 +90,13 @@ const moved = crashMatrix<Subject>({
 })
 const cancelled = crashMatrix<Subject>({
   db,
-  machine: world.machines.migration,
+  workflow: world.workflows.migration,
   makeSubject: () => migrate(),
   advance: async (s, phase) => {
     if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
     await advance(s)
   },
-  remove: s => db.tx(tx => wishVm(tx, s.vmId, 'absent')),
+  remove: s => db.tx(tx => setVmWant(tx, s.vmId, 'absent')),
   unreachable: Object.fromEntries(
     ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'in the other matrix']),
   ),
@@ -113,7 +113,7 @@ const cancelled = crashMatrix<Subject>({
 describe('crash matrix of a migration', () => {
   it('has every phase with every fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
-      Object.keys(world.machines.migration.phases).length * faults.length,
+      Object.keys(world.workflows.migration.phases).length * faults.length,
     ))
   describe('that goes through', () => {
     it.each(moved)('$name', ({ run }) => run())

@@ -2,7 +2,7 @@
 import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import type { Sql } from '../../db/db.ts'
 import { listPools } from '../hosts/index.ts'
-import { type KeptSnapshot, keptBehind, keptWithVolumes, notTaken } from '../moves/index.ts'
+import { type RetainedSnapshot, keptBehind, retainedWithVolumes, notTaken } from '../moves/index.ts'
 import { fitMoved, fitVolumes, type PoolView } from '../scheduler/pools.ts'
 import * as store from './moving-store.ts'
 
@@ -18,19 +18,19 @@ export interface MovePlan {
 export type MoveChoice = { readonly plan: MovePlan } | { readonly why: string }
 
 /** Volumes of a VM and where they could be: read once, whatever hosts are then asked about. */
-export interface Luggage {
+export interface CoMoved {
   readonly disks: readonly store.DiskToMove[]
   /** Those of all hosts. */
   readonly pools: readonly PoolView[]
   /** Those that have what these disks held: they go along. */
-  readonly snapshots: readonly KeptSnapshot[]
+  readonly snapshots: readonly RetainedSnapshot[]
 }
 
 /** @param known the storage pools of all hosts, by whoever has read them for several VMs */
-export async function luggageOf(sql: Sql, vmId: string, known?: readonly PoolView[]): Promise<Luggage> {
+export async function coMovedOf(sql: Sql, vmId: string, known?: readonly PoolView[]): Promise<CoMoved> {
   const disks = await store.disks(sql, vmId)
   const bound = disks.filter(disk => disk.bound).map(disk => disk.volumeId)
-  const snapshots = await keptWithVolumes(sql, bound)
+  const snapshots = await retainedWithVolumes(sql, bound)
   return { disks, snapshots, pools: known ?? (disks.length > 0 ? await listPools(sql) : []) }
 }
 
@@ -43,7 +43,7 @@ interface End {
 /** What keeps the VM from leaving its host with its volumes, whatever the other one is; undefined: nothing. */
 export function moveObstacle(
   vm: { readonly want: string },
-  { disks, snapshots }: Pick<Luggage, 'disks' | 'snapshots'>,
+  { disks, snapshots }: Pick<CoMoved, 'disks' | 'snapshots'>,
 ): string | undefined {
   if (disks.length === 0) return undefined
   if (vm.want !== 'running' && vm.want !== 'paused') return 'The VM is about to end.'
@@ -59,7 +59,7 @@ export function chooseMove(
   vm: { readonly want: string; readonly hypervisor: string | null },
   source: End,
   target: End,
-  { disks, pools, snapshots }: Luggage,
+  { disks, pools, snapshots }: CoMoved,
 ): MoveChoice {
   const offerOf = (end: End) => end.hypervisors.find(one => one.name === vm.hypervisor && one.available)
   const [here, there] = [source.hypervisors.find(one => one.name === vm.hypervisor), offerOf(target)]

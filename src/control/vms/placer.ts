@@ -27,7 +27,7 @@ export type Placed =
 const mostAtOnce = 256
 
 /** `apart`: it has volumes. */
-type Together = Placed | { readonly is: 'apart' }
+type MoveGroup = Placed | { readonly is: 'apart' }
 
 /** Placing twice is harmless: a VM that has its host is `outrun`. */
 export function createPlacer({
@@ -55,7 +55,7 @@ export function createPlacer({
 const outrun: Placed = { is: 'outrun' }
 
 /** Answers each, in their order. */
-async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<readonly Together[]> {
+async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<readonly MoveGroup[]> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
   // Sent at once, done in this order: what is read is read under the locks. What is not ours is read in vain.
   const [ours, siblings, special] = await Promise.all([
@@ -102,16 +102,16 @@ interface Round {
 }
 
 async function placeSome(round: Round, vms: readonly Vm[]): Promise<void> {
-  const wishes: { vmId: string; hostId: string; hypervisor: NonNullable<Placement['host']>['hypervisor'] }[] = []
+  const desiredStates: { vmId: string; hostId: string; hypervisor: NonNullable<Placement['host']>['hypervisor'] }[] = []
   for (const vm of vms) {
     const { host, none } = await propose(round, vm)
-    if (host) wishes.push({ vmId: vm.id, hostId: host.id, hypervisor: host.hypervisor })
+    if (host) desiredStates.push({ vmId: vm.id, hostId: host.id, hypervisor: host.hypervisor })
     else round.results.set(vm.id, none)
   }
-  if (wishes.length === 0) return
-  const won = await store.place(round.tx, wishes)
-  if (won.size < wishes.length) round.candidates.forget()
-  for (const { vmId } of wishes) round.results.set(vmId, won.has(vmId) ? { is: 'placed' } : outrun)
+  if (desiredStates.length === 0) return
+  const won = await store.place(round.tx, desiredStates)
+  if (won.size < desiredStates.length) round.candidates.forget()
+  for (const { vmId } of desiredStates) round.results.set(vmId, won.has(vmId) ? { is: 'placed' } : outrun)
 }
 
 async function placeWithDisks(round: Round, vm: Vm): Promise<Placed> {

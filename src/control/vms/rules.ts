@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, HypervisorName, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
 import { inRegistry } from './built-image.ts'
-import type { SeenVm } from './seen-store.ts'
+import type { ObservedVm } from './seen-store.ts'
 import type { Vm } from './store.ts'
 
 /** The stored integer of the contract, and what it means. */
@@ -99,29 +99,29 @@ const outgoingOf = ({
 /** Whether the host has made the current wish true. */
 export function reached(
   vm: Pick<Vm, 'want' | 'generation'>,
-  seen: Pick<VmObserved, 'generation' | 'state' | 'healthy'>,
+  observed: Pick<VmObserved, 'generation' | 'state' | 'healthy'>,
 ): boolean {
-  if (seen.generation < vm.generation) return false
+  if (observed.generation < vm.generation) return false
   switch (vm.want) {
     case 'running':
-      return seen.state === 'running' && seen.healthy
+      return observed.state === 'running' && observed.healthy
     case 'paused':
-      return seen.state === 'paused'
+      return observed.state === 'paused'
     case 'stopped':
-      return seen.state === 'stopped'
+      return observed.state === 'stopped'
     case 'absent':
-      return seen.state === 'absent'
+      return observed.state === 'absent'
   }
 }
 
 /** Whether an observation differs from what is recorded in anything that somebody acts on. */
-export function isNews(known: Omit<SeenVm, 'id' | 'generation'>, seen: VmObserved): boolean {
+export function isNews(known: Omit<ObservedVm, 'id' | 'generation'>, observed: VmObserved): boolean {
   return (
-    seen.generation > known.seenGeneration ||
-    (seen.generation === known.seenGeneration &&
-      (seen.state !== known.seenState ||
-        seen.healthy !== known.healthy ||
-        (seen.endpoint?.port ?? null) !== known.endpointPort ||
-        seen.restartCount !== known.restartCount))
+    observed.generation > known.observedGeneration ||
+    (observed.generation === known.observedGeneration &&
+      (observed.state !== known.observedState ||
+        observed.healthy !== known.healthy ||
+        (observed.endpoint?.port ?? null) !== known.endpointPort ||
+        observed.restartCount !== known.restartCount))
   )
 }

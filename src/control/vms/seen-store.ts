@@ -2,11 +2,11 @@
 import type { VmObserved, VmStep } from '../../contract/agent.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
-export interface SeenVm {
+export interface ObservedVm {
   readonly id: string
   readonly generation: number
-  readonly seenGeneration: number
-  readonly seenState: VmObserved['state'] | null
+  readonly observedGeneration: number
+  readonly observedState: VmObserved['state'] | null
   readonly healthy: boolean
   readonly endpointPort: number | null
   readonly restartCount: number
@@ -17,7 +17,7 @@ export interface SeenVm {
 // An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
 // says something new, so that beats which repeat themselves write nothing. What was known before is read under the lock of the
 // row, so that of two observations at once the second compares with the first. What it waited for, it waits for no more.
-const recordSeen = statement<{
+const recordObserved = statement<{
   deploymentId: string
   appId: string
   projectId: string
@@ -60,9 +60,9 @@ const appIsAwake = statement<{ looksSoon: boolean }>(
    RETURNING coalesce((SELECT m.wake_at < now() + interval '2 seconds' FROM machine m
                        WHERE m.kind = 'deployment' AND m.id = a.active_deployment_id), true) AS "looksSoon"`,
 )
-const seenByHost = statement<SeenVm>(
-  'vms.seenByHost',
-  `SELECT id, generation, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
+const observedByHost = statement<ObservedVm>(
+  'vms.observedByHost',
+  `SELECT id, generation, seen_generation AS "observedGeneration", seen_state AS "observedState", healthy, endpoint_port AS "endpointPort",
      restart_count AS "restartCount" FROM vm WHERE host_id = $1
      OR id = ANY (ARRAY(SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL))`,
 )
@@ -70,23 +70,23 @@ const seenByHost = statement<SeenVm>(
 /** The VM's app is awake, if it was waking; undefined when it was not. `looksSoon`: its deployment's machine, without a poke. */
 export const wakeUp = (tx: Tx, id: string) => tx.maybe(appIsAwake, [id])
 /** What was last seen of every VM that belongs to the host, by VM id. */
-export const seenOnHost = async (db: Db, hostId: string) =>
-  new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))
+export const observedOnHost = async (db: Db, hostId: string) =>
+  new Map((await db.rows(observedByHost, [hostId])).map(row => [row.id, row]))
 
 /** The parents of the VM when the observation was news; undefined when it was known, outdated or not the owner's. */
-export const record = (tx: Tx, hostId: string, seen: VmObserved, seenCount?: number) =>
-  tx.maybe(recordSeen, [
-    seen.vmId,
+export const record = (tx: Tx, hostId: string, observed: VmObserved, observedCount?: number) =>
+  tx.maybe(recordObserved, [
+    observed.vmId,
     hostId,
-    seen.generation,
-    seen.state,
-    seen.healthy,
-    seen.endpoint?.host ?? null,
-    seen.endpoint?.port ?? null,
-    seen.error ? seen.error.message : null,
-    seen.restartCount,
-    JSON.stringify(seen.steps satisfies readonly VmStep[]),
-    seenCount ?? null,
-    seen.firewall ? JSON.stringify(seen.firewall) : null,
-    seen.atUs ?? null,
+    observed.generation,
+    observed.state,
+    observed.healthy,
+    observed.endpoint?.host ?? null,
+    observed.endpoint?.port ?? null,
+    observed.error ? observed.error.message : null,
+    observed.restartCount,
+    JSON.stringify(observed.steps satisfies readonly VmStep[]),
+    observedCount ?? null,
+    observed.firewall ? JSON.stringify(observed.firewall) : null,
+    observed.atUs ?? null,
   ])

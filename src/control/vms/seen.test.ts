@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
-import { recordSeen } from './index.ts'
+import { recordObserved } from './index.ts'
 import * as store from './store.ts'
 
 const world = await computeWorld()
@@ -16,7 +16,7 @@ it('what a host said before what is recorded is no news; what it says after its 
   const minuteUs = 60_000_000
   const now = 10 * minuteUs
   const say = (isHealthy: boolean, atUs: number) =>
-    db.tx(tx => recordSeen(tx, host.id, { ...host.observed(vmId), healthy: isHealthy, atUs }))
+    db.tx(tx => recordObserved(tx, host.id, { ...host.observed(vmId), healthy: isHealthy, atUs }))
   expect(await say(false, now)).toBe(true)
   expect(await say(true, now - 1)).toBe(false)
   expect(await healthy()).toBe(false)

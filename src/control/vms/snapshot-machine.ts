@@ -2,8 +2,8 @@
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import { BusError } from '../../bus/bus.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
@@ -17,7 +17,7 @@ const makingMs = minutes(10)
 const lookAgainMs = seconds(15)
 
 /** The wish as the host gets it. Its removal is a later generation than its making, and than its moves. */
-const wishOf = (s: Snapshot): SnapshotPut => ({
+const desiredOf = (s: Snapshot): SnapshotPut => ({
   snapshotId: s.id,
   vmId: s.vmId,
   generation: s.generation,
@@ -26,8 +26,8 @@ const wishOf = (s: Snapshot): SnapshotPut => ({
   ...(s.kind === 'sleep' ? { afterwards: 'stay' as const } : {}),
 })
 
-export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
-  machine<Snapshot>()({
+export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
+  workflow<Snapshot>()({
     kind: 'vm-snapshot',
     edges: { creating: ['keeping', 'removing'], keeping: ['removing'], removing: [] },
     load: id => store.byId(deps.db, id),
@@ -39,9 +39,9 @@ export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
         if (now.getTime() - enteredAt.getTime() > makingMs)
           return go('keeping', failed(s, 'the host did not finish it in time'))
         try {
-          const seen = await agentClient(deps.bus, s.hostId).putSnapshot(wishOf(s), signal)
+          const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
           return wait(lookAgainMs, async tx => {
-            await recordSnapshot(tx, s.hostId, seen)
+            await recordSnapshot(tx, s.hostId, observed)
           })
         } catch (cause) {
           const refusal = refusalOf(cause)
@@ -61,9 +61,9 @@ export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
           if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
           // Only the host itself can remove the files; one that is lost may come back.
           if (s.hostLost) return wait(minutes(10))
-          const seen = await agentClient(deps.bus, s.hostId).putSnapshot(wishOf(s), signal)
+          const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
           // As long as a VM that was started from it lives, its host keeps the files.
-          if (seen.state !== 'absent') return wait(seconds(30))
+          if (observed.state !== 'absent') return wait(seconds(30))
         }
         return done(async tx => {
           await store.remove(tx, s.id)
@@ -88,7 +88,7 @@ function refusalOf(cause: unknown): string | undefined {
 export async function createSnapshot(tx: Tx, snapshot: Omit<store.NewSnapshot, 'id'>): Promise<string> {
   const id = newId()
   await store.insert(tx, { ...snapshot, id })
-  await createMachine(tx, 'vm-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
+  await createWorkflow(tx, 'vm-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
   return id
 }
 
@@ -98,17 +98,17 @@ export async function dropSnapshots(tx: Tx, deploymentId: string, kind: 'sleep' 
 }
 
 export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
-  if (await store.wishGone(tx, id)) await poke(tx, 'vm-snapshot', id)
+  if (await store.markForDeletion(tx, id)) await poke(tx, 'vm-snapshot', id)
 }
 
 /** The one way an observation of a snapshot enters the database. */
-export async function recordSnapshot(tx: Tx, hostId: string, seen: SnapshotObserved): Promise<void> {
-  const { state } = seen
-  await pokeMoveOfSnapshot(tx, seen.snapshotId)
-  if (state === 'absent') return poke(tx, 'vm-snapshot', seen.snapshotId)
+export async function recordSnapshot(tx: Tx, hostId: string, observed: SnapshotObserved): Promise<void> {
+  const { state } = observed
+  await pokeMoveOfSnapshot(tx, observed.snapshotId)
+  if (state === 'absent') return poke(tx, 'vm-snapshot', observed.snapshotId)
   if (state !== 'ready' && state !== 'failed') return
-  const deploymentId = await store.record(tx, hostId, { ...seen, state })
+  const deploymentId = await store.record(tx, hostId, { ...observed, state })
   if (!deploymentId) return
-  await poke(tx, 'vm-snapshot', seen.snapshotId)
+  await poke(tx, 'vm-snapshot', observed.snapshotId)
   await poke(tx, 'deployment', deploymentId)
 }

@@ -83,7 +83,7 @@ const failSnapshot = statement(
   'vms.failSnapshot',
   `UPDATE vm_snapshot SET state = 'failed', error = $2 WHERE id = $1 AND state = 'creating'`,
 )
-const wishAway = statement(
+const markDeleted = statement(
   'vms.wishSnapshotAway',
   `UPDATE vm_snapshot SET want = 'absent', generation = generation + 1 WHERE id = $1 AND want = 'present'`,
 )
@@ -136,22 +136,26 @@ export const insert = (tx: Tx, s: NewSnapshot) =>
     s.diskMib,
   ])
 /** The deployment when the observation ended the making of it; undefined when it is no news. */
-export const record = async (tx: Tx, hostId: string, seen: SnapshotObserved & { readonly state: 'ready' | 'failed' }) =>
+export const record = async (
+  tx: Tx,
+  hostId: string,
+  observed: SnapshotObserved & { readonly state: 'ready' | 'failed' },
+) =>
   (
     await tx.maybe(recordSnapshot, [
-      seen.snapshotId,
+      observed.snapshotId,
       hostId,
-      seen.state,
-      seen.sizeBytes,
-      seen.sha256,
-      seen.madeBy,
-      seen.pauseMs,
-      seen.error,
-      JSON.stringify(seen.disks ?? []),
+      observed.state,
+      observed.sizeBytes,
+      observed.sha256,
+      observed.madeBy,
+      observed.pauseMs,
+      observed.error,
+      JSON.stringify(observed.disks ?? []),
     ])
   )?.deploymentId
 export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])
-export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
+export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const idsOf = async (tx: Tx, deploymentId: string, kind: Snapshot['kind'] | null) =>
   (await tx.rows(idsOfDeployment, [deploymentId, kind])).map(row => row.id)
 export const remove = (tx: Tx, id: string) => tx.run(deleteSnapshot, [id])

@@ -55,7 +55,7 @@ const restore = (id: string, before = `before-${++made}`) =>
 
 const cases = crashMatrix({
   db,
-  machine: world.machines.snapshot,
+  workflow: world.workflows.snapshot,
   makeSubject: snapshot,
   remove: async ({ id }) => void (await db.tx(tx => dropSnapshot(tx, id))),
   advance: async (s, phase) => {
@@ -71,7 +71,7 @@ const cases = crashMatrix({
 
 describe('crash matrix of a snapshot with a volume', () => {
   it('has every phase with every fault', () =>
-    expect(cases.length).toBe(Object.keys(world.machines.snapshot.phases).length * faults.length))
+    expect(cases.length).toBe(Object.keys(world.workflows.snapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
 
@@ -114,7 +114,7 @@ describe('an app with a volume that sleeps', () => {
   const awake = async (app: TestApp) => {
     await db.tx(tx => wakeApp(tx, app.id))
     await world.until(async () => (await state(app)) === 'active')
-    return [...host.vms.values()].find(vm => vm.wish.spec.appId === app.id)!
+    return [...host.vms.values()].find(vm => vm.desired.spec.appId === app.id)!
   }
 
   it('goes on with what it knew; or boots, when somebody wrote to the volume meanwhile', async () => {

@@ -28,7 +28,7 @@ const drop = ({ id }: { id: string }) => db.tx(tx => dropSnapshot(tx, id))
 
 const cases = crashMatrix({
   db,
-  machine: world.machines.snapshot,
+  workflow: world.workflows.snapshot,
   makeSubject: snapshot,
   remove: drop,
   advance: async (s, phase) => {
@@ -43,7 +43,7 @@ const cases = crashMatrix({
 
 describe('crash matrix of a snapshot', () => {
   it('has every phase with every fault', () =>
-    expect(cases.length).toBe(Object.keys(world.machines.snapshot.phases).length * faults.length))
+    expect(cases.length).toBe(Object.keys(world.workflows.snapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
 
@@ -53,18 +53,18 @@ describe('a snapshot', () => {
     await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
     return id
   }
-  const machine = () => host.vms.get(vmId)!
+  const workflow = () => host.vms.get(vmId)!
 
   it('brings the VM back to where it was, each time it is asked to', async () => {
-    const before = machine().memory
+    const before = workflow().memory
     const id = await ready()
     for (const change of ['one', 'two']) {
-      machine().memory = `changed: ${change}`
+      workflow().memory = `changed: ${change}`
       await db.tx(async tx => {
         await restoreVm(tx, vmId, id)
         await poke(tx, 'vm', vmId)
       })
-      await world.until(async () => machine().memory === before && (await store.byId(db, vmId))?.healthy === true)
+      await world.until(async () => workflow().memory === before && (await store.byId(db, vmId))?.healthy === true)
     }
   })
 

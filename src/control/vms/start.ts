@@ -1,7 +1,7 @@
 /** A VM that gets its row, its place and its machine at once: where it goes is known, and nobody has to look for a host. */
 import type { HypervisorName } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { createMachine } from '../../engine/runner.ts'
+import { createWorkflow } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { deriveIpv6 } from './rules.ts'
 import type { Vm } from './store.ts'
@@ -32,7 +32,7 @@ export async function startVmOn(tx: Tx, vm: NewVm, { hostId, hypervisor, afterMs
     store.byId(tx, vm.id),
   ])
   const placed: PlacedVm | undefined = found && places.has(vm.id) ? { ...found, hostId } : undefined
-  await createMachine(tx, 'vm', vm.id, placed ? 'starting' : 'placing', {
+  await createWorkflow(tx, 'vm', vm.id, placed ? 'starting' : 'placing', {
     deadlineMs: minutes(10),
     ...(placed ? { afterMs } : {}),
   })

@@ -27,11 +27,11 @@ export interface Vm {
   readonly memoryMib: number
   readonly diskMib: number
   readonly ipv6Address: string
-  readonly seenGeneration: number
-  readonly seenState: VmObserved['state'] | null
-  readonly seenError: string | null
+  readonly observedGeneration: number
+  readonly observedState: VmObserved['state'] | null
+  readonly observedError: string | null
   /** How many observations have changed the row. */
-  readonly seenCount: number
+  readonly observedCount: number
   readonly healthy: boolean
   readonly endpointHost: string | null
   readonly endpointPort: number | null
@@ -73,8 +73,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.deployment_id AS "deploymentId", v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
-  v.seen_generation AS "seenGeneration", v.seen_state AS "seenState", v.seen_error AS "seenError",
-  v.seen_count AS "seenCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
+  v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",
+  v.seen_count AS "observedCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
   h.removed_at IS NOT NULL AS "hostRemoved",
   CASE WHEN a.active_deployment_id = v.deployment_id AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
             AND v.healthy AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id AND NOT k.read_only)
@@ -271,14 +271,14 @@ export async function hostsByDeployment(sql: Sql, ids: readonly string[]): Promi
 /** Reserves the room of each VM on its host and gives it that host; the ids of those that got it. */
 export const place = async (
   tx: Tx,
-  wishes: readonly { readonly vmId: string; readonly hostId: string; readonly hypervisor: HypervisorName }[],
+  desiredStates: readonly { readonly vmId: string; readonly hostId: string; readonly hypervisor: HypervisorName }[],
 ): Promise<Set<string>> =>
   new Set(
     (
       await tx.rows(placeVms, [
-        wishes.map(one => one.vmId),
-        wishes.map(one => one.hostId),
-        wishes.map(one => one.hypervisor),
+        desiredStates.map(one => one.vmId),
+        desiredStates.map(one => one.hostId),
+        desiredStates.map(one => one.hypervisor),
       ])
     ).map(row => row.id),
   )
@@ -294,7 +294,7 @@ export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number
   (await tx.rows(setBalloonTarget, [deploymentId, targetMib])).map(row => row.id)
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
 /** The app when the wish changed; `absent` is final. */
-export const wish = async (tx: Tx, id: string, want: Vm['want']) => (await tx.maybe(setWant, [id, want]))?.appId
+export const desired = async (tx: Tx, id: string, want: Vm['want']) => (await tx.maybe(setWant, [id, want]))?.appId
 export const abandonOnHost = (tx: Tx, hostId: string) => tx.rows(abandonVms, [hostId])
 export const deploymentsOnHost = async (sql: Sql, hostId: string) =>
   (await sql.rows(deploymentsOfHost, [hostId])).map(row => row.id)

@@ -74,7 +74,7 @@ const insertAttachment = statement(
   `INSERT INTO volume_attachment (id, project_id, volume_id, app_id, deployment_id, mount_point, access_mode)
    VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 )
-const wishDetached = statement(
+const markDetached = statement(
   'volumes.detach',
   `UPDATE volume_attachment SET want = 'detached' WHERE id = $1 AND want = 'attached'`,
 )
@@ -103,7 +103,7 @@ export const insert = (
     readonly projectId: string
   },
 ) => tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
-export const wishGone = (tx: Tx, id: string) => tx.run(wishDetached, [id])
+export const markForDeletion = (tx: Tx, id: string) => tx.run(markDetached, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteAttachment, [id])
 /** The app, locked until the transaction ends; `owner` null: whoever it was made for. */
 export const lockApp = (tx: Tx, projectId: string, appId: string, owner: 'user' | null) =>

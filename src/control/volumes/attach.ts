@@ -75,7 +75,7 @@ export async function detachVolume(
   }
   // The VM that has it takes it along.
   if (volume) rules.assertAtRest(volume)
-  await attachments.wishGone(tx, id)
+  await attachments.markForDeletion(tx, id)
   await unclaim(tx, id)
   return 'detaching'
 }

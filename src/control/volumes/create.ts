@@ -1,7 +1,7 @@
 /** Volumes and snapshots come and go: rows and machines, in the caller's transaction. No host is asked. */
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { invalidState, nameTaken, notFound } from '../http/errors.ts'
@@ -94,7 +94,7 @@ export async function insert(
     if (uniqueViolation(cause, 'volume_name')) throw nameTaken('volume', name)
     throw cause
   }
-  await createMachine(tx, 'volume', id, phase, phase === 'creating' ? { deadlineMs: makingMs } : {})
+  await createWorkflow(tx, 'volume', id, phase, phase === 'creating' ? { deadlineMs: makingMs } : {})
   return found(await store.byId(tx, id))
 }
 
@@ -118,12 +118,12 @@ export async function deleteVolume(tx: Tx, id: string): Promise<void> {
   rules.assertFree(volume, await attachments.attachmentsOf(tx, id), 'delete')
   if ((await store.clonesUnderWay(tx, { volumeId: id })) > 0)
     throw rules.underWay(`A clone of volume ${volume.name} is being made. Wait until that is done.`)
-  await wishVolumeGone(tx, id)
+  await markVolumeForDeletion(tx, id)
 }
 
 /** Without questions: its project goes. */
-export async function wishVolumeGone(tx: Tx, id: string): Promise<void> {
-  if (!(await store.wishGone(tx, id))) return
+export async function markVolumeForDeletion(tx: Tx, id: string): Promise<void> {
+  if (!(await store.markForDeletion(tx, id))) return
   await poke(tx, 'volume', id)
   await pokeMoveOf(tx, id)
 }
@@ -151,7 +151,7 @@ export async function createVolumeSnapshot(
     if (uniqueViolation(cause, 'volume_snapshot_name')) throw nameTaken('snapshot of this volume', name)
     throw cause
   }
-  await createMachine(tx, 'volume-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
+  await createWorkflow(tx, 'volume-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
   // It may have to get a place first.
   await poke(tx, 'volume', volumeId)
   return found(await snapshots.byId(tx, id))
@@ -166,7 +166,7 @@ export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
     throw rules.underWay(`The volume is being put back to snapshot ${snapshot.name}. Wait until that is done.`)
   if ((await store.clonesUnderWay(tx, { snapshotId: id })) > 0)
     throw rules.underWay(`A clone of snapshot ${snapshot.name} is being made. Wait until that is done.`)
-  if (await snapshots.wishGone(tx, id)) await poke(tx, 'volume-snapshot', id)
+  if (await snapshots.markForDeletion(tx, id)) await poke(tx, 'volume-snapshot', id)
 }
 
 /**

@@ -45,18 +45,18 @@ export const fullVolumes = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'full-volumes',
   everyMs: seconds(30),
   async run() {
-    const counts = { looked: 0, told: 0 }
+    const counts = { looked: 0, reported: 0 }
     for (const volume of await deps.db.rows(measuredVolumes)) {
       counts.looked++
       const level = fullnessOf(volume.percent, volume.known)
-      if (level !== volume.known && (await deps.db.tx(tx => tell(tx, volume, level)))) counts.told++
+      if (level !== volume.known && (await deps.db.tx(tx => report(tx, volume, level)))) counts.reported++
     }
     return counts
   },
 })
 
 /** Falling is noted, and told to nobody. True when somebody was told. */
-async function tell(tx: Tx, volume: Measured, level: Fullness): Promise<boolean> {
+async function report(tx: Tx, volume: Measured, level: Fullness): Promise<boolean> {
   if ((await tx.run(setFullness, [volume.id, volume.known, level])) !== 1 || level < volume.known) return false
   const { projectId, databaseId, databaseName } = volume
   const what = databaseName === null ? `Volume ${volume.name}` : `A disk of database ${databaseName}`

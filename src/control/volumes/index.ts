@@ -1,5 +1,5 @@
 import type { ProjectContents } from '../projects/index.ts'
-import { wishVolumeGone } from './create.ts'
+import { markVolumeForDeletion } from './create.ts'
 import * as store from './store.ts'
 
 export { type AttachRequest, type Attached, attachVolume, detachMessage, detachVolume } from './attach.ts'
@@ -18,14 +18,14 @@ export {
 export { creationOf } from './creation.ts'
 export { fullVolumes } from './fullness.ts'
 export { growVolume } from './grow.ts'
-export { type ForkedVolume, type KeptVolume, forkVolumes, lockKept } from './kept.ts'
-export { recordVolume, volumeMachine } from './machine.ts'
+export { type ForkedVolume, type RetainedVolume, forkVolumes, lockRetained } from './kept.ts'
+export { recordVolume, volumeWorkflow } from './machine.ts'
 export { type LeavingVolume, leavingVolumes } from './leaving.ts'
 export { drainedVolumes } from './move.ts'
 export { volumeFeature } from './routes.ts'
 export { assertScalable } from './rules.ts'
 export { scheduledSnapshots } from './schedule.ts'
-export { recordVolumeSnapshot, volumeSnapshotMachine } from './snapshot-machine.ts'
+export { recordVolumeSnapshot, volumeSnapshotWorkflow } from './snapshot-machine.ts'
 export {
   type VolumeSnapshot,
   byId as findVolumeSnapshot,
@@ -38,7 +38,7 @@ export { type Volume, type VolumeOwner, byId as findVolume, recordUsages } from 
 export const volumeContents: ProjectContents = {
   name: 'volumes',
   async deleteAll(tx, projectId) {
-    for (const id of await store.idsInProject(tx, projectId)) await wishVolumeGone(tx, id)
+    for (const id of await store.idsInProject(tx, projectId)) await markVolumeForDeletion(tx, id)
   },
   remaining: (db, projectId) => store.remaining(db, projectId),
 }

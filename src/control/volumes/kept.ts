@@ -9,7 +9,7 @@ import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
 /** A snapshot of a VM, and where its files are. */
-export interface KeptVm {
+export interface RetainedVm {
   readonly id: string
   readonly name: string
   readonly projectId: string
@@ -18,7 +18,7 @@ export interface KeptVm {
 }
 
 /** What the guest of the snapshot has mounted, with the volume that it is. */
-export interface KeptVolume {
+export interface RetainedVolume {
   readonly disk: SnapshotDisk
   readonly volume: Volume
 }
@@ -44,8 +44,8 @@ const mostOfOneName = 20
  * The volumes of the snapshot, held until the transaction ends. Whoever clones one locks it before the project.
  * @throws ApiError 409 `invalid_state`, `operation_in_progress`: what of them the fork could not have, and why
  */
-export async function lockKept(tx: Tx, snapshot: KeptVm): Promise<KeptVolume[]> {
-  const kept: KeptVolume[] = []
+export async function lockRetained(tx: Tx, snapshot: RetainedVm): Promise<RetainedVolume[]> {
+  const kept: RetainedVolume[] = []
   for (const disk of snapshot.disks.toSorted((a, b) => (a.volumeId < b.volumeId ? -1 : 1))) {
     const volume = await store.lock(tx, disk.volumeId)
     // Which volumes it has is the host's word, which gives nobody what is of another project or of the platform.
@@ -59,7 +59,7 @@ export async function lockKept(tx: Tx, snapshot: KeptVm): Promise<KeptVolume[]> 
   return kept
 }
 
-function assertThere(snapshot: KeptVm, disk: SnapshotDisk, volume: Volume): void {
+function assertThere(snapshot: RetainedVm, disk: SnapshotDisk, volume: Volume): void {
   rules.assertAtRest(volume)
   const { name } = volume
   if (volume.bound && volume.hostId !== snapshot.hostId)
@@ -80,8 +80,8 @@ function assertThere(snapshot: KeptVm, disk: SnapshotDisk, volume: Volume): void
  */
 export async function forkVolumes(
   tx: Tx,
-  snapshot: Pick<KeptVm, 'id' | 'projectId'>,
-  kept: readonly KeptVolume[],
+  snapshot: Pick<RetainedVm, 'id' | 'projectId'>,
+  kept: readonly RetainedVolume[],
   app: { readonly id: string; readonly name: string },
 ): Promise<ForkedVolume[]> {
   const forked: ForkedVolume[] = []
@@ -99,7 +99,7 @@ export async function forkVolumes(
 /** In the pool and under the key of its source: the copy is there. */
 async function cloneKept(
   tx: Tx,
-  { id, projectId }: Pick<KeptVm, 'id' | 'projectId'>,
+  { id, projectId }: Pick<RetainedVm, 'id' | 'projectId'>,
   { id: fromVolumeId, name, sizeMib, poolName, hostId, bound, key }: Volume,
   appName: string,
 ): Promise<Volume> {

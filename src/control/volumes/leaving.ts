@@ -2,10 +2,10 @@
 import { type Sql, statement } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
-import { keptBySnapshot, notTaken } from '../moves/index.ts'
+import { retainedBySnapshot, notTaken } from '../moves/index.ts'
 import { fitMoved, type PoolView } from '../scheduler/pools.ts'
 import * as store from './store.ts'
-import { type Together, togetherWith } from './together.ts'
+import { type MoveGroup, moveGroupOf } from './together.ts'
 
 export interface LeavingVolume {
   readonly volumeId: string
@@ -38,7 +38,7 @@ interface AtRest {
 const atRestOn = statement<AtRest>(
   'volumes.atRestOn',
   `SELECT o.id AS "volumeId", o.project_id AS "projectId", o.name, o.state = 'ready' AS "isReady", o.size_mib AS "sizeMib",
-     o.pool_name AS "poolName", o.host_id AS "hostId", o.bound, EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot}) AS kept,
+     o.pool_name AS "poolName", o.host_id AS "hostId", o.bound, EXISTS (SELECT FROM vm_snapshot s WHERE ${retainedBySnapshot}) AS kept,
      going.going, ended.ended
    FROM volume o
    LEFT JOIN LATERAL (SELECT jsonb_build_object('target', t.name, 'percent', x.percent) AS going
@@ -65,24 +65,24 @@ export async function leavingVolumes(
   if (!source) return []
   const targets = hosts.filter(host => host.id !== sourceId && host.up && !host.cordoned)
   const pools = await listPools(sql)
-  const told: LeavingVolume[] = []
+  const reported: LeavingVolume[] = []
   for (const volume of volumes) {
     const { volumeId, projectId, name } = volume
-    const together = volume.kept ? await togetherWith(sql, volumeId) : nothing
+    const together = volume.kept ? await moveGroupOf(sql, volumeId) : nothing
     const others = together.volumeIds.filter(id => id !== volumeId)
     const along = others.length > 0 ? await store.byIds(sql, others) : []
-    told.push({ volumeId, projectId, name, ...whyHere(volume, { source, targets, pools, together, along }) })
+    reported.push({ volumeId, projectId, name, ...whyHere(volume, { source, targets, pools, together, along }) })
   }
-  return told
+  return reported
 }
 
-const nothing: Together = { volumeIds: [], snapshots: [], behind: undefined }
+const nothing: MoveGroup = { volumeIds: [], snapshots: [], behind: undefined }
 
 interface Elsewhere {
   readonly source: HostRow
   readonly targets: readonly HostRow[]
   readonly pools: readonly PoolView[]
-  readonly together: Together
+  readonly together: MoveGroup
   /** The others of these, which need room on the same host. */
   readonly along: readonly store.Volume[]
 }

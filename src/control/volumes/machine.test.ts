@@ -3,9 +3,9 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import { newId } from '../../lib/ids.ts'
-import { wishVm } from '../vms/index.ts'
+import { setVmWant } from '../vms/index.ts'
 import * as attachments from './attach-store.ts'
-import { wishVolumeGone } from './create.ts'
+import { markVolumeForDeletion } from './create.ts'
 import {
   attachVolume,
   cloneVolume,
@@ -57,8 +57,8 @@ async function placed(content = 'one') {
 const remove = ({ id }: { id: string }) => db.tx(tx => deleteVolume(tx, id))
 const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number }>({
   db,
-  machine: world.machines.volume,
-  remove: ({ id }) => db.tx(tx => wishVolumeGone(tx, id)),
+  workflow: world.workflows.volume,
+  remove: ({ id }) => db.tx(tx => markVolumeForDeletion(tx, id)),
   makeSubject: async () => {
     const { id } = await create()
     const snapshot = await snapshotOf(id)
@@ -89,14 +89,14 @@ const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number
 
 describe('crash matrix of a volume: restored whole or not at all (I43)', () => {
   it('has every phase with every fault', () =>
-    expect(volumeCases.length).toBe(Object.keys(world.machines.volume.phases).length * faults.length))
+    expect(volumeCases.length).toBe(Object.keys(world.workflows.volume.phases).length * faults.length))
   it.each(volumeCases)('$name', ({ run }) => run())
 })
 
 const dropSnapshot = ({ id }: { id: string }) => db.tx(tx => deleteVolumeSnapshot(tx, id))
 const snapshotCases = crashMatrix({
   db,
-  machine: world.machines.volumeSnapshot,
+  workflow: world.workflows.volumeSnapshot,
   remove: dropSnapshot,
   makeSubject: async () => {
     const { id } = await create()
@@ -116,7 +116,7 @@ const snapshotCases = crashMatrix({
 
 describe('crash matrix of a snapshot of a volume', () => {
   it('has every phase with every fault', () =>
-    expect(snapshotCases.length).toBe(Object.keys(world.machines.volumeSnapshot.phases).length * faults.length))
+    expect(snapshotCases.length).toBe(Object.keys(world.workflows.volumeSnapshot.phases).length * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
 })
 
@@ -212,13 +212,14 @@ describe('a volume that fills', () => {
 
   it('is told of once at 80 and once at 95 percent, and again only after it was well below', async () => {
     const { id } = await create()
-    const told: number[] = []
-    for (const percent of [50, 81, 85, 78, 82, 96, 94, 97, 91, 60, 81]) told.push((await look(id, percent)).told ?? 0)
-    expect(told).toEqual([0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1])
+    const reported: number[] = []
+    for (const percent of [50, 81, 85, 78, 82, 96, 94, 97, 91, 60, 81])
+      reported.push((await look(id, percent)).reported ?? 0)
+    expect(reported).toEqual([0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1])
     expect(await known(id)).toBe(80)
     // Two that look at once: one of them tells.
     const both = await Promise.all([look(id, 99), look(id, 99)])
-    expect((both[0].told ?? 0) + (both[1].told ?? 0)).toBe(1)
+    expect((both[0].reported ?? 0) + (both[1].reported ?? 0)).toBe(1)
   })
 })
 
@@ -252,7 +253,7 @@ describe('a VM with a volume', () => {
     db.tx(tx => attachVolume(tx, { projectId, volumeId, appId, mountPoint: '/data', accessMode, by: 'user' }))
   const holders = (volumeId: string) =>
     world.hosts.flatMap(one =>
-      [...one.vms.values()].filter(vm => vm.disks.some(disk => disk.volumeId === volumeId)).map(vm => vm.wish.vmId),
+      [...one.vms.values()].filter(vm => vm.disks.some(disk => disk.volumeId === volumeId)).map(vm => vm.desired.vmId),
     )
   const active = async (deploymentId: string) =>
     (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, deploymentId)).length === 1
@@ -315,7 +316,7 @@ describe('a VM with a volume', () => {
     const home = (await findVolume(db, id))!.hostId
     const vm = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE deployment_id = $1`, deploymentId)
     await db.run({ name: 'test.cordon', text: 'UPDATE host SET cordoned = true WHERE id = $1' }, [home])
-    await db.tx(tx => wishVm(tx, vm[0]!.id, 'absent'))
+    await db.tx(tx => setVmWant(tx, vm[0]!.id, 'absent'))
     const note = async () =>
       (
         await world.rows<{ note: string | null }>(

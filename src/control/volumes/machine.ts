@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeObserved, VolumePut } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
@@ -22,7 +22,7 @@ type PlaceDeps = Pick<Deps, 'db' | 'config'>
 type VolumeDeps = PlaceDeps & Pick<Deps, 'bus' | 'vault'>
 
 /** The wish as the host gets it. */
-const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
+const desiredOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   volumeId: v.id,
   generation: v.generation,
   want: v.want,
@@ -38,8 +38,8 @@ const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
     : {}),
 })
 
-export const volumeMachine = (deps: VolumeDeps) =>
-  machine<Volume>()({
+export const volumeWorkflow = (deps: VolumeDeps) =>
+  workflow<Volume>()({
     kind: 'volume',
     edges: {
       placing: ['creating', 'removing'],
@@ -68,9 +68,9 @@ export const volumeMachine = (deps: VolumeDeps) =>
         if (pauseMs > 0) return wait(pauseMs)
         if (!v.key && (await isEncrypted(deps, v))) return wait(0, tx => giveKey(deps, tx, v))
         return carryOut(deps, step, {
-          settled: seen => {
-            if (seen.state === 'ready') return go('keeping', tx => settle(tx, v, 'ready', null))
-            return seen.state === 'failed' ? notMade(v, seen.error) : undefined
+          settled: observed => {
+            if (observed.state === 'ready') return go('keeping', tx => settle(tx, v, 'ready', null))
+            return observed.state === 'failed' ? notMade(v, observed.error) : undefined
           },
           refused: why => notMade(v, why),
         })
@@ -87,11 +87,11 @@ export const volumeMachine = (deps: VolumeDeps) =>
         const { subject: v } = step
         if (v.state !== 'restoring') return go('keeping')
         return carryOut(deps, step, {
-          settled: seen => {
-            if (seen.restored >= v.restores) return go('keeping', tx => settle(tx, v, 'ready', null))
+          settled: observed => {
+            if (observed.restored >= v.restores) return go('keeping', tx => settle(tx, v, 'ready', null))
             // The content is what it was: a restore that fails changes nothing.
-            if (seen.state === 'failed')
-              return go('keeping', tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`))
+            if (observed.state === 'failed')
+              return go('keeping', tx => settle(tx, v, 'ready', `restore failed: ${observed.error ?? 'no reason'}`))
             return undefined
           },
           refused: why => go('keeping', tx => settle(tx, v, 'ready', why)),
@@ -103,9 +103,9 @@ export const volumeMachine = (deps: VolumeDeps) =>
         const { subject: v } = step
         if (v.state !== 'ready' || !isGrowing(v)) return go('keeping')
         return carryOut(deps, step, {
-          settled: seen => {
-            if ((seen.sizeMib ?? 0) >= v.sizeMib) return go('keeping', tx => grown(tx, v))
-            if (seen.state === 'failed') return go('keeping', tx => staySmall(tx, v, seen.error ?? 'no reason'))
+          settled: observed => {
+            if ((observed.sizeMib ?? 0) >= v.sizeMib) return go('keeping', tx => grown(tx, v))
+            if (observed.state === 'failed') return go('keeping', tx => staySmall(tx, v, observed.error ?? 'no reason'))
             return undefined
           },
           refused: why => go('keeping', tx => staySmall(tx, v, why)),
@@ -119,8 +119,8 @@ export const volumeMachine = (deps: VolumeDeps) =>
           const hostId = await reachableHost(deps, v)
           // Only a host that reaches it can remove it; one that is lost may come back.
           if (hostId === undefined) return wait(minutes(10))
-          const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(deps, v), signal)
-          if (seen.state !== 'absent') return wait(lookAgainMs)
+          const observed = await agentClient(deps.bus, hostId).putVolume(desiredOf(deps, v), signal)
+          if (observed.state !== 'absent') return wait(lookAgainMs)
         }
         return done(async tx => {
           await store.remove(tx, v.id)
@@ -139,7 +139,7 @@ interface Step {
 
 interface Ends {
   /** What the host's answer leads to; undefined: it is at work. */
-  readonly settled: (seen: VolumeObserved) => Next<'keeping'> | undefined
+  readonly settled: (observed: VolumeObserved) => Next<'keeping'> | undefined
   /** The host will not do it under this generation. */
   readonly refused: (why: string) => Next<'keeping'>
 }
@@ -163,8 +163,8 @@ async function carryOut(
   const hostId = await reachableHost(deps, v)
   if (hostId === undefined) return wait(seconds(30))
   try {
-    const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(deps, v), signal)
-    return (seen.generation >= v.generation ? settled(seen) : undefined) ?? wait(lookAgainMs)
+    const observed = await agentClient(deps.bus, hostId).putVolume(desiredOf(deps, v), signal)
+    return (observed.generation >= v.generation ? settled(observed) : undefined) ?? wait(lookAgainMs)
   } catch (cause) {
     const refusal = refusalOf(cause)
     if (refusal === undefined) throw cause

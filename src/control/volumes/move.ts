@@ -7,20 +7,20 @@ import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
 import { newId } from '../../lib/ids.ts'
 import {
-  type KeptSnapshot,
-  keptBySnapshot,
+  type RetainedSnapshot,
+  retainedBySnapshot,
   lockVolumes,
   notTaken,
   startMove,
   startSnapshotMove,
   takenElsewhere,
-  untriedFirst,
+  withoutFailedTargetsFirst,
 } from '../moves/index.ts'
 import { fitMoved, type PoolView } from '../scheduler/pools.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
-import { togetherWith } from './together.ts'
+import { moveGroupOf } from './together.ts'
 
 /** Each is read and written as fast as the disks are: more at once would only make all of them slow. */
 const mostFromOneHost = 2
@@ -30,7 +30,7 @@ const mostFromOneHost = 2
  * @throws ApiError 400 (`target_host`), 404, 409 `volume_in_use` while a VM has it, `operation_in_progress`, `invalid_state`
  */
 export async function moveVolume(tx: Tx, id: string, target: HostRow, source?: HostRow): Promise<void> {
-  const before = await togetherWith(tx, id)
+  const before = await moveGroupOf(tx, id)
   await lockVolumes(tx, before.volumeIds)
   const volume = await store.lock(tx, id)
   if (!volume) throw notFound()
@@ -58,11 +58,11 @@ const namesOf = (volumes: readonly Volume[]) =>
 
 interface Group {
   readonly volumes: readonly Volume[]
-  readonly snapshots: readonly KeptSnapshot[]
+  readonly snapshots: readonly RetainedSnapshot[]
 }
 
 async function groupOf(sql: Sql, volume: Volume): Promise<Group> {
-  const { volumeIds, snapshots } = await togetherWith(sql, volume.id)
+  const { volumeIds, snapshots } = await moveGroupOf(sql, volume.id)
   const others = volumeIds.filter(id => id !== volume.id)
   return { volumes: [volume, ...(await store.byIds(sql, others))], snapshots }
 }
@@ -91,7 +91,7 @@ export async function whyNotMoved(sql: Sql, volume: Volume): Promise<ApiError | 
   if (!bound) return invalidState(`Every host reaches volume ${name}: it need not move.`)
   if ((await store.vmIds(sql, id)).length > 0)
     return new ApiError('volume_in_use', `A VM has volume ${name}. Move that, and the volume goes along.`)
-  const { behind } = await togetherWith(sql, id)
+  const { behind } = await moveGroupOf(sql, id)
   return behind && (behind.passes ? rules.underWay(behind.why) : invalidState(behind.why))
 }
 
@@ -113,7 +113,7 @@ const leftBehind = statement<{ id: string; hostId: string }>(
        AND o.moving_to IS NULL AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
        AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.state IN ('failed', 'cancelled')
          AND x.ended_at > now() - interval '10 minutes')
-       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot} AND NOT ${takenElsewhere})
+       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${retainedBySnapshot} AND NOT ${takenElsewhere})
      ORDER BY o.size_mib, o.id LIMIT 50) left_behind
    WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
 )
@@ -152,7 +152,7 @@ async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, ho
   const [group, pools] = [await groupOf(tx, volume), await listPools(tx)]
   const hosts = await listHosts(tx, config.hostTimeoutSeconds)
   const source = hosts.find(host => host.id === hostId)
-  for (const target of await untriedFirst(tx, hosts, { volumeIds: group.volumes.map(one => one.id) })) {
+  for (const target of await withoutFailedTargetsFirst(tx, hosts, { volumeIds: group.volumes.map(one => one.id) })) {
     if (target.id === hostId || !target.up || target.cordoned) continue
     if (poolsThere(pools, group.volumes, target.id) === undefined) continue
     if (!source || notTaken(group.snapshots, source, target)) continue

@@ -61,8 +61,8 @@ describe('attaching', () => {
     }: { accessMode?: 0 | 1; maxReplicas?: number; ofApp?: Attachment[] } = {},
   ) => {
     try {
-      const wish = { mountPoint: '/data', accessMode }
-      rules.assertAttachable(volume, { ...app, maxReplicas }, wish, ofVolume, ofApp)
+      const desired = { mountPoint: '/data', accessMode }
+      rules.assertAttachable(volume, { ...app, maxReplicas }, desired, ofVolume, ofApp)
       return 'ok'
     } catch (error) {
       return error instanceof Error && 'code' in error ? error.code : 'bug'

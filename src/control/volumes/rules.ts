@@ -68,7 +68,7 @@ export function checkPoolName(name: string): string {
 const inUse = (message: string) => new ApiError('volume_in_use', message)
 export const underWay = (message: string) => new ApiError('operation_in_progress', message)
 
-export interface AttachWish {
+export interface AttachRequest {
   readonly mountPoint: string
   readonly accessMode: 0 | 1
 }
@@ -82,7 +82,7 @@ export interface AttachWish {
 export function assertAttachable(
   volume: Pick<Volume, 'name' | 'state'>,
   app: AttachApp,
-  wish: AttachWish,
+  desired: AttachRequest,
   ofVolume: readonly Attachment[],
   ofApp: readonly Attachment[],
 ): void {
@@ -98,19 +98,19 @@ export function assertAttachable(
   const writer = ofVolume.find(one => one.accessMode === 0)
   if (writer) throw inUse(`Volume ${volume.name} is attached read-write to ${writer.appName}. Detach it there first.`)
   const reader = ofVolume[0]
-  if (reader && wish.accessMode === 0)
+  if (reader && desired.accessMode === 0)
     throw inUse(
       `Volume ${volume.name} is attached read-only to ${reader.appName}. Detach it there, or attach it read-only.`,
     )
   const nested = ofApp.find(
-    one => isWithin(one.mountPoint, wish.mountPoint) || isWithin(wish.mountPoint, one.mountPoint),
+    one => isWithin(one.mountPoint, desired.mountPoint) || isWithin(desired.mountPoint, one.mountPoint),
   )
   if (nested)
     throw new ApiError(
       'volume_in_use',
       `Another volume of this app is at ${nested.mountPoint}. Choose another mount point.`,
     )
-  if (wish.accessMode === 0 && app.maxReplicas > 1) throw invalidState(oneReplica(volume.name, app.name))
+  if (desired.accessMode === 0 && app.maxReplicas > 1) throw invalidState(oneReplica(volume.name, app.name))
 }
 
 const oneReplica = (volume: string, app: string) =>

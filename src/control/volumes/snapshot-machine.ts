@@ -2,7 +2,7 @@
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
@@ -18,7 +18,7 @@ import { byId as volumeById } from './store.ts'
 const lookAgainMs = seconds(15)
 
 /** The wish as the host gets it. Its removal is a later generation than its making. */
-const wishOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
+const desiredOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
   snapshotId: s.id,
   volumeId: s.volumeId,
   pool: s.poolName,
@@ -26,8 +26,8 @@ const wishOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
   want: s.want,
 })
 
-export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) =>
-  machine<VolumeSnapshot>()({
+export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) =>
+  workflow<VolumeSnapshot>()({
     kind: 'volume-snapshot',
     edges: { creating: ['keeping', 'removing'], keeping: ['removing'], removing: [] },
     load: id => store.byId(deps.db, id),
@@ -43,8 +43,8 @@ export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>)
         if (s.hostLost) return go('keeping', failed(s, 'the host of the volume is lost'))
         const { hostId } = s
         try {
-          const seen = await agentClient(deps.bus, hostId).putVolumeSnapshot(wishOf(s), signal)
-          return wait(lookAgainMs, tx => recordVolumeSnapshot(tx, hostId, seen))
+          const observed = await agentClient(deps.bus, hostId).putVolumeSnapshot(desiredOf(s), signal)
+          return wait(lookAgainMs, tx => recordVolumeSnapshot(tx, hostId, observed))
         } catch (cause) {
           const refusal = refusalOf(cause)
           if (refusal === undefined) throw cause
@@ -64,8 +64,8 @@ export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>)
           const hostId = await reachableHost(deps, volume)
           // Only a host that reaches it can remove it; one that is lost may come back.
           if (hostId === undefined) return wait(minutes(10))
-          const seen = await agentClient(deps.bus, hostId).putVolumeSnapshot(wishOf(s), signal)
-          if (seen.state !== 'absent') return wait(lookAgainMs)
+          const observed = await agentClient(deps.bus, hostId).putVolumeSnapshot(desiredOf(s), signal)
+          if (observed.state !== 'absent') return wait(lookAgainMs)
         }
         return done(async tx => {
           await store.remove(tx, s.id)
@@ -77,12 +77,12 @@ export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>)
 
 const failed = (s: VolumeSnapshot, why: string) => async (tx: Tx) => {
   await store.fail(tx, s.id, why)
-  await tellVms(tx, s.id, 'failed')
+  await notifyVms(tx, s.id, 'failed')
   await pokeOwner(tx, s)
 }
 
 /** What the volumes of a VM hold is kept before it is put back to a snapshot; where that cannot be, it boots instead. */
-async function tellVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'): Promise<void> {
+async function notifyVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'): Promise<void> {
   for (const vmId of await store.vmsWaitingFor(tx, snapshotId)) {
     if (state === 'failed') await giveUpRestore(tx, vmId)
     await pokeVm(tx, vmId)
@@ -96,14 +96,14 @@ function refusalOf(cause: unknown): string | undefined {
 }
 
 /** The one way an observation of a snapshot enters the database. */
-export async function recordVolumeSnapshot(tx: Tx, hostId: string, seen: VolumeSnapshotObserved): Promise<void> {
-  const { state } = seen
-  if (state === 'absent') return poke(tx, 'volume-snapshot', seen.snapshotId)
+export async function recordVolumeSnapshot(tx: Tx, hostId: string, observed: VolumeSnapshotObserved): Promise<void> {
+  const { state } = observed
+  if (state === 'absent') return poke(tx, 'volume-snapshot', observed.snapshotId)
   if (state !== 'ready' && state !== 'failed') return
-  const { snapshotId, sizeBytes, pauseMs, error } = seen
+  const { snapshotId, sizeBytes, pauseMs, error } = observed
   if (!(await store.record(tx, hostId, { snapshotId, state, sizeBytes, pauseMs, error }))) return
   await poke(tx, 'volume-snapshot', snapshotId)
-  await tellVms(tx, snapshotId, state)
+  await notifyVms(tx, snapshotId, state)
   const snapshot = await store.byId(tx, snapshotId)
   if (snapshot) await pokeOwner(tx, snapshot)
 }

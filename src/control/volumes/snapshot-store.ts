@@ -63,7 +63,7 @@ const vmsThatWait = statement<{ id: string }>(
   `SELECT k.vm_id AS id FROM volume_snapshot s JOIN vm_disk k ON k.volume_id = s.volume_id
    WHERE s.id = $1 AND s.kind = 'restore'`,
 )
-const wishAway = statement(
+const markDeleted = statement(
   'volumes.wishSnapshotAway',
   `UPDATE volume_snapshot SET want = 'absent' WHERE id = $1 AND want = 'present'`,
 )
@@ -79,15 +79,23 @@ export const insert = (tx: Tx, s: Pick<VolumeSnapshot, 'id' | 'projectId' | 'vol
 export const record = async (
   tx: Tx,
   hostId: string,
-  seen: Pick<VolumeSnapshot, 'sizeBytes' | 'pauseMs' | 'error'> & {
+  observed: Pick<VolumeSnapshot, 'sizeBytes' | 'pauseMs' | 'error'> & {
     readonly snapshotId: string
     readonly state: 'ready' | 'failed'
   },
 ) =>
-  (await tx.maybe(recordSnapshot, [seen.snapshotId, hostId, seen.state, seen.sizeBytes, seen.pauseMs, seen.error]))
-    ?.volumeId
+  (
+    await tx.maybe(recordSnapshot, [
+      observed.snapshotId,
+      hostId,
+      observed.state,
+      observed.sizeBytes,
+      observed.pauseMs,
+      observed.error,
+    ])
+  )?.volumeId
 /** VMs that are not put back before the snapshot is there. */
 export const vmsWaitingFor = async (tx: Tx, id: string) => (await tx.rows(vmsThatWait, [id])).map(row => row.id)
 export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])
-export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
+export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteSnapshot, [id])

@@ -102,8 +102,8 @@ const raiseCreating = statement(
   `UPDATE volume SET generation = generation + 1, error = $3, updated_at = now()
    WHERE id = $1 AND generation = $2 AND state = 'creating' AND want = 'present'`,
 )
-const wishAway = statement(
-  'volumes.wishAway',
+const markDeleted = statement(
+  'volumes.markDeleted',
   `UPDATE volume SET want = 'absent', generation = generation + 1, updated_at = now() WHERE id = $1 AND want = 'present'`,
 )
 // Other content counts as another writer: a VM that slept meanwhile must not go on with it.
@@ -210,7 +210,7 @@ export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volum
 /** Under a new generation its host tries again. */
 export const tryAgain = async (tx: Tx, v: Pick<Volume, 'id' | 'generation'>, error: string) =>
   void (await tx.run(raiseCreating, [v.id, v.generation, error]))
-export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
+export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const restore = async (tx: Tx, id: string, snapshotId: string) =>
   (await tx.run(startRestore, [id, snapshotId])) === 1
 /** False when it is as large already. */

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
 import type { Tx } from '../../db/db.ts'
-import type { AnyMachine } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/machine.ts'
 import { createRunner } from '../../engine/runner.ts'
 import { ApiError } from '../http/errors.ts'
 import {
@@ -139,18 +139,18 @@ const apply = (verb: Verb, subject: Subject): Promise<Outcome> =>
 
 /** The verb comes between what a step of the volume looks at and what it writes. */
 async function during(verb: Verb, subject: Subject): Promise<Outcome> {
-  const volume: AnyMachine = world.machines.volume
+  const volume: AnyWorkflow = world.workflows.volume
   let outcome: Outcome | undefined
-  const interrupted: AnyMachine = {
+  const interrupted: AnyWorkflow = {
     ...volume,
     async load(id: string) {
-      const seen: unknown = await volume.load(id)
+      const observed: unknown = await volume.load(id)
       if (id === subject.id) outcome ??= await apply(verb, subject)
-      return seen
+      return observed
     },
   }
   await world.rows(`UPDATE machine SET wake_at = now() WHERE lease IS NULL RETURNING id`)
-  await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
+  await createRunner({ db, workflows: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   return outcome ?? apply(verb, subject)
 }
 /** Its host stops answering before the verb comes, and is back some time later. */
@@ -188,5 +188,5 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
 
 it('knows every phase', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
-  expect(named).toEqual(expect.arrayContaining(Object.keys(world.machines.volume.phases)))
+  expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.volume.phases)))
 })

@@ -36,7 +36,7 @@ export interface Bastion {
 
 export interface ControlAnswers {
   logIn(login: TunnelLogin): Promise<string | null>
-  open(wish: TunnelOpen): Promise<TunnelOpenAnswer>
+  open(desired: TunnelOpen): Promise<TunnelOpenAnswer>
 }
 
 const askTimeoutMs = 5000
@@ -59,8 +59,8 @@ export async function startBastion(
       const answer = await deps.bus.request(gatewaySubjects.tunnelLogin, login, { timeoutMs: askTimeoutMs })
       return Value.Parse(TunnelLoginAnswer, answer).grant
     },
-    open: async wish => {
-      const answer = await deps.bus.request(gatewaySubjects.tunnelOpen, wish, { timeoutMs: askTimeoutMs })
+    open: async desired => {
+      const answer = await deps.bus.request(gatewaySubjects.tunnelOpen, desired, { timeoutMs: askTimeoutMs })
       return Value.Parse(TunnelOpenAnswer, answer)
     },
   }
@@ -137,8 +137,8 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
     }
     tunnels++
     const leave = () => void tunnels--
-    const wish = { grant, host, port }
-    openTunnel(control, wish)
+    const desired = { grant, host, port }
+    openTunnel(control, desired)
       .then(upstream => {
         if (!upstream) return refuse(reject, leave)
         if (isOver) {
@@ -147,7 +147,7 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
           return leave()
         }
         join(accept(), upstream, leave)
-        watch(wish, upstream)
+        watch(desired, upstream)
       })
       .catch((err: unknown) => {
         log.warn({ err, ip }, 'a tunnel could not be opened')
@@ -166,8 +166,8 @@ function refuse(reject: () => void, leave: () => void): void {
 }
 
 /** Undefined when it may not be. */
-async function openTunnel(control: ControlAnswers, wish: TunnelOpen): Promise<Socket | undefined> {
-  const { endpoint } = await control.open(wish)
+async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise<Socket | undefined> {
+  const { endpoint } = await control.open(desired)
   if (!endpoint) return undefined
   return new Promise((resolve, reject) => {
     // A machine that died and came back has the same address, and answers what it knows nothing of with a reset.
@@ -195,14 +195,14 @@ const looksAllowed = 3
  * an hour before their connection fails. So tunnels end with what they lead to; and with the right to it. Those of one connection
  * that lead to one place are looked at together.
  */
-function tunnelWatch(control: ControlAnswers, everyMs: number): (wish: TunnelOpen, upstream: Socket) => void {
+function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: TunnelOpen, upstream: Socket) => void {
   const places = new Map<string, Set<Socket>>()
-  const watch = (key: string, wish: TunnelOpen): Set<Socket> => {
+  const watch = (key: string, desired: TunnelOpen): Set<Socket> => {
     const open = new Set<Socket>()
     places.set(key, open)
     let missing = 0
     const look = async () => {
-      const { endpoint, mayOpen, mayStay } = await control.open(wish)
+      const { endpoint, mayOpen, mayStay } = await control.open(desired)
       if (mayStay) return
       missing = endpoint ? 0 : missing + 1
       // One that is not well for a moment may be the same one a moment later.
@@ -220,9 +220,9 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (wish: TunnelOpe
     }, everyMs).unref()
     return open
   }
-  return (wish, upstream) => {
-    const key = `${wish.host}:${wish.port}`
-    const open = places.get(key) ?? watch(key, wish)
+  return (desired, upstream) => {
+    const key = `${desired.host}:${desired.port}`
+    const open = places.get(key) ?? watch(key, desired)
     open.add(upstream)
     upstream.once('close', () => open.delete(upstream))
   }

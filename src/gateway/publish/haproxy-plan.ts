@@ -3,7 +3,7 @@ import type { Route } from '../../contract/gateway.ts'
 import { type HaproxyShape, backendName } from './haproxy-config.ts'
 import { isDirect, isPlainName } from './names.ts'
 
-export interface HaproxyWish {
+export interface HaproxyConfig {
   /** Backend by hostname; names that are not in it lead to the gateway. */
   readonly map: ReadonlyMap<string, string>
   /** Addresses (`host:port`) by backend. */
@@ -27,7 +27,7 @@ export interface ServerState {
  * servers, come to the gateway.
  * @param assigned backend by app; changed
  */
-export function wishOf(routes: Iterable<Route>, shape: HaproxyShape, assigned: Map<string, string>): HaproxyWish {
+export function desiredOf(routes: Iterable<Route>, shape: HaproxyShape, assigned: Map<string, string>): HaproxyConfig {
   const all = [...routes].filter(route => isPlainName(route.hostname))
   const apps = new Set(all.map(route => route.appId))
   for (const appId of assigned.keys()) if (!apps.has(appId)) assigned.delete(appId)
@@ -50,11 +50,11 @@ export function wishOf(routes: Iterable<Route>, shape: HaproxyShape, assigned: M
  * In an order in which no request meets a server that is not there: first the new servers, then the map, then the old
  * servers. `drained`: servers to disable later, once what they serve has had time to end.
  */
-export function commandsFor(wish: HaproxyWish, state: HaproxyState, mapFile: string): string[] {
+export function commandsFor(desired: HaproxyConfig, state: HaproxyState, mapFile: string): string[] {
   const fill: string[] = []
   const empty: string[] = []
   for (const [backend, servers] of state.servers) {
-    const wanted = wish.servers.get(backend) ?? []
+    const wanted = desired.servers.get(backend) ?? []
     const present = new Set([...servers.values()].filter(one => one.enabled).map(one => one.address))
     const missing = wanted.filter(address => !present.has(address))
     for (const [name, one] of servers) {
@@ -64,7 +64,7 @@ export function commandsFor(wish: HaproxyWish, state: HaproxyState, mapFile: str
       else if (missing.length > 0) fill.push(...startServer(server, missing.shift() ?? ''))
     }
   }
-  return [...fill, ...mapCommands(wish.map, state.map, mapFile), ...empty]
+  return [...fill, ...mapCommands(desired.map, state.map, mapFile), ...empty]
 }
 
 /** An address of a VM is never a name, so it can be set as it is. */
@@ -76,12 +76,12 @@ function startServer(server: string, address: string): string[] {
   ]
 }
 
-function mapCommands(wish: ReadonlyMap<string, string>, state: ReadonlyMap<string, string>, file: string): string[] {
+function mapCommands(desired: ReadonlyMap<string, string>, state: ReadonlyMap<string, string>, file: string): string[] {
   const commands: string[] = []
-  for (const [hostname, backend] of wish) {
+  for (const [hostname, backend] of desired) {
     if (!state.has(hostname)) commands.push(`add map ${file} ${hostname} ${backend}`)
     else if (state.get(hostname) !== backend) commands.push(`set map ${file} ${hostname} ${backend}`)
   }
-  for (const hostname of state.keys()) if (!wish.has(hostname)) commands.push(`del map ${file} ${hostname}`)
+  for (const hostname of state.keys()) if (!desired.has(hostname)) commands.push(`del map ${file} ${hostname}`)
   return commands
 }

@@ -9,7 +9,7 @@ import { expect, it } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type GatewayFixture, gatewayFixture } from '../testing.ts'
 import { haproxyConfig } from './haproxy-config.ts'
-import { type HaproxyState, commandsFor, wishOf } from './haproxy-plan.ts'
+import { type HaproxyState, commandsFor, desiredOf } from './haproxy-plan.ts'
 import type { Route } from '../../contract/gateway.ts'
 
 const haproxy = '/usr/sbin/haproxy'
@@ -150,7 +150,7 @@ const off = { address: '0.0.0.0:80', enabled: false }
 
 it('an app keeps its backend; what does not fit, sleeps or is oddly named is left to the gateway', () => {
   const assigned = new Map<string, string>()
-  const first = wishOf(
+  const first = desiredOf(
     [route('a', ['1']), route('b', ['2'], { state: 'sleeping' }), route('c', ['3', '4', '5'])],
     shape,
     assigned,
@@ -162,10 +162,10 @@ it('an app keeps its backend; what does not fit, sleeps or is oddly named is lef
     route('y', ['8']),
     route('z', ['7'], { hostname: 'a b; shutdown' }),
   ]
-  const second = wishOf(routes, shape, assigned)
+  const second = desiredOf(routes, shape, assigned)
   expect(second.map.get('a.example')).toBe('mote_1')
   expect([...second.map.keys()]).toEqual(['x.example', 'a.example'])
-  expect(wishOf([route('y', ['8'])], shape, assigned).map.get('y.example')).toBe('mote_1')
+  expect(desiredOf([route('y', ['8'])], shape, assigned).map.get('y.example')).toBe('mote_1')
 })
 
 it('starts new servers, then turns the map, then stops the old ones; and does nothing twice', () => {
@@ -192,8 +192,8 @@ it('starts new servers, then turns the map, then stops the old ones; and does no
       ],
     ]),
   }
-  const wish = wishOf([route('a', ['1'])], shape, new Map())
-  expect(commandsFor(wish, state, 'm')).toEqual([
+  const desired = desiredOf([route('a', ['1'])], shape, new Map())
+  expect(commandsFor(desired, state, 'm')).toEqual([
     'set server mote_1/s1 addr 1 port 80',
     'set server mote_1/s1 state ready',
     'set map m a.example mote_1',
@@ -201,7 +201,7 @@ it('starts new servers, then turns the map, then stops the old ones; and does no
     'set server mote_2/s1 state maint',
   ])
   const reached: HaproxyState = {
-    map: wish.map,
+    map: desired.map,
     servers: new Map([
       [
         'mote_1',
@@ -219,5 +219,5 @@ it('starts new servers, then turns the map, then stops the old ones; and does no
       ],
     ]),
   }
-  expect(commandsFor(wish, reached, 'm')).toEqual([])
+  expect(commandsFor(desired, reached, 'm')).toEqual([])
 })

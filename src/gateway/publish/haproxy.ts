@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { RouteTable } from '../route-table.ts'
 import type { HaproxyShape } from './haproxy-config.ts'
-import { type HaproxyState, type ServerState, commandsFor, wishOf } from './haproxy-plan.ts'
+import { type HaproxyState, type ServerState, commandsFor, desiredOf } from './haproxy-plan.ts'
 
 /** Also finds a HAProxy that was started again, and what somebody changed by hand. */
 const lookMs = 2000
@@ -26,9 +26,9 @@ export function startHaproxyPublisher(table: RouteTable, shape: HaproxyShape, lo
   let changed = Promise.withResolvers<void>()
   const syncOnce = async () => {
     const state = await readState(shape)
-    const commands = commandsFor(wishOf(table.all(), shape, assigned), state, shape.mapFile)
+    const commands = commandsFor(desiredOf(table.all(), shape, assigned), state, shape.mapFile)
     for (let at = 0; at < commands.length; at += commandsAtOnce)
-      await tell(shape.socket, commands.slice(at, at + commandsAtOnce))
+      await report(shape.socket, commands.slice(at, at + commandsAtOnce))
     return commands.length
   }
   // One at a time: two would both fill the same server.
@@ -94,7 +94,7 @@ export function readServers(text: string): Map<string, Map<string, ServerState>>
 }
 
 /** @throws Error with what it said, when it said anything but "done" */
-async function tell(socket: string, commands: readonly string[]): Promise<void> {
+async function report(socket: string, commands: readonly string[]): Promise<void> {
   const answer = (await ask(socket, commands.join(';')))
     .replace(/^(no need to change.*|IP changed.*|port changed.*)$/gm, '')
     .trim()

@@ -146,10 +146,10 @@ it('speaks HTTP/1.1 and HTTP/2, and tells the app and the browser that it was HT
     'strict-transport-security': 'max-age=600',
     'set-cookie': ['a=1', 'b=2'],
   })
-  const seen = JSON.parse(text) as { headers: Record<string, string>; body: string }
-  expect(seen.body).toBe('hello')
-  expect(seen.headers).toMatchObject({ host: hostname, 'x-forwarded-proto': 'https', cookie: 'one=1; two=2' })
-  expect(Object.keys(seen.headers).filter(name => name.startsWith(':'))).toEqual([])
+  const observed = JSON.parse(text) as { headers: Record<string, string>; body: string }
+  expect(observed.body).toBe('hello')
+  expect(observed.headers).toMatchObject({ host: hostname, 'x-forwarded-proto': 'https', cookie: 'one=1; two=2' })
+  expect(Object.keys(observed.headers).filter(name => name.startsWith(':'))).toEqual([])
   const many = await Promise.all(Array.from({ length: 50 }, () => ask(session, { ':path': '/' })))
   expect(new Set(many.map(one => one.head[':status']))).toEqual(new Set([200]))
   expect((await ask(session, { ':path': '/', ':authority': 'nobody.localhost' })).head[':status']).toBe(404)

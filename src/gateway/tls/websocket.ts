@@ -23,8 +23,8 @@ export async function handleConnect(
   }
   const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
   const key = randomBytes(16).toString('base64')
-  const wish = ['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Key', key]
-  const agreed = await openUpgrade(deps, exchange, stream, wish)
+  const desired = ['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Key', key]
+  const agreed = await openUpgrade(deps, exchange, stream, desired)
   if (!agreed) return
   const headers: Record<string, string | number> = { ':status': 200 }
   for (const name of negotiated) {

@@ -13,7 +13,7 @@ import { type ArchiveLimits, type TarEntry, tarEntries } from './tar.ts'
 import { inThread } from './thread.ts'
 
 const limits: ArchiveLimits = { maxBytes: 64 << 20, maxEntries: 1000 }
-interface Seen extends Pick<TarEntry, 'name' | 'linkname' | 'type' | 'size'> {
+interface Observed extends Pick<TarEntry, 'name' | 'linkname' | 'type' | 'size'> {
   readonly text: string
 }
 
@@ -21,17 +21,17 @@ async function* cut(data: Buffer, chunkBytes: number) {
   for (let at = 0; at < data.length; at += chunkBytes) yield data.subarray(at, at + chunkBytes)
 }
 
-async function read(data: Buffer, change: Partial<ArchiveLimits> = {}, chunkBytes = 4096): Promise<Seen[]> {
-  const seen: Seen[] = []
+async function read(data: Buffer, change: Partial<ArchiveLimits> = {}, chunkBytes = 4096): Promise<Observed[]> {
+  const observed: Observed[] = []
   for await (const { name, linkname, type, size, body } of tarEntries(cut(data, chunkBytes), {
     ...limits,
     ...change,
   })) {
     const parts: Buffer[] = []
     for await (const part of body) parts.push(part)
-    seen.push({ name, linkname, type, size, text: Buffer.concat(parts).toString('latin1') })
+    observed.push({ name, linkname, type, size, text: Buffer.concat(parts).toString('latin1') })
   }
-  return seen
+  return observed
 }
 
 const of = (...parts: readonly Buffer[]) => Buffer.concat([...parts, endOfArchive])
@@ -153,8 +153,8 @@ describe('any bytes', () => {
   it('of an archive that a library wrote come out as they went in', async () => {
     await fc.assert(
       fc.asyncProperty(entries, fc.integer({ min: 1, max: 2000 }), async (list, chunkBytes) => {
-        const seen = await read(await packed(list), {}, chunkBytes)
-        expect(seen.map(({ name, text }) => ({ name, text: Buffer.from(text, 'latin1').toString() }))).toEqual(list)
+        const observed = await read(await packed(list), {}, chunkBytes)
+        expect(observed.map(({ name, text }) => ({ name, text: Buffer.from(text, 'latin1').toString() }))).toEqual(list)
       }),
       { numRuns: 60 },
     )
@@ -166,8 +166,8 @@ describe('any bytes', () => {
       fc.asyncProperty(entries, changes, async (list, bytes) => {
         const data = await packed(list)
         for (const [at, byte] of bytes) data.writeUInt8(byte, at % data.length)
-        const seen = await read(data).catch(isFault)
-        if (seen === undefined) return
+        const observed = await read(data).catch(isFault)
+        if (observed === undefined) return
         const others: string[] = []
         const tar = extract()
         tar.end(data)
@@ -179,7 +179,7 @@ describe('any bytes', () => {
         } catch {
           return // it refuses more of what it does not know
         }
-        expect(seen.map(({ name }) => name)).toEqual(others.slice(0, seen.length))
+        expect(observed.map(({ name }) => name)).toEqual(others.slice(0, observed.length))
       }),
       { numRuns: 200 },
     )

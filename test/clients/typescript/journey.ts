@@ -53,10 +53,10 @@ const pat = need(await client.POST('/v1/auth/tokens', { body: { name: 'journey',
 need(await client.DELETE('/v1/auth/tokens/{token_id}', { params: { path: { token_id: pat.id } } }))
 const refused = await client.POST('/v1/apps', { params: inProject, body: { name: app_name, git_url: '' } })
 need(await client.DELETE('/v1/apps/{app_name}', { params: { ...inProject, path: { app_name } } }))
-const seen = {
+const observed = {
   status: deployment.status,
   logs: String(new TextDecoder().decode(first?.value)).includes('event: snapshot'),
   volumes: volumes.map(one => one.name),
   refused: refused.error?.code,
 }
-console.log(JSON.stringify(seen))
+console.log(JSON.stringify(observed))

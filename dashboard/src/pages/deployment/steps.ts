@@ -57,9 +57,9 @@ export function stepsOf(live: LiveDeploymentStatus, build?: Build): readonly Ste
     { name: 'Placed on a host', state: live.host_id || live.scheduled_at > 0 ? 'done' : 'next', ms: undefined },
   ]
   // A host that failed may not have said how far it came: what failed is then the start as a whole.
-  const isUntold = ended.has(live.status) && done.size === 0
-  if (isUntold) names.push({ name: 'Brought up', state: 'next', ms: undefined })
-  for (const [index, [name, text]] of isUntold ? [] : hostSteps.entries()) {
+  const isUnreported = ended.has(live.status) && done.size === 0
+  if (isUnreported) names.push({ name: 'Brought up', state: 'next', ms: undefined })
+  for (const [index, [name, text]] of isUnreported ? [] : hostSteps.entries()) {
     const wasSkipped = !done.has(name) && (isUp || index < reached)
     if (!wasSkipped) names.push({ name: text, state: done.has(name) ? 'done' : 'next', ms: done.get(name) })
   }

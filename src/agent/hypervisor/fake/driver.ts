@@ -5,11 +5,11 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { readIfExists } from '../../../lib/files.ts'
 import { ImageError, parseImage } from '../../image/reference.ts'
-import type { Arrival, Driver, Machine, Prepared, Running } from '../driver.ts'
+import type { Arrival, Driver, RunningVm, Prepared, Running } from '../driver.ts'
 import { StepError } from '../../vm/errors.ts'
 import type { FakeHost } from './host.ts'
 import { loadGuest, madeBy, markRunning, newGuest, runningGuest } from './guest.ts'
-import { fakeMachine } from './machine.ts'
+import { fakeVm } from './machine.ts'
 import { listenForGuest } from './wire.ts'
 import { fakeAddress, type FakeServer, startFakeServer } from './server.ts'
 
@@ -45,7 +45,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
         notes: { index },
       }
     },
-    async boot(home, prepared, boot, watcher, { time, signal }): Promise<Machine> {
+    async boot(home, prepared, boot, watcher, { time, signal }): Promise<RunningVm> {
       await time('boot', () => host.pass('boot', home.vmId, host.timing.bootMs, signal))
       if (home.spec.env.MOTE_FAKE === 'boot-fails')
         throw new StepError('boot_failed', 'the guest did not start: asked to fail')
@@ -54,7 +54,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
       await home.from?.beforeRun?.()
       await markRunning(home, boot, guest)
       const running = runningAs(prepared, boot)
-      return fakeMachine({ host, home, running, watcher, guest, origin: home.from ? 'goes-on' : 'booted' })
+      return fakeVm({ host, home, running, watcher, guest, origin: home.from ? 'goes-on' : 'booted' })
     },
     snapshotKind: async () => madeBy,
     async receive(home, prepared, boot, watcher): Promise<Arrival> {
@@ -63,9 +63,9 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
       const running = runningAs(prepared, boot)
       const arrived = listener.arrived.then(async ({ guest, settle }) => {
         await markRunning(home, boot, guest)
-        const machine = fakeMachine({ host, home, running, watcher, guest, origin: 'goes-on' })
+        const runningVm = fakeVm({ host, home, running, watcher, guest, origin: 'goes-on' })
         settle()
-        return machine
+        return runningVm
       })
       return { running, uri: listener.uri, arrived, cancel: listener.cancel }
     },
@@ -74,7 +74,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
       const guest = await runningGuest(home)
       if (!guest) return undefined
       indexes.set(home.vmId, Number(running.prepared.notes.index))
-      return fakeMachine({ host, home, running, watcher, guest, origin: 'goes-on' })
+      return fakeVm({ host, home, running, watcher, guest, origin: 'goes-on' })
     },
     async release(vmId) {
       await host.pass('release', vmId, 0)

@@ -5,10 +5,10 @@ import type { Frame } from '../../guest/frames.ts'
 import { StepError } from '../../vm/errors.ts'
 import { type GuestState, runFileOf, saveGuest } from './guest.ts'
 import { sendGuest } from './wire.ts'
-import type { Machine, Running, VmHome, Watcher } from '../driver.ts'
+import type { RunningVm, Running, VmHome, Watcher } from '../driver.ts'
 import type { FakeHost, FakeVm } from './host.ts'
 
-export interface FakeMachineParts {
+export interface FakeVmParts {
   readonly host: FakeHost
   readonly home: VmHome
   readonly running: Running
@@ -19,7 +19,7 @@ export interface FakeMachineParts {
 }
 
 /** One simulated VM. */
-export function fakeMachine({ host, home, running, watcher, guest, origin }: FakeMachineParts): Machine {
+export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmParts): RunningVm {
   const { vmId, spec } = home
   const fresh = origin === 'booted'
   const runFile = runFileOf(home)

@@ -1,11 +1,11 @@
 import { readlink, realpath } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from '../../../lib/process-identity.ts'
-import type { Machine, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
+import type { RunningVm, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
 import { openConsole } from '../console.ts'
 import { parseWorkload } from '../machine.ts'
 import { endProcess } from '../process.ts'
-import { connectMachine, qemuMachine } from './machine.ts'
+import { connectVm, qemuVm } from './machine.ts'
 import type { QemuDeps } from './driver.ts'
 import { readNotes } from '../prepare.ts'
 import { hasMark } from '../transfer/marks.ts'
@@ -19,12 +19,12 @@ export async function adoptVm(
   fromSeq: number,
   watcher: Watcher,
   madeBy: string,
-): Promise<Machine | undefined> {
+): Promise<RunningVm | undefined> {
   // The working directory too: after a reboot of the host, pid and start time may by chance be those of a stranger.
   const cwd = await readlink(`/proc/${running.process.pid}/cwd`).catch(() => '')
   if (!isRunning(running.process) || cwd !== (await realpath(home.dir))) return undefined
   try {
-    const links = await connectMachine(home.dir, fromSeq, watcher)
+    const links = await connectVm(home.dir, fromSeq, watcher)
     // Half of a VM, whose other half runs on where it was.
     if (hasMark(home.dir, 'arriving') || asObject(await links.qmp.execute('query-status')).status === 'inmigrate')
       throw new Error('it has not arrived')
@@ -36,7 +36,7 @@ export async function adoptVm(
       links.guest.ready.then(parseWorkload),
       sleep(2_000, unanswered, { ref: false }),
     ])
-    return qemuMachine({
+    return qemuVm({
       running,
       ...links,
       workload,

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { makeScratch } from '../../disk/scratch.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
-import type { Machine, PrepareContext } from '../driver.ts'
+import type { RunningVm, PrepareContext } from '../driver.ts'
 import { beginning } from '../identity.ts'
 import { readNotes } from '../prepare.ts'
 import { isDiskFull, isNetworkFault } from './host-faults.ts'
 import { scratchFile } from '../snapshot-files.ts'
 import { type Launch, launch } from './launch.ts'
-import { bootedMachine, keyOf, startFromTemplate, takeTemplate, templateArgs } from './template.ts'
+import { bootedVm, keyOf, startFromTemplate, takeTemplate, templateArgs } from './template.ts'
 import type { TemplateClaim, Templates } from './templates.ts'
 
 export interface BootDeps {
@@ -31,7 +31,7 @@ export async function bootVm(
   plan: BootPlan,
   madeBy: string,
   context: PrepareContext,
-): Promise<Machine> {
+): Promise<RunningVm> {
   const { templates } = deps
   // Disks of their own make a machine that is like no other (builds).
   if ((plan.home.drives ?? []).length > 0) return bootCold(deps, plan, undefined, madeBy, context)
@@ -58,7 +58,7 @@ async function bootCold(
   claim: TemplateClaim | undefined,
   madeBy: string,
   context: PrepareContext,
-): Promise<Machine> {
+): Promise<RunningVm> {
   const { home, prepared, kernel } = plan
   const scratch = () => makeScratch(cacheDir, join(home.dir, scratchFile), home.spec.diskMib, plan.launcher.run)
   const kernelArgs = plan.kernelArgs + (claim ? templateArgs(readNotes(prepared).baseType) : '')
@@ -72,6 +72,6 @@ async function bootCold(
       await context.time('template', () => unlessEnded(taken).catch(onError))
       await unlessEnded(guest.request(`begin ${beginning()}`, 0))
     }
-    return bootedMachine(launched, plan, madeBy)
+    return bootedVm(launched, plan, madeBy)
   })
 }

@@ -1,7 +1,7 @@
 import { arch } from 'node:os'
 import { once } from '../../../lib/once.ts'
 import { hostTscKhz } from '../../guest/tsc.ts'
-import type { Driver, Machine, VmHome } from '../driver.ts'
+import type { Driver, RunningVm, VmHome } from '../driver.ts'
 import { adoptVm } from './adopt.ts'
 import { kernelArgs } from './argv.ts'
 import { bootVm } from './boot.ts'
@@ -43,10 +43,10 @@ export function qemuDriver(deps: QemuDeps): Driver {
   const memoryEnv = once(async () => ((await program()).memoryNeedsName ? sharedMemoryEnv(cacheDir) : {}))
   const itsQemu = async () => ({ program: await program(), memoryEnv: await memoryEnv() })
   /** The newest one of each VM. One that came from another host is known to nobody here until the agent starts anew. */
-  const machines = new Map<string, Machine>()
-  const known = ({ vmId }: VmHome, machine: Machine) => {
-    machines.set(vmId, machine)
-    return machine
+  const runningVms = new Map<string, RunningVm>()
+  const known = ({ vmId }: VmHome, runningVm: RunningVm) => {
+    runningVms.set(vmId, runningVm)
+    return runningVm
   }
   const madeBy = async () => kindOf((await program()).version, accel)
   const ahead = { ...deps, device: 'ahead' } as const
@@ -80,17 +80,17 @@ export function qemuDriver(deps: QemuDeps): Driver {
       const whole = { ...plan, kernel, kernelArgs: args }
       return known(home, await bootVm({ ...deps, templates }, whole, await madeBy(), context))
     },
-    copierOf: vmId => machines.get(vmId)?.copyDisk,
+    copierOf: vmId => runningVms.get(vmId)?.copyDisk,
     async receive(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, ...(await itsQemu()), ...shared }
       return receiveVm(deps, plan, await madeBy(), context)
     },
     async adopt(home, running, fromSeq, watcher) {
-      const machine = await adoptVm(deps, home, running, fromSeq, watcher, await madeBy())
-      return machine && known(home, machine)
+      const runningVm = await adoptVm(deps, home, running, fromSeq, watcher, await madeBy())
+      return runningVm && known(home, runningVm)
     },
     async release(vmId) {
-      machines.delete(vmId)
+      runningVms.delete(vmId)
       await Promise.all([isolation.cgroups?.release(vmId), deps.network.release(vmId)])
     },
     async reclaim(keep) {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { until } from '../../../../test/support/wait.ts'
-import { allowance, createGate } from './gate.ts'
+import { copyTimeout, createGate } from './gate.ts'
 
 const mib = 2 ** 20
 
@@ -12,7 +12,7 @@ it.each([
   [256 * mib + 4096, 64 * 1024],
   [512 * mib, 65_536 * 9],
   [65_536 * mib, 4 * mib],
-])('with %i bytes left, %i may pass before the next look', (left, bytes) => expect(allowance(left)).toBe(bytes))
+])('with %i bytes left, %i may pass before the next look', (left, bytes) => expect(copyTimeout(left)).toBe(bytes))
 
 /** Both ends of a connection. */
 async function pair(cleanup: DisposableStack): Promise<readonly [Socket, Socket]> {

@@ -24,7 +24,7 @@ export interface Gate {
 }
 
 /** How much may pass before the next look; 0: the gate closes. */
-export const allowance = (remainingBytes: number): number =>
+export const copyTimeout = (remainingBytes: number): number =>
   remainingBytes <= leftBytes
     ? 0
     : Math.min(mostBytes, Math.max(leastBytes, ((remainingBytes - leftBytes) / pageBytes) * zeroPageBytes))
@@ -44,7 +44,7 @@ export function createGate(remaining: () => Promise<number | undefined>): Gate {
           allowed -= chunk.length
           if (allowed > 0) continue
           const left = await remaining()
-          allowed = left === undefined ? leastBytes : allowance(left)
+          allowed = left === undefined ? leastBytes : copyTimeout(left)
           if (allowed === 0) break
         }
       } finally {

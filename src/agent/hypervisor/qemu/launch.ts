@@ -11,7 +11,7 @@ import type { Isolation } from '../isolation.ts'
 import { endProcess } from '../process.ts'
 import { explainSilence, silentAfterMs } from '../silent-guest.ts'
 import type { Start } from './argv.ts'
-import { connectMachine } from './machine.ts'
+import { connectVm } from './machine.ts'
 import type { VmmPool } from './pool/pool.ts'
 import type { QemuProgram } from './program.ts'
 import type { Qmp } from './qmp.ts'
@@ -98,7 +98,7 @@ export async function launch<T>(
 async function connectSoon({ home, fromSeq, watcher }: Launch, signal: AbortSignal) {
   for (;;) {
     try {
-      return await connectMachine(home.dir, fromSeq, watcher)
+      return await connectVm(home.dir, fromSeq, watcher)
     } catch (error) {
       if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ECONNREFUSED')) throw error
     }

@@ -2,11 +2,11 @@ import { join } from 'node:path'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { openGuest } from '../../guest/channel.ts'
 import { serialPorts } from '../../guest/ports.ts'
-import type { Machine, Watcher } from '../driver.ts'
+import type { RunningVm, Watcher } from '../driver.ts'
 import type { Console } from '../console.ts'
 import { readNotes } from '../prepare.ts'
 import { type Isolation, runDir } from '../isolation.ts'
-import { machineOf, type MachineParts, type Vmm } from '../machine.ts'
+import { runningVmOf, type RunningVmParts, type Vmm } from '../machine.ts'
 import { readMemory, setBalloon } from './balloon.ts'
 import { prepareCopy } from './copy-disk.ts'
 import { hotplug, nodeOf } from './hotplug.ts'
@@ -18,7 +18,7 @@ import { takeSnapshot } from './snapshot.ts'
 
 const qmpSocket = 'qmp.sock'
 
-export interface QemuParts extends Omit<MachineParts, 'vmm' | 'consoleTail'> {
+export interface QemuParts extends Omit<RunningVmParts, 'vmm' | 'consoleTail'> {
   readonly qmp: Qmp
   readonly console: Console
   readonly vmId: string
@@ -30,8 +30,8 @@ export interface QemuParts extends Omit<MachineParts, 'vmm' | 'consoleTail'> {
 }
 
 /** A booted or adopted VM as the agent sees it. */
-export function qemuMachine(parts: QemuParts): Machine {
-  return machineOf({ ...parts, vmm: qemuVmm(parts), consoleTail: parts.console.tail })
+export function qemuVm(parts: QemuParts): RunningVm {
+  return runningVmOf({ ...parts, vmm: qemuVmm(parts), consoleTail: parts.console.tail })
 }
 
 function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolation, vmId }: QemuParts): Vmm {
@@ -74,7 +74,7 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
 }
 
 /** Connects to everything a running QEMU offers. The caller closes what it got when it fails half-way. */
-export async function connectMachine(
+export async function connectVm(
   dir: string,
   fromSeq: number,
   watcher: Watcher,

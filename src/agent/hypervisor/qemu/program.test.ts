@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { qemuProgramFrom, testedQemu, untestedQemu, userArgs } from './program.ts'
 
-const machines = 'Supported machines are:\nmicrovm              microvm (i386)\npc   Standard PC\n'
+const runningVms = 'Supported machines are:\nmicrovm              microvm (i386)\npc   Standard PC\n'
 const before =
   '-runas user     change to user id user just before starting the VM\n                user can be numeric uid:gid instead\n'
 const both = `${before}-run-with [async-teardown=on|off][,chroot=dir][user=username|uid:gid]\n`
@@ -21,7 +21,7 @@ test.each([
 ])(
   'QEMU %s is asked for the rights of a user in the way that its help names',
   (version, help, args, memoryNeedsName) => {
-    const program = qemuProgramFrom(`QEMU emulator version ${version} (Debian 1:${version})\n`, help, machines)
+    const program = qemuProgramFrom(`QEMU emulator version ${version} (Debian 1:${version})\n`, help, runningVms)
     expect(program).toMatchObject({ version, memoryNeedsName })
     expect(userArgs(program, { uid: 7, gid: 8 })).toEqual(args)
   },

@@ -21,18 +21,18 @@ export const testedQemu = { oldest: '7.2', newest: '10.0' } as const
 
 /** Takes 30 ms, nearly all of it QEMU's libraries. @throws ENOENT when it is not installed; Error without what Mote needs */
 export async function inspectQemu(): Promise<QemuProgram> {
-  const [version, help, machines] = await Promise.all([
+  const [version, help, runningVms] = await Promise.all([
     run(qemuBinary, ['--version']),
     run(qemuBinary, ['-help']),
     run(qemuBinary, ['-M', 'help']),
   ])
-  return qemuProgramFrom(version, help, machines)
+  return qemuProgramFrom(version, help, runningVms)
 }
 
 /** Pure half of `inspectQemu`. */
-export function qemuProgramFrom(versionText: string, help: string, machines: string): QemuProgram {
+export function qemuProgramFrom(versionText: string, help: string, runningVms: string): QemuProgram {
   const version = /version (\S+)/.exec(versionText)?.[1] ?? 'unknown'
-  if (!/^microvm\s/m.test(machines))
+  if (!/^microvm\s/m.test(runningVms))
     throw new Error(
       `QEMU ${version} is built without the microvm machine: install your distribution's full qemu-system-x86`,
     )

@@ -9,7 +9,7 @@ import { identity, identityMs } from '../identity.ts'
 import { type Launch, type Launched, launch } from './launch.ts'
 import { parseWorkload } from '../machine.ts'
 import { endProcess } from '../process.ts'
-import { qemuMachine } from './machine.ts'
+import { qemuVm } from './machine.ts'
 import { runDir } from '../isolation.ts'
 import { diskExport, diskSocket, formatArrival, memorySocket, migrationCapabilities } from './migrate.ts'
 import { volumesGreeting } from './migrate-volumes.ts'
@@ -117,8 +117,8 @@ async function untilArrived(
   const notes = readNotes(prepared)
   const { tap } = notes
   // Behind taps every host has addresses of its own; user networking looks the same everywhere.
-  if (tap !== null) await tellIdentity(guest, () => identity(home, notes, { moved: true, renew: false }))
-  return qemuMachine({
+  if (tap !== null) await sendIdentity(guest, () => identity(home, notes, { moved: true, renew: false }))
+  return qemuVm({
     running,
     qmp,
     guest,
@@ -137,7 +137,7 @@ async function untilArrived(
 }
 
 /** Asked again: the guest runs here and nowhere else by now, so a slow answer is no reason to give it up. */
-async function tellIdentity(guest: GuestChannel, words: () => string): Promise<void> {
+async function sendIdentity(guest: GuestChannel, words: () => string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       return void (await guest.request(`identity ${words()}`, identityMs))

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Machine, PrepareContext, SnapshotSource } from '../driver.ts'
+import type { RunningVm, PrepareContext, SnapshotSource } from '../driver.ts'
 import type { QemuDeps } from './driver.ts'
 import { identity, identityMs } from '../identity.ts'
 import { hotplug } from './hotplug.ts'
@@ -7,7 +7,7 @@ import { type Launch, launch } from './launch.ts'
 import { enableMemoryStats } from './balloon.ts'
 import { parseWorkload } from '../machine.ts'
 import { copyWritable, scratchFile } from '../snapshot-files.ts'
-import { qemuMachine } from './machine.ts'
+import { qemuVm } from './machine.ts'
 import { runDir } from '../isolation.ts'
 import { readNotes } from '../prepare.ts'
 import { assertPrivate, privateMemoryEnv } from './private-memory.ts'
@@ -31,7 +31,7 @@ export async function restoreVm(
   from: SnapshotSource,
   madeBy: string,
   context: PrepareContext,
-): Promise<Machine> {
+): Promise<RunningVm> {
   const { home, prepared, watcher } = plan
   const notes = readNotes(prepared)
   const logSeq = Number(from.made.notes.logSeq)
@@ -72,7 +72,7 @@ export async function restoreVm(
       })
       await enableMemoryStats(qmp, home)
       const workload = parseWorkload(status)
-      return qemuMachine({
+      return qemuVm({
         running,
         qmp,
         guest,

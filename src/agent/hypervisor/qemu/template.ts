@@ -6,7 +6,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { configBytes } from '../../guest/config-disk.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
-import type { Machine, PrepareContext } from '../driver.ts'
+import type { RunningVm, PrepareContext } from '../driver.ts'
 import { beginning } from '../identity.ts'
 import { runDir } from '../isolation.ts'
 import { parseWorkload } from '../machine.ts'
@@ -16,7 +16,7 @@ import { qemuArgs } from './argv.ts'
 import { enableMemoryStats } from './balloon.ts'
 import { copyMemory, memoryOf } from './guest-memory.ts'
 import { type Launch, type Launched, launch } from './launch.ts'
-import { qemuMachine } from './machine.ts'
+import { qemuVm } from './machine.ts'
 import { assertPrivate, privateMemoryEnv } from './private-memory.ts'
 import { snapshotFiles } from './snapshot.ts'
 import { loadState, saveState } from './state-file.ts'
@@ -96,7 +96,7 @@ export async function startFromTemplate(
   template: string,
   madeBy: string,
   context: PrepareContext,
-): Promise<Machine> {
+): Promise<RunningVm> {
   const { home, prepared, isolation } = plan
   const memoryFile = join(template, snapshotFiles.memory)
   const scratch = () => copyWritable(join(template, scratchFile), join(home.dir, scratchFile), plan.launcher.run)
@@ -110,21 +110,21 @@ export async function startFromTemplate(
     return context.time('boot', async () => {
       await qmp.execute('cont')
       await unlessEnded(launched.guest.request(`begin ${beginning(readNotes(prepared).mac)}`, 0))
-      return bootedMachine(launched, { home, isolation, watcher: plan.watcher }, madeBy)
+      return bootedVm(launched, { home, isolation, watcher: plan.watcher }, madeBy)
     })
   })
 }
 
 /** What a guest that has been told who it is has come to. */
-export async function bootedMachine(
+export async function bootedVm(
   { qmp, guest, console, running, cgroupCpuSeconds, unlessEnded }: Launched,
   { home, isolation, watcher }: Pick<Launch, 'home' | 'isolation' | 'watcher'>,
   madeBy: string,
-): Promise<Machine> {
+): Promise<RunningVm> {
   const workload = parseWorkload(await unlessEnded(guest.ready))
   await enableMemoryStats(qmp, home)
   const { tap } = readNotes(running.prepared)
-  return qemuMachine({
+  return qemuVm({
     running,
     qmp,
     guest,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { tryMachineLock } from '../../../lib/machine-lock.ts'
+import { tryHostLock } from '../../../lib/machine-lock.ts'
 import { partialSuffix } from '../../guest/cache.ts'
 
 /** Where templates are, below the cache directory. */
@@ -63,7 +63,7 @@ export function openTemplates({ cacheDir, maxMib, onError }: TemplatesDeps): Tem
     async claim(key) {
       const dir = join(root, key)
       if (maxMib === 0 || distrusted.has(key) || existsSync(dir)) return undefined
-      const lock = await tryMachineLock(`build ${dir}`)
+      const lock = await tryHostLock(`build ${dir}`)
       if (!lock) return undefined
       let settled = Promise.resolve()
       return {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { makeScratch } from '../../disk/scratch.ts'
 import { StepError } from '../../vm/errors.ts'
-import type { Machine, PrepareContext, SnapshotSource } from '../driver.ts'
+import type { RunningVm, PrepareContext, SnapshotSource } from '../driver.ts'
 import { identity, identityMs } from '../identity.ts'
 import { parseWorkload } from '../machine.ts'
 import { type PrepareDeps, readNotes } from '../prepare.ts'
@@ -16,12 +16,12 @@ export async function bootVm(
   deps: Pick<PrepareDeps, 'kernel'> & { readonly cacheDir: string },
   plan: LaunchPlan,
   context: PrepareContext,
-): Promise<Machine> {
+): Promise<RunningVm> {
   const { dir, spec, drives = [] } = plan.home
   await context.time('disk', () => makeScratch(deps.cacheDir, join(dir, scratchFile), spec.diskMib))
   const { kernel, initrd } = await deps.kernel()
   return launch(platform, plan, context, async launched => {
-    const { cell, guest, unlessEnded, machine } = launched
+    const { cell, guest, unlessEnded, runningVm } = launched
     await place(cell, kernel, cellFiles.kernel, 'read')
     await place(cell, initrd, cellFiles.initrd, 'read')
     const { tap, mac } = await placeDisks(platform, cell, plan)
@@ -35,7 +35,7 @@ export async function bootVm(
       await launched.tap.bring()
       return unlessEnded(guest.ready)
     })
-    return machine(parseWorkload(status))
+    return runningVm(parseWorkload(status))
   })
 }
 
@@ -62,13 +62,13 @@ export async function restoreVm(
   plan: LaunchPlan,
   from: SnapshotSource,
   context: PrepareContext,
-): Promise<Machine> {
+): Promise<RunningVm> {
   const { home, prepared } = plan
   const notes = readNotes(prepared)
   await context.time('disk', () => copyWritable(join(from.dir, scratchFile), join(home.dir, scratchFile)))
   const logSeq = Number(from.made.notes.logSeq)
   return launch(platform, { ...plan, fromSeq: logSeq }, context, async launched => {
-    const { cell, api, guest, unlessEnded, machine } = launched
+    const { cell, api, guest, unlessEnded, runningVm } = launched
     const { tap } = await placeDisks(platform, cell, plan)
     await context.time('load', async () => {
       await launched.tap.make()
@@ -83,6 +83,6 @@ export async function restoreVm(
       return unlessEnded(guest.ready)
     }
     const [status] = await context.time('resume', () => Promise.all([resumed(), launched.tap.bring()]))
-    return machine(parseWorkload(status))
+    return runningVm(parseWorkload(status))
   })
 }

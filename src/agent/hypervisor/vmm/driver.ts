@@ -1,14 +1,14 @@
 import { arch, release } from 'node:os'
 import { isRunning } from '../../../lib/process-identity.ts'
 import { unbindBelow } from '../bind.ts'
-import type { Driver, Machine, Running, VmHome } from '../driver.ts'
+import type { Driver, RunningVm, Running, VmHome } from '../driver.ts'
 import type { Isolation } from '../isolation.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import { hostCpu } from '../snapshot-files.ts'
 import { hasMark } from '../transfer/marks.ts'
 import { bootVm, restoreVm } from './boot.ts'
-import { adoptedWorkload, connectGuest, type LaunchPlan, type MachineInput, machineFor } from './launch.ts'
+import { adoptedWorkload, connectGuest, type LaunchPlan, type RunningVmInput, runningVmFor } from './launch.ts'
 import type { Platform } from './platform.ts'
 import { probeVmm } from './probe.ts'
 import { receiveVm } from './receive.ts'
@@ -86,15 +86,15 @@ async function adoptVm(
   platform: Platform,
   home: VmHome,
   running: Running,
-  follow: Omit<MachineInput, 'home' | 'running' | 'guest'>,
-): Promise<Machine | undefined> {
+  follow: Omit<RunningVmInput, 'home' | 'running' | 'guest'>,
+): Promise<RunningVm | undefined> {
   if (!isRunning(running.process) || !(await platform.owns(home, running))) return undefined
   try {
     if (hasMark(home.dir, 'arriving')) throw new Error('half of a VM')
     const state = await platform.inspect(platform.api(home.dir))
     const guest = connectGuest(platform, home.dir, running, follow)
     const workload = await adoptedWorkload(guest, state)
-    return machineFor(platform, { home, running, guest, ...follow }, workload)
+    return runningVmFor(platform, { home, running, guest, ...follow }, workload)
   } catch {
     // Alive but not ours to talk to: without its socket it cannot be run, only ended.
     await endProcess(running)

@@ -5,9 +5,9 @@ import { isRunning } from '../../../lib/process-identity.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { lastingGuest } from '../../guest/lasting.ts'
 import type { TapsApart } from '../../net/net.ts'
-import type { Machine, PrepareContext, Prepared, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
+import type { RunningVm, PrepareContext, Prepared, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
 import { confine, type Isolation } from '../isolation.ts'
-import { machineOf, parseWorkload } from '../machine.ts'
+import { runningVmOf, parseWorkload } from '../machine.ts'
 import { readNotes } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import type { VmmHttp } from '../vmm-http.ts'
@@ -40,7 +40,7 @@ export interface Launched {
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** The same without a limit, for what happens long after the launch. */
   unlessGone<T>(step: Promise<T>): Promise<T>
-  machine(workload: WorkloadState): Machine
+  runningVm(workload: WorkloadState): RunningVm
 }
 
 /** How a VM's tap comes to where its VMM opens it, and back. Nothing to do where the VMM is in the host's network. */
@@ -73,9 +73,9 @@ export async function launch<T>(
     const memoryMib = spec.memoryMib + platform.overheadMib
     await confine(isolation, vmId, process.identity.pid, { vcpus: spec.vcpus, memoryMib })
     await context.time('spawn', () => unlessEnded(untilAnswers(api, platform.greeting, limit)))
-    const machine = (workload: WorkloadState) => machineFor(platform, { ...plan, running, guest }, workload)
+    const runningVm = (workload: WorkloadState) => runningVmFor(platform, { ...plan, running, guest }, workload)
     const tap = tapWay(plan, process.identity.pid)
-    return await use({ cell, api, guest, running, tap, unlessEnded, unlessGone, machine })
+    return await use({ cell, api, guest, running, tap, unlessEnded, unlessGone, runningVm })
   } catch (error) {
     guest.close()
     await endProcess(running)
@@ -106,13 +106,13 @@ export function connectGuest(
   return lastingGuest(platform.ports(vmDir), fromSeq, events, () => isRunning(running.process))
 }
 
-export interface MachineInput extends Pick<LaunchPlan, 'home' | 'watcher' | 'isolation' | 'madeBy' | 'fromSeq'> {
+export interface RunningVmInput extends Pick<LaunchPlan, 'home' | 'watcher' | 'isolation' | 'madeBy' | 'fromSeq'> {
   readonly running: Running
   readonly guest: GuestChannel
 }
 
 /** A booted or adopted VM as the agent sees it. */
-export function machineFor(platform: Platform, input: MachineInput, workload: WorkloadState): Machine {
+export function runningVmFor(platform: Platform, input: RunningVmInput, workload: WorkloadState): RunningVm {
   const { home, running, guest, watcher, isolation, madeBy, fromSeq } = input
   const { dir, vmId, spec } = home
   const context = { running, vmId, vmDir: dir, memoryMib: spec.memoryMib, guest, madeBy }
@@ -120,7 +120,7 @@ export function machineFor(platform: Platform, input: MachineInput, workload: Wo
   const readConsole = async () => {
     console = await platform.consoleTail(dir).catch(() => '')
   }
-  return machineOf({
+  return runningVmOf({
     running,
     guest,
     workload,

@@ -1,12 +1,12 @@
 import { encodeWord } from '../../guest/words.ts'
-import type { Machine } from '../driver.ts'
+import type { RunningVm } from '../driver.ts'
 import { balloonTarget, type Vmm } from '../machine.ts'
 import { hasMark } from '../transfer/marks.ts'
 import { untilThere } from '../until-there.ts'
 import type { Platform, VmContext, VmmControl } from './platform.ts'
 import { takeSnapshot } from './snapshot.ts'
 
-/** A running VMM as `machineOf` asks it. */
+/** A running VMM as `runningVmOf` asks it. */
 export function vmmOf(platform: Platform, vm: VmContext): Omit<Vmm, 'closed' | 'close'> {
   const { api, memoryMib, vmDir } = vm
   const control = platform.control(vm)
@@ -37,7 +37,7 @@ const growMs = 60_000
 function volumesOf(
   { guest }: VmContext,
   { volumes }: VmmControl,
-): Required<Pick<Machine, 'attachDisk' | 'detachDisk' | 'growDisk'>> {
+): Required<Pick<RunningVm, 'attachDisk' | 'detachDisk' | 'growDisk'>> {
   return {
     async attachDisk({ volumeId, readOnly, mountPoint }, file) {
       const serial = (await volumes.find(volumeId)) ?? (await volumes.insert(volumeId, file, readOnly))

@@ -1,7 +1,7 @@
 import type { Capabilities, HypervisorName } from '../../../contract/agent.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import type { GuestPorts } from '../../guest/ports.ts'
-import type { KeptDisk, Machine, RawDrive, Running, VmHome } from '../driver.ts'
+import type { KeptDisk, RunningVm, RawDrive, Running, VmHome } from '../driver.ts'
 import type { VmUser } from '../isolation.ts'
 import type { GuestMemory } from '../machine.ts'
 import type { VmmNetwork, VmmProcess } from '../process.ts'
@@ -50,7 +50,7 @@ export interface Platform {
   /** From an empty VMM to a guest that stands still. */
   loadGuest(launched: Launched, saved: SavedGuest): Promise<void>
   /** @throws Error when it is neither: such a process never became a VM */
-  inspect(api: VmmHttp): ReturnType<Machine['inspect']>
+  inspect(api: VmmHttp): ReturnType<RunningVm['inspect']>
   /** Idempotent. */
   setPaused(api: VmmHttp, paused: boolean): Promise<void>
   /** Takes a guest from another host; it runs here when this resolves. */
@@ -115,7 +115,7 @@ export interface VmmControl {
   /** The file among them that holds the guest's memory. */
   readonly memoryFile: string
   readonly volumes: VolumeSlots
-  readonly handOver: NonNullable<Machine['handOver']>
+  readonly handOver: NonNullable<RunningVm['handOver']>
 }
 
 /** Disks that come and go while the guest runs. */

@@ -1,4 +1,4 @@
-import type { Arrival, Machine, PrepareContext } from '../driver.ts'
+import type { Arrival, RunningVm, PrepareContext } from '../driver.ts'
 import { identity, identityMs } from '../identity.ts'
 import { parseWorkload } from '../machine.ts'
 import { readNotes } from '../prepare.ts'
@@ -45,13 +45,13 @@ export async function receiveVm(
   })
 }
 
-async function take(platform: Platform, wire: Wire, plan: LaunchPlan, launched: Launched): Promise<Machine> {
-  const { guest, machine, unlessGone } = launched
+async function take(platform: Platform, wire: Wire, plan: LaunchPlan, launched: Launched): Promise<RunningVm> {
+  const { guest, runningVm, unlessGone } = launched
   await platform.takeGuest(wire, plan, launched)
   // From here on it runs here: the source is told so, and hears of no failure any more.
   await wire.say({ say: 'running' }).catch(() => undefined)
   const words = identity(plan.home, readNotes(plan.prepared), { moved: true, renew: false })
   await unlessGone(guest.ready)
   await unlessGone(guest.request(`identity ${words}`, identityMs))
-  return machine(parseWorkload(await guest.ready))
+  return runningVm(parseWorkload(await guest.ready))
 }

@@ -5,7 +5,7 @@
  */
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { machineLock } from '../../../lib/machine-lock.ts'
+import { hostLock } from '../../../lib/machine-lock.ts'
 import { compileStatic } from '../../guest/init.ts'
 import { type Apt, isPackage, mergeUsr, packageClosure, plainTar, unpackPackages } from '../debian.ts'
 import { aptOf, releaseOfPostgres } from '../releases.ts'
@@ -35,7 +35,7 @@ export async function buildPostgresImage(options: PostgresImageOptions): Promise
   const { imageDir, version, say = () => undefined } = options
   const layoutDir = join(imageDir, 'postgres')
   const name = `oci:postgres:${version}`
-  const lock = await machineLock(`image ${layoutDir}`)
+  const lock = await hostLock(`image ${layoutDir}`)
   try {
     if (!options.again && (await tagsOf(layoutDir)).includes(String(version))) return name
     if (process.getuid?.() !== 0) throw new Error('Building the PostgreSQL image needs root: it uses chroot.')

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises'
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../../test/support/wait.ts'
-import { createTurns } from '../../../lib/turns.ts'
+import { createKeyedMutex } from '../../../lib/turns.ts'
 import { dirPool } from '../../disk/dir-pool.ts'
 import { createHolders } from '../../disk/holders.ts'
 import type { VolumePool } from '../../disk/pool.ts'
@@ -79,15 +79,15 @@ describe('a transfer that is broken off', () => {
       store: volumeStore(join(dir.path, 'notes')),
       pools: new Map([['local', slow]]),
       holders: createHolders(),
-      turns: createTurns(),
+      mutex: createKeyedMutex(),
       log: pino({ level: 'silent' }),
       migrationHost: () => '127.0.0.1',
       isGone: async () => false,
       grow: async () => undefined,
       contentOf: async () => undefined,
-      onSeen: () => undefined,
+      onObserved: () => undefined,
     })
-    const wish = { volumeId, want: 'present', pool: 'local', sizeMib: 32 } as const
+    const desired = { volumeId, want: 'present', pool: 'local', sizeMib: 32 } as const
     const listening = (transferId: string) =>
       until(
         async () => {
@@ -96,15 +96,15 @@ describe('a transfer that is broken off', () => {
         },
         { what: `${transferId} listens` },
       )
-    await volumes.put({ ...wish, generation: 1, incoming: { transferId: 't1' } })
+    await volumes.put({ ...desired, generation: 1, incoming: { transferId: 't1' } })
     const wire = await openWire((await listening('t1')) ?? '', protocol)
     const sender = createSender(wire, { volumeId, pool: source, snapshots: ['s1'] }, () => undefined)
     sender.sendSnapshots().catch(() => undefined)
     await reached.promise
-    await volumes.put({ ...wish, generation: 2, want: 'absent' })
+    await volumes.put({ ...desired, generation: 2, want: 'absent' })
     for (let n = 0; n < 20; n++) await setImmediate()
     expect(acts).toEqual(['remove'])
-    await volumes.put({ ...wish, generation: 3, incoming: { transferId: 't2' } })
+    await volumes.put({ ...desired, generation: 3, incoming: { transferId: 't2' } })
     for (let n = 0; n < 20; n++) await setImmediate()
     expect(acts).toEqual(['remove'])
     gate.resolve()

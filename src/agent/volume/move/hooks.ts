@@ -5,24 +5,24 @@ import type { VolumeDone } from '../store.ts'
 import { createMoves, type Moves, type MovesDeps } from './moves.ts'
 import { type VolumesWithVms, type WithVmDeps, volumesWithVms } from './with-vm.ts'
 
-export interface HooksDeps<E extends { readonly wish: VolumePut; readonly done: VolumeDone }>
+export interface HooksDeps<E extends { readonly desired: VolumePut; readonly done: VolumeDone }>
   extends Omit<MovesDeps, 'keep' | 'onChange' | 'holders'>,
     Pick<WithVmDeps, 'keyOf' | 'holders'> {
   readonly holders: MovesDeps['holders'] & WithVmDeps['holders']
   readonly find: (volumeId: string) => E | undefined
   readonly finish: (entry: E, done: VolumeDone) => Promise<void>
-  readonly tell: (entry: E) => void
+  readonly report: (entry: E) => void
   /** The disk's attachment is the newest from here on. @throws StepError `stale_volume_generation` */
   readonly fence: (disk: DiskSpec) => Promise<void>
 }
 
-export function moveHooks<E extends { readonly wish: VolumePut; readonly done: VolumeDone }>(
+export function moveHooks<E extends { readonly desired: VolumePut; readonly done: VolumeDone }>(
   deps: HooksDeps<E>,
 ): { readonly moves: Moves; readonly withVms: VolumesWithVms } {
-  const { find, finish, tell, poolOf, holders, keyOf, turns, isGone } = deps
+  const { find, finish, report, poolOf, holders, keyOf, mutex, isGone } = deps
   const keep = async (volumeId: string, received: string | undefined) => {
     const entry = find(volumeId)
-    if (received === undefined || entry?.wish.incoming?.transferId !== received)
+    if (received === undefined || entry?.desired.incoming?.transferId !== received)
       throw new Error('nobody wants the volume here any more')
     await finish(entry, { ...entry.done, received })
   }
@@ -31,20 +31,20 @@ export function moveHooks<E extends { readonly wish: VolumePut; readonly done: V
     keep,
     onChange(volumeId) {
       const entry = find(volumeId)
-      if (entry) tell(entry)
+      if (entry) report(entry)
     },
   })
   const withVms = volumesWithVms({
     holders,
-    turns,
+    mutex,
     isGone,
     keyOf,
-    keep: volumeId => keep(volumeId, find(volumeId)?.wish.incoming?.transferId),
-    poolOf: volumeId => poolOf(find(volumeId)?.wish.pool ?? ''),
+    keep: volumeId => keep(volumeId, find(volumeId)?.desired.incoming?.transferId),
+    poolOf: volumeId => poolOf(find(volumeId)?.desired.pool ?? ''),
     async checkArrival(disk) {
-      const wish = find(disk.volumeId)?.wish
+      const desired = find(disk.volumeId)?.desired
       const signal = moves.signalOf(disk.volumeId)
-      if (wish?.want !== 'present' || !wish.incoming || !signal)
+      if (desired?.want !== 'present' || !desired.incoming || !signal)
         throw new StepError('volume_missing', `volume ${disk.volumeId} is not awaited here`)
       await deps.fence(disk)
       return signal

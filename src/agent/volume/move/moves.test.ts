@@ -190,7 +190,7 @@ const disk = (generation: number): DiskSpec => ({
   mountPoint: '/data',
   readOnly: false,
 })
-const wish = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
+const desired = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
   vmId,
   generation,
   want,
@@ -206,11 +206,11 @@ const put = async (host: TestAgent, generation: number, change: Partial<VolumePu
     sizeMib: 32,
     ...change,
   })) as VolumeObserved
-const seen = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved
+const observed = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved
 const phase = (host: TestAgent, wanted: string) =>
   until(
     async () => {
-      const { transfer } = await seen(host)
+      const { transfer } = await observed(host)
       return transfer?.phase === wanted ? transfer : undefined
     },
     { what: `the transfer is ${wanted}`, timeoutMs: 20_000 },
@@ -220,7 +220,7 @@ const listen = async (target: TestAgent, transferId = 't1', generation = 2) => {
   return (await phase(target, 'listening')).uri ?? ''
 }
 const ready = (host: TestAgent) =>
-  until(async () => (await seen(host)).state === 'ready', { what: 'it is ready', timeoutMs: 20_000 })
+  until(async () => (await observed(host)).state === 'ready', { what: 'it is ready', timeoutMs: 20_000 })
 async function fill(host: TestAgent, text: string): Promise<void> {
   const file = await open(fileOf(host), 'r+')
   await file.write(text, 16 * mib)
@@ -232,7 +232,7 @@ describe('from agent to agent', () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })
-    await source.put(wish('vm-1', 1, { disks: [disk(1)] }))
+    await source.put(desired('vm-1', 1, { disks: [disk(1)] }))
     await source.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
     await source.request('volume.snapshot', {
       snapshotId: 's1',
@@ -249,12 +249,12 @@ describe('from agent to agent', () => {
     await put(source, 3, { outgoing: { ...outgoing, final: true } })
     await put(target, 3, { incoming: { transferId: 't1' } })
     // Nobody gets it any more, and whoever has it is waited for.
-    await source.put(wish('vm-2', 1, { disks: [disk(2)] }))
+    await source.put(desired('vm-2', 1, { disks: [disk(2)] }))
     await source.until('vm-2', 'refused', vm => vm.error?.code === 'volume_not_ready')
-    expect((await seen(source)).transfer?.phase).toBe('copied')
-    await target.put(wish('vm-3', 1, { disks: [disk(2)] }))
+    expect((await observed(source)).transfer?.phase).toBe('copied')
+    await target.put(desired('vm-3', 1, { disks: [disk(2)] }))
     await target.until('vm-3', 'refused', vm => vm.error?.code === 'volume_not_ready')
-    await source.put(wish('vm-1', 2, {}, 'stopped'))
+    await source.put(desired('vm-1', 2, {}, 'stopped'))
     await phase(source, 'complete')
     await target.restart()
     await put(target, 4, { arrived: { transferId: 't1' } })
@@ -263,7 +263,7 @@ describe('from agent to agent', () => {
     expect((await readFile(fileOf(target))).includes('written after the first copy')).toBe(true)
     expect(existsSync(fileOf(target).replace('.raw', '.snapshots/s1.raw'))).toBe(true)
     await put(source, 4, { want: 'absent' })
-    await until(async () => (await seen(source)).state === 'absent', { what: 'the old one has gone' })
+    await until(async () => (await observed(source)).state === 'absent', { what: 'the old one has gone' })
     expect(await readdir(join(source.config.dataDir, 'volumes', 'local'))).toEqual([])
     await until(async () => (await readdir(join(source.config.dataDir, 'volume-snapshot-notes'))).length === 0, {
       what: 'notes of its snapshots',
@@ -284,12 +284,12 @@ describe('from agent to agent', () => {
     await put(source, 2, { outgoing: { transferId: 't1', uri, snapshots: [], final: true } })
     expect((await phase(source, 'failed')).error).toContain('does not answer')
     await put(target, 3, { arrived: { transferId: 't1' } })
-    await until(async () => (await seen(target)).state === 'failed', { what: 'it is refused' })
-    expect((await seen(target)).error).toContain('is not here')
+    await until(async () => (await observed(target)).state === 'failed', { what: 'it is refused' })
+    expect((await observed(target)).error).toContain('is not here')
     await put(target, 4, { want: 'absent' })
-    await until(async () => (await seen(target)).state === 'absent', { what: 'it has gone' })
+    await until(async () => (await observed(target)).state === 'absent', { what: 'it has gone' })
     await put(source, 3)
-    await source.put(wish('vm-1', 1, { disks: [disk(1)] }))
+    await source.put(desired('vm-1', 1, { disks: [disk(1)] }))
     await source.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
     await expect(put(source, 4, { incoming: { transferId: 't2' } })).rejects.toThrow('already')
   })

@@ -24,61 +24,61 @@ export type Moves = Transfers<VolumePut>
 export const createMoves = (deps: MovesDeps): Moves =>
   createTransfers<VolumePut>({
     idOf: ({ volumeId }) => volumeId,
-    receive: (wish, received, move) => receive(deps, wish, received, move),
-    send: (wish, move) => send(deps, wish, move),
+    receive: (desired, received, move) => receive(deps, desired, received, move),
+    send: (desired, move) => send(deps, desired, move),
     onChange: deps.onChange,
     log: deps.log,
   })
 
 async function receive(
-  { poolOf, turns, isGone, migrationHost, keep }: MovesDeps,
+  { poolOf, mutex, isGone, migrationHost, keep }: MovesDeps,
   { volumeId, pool: poolName, incoming }: VolumePut,
   received: string | undefined,
   move: UnderWay,
 ): Promise<void> {
   if (!incoming) return
-  const { signal, tell } = move
+  const { signal, report } = move
   const { transferId, vmId } = incoming
-  if (received === transferId) return tell({ phase: 'complete', percent: 100 })
+  if (received === transferId) return report({ phase: 'complete', percent: 100 })
   const pool = poolOf(poolName)
   // What an earlier try left.
-  await turns.take(volumeId, async () => {
+  await mutex.take(volumeId, async () => {
     signal.throwIfAborted()
     await pool.remove(volumeId)
   })
-  if (vmId !== undefined) return tell({ phase: 'listening', uri: '' })
+  if (vmId !== undefined) return report({ phase: 'listening', uri: '' })
   signal.throwIfAborted()
   using use = await awaitWire(migrationHost(), protocol, move)
-  const receiver = volumeReceiver(pool, volumeId, signal, keepWanted({ turns, isGone }, pool, volumeId, signal))
+  const receiver = volumeReceiver(pool, volumeId, signal, keepWanted({ mutex, isGone }, pool, volumeId, signal))
   await receiveVolume(use.wire, receiver, volumeId, async () => {
     signal.throwIfAborted()
     await keep(volumeId, transferId)
   })
-  tell({ phase: 'complete', percent: 100 })
+  report({ phase: 'complete', percent: 100 })
 }
 
-async function send({ poolOf, holders }: MovesDeps, wish: VolumePut, move: UnderWay): Promise<void> {
-  const { volumeId, outgoing } = wish
+async function send({ poolOf, holders }: MovesDeps, desired: VolumePut, move: UnderWay): Promise<void> {
+  const { volumeId, outgoing } = desired
   if (!outgoing) return
-  const { signal, tell } = move
-  const pool = poolOf(wish.pool)
+  const { signal, report } = move
+  const pool = poolOf(desired.pool)
   using use = await reachWire(outgoing.uri, protocol, signal)
-  let told = -1
+  let reported = -1
   const sender = createSender(use.wire, { volumeId, pool, snapshots: outgoing.snapshots }, progress => {
     signal.throwIfAborted()
-    if (progress.percent - told < 1) return
-    told = progress.percent
-    tell(progress)
+    if (progress.percent - reported < 1) return
+    reported = progress.percent
+    report(progress)
   })
-  tell({ phase: 'copying' })
+  report({ phase: 'copying' })
   await sender.sendSnapshots()
   // A device is taken away from the host when its VM lets go of it, which it could not while it is read.
   if (!move.final() && (await stat(await pool.open(volumeId, 0))).isFile()) await sender.sendContent()
-  tell({ phase: 'copied' })
+  report({ phase: 'copied' })
   while (!move.final() || holders.of(volumeId).length > 0) await move.news()
   await sender.sendContent()
   await sender.settle()
   await pool.close(volumeId)
   signal.throwIfAborted()
-  tell({ phase: 'complete', percent: 100 })
+  report({ phase: 'complete', percent: 100 })
 }

@@ -1,6 +1,6 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { run } from '../../../lib/exec.ts'
-import type { Turns } from '../../../lib/turns.ts'
+import type { KeyedMutex } from '../../../lib/turns.ts'
 import { sync } from '../../disk/whole-file.ts'
 import type { VolumePool } from '../../disk/pool.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
@@ -72,16 +72,16 @@ export function volumeReceiver(
 }
 
 export interface KeepDeps {
-  readonly turns: Turns
+  readonly mutex: KeyedMutex
   /** It was a snapshot of a VM, and has been removed from this host. */
   readonly isGone: (snapshotId: string) => Promise<boolean>
 }
 
 /** In the volume's turn, as what removes it: a copy that belongs to nothing any more is not made. */
 export const keepWanted =
-  ({ turns, isGone }: KeepDeps, pool: VolumePool, volumeId: string, signal: AbortSignal) =>
+  ({ mutex, isGone }: KeepDeps, pool: VolumePool, volumeId: string, signal: AbortSignal) =>
   (snapshotId: string): Promise<void> =>
-    turns.take(volumeId, async () => {
+    mutex.take(volumeId, async () => {
       signal.throwIfAborted()
       if (!(await isGone(snapshotId))) await pool.snapshot(volumeId, snapshotId)
     })

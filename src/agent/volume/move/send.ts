@@ -44,7 +44,7 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
   const { volumeId, pool, snapshots } = volume
   const there: Chunks = new Map()
   let [size, transferredBytes, doneBytes, totalBytes] = [0, 0, 0, 0]
-  const tell = () => {
+  const report = () => {
     const percent = totalBytes === 0 ? 0 : Math.min(99, Math.round((1000 * doneBytes) / totalBytes) / 10)
     onProgress({ percent, transferredBytes, totalBytes })
   }
@@ -66,7 +66,7 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
       before.delete(offset)
       doneBytes += chunk.length
       await put(offset, chunk, hashOf(chunk))
-      tell()
+      report()
     }
     for (const offset of before) {
       // This one is smaller than the one before. A file was cut there, a device was not: what a larger one has there goes anew.

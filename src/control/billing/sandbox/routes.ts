@@ -74,8 +74,8 @@ export function sandboxHandlers(deps: SandboxDeps) {
     changeInSandboxPortal: {
       read: async ({ query, body }) => {
         const { projectId } = await find(query.session, 'portal')
-        const [wished, id = ''] = actionIn(body).split(' ')
-        const action = actions.find(name => name === wished)
+        const [desiredFor, id = ''] = actionIn(body).split(' ')
+        const action = actions.find(name => name === desiredFor)
         if (!action) throw invalidField('action', `must be one of ${actions.join(', ')}, and a subscription`)
         await db.tx(async tx => {
           const subscription = await store.lockSubscription(tx, id)

@@ -17,7 +17,7 @@ const root = process.getuid?.() === 0
 const hasGroups = root && /^\S+ \S+ cgroup2 /m.test(readFileSync('/proc/self/mounts', 'utf8'))
 const config = { hypervisor: 'qemu', network: root ? 'tap' : 'user' } as const
 const child = fileURLToPath(new URL('./testing-child.ts', import.meta.url))
-const wish = (vmId: string, generation = 1) => ({
+const desired = (vmId: string, generation = 1) => ({
   vmId,
   generation,
   want: 'running' as const,
@@ -44,19 +44,19 @@ test.skipIf(!hasQemu)(
     const { dataDir } = host.config
     const healthy = (vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
     // It leaves a template; the others go on from there.
-    await host.put(wish('first'))
+    await host.put(desired('first'))
     await healthy('first')
     const [waits = 0] = await untilWaiting(dataDir, 1)
     const identity = identifyProcess(waits)
     if (hasGroups) expect(await groupOf(waits)).toMatch(/\/mote\/[0-9a-f]{16}\/waiting$/)
     expect(await vmmsIn(dataDir)).toHaveLength(1)
 
-    await Promise.all(['one', 'two'].map(vmId => host.put(wish(vmId))))
-    const seen = await Promise.all(['one', 'two'].map(healthy))
+    await Promise.all(['one', 'two'].map(vmId => host.put(desired(vmId))))
+    const observed = await Promise.all(['one', 'two'].map(healthy))
     const pids = await Promise.all(['first', 'one', 'two'].map(vmId => processOf(dataDir, vmId)))
     expect(pids.filter(({ pid }) => pid === waits)).toEqual([identity])
     expect(new Set(await vmmsIn(dataDir))).toEqual(new Set(pids.map(({ pid }) => pid)))
-    for (const { endpoint } of seen)
+    for (const { endpoint } of observed)
       expect(await (await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)).text()).toContain('Hello from')
     if (hasGroups) {
       const groups = await Promise.all(pids.map(({ pid }) => groupOf(pid)))
@@ -85,11 +85,11 @@ test.skipIf(!hasQemu)(
   async () => {
     await using host = await testAgent({ ...config, vmmPool: 1 })
     const { dataDir } = host.config
-    await host.put(wish('first'))
+    await host.put(desired('first'))
     await host.until('first', 'healthy', vm => vm.healthy)
     const [waits = 0] = await untilWaiting(dataDir, 1)
     process.kill(waits, 'SIGSTOP')
-    await host.put(wish('second'))
+    await host.put(desired('second'))
     await host.until('second', 'healthy', vm => vm.healthy)
     expect(identifyProcess(waits)).toBeUndefined()
     expect((await processOf(dataDir, 'second')).pid).not.toBe(waits)

@@ -22,7 +22,7 @@ const launcher = await openLauncher(cacheDir)
 afterAll(() => launcher.close())
 
 /** A machine with nothing in it. */
-const machine = ['-M', 'microvm', '-m', '128', '-nodefaults', '-display', 'none']
+const runningVm = ['-M', 'microvm', '-m', '128', '-nodefaults', '-display', 'none']
 const monitor = ['-qmp', 'unix:qmp.sock,server=on,wait=off']
 
 async function waiting(change: { readonly program?: string; readonly apart?: boolean } = {}) {
@@ -52,7 +52,7 @@ test.skipIf(!hasQemu)(
     expect(await readlink(`/proc/${pid}/cwd`)).toBe('/')
     expect(await readdir(all.own)).toEqual(['vmm.err'])
 
-    const args = [...machine, ...monitor]
+    const args = [...runningVm, ...monitor]
     const vmm = await one.become({ dir: all.vm, args, env: { ...process.env, MOTE_TEST: 'a value' } })
     try {
       const qmp = await until(() => connectQmp(all.vm, 'qmp.sock'), { what: 'its monitor' })
@@ -111,16 +111,16 @@ test.skipIf(!hasQemu)('what it cannot take is an error, and no process stays (ne
     ...(root ? [[{ tap: 'mt-missing' }, 'errno 19'] as const] : []),
   ] as const) {
     const one = await all.begin()
-    await expect(one.become({ dir: all.vm, args: machine, env: {}, ...bad })).rejects.toThrow(says)
+    await expect(one.become({ dir: all.vm, args: runningVm, env: {}, ...bad })).rejects.toThrow(says)
     expect(isRunning(one.identity)).toBe(false)
   }
   const stopped = await all.begin()
   process.kill(stopped.identity.pid, 'SIGSTOP')
-  await expect(stopped.become({ dir: all.vm, args: machine, env: {} })).rejects.toThrow('timeout')
+  await expect(stopped.become({ dir: all.vm, args: runningVm, env: {} })).rejects.toThrow('timeout')
   expect(isRunning(stopped.identity)).toBe(false)
   const dead = await all.begin()
   process.kill(dead.identity.pid, 'SIGKILL')
-  await expect(dead.become({ dir: all.vm, args: machine, env: {} })).rejects.toThrow()
+  await expect(dead.become({ dir: all.vm, args: runningVm, env: {} })).rejects.toThrow()
   await expect(dead.ended).rejects.toThrow('a waiting QEMU ended (SIGKILL)')
 })
 
@@ -137,7 +137,14 @@ test.skipIf(!hasQemu || !root)('a tap of the host is all that it has of a networ
   expect(await devicesOf(one.identity.pid)).toMatchObject([{ ifname: 'lo', operstate: 'DOWN', addr_info: [] }])
   await run('ip', ['tuntap', 'add', 'dev', tap, 'mode', 'tap', 'user', String(user)])
   try {
-    const args = [...machine, ...monitor, '-netdev', `tap,id=n0,fd=${tapFd}`, '-device', 'virtio-net-device,netdev=n0']
+    const args = [
+      ...runningVm,
+      ...monitor,
+      '-netdev',
+      `tap,id=n0,fd=${tapFd}`,
+      '-device',
+      'virtio-net-device,netdev=n0',
+    ]
     const vmm = await one.become({ dir: all.vm, args, env: process.env, tap })
     try {
       ;(await until(() => connectQmp(all.vm, 'qmp.sock'), { what: 'its monitor' })).close()

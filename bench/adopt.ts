@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { readlink } from 'node:fs/promises'
 import { connectQmp } from '../src/agent/hypervisor/qemu/qmp.ts'
-import { testAgent, testSpec, vmmsIn } from '../src/agent/testing.ts'
+import { testAgent, testSpec, vmmsIn } from '../test/support/agent/agent.ts'
 import { run } from '../src/lib/exec.ts'
 import { type Benchmark, median } from './benchmark.ts'
 import { builtChild } from './built.ts'

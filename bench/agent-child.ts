@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import { agentConfig } from '../src/agent/config.ts'
 import { startAgent } from '../src/agent/main.ts'
-import { testSpec } from '../src/agent/testing.ts'
+import { testSpec } from '../test/support/agent/agent.ts'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { subjects } from '../src/contract/agent.ts'
 

@@ -9,7 +9,7 @@ import { createMemoryBus } from '../src/bus/memory.ts'
 import { features } from '../src/control/app.ts'
 import { auditWriter } from '../src/control/audit/index.ts'
 import { createAuthenticator, createIdempotencyStore } from '../src/control/auth/index.ts'
-import { parseControlConfig } from '../src/control/config.ts'
+import { parseControlConfig } from '../src/control/base/config.ts'
 import { createLiveStats } from '../src/control/hosts/index.ts'
 import type { Feature } from '../src/control/http/operation.ts'
 import { createRateLimiter } from '../src/control/http/rate-limit.ts'
@@ -82,6 +82,7 @@ export async function startBenchApi(more: readonly Feature[] = [], migrated?: st
   cleanup.defer(() => security.stop())
   const { app } = createServer({
     features: [...features(deps), ...more],
+    operations: {},
     deps,
     security,
     audit: auditWriter,

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { subjects, type VmObserved } from '../src/contract/agent.ts'
-import { testAgent, testSpec, type TestAgent } from '../src/agent/testing.ts'
+import { testAgent, testSpec, type TestAgent } from '../test/support/agent/agent.ts'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
 import type { Benchmark } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud } from './cloud.ts'

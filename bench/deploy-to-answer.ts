@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
-import { testAgent, testSpec } from '../src/agent/testing.ts'
+import { testAgent, testSpec } from '../test/support/agent/agent.ts'
 import { hasProgram } from '../src/lib/programs.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import type { Benchmark } from './benchmark.ts'

@@ -1,7 +1,7 @@
 /** Twenty clones of one VM at once, each until it has served a page; and what memory each of them takes. */
 import { readFile } from 'node:fs/promises'
 import type { VmObserved } from '../src/contract/agent.ts'
-import { type TestAgent, testAgent, testSpec, vmmsIn } from '../src/agent/testing.ts'
+import { type TestAgent, testAgent, testSpec, vmmsIn } from '../test/support/agent/agent.ts'
 import { cpuSeconds } from '../src/lib/process-identity.ts'
 import type { Benchmark } from './benchmark.ts'
 import { missingForVms } from './deploy-to-answer.ts'

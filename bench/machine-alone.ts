@@ -1,7 +1,7 @@
 /** One VM of an agent alone: what its process, its guest and its first page take, whoever asks for it. */
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { TestAgent } from '../src/agent/testing.ts'
+import type { TestAgent } from '../test/support/agent/agent.ts'
 import type { VmObserved, VmSpec } from '../src/contract/agent.ts'
 
 /** What the VM needs whoever starts it; `image`, `base`, `disk` and `prepare` are ours. */

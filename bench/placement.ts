@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'
-import { parseControlConfig } from '../src/control/config.ts'
+import { parseControlConfig } from '../src/control/base/config.ts'
 import { recordHeartbeat } from '../src/control/hosts/index.ts'
 import { connectDb } from '../src/db/connect.ts'
 import { until } from '../test/support/wait.ts'

@@ -1,9 +1,9 @@
 /** The rows of VMs that want a host, and the one step of their machine that finds it. */
 import { createDeployment } from '../src/control/deployments/index.ts'
-import type { Deps } from '../src/control/deps.ts'
+import type { Deps } from '../src/control/base/deps.ts'
 import { vmWorkflow } from '../src/control/vms/index.ts'
 import { type Db, statement } from '../src/db/db.ts'
-import { wait } from '../src/engine/machine.ts'
+import { wait } from '../src/engine/workflow.ts'
 import { createRunner, type Runner } from '../src/engine/runner.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { hours } from '../src/lib/duration.ts'

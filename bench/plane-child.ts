@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import type { HostHeartbeat } from '../src/contract/agent.ts'
 import { subjects } from '../src/contract/agent.ts'
-import { parseControlConfig } from '../src/control/config.ts'
+import { parseControlConfig } from '../src/control/base/config.ts'
 import { startControl } from '../src/control/main.ts'
 import { connectDb } from '../src/db/connect.ts'
 

@@ -1,6 +1,6 @@
 /** Pause, resume and the end of a VM through the agent, beside QEMU's own commands, a SIGKILL of the same program, and libvirt. */
 import { once } from 'node:events'
-import { type TestAgent, testAgent, testSpec } from '../src/agent/testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../test/support/agent/agent.ts'
 import type { VmObserved } from '../src/contract/agent.ts'
 import { until } from '../test/support/wait.ts'
 import type { Benchmark, Report } from './benchmark.ts'

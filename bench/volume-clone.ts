@@ -3,7 +3,7 @@ import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dirPool } from '../src/agent/disk/dir-pool.ts'
-import { loopFileSystem, whyNoLoop } from '../src/agent/disk/testing.ts'
+import { loopFileSystem, whyNoLoop } from '../test/support/agent/disk.ts'
 import { run } from '../src/lib/exec.ts'
 import type { Benchmark } from './benchmark.ts'
 

@@ -1,8 +1,8 @@
 /** `npm run client`: writes the OpenAPI document and the typed client that is made from it. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { allOperations } from '../src/control/http/catalogue.ts'
-import { buildOpenApi } from '../src/control/http/openapi.ts'
+import { allOperations } from '../src/control/operations.ts'
+import { buildOpenApi } from '../src/control/api-docs/openapi.ts'
 import { clientSource } from './client/source.ts'
 
 const directory = join(import.meta.dirname, '..', 'src', 'client')

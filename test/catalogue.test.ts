@@ -4,10 +4,10 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { features } from '../src/control/app.ts'
-import { parseControlConfig } from '../src/control/config.ts'
+import { parseControlConfig } from '../src/control/base/config.ts'
 import { createLiveStats } from '../src/control/hosts/index.ts'
-import { allOperations } from '../src/control/http/catalogue.ts'
-import { docsFeature } from '../src/control/http/docs.ts'
+import { allOperations } from '../src/control/operations.ts'
+import { apiDocsFeature } from '../src/control/api-docs/docs.ts'
 import type { Feature, Operation } from '../src/control/http/operation.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createVault } from '../src/lib/vault.ts'
@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 
 it('every operation of the catalogue has a handler', () => {
-  const handled = [...implemented, docsFeature(allOperations)].flatMap(feature =>
+  const handled = [...implemented, apiDocsFeature(allOperations)].flatMap(feature =>
     Object.entries(feature.handlers).flatMap(([id, handler]) => (handler ? [id] : [])),
   )
   const catalogue: Readonly<Record<string, Operation>> = allOperations

@@ -1,7 +1,7 @@
 /** The served OpenAPI document against the specification, in both directions. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { createFixture, neverCalled } from '../src/control/http/fixture.ts'
-import { allOperations } from '../src/control/http/catalogue.ts'
+import { createFixture, neverCalled } from './support/api-fixture.ts'
+import { allOperations } from '../src/control/operations.ts'
 import {
   appScaleStates,
   bodyAdditions,
@@ -47,7 +47,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
-const { app } = createFixture({ catalogue: allOperations, features: [neverCalled(allOperations)] })
+const { app } = createFixture({ operations: allOperations, features: [neverCalled(allOperations)] })
 const answer = await app.inject({ url: '/v1/api-docs/openapi.json' })
 const document = answer.json<Document>()
 const served: ReadonlyMap<string, Operation> = new Map(

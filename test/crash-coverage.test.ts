@@ -1,11 +1,11 @@
-/** Every machine of the control plane has a crash matrix, and every matrix claims to cover every phase and fault. */
+/** Every workflow of the control plane has a crash matrix, and every matrix claims to cover every phase and fault. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 
 const definitions = globSync('src/control/**/*.ts')
   .filter(file => !file.endsWith('.test.ts'))
   .flatMap(file =>
-    [...readFileSync(file, 'utf8').matchAll(/^export const (\w+Machine) =/gm)].map(match => ({
+    [...readFileSync(file, 'utf8').matchAll(/^export const (\w+Workflow) =/gm)].map(match => ({
       file,
       name: match[1] ?? '',
     })),
@@ -17,9 +17,9 @@ const matrices = globSync('src/control/**/*.test.ts')
 
 /** How the tests name them: from the world they share, or by their constructor. */
 const calledIn = (text: string, name: string) =>
-  text.includes(`world.machines.${name.replace(/Machine$/, '')}`) || text.includes(`${name}(`)
+  text.includes(`world.workflows.${name.replace(/Workflow$/, '')}`) || text.includes(`${name}(`)
 
-it('finds machines at all', () => expect(definitions.length).toBeGreaterThan(5))
+it('finds workflows at all', () => expect(definitions.length).toBeGreaterThan(5))
 
 it.each(definitions)('$name has a crash matrix over every phase', ({ name }) => {
   const matrix = matrices.find(text => calledIn(text, name))

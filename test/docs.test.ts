@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { controlSettings } from '../src/control/settings.ts'
+import { controlSettings } from '../src/control/base/settings.ts'
 import { errorStatus } from '../src/control/http/errors.ts'
 import { gatewaySettings } from '../src/gateway/config.ts'
 import { programSettings } from '../src/programs/settings.ts'

@@ -1,7 +1,7 @@
 /** A missing body is an empty one wherever an empty object would be valid. */
 import { afterAll, expect, it } from 'vitest'
-import { bearer, createFixture } from '../src/control/http/fixture.ts'
-import { allOperations } from '../src/control/http/catalogue.ts'
+import { bearer, createFixture } from './support/api-fixture.ts'
+import { allOperations } from '../src/control/operations.ts'
 import type { Call, Handler, Operation } from '../src/control/http/operation.ts'
 
 const bodies = Object.entries(allOperations).flatMap(([id, operation]) => {
@@ -19,13 +19,13 @@ const handlerOf = ({ auth, unaudited, method }: Operation): Handler<never> =>
   auth === 'none' || unaudited || method === 'GET'
     ? { read: async call => remember(call) }
     : { write: async call => async () => remember(call) }
-const catalogue: Record<string, Operation> = {}
+const operations: Record<string, Operation> = {}
 for (const { id, operation } of bodies) {
   const { adminOnly: _, ...open } = operation
-  catalogue[id] = { ...open, answer: 'free', throttle: 'unlimited' }
+  operations[id] = { ...open, answer: 'free', throttle: 'unlimited' }
 }
-const handlers = Object.fromEntries(Object.entries(catalogue).map(([id, operation]) => [id, handlerOf(operation)]))
-const { app } = createFixture({ catalogue, features: [{ operations: catalogue, handlers }] })
+const handlers = Object.fromEntries(Object.entries(operations).map(([id, operation]) => [id, handlerOf(operation)]))
+const { app } = createFixture({ operations, features: [{ operations, handlers }] })
 afterAll(() => app.close())
 
 it.each(bodies)('$id', async ({ operation, isOptional }) => {

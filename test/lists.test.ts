@@ -1,7 +1,7 @@
 /** Every list of the API: all of it without `limit`, pages by `Link` with it, and pages that inserts and deletions do not shift. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { bearer, createFixture, neverCalled } from '../src/control/http/fixture.ts'
-import { allOperations } from '../src/control/http/catalogue.ts'
+import { bearer, createFixture, neverCalled } from './support/api-fixture.ts'
+import { allOperations } from '../src/control/operations.ts'
 import { feature, type Operation } from '../src/control/http/operation.ts'
 import { itemOf, type ListRule } from '../src/control/http/paging.ts'
 import { notify } from '../src/control/notifications/index.ts'
@@ -33,12 +33,12 @@ it.each(lists)('$id orders and filters by members of its items', ({ operation, r
 
 describe('pages that the frame cuts', () => {
   let items: Record<string, string | number>[] = []
-  const catalogue = Object.fromEntries(
+  const operations = Object.fromEntries(
     lists.map(({ id, operation }) => [id, { ...operation, answer: 'free' as const }]),
   )
   const read = async (): Promise<unknown> => items
-  const features = [feature(catalogue, Object.fromEntries(lists.map(({ id }) => [id, { read }])))]
-  const { app } = createFixture({ catalogue, features })
+  const features = [feature(operations, Object.fromEntries(lists.map(({ id }) => [id, { read }])))]
+  const { app } = createFixture({ operations, features })
   afterAll(() => app.close())
   const pathOf = ({ path }: Operation) => path.replaceAll(/\{\w+\}/g, '00000000-0000-7000-8000-000000000001')
   const get = async (url: string) => {
@@ -87,7 +87,7 @@ describe('pages that the frame cuts', () => {
 })
 
 it('the document names the parameters and the header of every list', async () => {
-  const { app } = createFixture({ catalogue: allOperations, features: [neverCalled(allOperations)] })
+  const { app } = createFixture({ operations: allOperations, features: [neverCalled(allOperations)] })
   const document = (await app.inject({ url: '/v1/api-docs/openapi.json' })).json()
   for (const { id, operation, rule } of lists) {
     const described = document.paths[operation.path].get

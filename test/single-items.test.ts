@@ -1,6 +1,6 @@
 /** Every resource can be read by itself, as its list shows it, and those that change can be waited for. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { allOperations } from '../src/control/http/catalogue.ts'
+import { allOperations } from '../src/control/operations.ts'
 import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
 const readable = new Set(Object.values(allOperations).flatMap(({ method, path }) => (method === 'GET' ? [path] : [])))

@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../test/support/wait.ts'
 import { identifyProcess } from '../lib/process-identity.ts'
-import { testAgent, testDir, testSpec, vmmsIn } from './testing.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from '../../test/support/agent/agent.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
-const child = fileURLToPath(new URL('./testing-child.ts', import.meta.url))
+const child = fileURLToPath(new URL('../../test/support/agent/agent-child.ts', import.meta.url))
 
 test.skipIf(!hasQemu)(
   'kill -9 of the agent: the VM serves on, the next agent adopts it and no log line is lost or doubled (needs qemu)',

@@ -7,7 +7,7 @@ import { createMemoryBus } from '../bus/memory.ts'
 import { type HostHeartbeat, type HostVerb, subjects, type VmObserved } from '../contract/agent.ts'
 import { createFakeHost } from './hypervisor/fake/host.ts'
 import { startAgent } from './main.ts'
-import { testAgent, testDir, testSpec, vmmsIn } from './testing.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from '../../test/support/agent/agent.ts'
 
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const hasQemu = readdirSync('/usr/bin').includes('qemu-system-x86_64')

@@ -11,7 +11,7 @@ import { endProcess, spawnVmm } from './hypervisor/process.ts'
 import { startWaiting } from './hypervisor/qemu/pool/waiting.ts'
 import { qemuBinary, spawnQemu } from './hypervisor/qemu/spawn.ts'
 import { openLauncher, noLauncher } from './launcher/launcher.ts'
-import { testDir } from './testing.ts'
+import { testDir } from '../../test/support/agent/agent.ts'
 import { openWorker } from './worker/worker.ts'
 
 const secret = 'hunter2-of-the-agent'

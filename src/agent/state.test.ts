@@ -7,7 +7,7 @@ import { until } from '../../test/support/wait.ts'
 import { run } from '../lib/exec.ts'
 import { bind, mountedBelow, unbindBelow } from './hypervisor/bind.ts'
 import { openStateDir } from './state.ts'
-import { testDir } from './testing.ts'
+import { testDir } from '../../test/support/agent/agent.ts'
 import { newRecord } from './vm/record.ts'
 
 test.skipIf(process.getuid?.() !== 0)(

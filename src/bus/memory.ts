@@ -13,7 +13,7 @@ import {
 import { levelOf } from '../lib/outage.ts'
 import { onFirstAbort, withinLimits } from './limits.ts'
 import { MemoryStream } from './memory-stream.ts'
-import { createMessageQueue } from './pump.ts'
+import { createMessageQueue } from './message-queue.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { SubjectIndex } from './subject-index.ts'
 import { assertPattern, assertSubject, keptBy } from './subjects.ts'

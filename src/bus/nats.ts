@@ -34,7 +34,7 @@ import {
 } from './nats-connection.ts'
 import { readRetained } from './nats-reader.ts'
 import { ensureStream, findStart } from './nats-streams.ts'
-import { createMessageQueue } from './pump.ts'
+import { createMessageQueue } from './message-queue.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { assertPattern, assertSubject, keptBy } from './subjects.ts'
 import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'

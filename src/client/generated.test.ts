@@ -6,8 +6,8 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { clientSource } from '../../scripts/client/source.ts'
 import { typeOf } from '../../scripts/client/schema.ts'
-import { allOperations } from '../control/http/catalogue.ts'
-import { buildOpenApi } from '../control/http/openapi.ts'
+import { allOperations } from '../control/operations.ts'
+import { buildOpenApi } from '../control/api-docs/openapi.ts'
 import { createClient } from './index.ts'
 
 const run = promisify(execFile)

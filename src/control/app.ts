@@ -1,10 +1,10 @@
 /** What the control plane consists of: the features that serve requests, the machines and sweeps that do the work. */
-import type { AnyWorkflow } from '../engine/machine.ts'
+import type { AnyWorkflow } from '../engine/workflow.ts'
 import type { Sweep } from '../engine/sweep.ts'
 import { appContents, appFeature, appWorkflow } from './apps/index.ts'
 import { auditFeature, auditHeads, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
-import { billingFeature, billingPlans, billingSync } from './billing/index.ts'
+import { billingWebhookFeature, billingFeature, billingPlans, billingSync } from './billing/index.ts'
 import { deploymentFeature, deploymentWorkflow } from './deployments/index.ts'
 import { buildFeature, buildLogRetention, buildWorkflow, sourceRetention } from './builds/index.ts'
 import {
@@ -17,11 +17,14 @@ import {
   databaseSnapshotWorkflow,
   upcallFeature,
 } from './databases/index.ts'
-import type { Deps } from './deps.ts'
+import type { Deps } from './base/deps.ts'
+import { apiDocsFeature } from './api-docs/index.ts'
+import { allOperations } from './operations.ts'
 import { certificates, createIssuer, createResolver, domainChecks, domainFeature } from './domains/index.ts'
 import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
-import { autoscaler, deadHosts, hostFeature, hostWorkflow, idleApps } from './fleet/index.ts'
+import { deadHosts, hostFeature, hostWorkflow } from './fleet/index.ts'
+import { autoscaler, idleApps } from './scaling/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
 import { drainedSnapshots, snapshotMoveWorkflow, volumeMoveWorkflow } from './moves/index.ts'
@@ -29,10 +32,11 @@ import { networkFeature } from './network/index.ts'
 import { notificationMails, outgoingMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectWorkflow, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
-import { runtimeFeature } from './runtime/index.ts'
+import { runtimeFeature } from './vm-operations/index.ts'
 import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
-import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
-import { migrationWorkflow, snapshotWorkflow, vmWorkflow } from './vms/index.ts'
+import { scmWebhookFeature, createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
+import { snapshotWorkflow, vmWorkflow } from './vms/index.ts'
+import { migrationWorkflow } from './migrations/index.ts'
 import {
   drainedVolumes,
   fullVolumes,
@@ -42,19 +46,20 @@ import {
   volumeWorkflow,
   volumeSnapshotWorkflow,
 } from './volumes/index.ts'
-import { webhookFeature } from './webhooks/index.ts'
 
 export type ControlDeps = Deps & { readonly live: LiveStats }
 
 export const features = (deps: ControlDeps): readonly Feature[] => [
   healthFeature(deps),
+  apiDocsFeature(allOperations),
   authFeature(deps),
   projectsFeature(deps),
   auditFeature(deps),
   notificationsFeature(deps),
   billingFeature(deps),
   usageFeature(deps),
-  webhookFeature(deps, createSourceHost(deps)),
+  billingWebhookFeature(deps),
+  scmWebhookFeature(deps, createSourceHost(deps)),
   scmFeature(deps, createSourceHost(deps)),
   appFeature(deps),
   domainFeature(deps, createResolver(deps.config.dnsServers)),

@@ -20,16 +20,19 @@ import {
   endRevokedStreams,
 } from './auth/index.ts'
 import { startBuildReceiver } from './builds/index.ts'
-import type { ControlConfig } from './config.ts'
+import type { ControlConfig } from './base/config.ts'
 import { startTunnelReceiver } from './databases/index.ts'
 import { dashboardPages } from './dashboard/index.ts'
 import { startCertificateServer } from './domains/index.ts'
 import { startRelay } from './events/index.ts'
-import { startGatewayReceiver, startHostReceiver } from './fleet/index.ts'
+import { startHostReceiver } from './fleet/index.ts'
+import { startGatewayReceiver } from './scaling/index.ts'
 import { createLiveStats } from './hosts/index.ts'
 import { createMetrics, createMetricsServer } from './http/metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
+import { apiDocsPages } from './api-docs/index.ts'
 import { createServer } from './http/server.ts'
+import { allOperations } from './operations.ts'
 import { shareRateLimits } from './http/shared-rate-limit.ts'
 import { startNetworkPublisher } from './network/index.ts'
 import { planLimitNotices } from './notifications/index.ts'
@@ -92,7 +95,8 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     rateLimiter: rates.limiter,
     onRefusal: planLimitNotices(deps),
     observe: metrics.request,
-    pages: dashboardPages(config),
+    operations: allOperations,
+    pages: [apiDocsPages, dashboardPages(config)],
     checkAnswers: options.checkAnswers ?? false,
   })
   const runner = createRunner({

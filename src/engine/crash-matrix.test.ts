@@ -4,7 +4,7 @@ import { crashMatrix, faults } from '../../test/support/crash-matrix.ts'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { type AnyWorkflow, done, go, workflow, wait } from './machine.ts'
+import { type AnyWorkflow, done, go, workflow, wait } from './workflow.ts'
 import { createWorkflow, poke } from './runner.ts'
 
 interface Parcel {

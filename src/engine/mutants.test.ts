@@ -5,7 +5,7 @@ import { describeEachPostgres, type TestDatabase, testDatabase } from '../../tes
 import { connectDb } from '../db/connect.ts'
 import { type Db, statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { type AnyWorkflow, done, go, workflow, wait } from './machine.ts'
+import { type AnyWorkflow, done, go, workflow, wait } from './workflow.ts'
 import { createWorkflow, createRunner, poke, readWorkflow, type Runner } from './runner.ts'
 import { createSettle } from './settle.ts'
 import { type EngineStatements, engineStatements } from './statements.ts'

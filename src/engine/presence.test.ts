@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { describeEachPostgres } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'
 import type { Db } from '../db/db.ts'
-import { done, type Next } from './machine.ts'
-import { sample, sampleWorld } from './testing.ts'
+import { done, type Next } from './workflow.ts'
+import { sample, sampleWorld } from '../../test/support/engine.ts'
 
 describeEachPostgres('the lock of a runner', which => {
   const world = sampleWorld(which)

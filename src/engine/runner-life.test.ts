@@ -5,10 +5,10 @@ import { until } from '../../test/support/wait.ts'
 import { connectDb } from '../db/connect.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { done, go, type Next, wait } from './machine.ts'
+import { done, go, type Next, wait } from './workflow.ts'
 import { advanceWorkflow, createWorkflow, createRunner, poke, pokeMany } from './runner.ts'
 import { engineStatements, runnerLock, someRunnerLacks } from './statements.ts'
-import { expireLeases, log, sample, sampleWorld } from './testing.ts'
+import { expireLeases, log, sample, sampleWorld } from '../../test/support/engine.ts'
 
 const alerts = statement<{ phase: string; open: boolean }>(
   'test.alerts',

@@ -4,9 +4,9 @@ import { describeEachPostgres } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { done, go, type Next, type Step, wait } from './machine.ts'
+import { done, go, type Next, type Step, wait } from './workflow.ts'
 import { createWorkflow, createRunner, poke, readWorkflow } from './runner.ts'
-import { type Handler, log, makeDue, sample, sampleWorld } from './testing.ts'
+import { type Handler, log, makeDue, sample, sampleWorld } from '../../test/support/engine.ts'
 
 const pending = statement<{ id: string }>('test.pending', 'SELECT id FROM machine_poke')
 

@@ -5,7 +5,7 @@ import { DbUnavailable } from '../db/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createSettle } from './settle.ts'
 import { engineStatements } from './statements.ts'
-import { expireLeases, sampleWorld } from './testing.ts'
+import { expireLeases, sampleWorld } from '../../test/support/engine.ts'
 
 /** A database that refuses everything, and the statements that it was asked. */
 function refusing(refusal: Error) {

@@ -2,7 +2,7 @@
 import type { Db, Param, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { backoffMs } from '../lib/backoff.ts'
-import type { AnyWorkflow, Next, Write } from './machine.ts'
+import type { AnyWorkflow, Next, Write } from './workflow.ts'
 import type { Settle } from './settle.ts'
 import type { ClaimedRow, EngineStatements } from './statements.ts'
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { until } from '../../test/support/wait.ts'
 import { gatewayDefaults } from './config.ts'
-import { gatewayFixture, hostname } from './testing.ts'
+import { gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 
 const answer = (_: IncomingMessage, res: ServerResponse) => void res.end('ok')
 const refusing = (vmId: string) => ({ vmId, host: '127.0.0.1', port: 1 })

@@ -5,7 +5,7 @@ import { createMemoryBus } from '../bus/memory.ts'
 import { gatewaySubjects } from '../contract/gateway.ts'
 import { until } from '../../test/support/wait.ts'
 import { startRouteTable } from './route-table.ts'
-import { gatewayFixture } from './testing.ts'
+import { gatewayFixture } from '../../test/support/gateway/gateway.ts'
 
 const tries = 50
 

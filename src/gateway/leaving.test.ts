@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type ServerResponse, request } from 'node:http'
 import { expect, it } from 'vitest'
 import { until } from '../../test/support/wait.ts'
-import { type GatewayFixture, gatewayFixture, hostname } from './testing.ts'
+import { type GatewayFixture, gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 
 const moveId = 'move-1'
 /** The number of requests that each gateway said last. */

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent } from 'undici'
 import { expect, it } from 'vitest'
-import { gatewayFixture, hostname } from './testing.ts'
+import { gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 
 const perSecond = 500
 const forMs = 3000

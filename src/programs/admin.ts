@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Logger, pino } from 'pino'
-import { parseControlConfig } from '../control/config.ts'
+import { parseControlConfig } from '../control/base/config.ts'
 import { connectDb } from '../db/connect.ts'
 import type { Db } from '../db/db.ts'
 import { runningEmbeddedUrl, startEmbeddedPostgres } from '../db/embedded.ts'

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { removeTap, tapNames } from '../../src/agent/net/devices.ts'
 import { tableName, tapPrefix } from '../../src/agent/net/rules.ts'
 import { releaseSlot } from '../../src/agent/net/slot.ts'
-import { vmmsIn } from '../../src/agent/testing.ts'
+import { vmmsIn } from '../support/agent/agent.ts'
 import { CommandError, run } from '../../src/lib/exec.ts'
 import { readIfExists } from '../../src/lib/files.ts'
 

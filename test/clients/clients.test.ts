@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { allOperations } from '../../src/control/http/catalogue.ts'
+import { allOperations } from '../../src/control/operations.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { generators } from './generators.ts'
 

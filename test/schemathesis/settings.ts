@@ -1,5 +1,5 @@
 /** The configuration of one run of schemathesis. */
-import { allOperations } from '../../src/control/http/catalogue.ts'
+import { allOperations } from '../../src/control/operations.ts'
 
 export interface Run {
   readonly token: string

@@ -4,7 +4,7 @@
  */
 import { features } from '../../src/control/app.ts'
 import { createLiveStats } from '../../src/control/hosts/index.ts'
-import { allOperations } from '../../src/control/http/catalogue.ts'
+import { allOperations } from '../../src/control/operations.ts'
 import type { Operation } from '../../src/control/http/operation.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { type Identity, type Person, startIdentity, testPassword } from '../support/identity.ts'

@@ -3,20 +3,18 @@ import { startDeletingApp } from '../../src/control/apps/end.ts'
 import { removeDeployment, takeDown } from '../../src/control/deployments/end.ts'
 import * as deployments from '../../src/control/deployments/store.ts'
 import { can, statusOf, type Verb } from '../../src/control/deployments/rules.ts'
-import { wakeApp, wakeAppNow } from '../../src/control/fleet/index.ts'
+import { wakeApp, wakeAppNow } from '../../src/control/scaling/index.ts'
 import { cordon, listHosts, reserve } from '../../src/control/hosts/index.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
-import { putBack } from '../../src/control/runtime/index.ts'
+import { putBack } from '../../src/control/vm-operations/index.ts'
+import { createSnapshot, dropSnapshots, listSnapshots } from '../../src/control/vms/index.ts'
 import {
   cancelMigration,
   chooseMove,
-  createSnapshot,
-  dropSnapshots,
-  listSnapshots,
   coMovedOf,
   moveObstacle,
   startMigration,
-} from '../../src/control/vms/index.ts'
+} from '../../src/control/migrations/index.ts'
 import { refreshRoute } from '../../src/control/routing/index.ts'
 import type { Tx } from '../../src/db/db.ts'
 import { poke } from '../../src/engine/runner.ts'

@@ -1,7 +1,7 @@
 /** What users do with volumes, and what programs in guests write to them. */
 import * as deployments from '../../src/control/deployments/store.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
-import { holdSnapshot, startFork } from '../../src/control/runtime/index.ts'
+import { holdSnapshot, startFork } from '../../src/control/vm-operations/index.ts'
 import { createSnapshot } from '../../src/control/vms/index.ts'
 import {
   attachmentsOfApp,

@@ -1,6 +1,6 @@
 /** Provocations that every operation of a kind answers alike. None of them changes anything of Ann's. */
 import type { Operation } from '../../src/control/http/operation.ts'
-import { allOperations } from '../../src/control/http/catalogue.ts'
+import { allOperations } from '../../src/control/operations.ts'
 import { DbUnavailable } from '../../src/db/errors.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { tokenOf } from './account.ts'
@@ -135,12 +135,14 @@ export async function faults(world: World): Promise<void> {
   await using outage = await faultyServer(system, { config, database: away })
   await using bug = await faultyServer(system, {
     config,
-    pages: {
-      serves: () => {
-        throw broken
+    pages: [
+      {
+        serves: () => {
+          throw broken
+        },
+        register: () => undefined,
       },
-      register: () => undefined,
-    },
+    ],
   })
   await using stopping = await faultyServer(system, { config })
   await stopping.stop()

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { sign } from '../../src/control/billing/signature.ts'
 import { sandboxKeys } from '../../src/control/billing/sandbox/provider.ts'
-import { webhookSecret } from '../../src/control/scm/testing.ts'
+import { webhookSecret } from '../support/control/scm.ts'
 import { createVault } from '../../src/lib/vault.ts'
 import { faultyServer } from './servers.ts'
 import { whileSet, type World } from './world.ts'

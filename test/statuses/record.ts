@@ -1,6 +1,6 @@
 /** Which statuses each operation was seen to answer, and how each was provoked. */
-import { allOperations } from '../../src/control/http/catalogue.ts'
-import { buildOpenApi } from '../../src/control/http/openapi.ts'
+import { allOperations } from '../../src/control/operations.ts'
+import { buildOpenApi } from '../../src/control/api-docs/openapi.ts'
 
 export interface Record {
   /**

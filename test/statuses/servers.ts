@@ -4,7 +4,7 @@ import type { Db } from '../../src/db/db.ts'
 import { features } from '../../src/control/app.ts'
 import { auditWriter } from '../../src/control/audit/index.ts'
 import { createAuthenticator, createIdempotencyStore } from '../../src/control/auth/index.ts'
-import type { ControlConfig } from '../../src/control/config.ts'
+import type { ControlConfig } from '../../src/control/base/config.ts'
 import { createLiveStats } from '../../src/control/hosts/index.ts'
 import type { ServerOptions } from '../../src/control/http/ports.ts'
 import { createRateLimiter } from '../../src/control/http/rate-limit.ts'
@@ -40,6 +40,7 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   const frozen = { ...clock, monotonicMs: () => 0 }
   const { app } = createServer({
     features: features({ ...deps, db }),
+    operations: {},
     deps: { ...deps, db },
     security,
     audit: auditWriter,

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { appWorkflow } from '../../src/control/apps/index.ts'
-import { parseControlConfig, type ControlConfig } from '../../src/control/config.ts'
+import { parseControlConfig, type ControlConfig } from '../../src/control/base/config.ts'
 import { branchWorkflow, databaseSnapshotWorkflow } from '../../src/control/databases/index.ts'
 import {
   createDeployment,
@@ -10,17 +10,12 @@ import {
   type NewDeployment,
   removeDeployment,
 } from '../../src/control/deployments/index.ts'
-import type { Deps } from '../../src/control/deps.ts'
+import type { Deps } from '../../src/control/base/deps.ts'
 import { hostWorkflow } from '../../src/control/fleet/index.ts'
 import { recordHeartbeat } from '../../src/control/hosts/index.ts'
 import { snapshotMoveWorkflow, volumeMoveWorkflow } from '../../src/control/moves/index.ts'
-import {
-  recordObserved,
-  migrationWorkflow,
-  recordSnapshot,
-  snapshotWorkflow,
-  vmWorkflow,
-} from '../../src/control/vms/index.ts'
+import { recordObserved, recordSnapshot, snapshotWorkflow, vmWorkflow } from '../../src/control/vms/index.ts'
+import { migrationWorkflow } from '../../src/control/migrations/index.ts'
 import {
   recordVolume,
   recordVolumeSnapshot,
@@ -29,7 +24,7 @@ import {
 } from '../../src/control/volumes/index.ts'
 import { createDrains } from '../../src/control/routing/index.ts'
 import { type Param, statement } from '../../src/db/db.ts'
-import type { AnyWorkflow } from '../../src/engine/machine.ts'
+import type { AnyWorkflow } from '../../src/engine/workflow.ts'
 import { createRunner } from '../../src/engine/runner.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'

@@ -5,7 +5,7 @@
 import { pino } from 'pino'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
 import { DbUnavailable } from '../../src/db/errors.ts'
-import type { AnyWorkflow, Step } from '../../src/engine/machine.ts'
+import type { AnyWorkflow, Step } from '../../src/engine/workflow.ts'
 import { createRunner, readWorkflow, type Runner } from '../../src/engine/runner.ts'
 import { engineStatements } from '../../src/engine/statements.ts'
 

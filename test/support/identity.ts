@@ -11,8 +11,8 @@ import {
   createIdempotencyStore,
   endRevokedStreams,
 } from '../../src/control/auth/index.ts'
-import { type ControlConfig, parseControlConfig } from '../../src/control/config.ts'
-import type { Deps } from '../../src/control/deps.ts'
+import { type ControlConfig, parseControlConfig } from '../../src/control/base/config.ts'
+import type { Deps } from '../../src/control/base/deps.ts'
 import type { Feature } from '../../src/control/http/operation.ts'
 import { createRateLimiter } from '../../src/control/http/rate-limit.ts'
 import { createServer } from '../../src/control/http/server.ts'
@@ -113,7 +113,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const { app, streams } = createServer({
     features: (options.features ?? identityFeatures)(deps),
     // What these features have, and nothing of the others.
-    catalogue: {},
+    operations: {},
     deps,
     security,
     audit: auditWriter,

@@ -3,7 +3,7 @@ import { access, mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { ensureKernel } from '../../src/agent/guest/kernel.ts'
-import { type Place, place, shortName } from '../../src/agent/net/testing.ts'
+import { type Place, place, shortName } from './agent/net.ts'
 import { run } from '../../src/lib/exec.ts'
 
 export interface NamespacedHost {

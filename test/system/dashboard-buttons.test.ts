@@ -2,8 +2,8 @@
 /** Buttons of apps, deployments, hosts and repositories that the walk does not press: each once, and what it did. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { fakeHost as sourceHost } from '../../src/control/scm/testing.ts'
-import { parseControlConfig } from '../../src/control/config.ts'
+import { fakeHost as sourceHost } from '../support/control/scm.ts'
+import { parseControlConfig } from '../../src/control/base/config.ts'
 import { noBrowser, openBrowser } from '../support/browser.ts'
 import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'

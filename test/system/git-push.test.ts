@@ -1,8 +1,8 @@
 // once-is-enough: about builds in real machines.
 /** From a git push to an answer: a real repository over smart HTTP, a signed webhook, a build in a real VM, a rollout. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sshGitHost } from '../../src/agent/build/ssh-testing.ts'
-import { type GitServer, gitServer } from '../../src/agent/build/testing.ts'
+import { sshGitHost } from '../support/agent/build-ssh.ts'
+import { type GitServer, gitServer } from '../support/agent/build.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { viaGateway } from '../support/http.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'

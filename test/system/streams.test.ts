@@ -1,6 +1,6 @@
 /** Streams of several control planes on one database and one bus: it does not matter at which one somebody listens. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { parseControlConfig } from '../../src/control/config.ts'
+import { parseControlConfig } from '../../src/control/base/config.ts'
 import { type Control, startControl } from '../../src/control/main.ts'
 import { api, type Api, type StreamEvent } from '../support/api.ts'
 import { testLog } from '../support/log.ts'

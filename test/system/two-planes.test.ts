@@ -1,7 +1,7 @@
 /** Two control planes on one database and one bus: shared rate limits, revocations and locks. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMemoryBus } from '../../src/bus/memory.ts'
-import { parseControlConfig } from '../../src/control/config.ts'
+import { parseControlConfig } from '../../src/control/base/config.ts'
 import { type Control, startControl } from '../../src/control/main.ts'
 import { statement } from '../../src/db/db.ts'
 import { api } from '../support/api.ts'

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec, vmmsIn } from '../testing.ts'
-import { type GitServer, gitServer } from './testing.ts'
+import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
+import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 
 const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
 

@@ -8,11 +8,11 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
-import { testAgent, testDir, vmmsIn } from '../testing.ts'
-import { gitServer } from './testing.ts'
+import { testAgent, testDir, vmmsIn } from '../../../test/support/agent/agent.ts'
+import { gitServer } from '../../../test/support/agent/build.ts'
 
 const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
-const child = fileURLToPath(new URL('./crash-testing-child.ts', import.meta.url))
+const child = fileURLToPath(new URL('../../../test/support/agent/build-crash-child.ts', import.meta.url))
 
 const desiredVmFor = (url: string): BuildPut => ({
   buildId: 'build-1',

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeKeyPair } from '../../lib/openssh-key.ts'
 import { run } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { submoduleUrl } from './address.ts'
 import { fetchSource, type Source } from './git.ts'
-import { type GitServer, gitServer, gitWorker } from './testing.ts'
-import { type SshGitHost, sshGitHost } from './ssh-testing.ts'
+import { type GitServer, gitServer, gitWorker } from '../../../test/support/agent/build.ts'
+import { type SshGitHost, sshGitHost } from '../../../test/support/agent/build-ssh.ts'
 
 const needed = ['sshd', 'ssh', 'ssh-keygen', 'git']
 const present = await Promise.all(needed.map(hasProgram))

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../../lib/exec.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { BuildFault } from './fault.ts'
 import { fetchSource } from './git.ts'
-import { gitWorker } from './testing.ts'
+import { gitWorker } from '../../../test/support/agent/build.ts'
 
 const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
 const commit = '1'.repeat(40)

@@ -3,10 +3,10 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { run } from '../../lib/exec.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { BuildFault } from './fault.ts'
 import { fetchSource, type Source } from './git.ts'
-import { type GitServer, gitServer, gitWorker } from './testing.ts'
+import { type GitServer, gitServer, gitWorker } from '../../../test/support/agent/build.ts'
 
 let server: GitServer
 let first = ''

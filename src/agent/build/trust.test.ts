@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterEach, expect, test, vi } from 'vitest'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { buildTrust, trustScript } from './trust.ts'
 
 const pem = (text: string) =>

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createMemoryBus } from '../../bus/memory.ts'
 import { type SourcePart, subjects } from '../../contract/agent.ts'
 import { testLog } from '../../../test/support/log.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { fetchUpload, partsOf } from './upload.ts'
 
 let dir: Awaited<ReturnType<typeof testDir>>

@@ -1,7 +1,7 @@
 /** What a VM may take of its disks, on a real VM: what is more than its limit takes longer. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 
 const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
 const present = await Promise.all(needed.map(hasProgram))

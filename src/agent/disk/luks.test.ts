@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { dirPool } from './dir-pool.ts'
 
 const missing = (await hasProgram('qemu-img')) ? '' : ' (skipped: needs qemu-img)'

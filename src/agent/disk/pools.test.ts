@@ -5,13 +5,19 @@ import { describe, expect, test } from 'vitest'
 import { fakeLvm } from '../../../test/support/fake-lvm.ts'
 import { fakeCluster } from '../../../test/support/fake-rbd.ts'
 import { run } from '../../lib/exec.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { parsePools } from './config.ts'
 import { dirPool } from './dir-pool.ts'
 import { lvmThinPool } from './lvm-thin-pool.ts'
 import type { VolumePool } from './pool.ts'
 import { rbdPool } from './rbd-pool.ts'
-import { type LoopFileSystem, loopFileSystem, whyNoLoop, whyNoZfs, zfsPoolInFile } from './testing.ts'
+import {
+  type LoopFileSystem,
+  loopFileSystem,
+  whyNoLoop,
+  whyNoZfs,
+  zfsPoolInFile,
+} from '../../../test/support/agent/disk.ts'
 import { zfsPool } from './zfs-pool.ts'
 
 interface Place extends AsyncDisposable {

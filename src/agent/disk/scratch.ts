@@ -2,7 +2,7 @@ import { mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
-import { hostLock } from '../../lib/machine-lock.ts'
+import { hostLock } from '../../lib/host-lock.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 
 /**

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { hostLock, tryHostLock } from '../../lib/machine-lock.ts'
+import { hostLock, tryHostLock } from '../../lib/host-lock.ts'
 
 const inFlight = new Map<string, Promise<string>>()
 

@@ -6,15 +6,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { openConsole } from '../hypervisor/console.ts'
-import { parseWorkload } from '../hypervisor/machine.ts'
-import { testDir } from '../testing.ts'
+import { parseWorkload } from '../hypervisor/running-vm.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { ExecResult, parseWords, Status, TwoCounts } from './answers.ts'
 import { openGuest } from './channel.ts'
 import { execInGuest, programsOf } from './exec.ts'
 import { GuestFault } from './fault.ts'
 import { type Frame, frameReader } from './frames.ts'
 import { lastingGuest } from './lasting.ts'
-import { testPorts } from './testing.ts'
+import { testPorts } from '../../../test/support/agent/guest.ts'
 
 const opened = async () => {
   const both = await testPorts()

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { compileStatic } from './init.ts'
 
 const source = fileURLToPath(new URL('../../../guest/warm.c', import.meta.url))

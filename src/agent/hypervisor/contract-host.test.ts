@@ -9,10 +9,10 @@ import { createDrivers } from '../drivers.ts'
 import { writeSampleImage } from '../image/sample.ts'
 import { openNetwork } from '../net/open.ts'
 import { semaphore } from '../../lib/semaphore.ts'
-import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { openIsolation, vmUsers } from './isolation.ts'
-import { driverCases, type DriverCase, untilPoolIsFull } from './testing.ts'
-import { devicesOf } from './testing-tap.ts'
+import { driverCases, type DriverCase, untilPoolIsFull } from '../../../test/support/agent/hypervisor.ts'
+import { devicesOf } from '../../../test/support/agent/hypervisor-tap.ts'
 
 /** What every driver that has processes promises about the host: who a VM is there, and which of its files it is shown. */
 const cases = (await driverCases()).filter(({ name }) => name !== 'fake')

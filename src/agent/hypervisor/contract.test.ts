@@ -11,8 +11,8 @@ import {
   type VmSpec,
 } from '../../contract/agent.ts'
 import { until } from '../../../test/support/wait.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
-import { driverCases } from './testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
+import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 
 /** Every driver present keeps the same promises, seen through the bus. */
 describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {

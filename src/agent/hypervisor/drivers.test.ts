@@ -5,10 +5,17 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { isRunning } from '../../lib/process-identity.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import type { KeptDisk } from './driver.ts'
 import { endProcess } from './process.ts'
-import { bring, context, fakedHost, fakedVmms, homeIn, watcher } from './testing-drivers.ts'
+import {
+  bring,
+  context,
+  fakedHost,
+  fakedVmms,
+  homeIn,
+  watcher,
+} from '../../../test/support/agent/hypervisor-drivers.ts'
 
 describe.each(fakedVmms)('$name, faked', fake => {
   test('boot, pause, balloon, statistics, volume, snapshot, clone, adoption, stop', { timeout: 120_000 }, async () => {

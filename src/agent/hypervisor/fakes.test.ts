@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import * as cloudHypervisor from './cloud-hypervisor/scenario.ts'
 import * as firecracker from './firecracker/scenario.ts'
 import { endProcess, spawnVmm } from './process.ts'
@@ -56,7 +56,7 @@ test.each(cases)('the fake of $name answers what the real one answered', { timeo
     await truncate(join(dir.path, name), 4096)
   }
   await writeFile(join(dir.path, 'vmlinux'), toyGuest())
-  const child = fileURLToPath(new URL(`./${one.name}/testing-child.ts`, import.meta.url))
+  const child = fileURLToPath(new URL(`../../../test/support/agent/hypervisor/${one.name}-child.ts`, import.meta.url))
   for (const [index, calls] of one.lives.entries()) {
     const socket = `api${index}.sock`
     const args = [child, ...one.args.map(arg => arg.replace('api.sock', socket))]

@@ -5,12 +5,19 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { identifyProcess, isRunning } from '../../lib/process-identity.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { limitsOf, openCgroups } from './cgroups.ts'
 import type { RunningVm } from './driver.ts'
 import { deviceGroup, openIsolation, showFile } from './isolation.ts'
 import { endProcess } from './process.ts'
-import { bring, fakedHost, fakedVmms, homeIn, unreachable, watcher } from './testing-drivers.ts'
+import {
+  bring,
+  fakedHost,
+  fakedVmms,
+  homeIn,
+  unreachable,
+  watcher,
+} from '../../../test/support/agent/hypervisor-drivers.ts'
 
 const root = process.getuid?.() === 0
 const mounted = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import type { DiskSpec, VmSpec, VmWant, VolumeObserved } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'

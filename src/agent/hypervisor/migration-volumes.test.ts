@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import type { DiskSpec, VmSpec, VmWant, VolumeObserved, VolumePut } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec, vmmsIn } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const limit = { timeout: 120_000 }

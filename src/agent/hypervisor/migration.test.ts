@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { VmSpec, VmWant } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec, vmmsIn } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')

@@ -9,13 +9,20 @@ import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
 import { tapNetwork } from '../net/tap.ts'
-import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { openIsolation } from './isolation.ts'
 import { buildNetless, tapFd } from './netless.ts'
 import { endProcess } from './process.ts'
-import { bring, fakedHost, fakedVmms, homeIn, unreachable, watcher } from './testing-drivers.ts'
-import { untilPoolIsFull } from './testing.ts'
-import { devicesOf } from './testing-tap.ts'
+import {
+  bring,
+  fakedHost,
+  fakedVmms,
+  homeIn,
+  unreachable,
+  watcher,
+} from '../../../test/support/agent/hypervisor-drivers.ts'
+import { untilPoolIsFull } from '../../../test/support/agent/hypervisor.ts'
+import { devicesOf } from '../../../test/support/agent/hypervisor-tap.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 

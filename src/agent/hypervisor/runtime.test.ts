@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type DiskSpec, type HostHeartbeat, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 
 /** What a running VM of a real hypervisor can be asked for. */
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type HostHeartbeat, type LogBatch, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const limit = { timeout: 120_000 }

@@ -14,9 +14,9 @@ import { createDrivers } from '../drivers.ts'
 import { writeSampleImage } from '../image/sample.ts'
 import { noLauncher, type RunCommand } from '../launcher/launcher.ts'
 import { userNetwork } from '../net/user.ts'
-import { type TestAgent, testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
+import { type TestAgent, testAgent, testDir, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { openTemplates } from './qemu/templates.ts'
-import { bring, homeIn, watcher } from './testing-drivers.ts'
+import { bring, homeIn, watcher } from '../../../test/support/agent/hypervisor-drivers.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const limit = { timeout: 180_000 }
@@ -163,7 +163,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-const child = fileURLToPath(new URL('../testing-child.ts', import.meta.url))
+const child = fileURLToPath(new URL('../../../test/support/agent/agent-child.ts', import.meta.url))
 
 // Half there, there while the VM that left it is not yet told who it is, and another VM half-way out of it.
 test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(

@@ -5,12 +5,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { everyProject, type ImageUser, registriesFor, wayOf } from './access.ts'
 import type { RegistryConfig } from './registry.ts'
 import { writeSampleImage } from './sample.ts'
 import { imageStore } from './store.ts'
-import { context } from './testing.ts'
+import { context } from '../../../test/support/agent/image.ts'
 
 const signedIn = { host: 'registry.example', username: 'operator', password: 'secret' }
 const [named, other] = [{ projectId: 'named' }, { projectId: 'other' }]

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { isPackage, mergeUsr, packageClosure, unpackPackages } from './debian.ts'
 import { aptOf, type Release } from './releases.ts'
 

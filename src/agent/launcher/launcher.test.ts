@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { CommandError } from '../../lib/exec.ts'
 import { agentConfig } from '../config.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { type Launcher, noLauncher, openLauncher } from './launcher.ts'
 import { answersOf, requestBytes } from './wire.ts'
 

@@ -10,15 +10,15 @@ import type { MeshPeer, NetworkObserved } from '../../contract/network.ts'
 import { run } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import type { Nic } from '../net/net.ts'
-import { becomeGuest, type Place, place, shortName } from '../net/testing.ts'
-import { testDir } from '../testing.ts'
+import { becomeGuest, type Place, place, shortName } from '../../../test/support/agent/net.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { parseEndpoint } from './mesh.ts'
 
 const root = process.getuid?.() === 0
 const needed = ['wg', 'tcpdump']
 const missing = (await Promise.all(needed.map(hasProgram))).flatMap((there, at) => (there ? [] : [needed[at]]))
 const why = !root ? 'needs root' : missing.length === 0 ? '' : `needs ${missing.join(', ')}`
-const child = fileURLToPath(new URL('./testing-child.ts', import.meta.url))
+const child = fileURLToPath(new URL('../../../test/support/agent/mesh-child.ts', import.meta.url))
 const hosts = 'fd77:0:0:0'
 const project = 'fd77:0:0:1'
 

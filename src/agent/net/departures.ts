@@ -3,7 +3,7 @@
  * (20 to 29 ms for a device, as long for a chain of rules, no CPU time), the same ones for many at once: what gathers
  * while some are going goes next, together (decision 63).
  */
-import { createKeyedMutex } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 
 export interface Departures {
   /** It goes soon. Nothing is waited for. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { CommandError } from '../../lib/exec.ts'
-import { createKeyedMutex } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 import { kindOfSet, type RefusalKind } from './limits.ts'
 import { gotoElement, keysOf, parseListing, type TableListing } from './listing.ts'

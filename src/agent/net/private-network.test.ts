@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import type { HostNetwork } from '../../contract/network.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { fakeNetwork } from './fake.ts'
 import { openPrivateNetwork } from './private-network.ts'
 

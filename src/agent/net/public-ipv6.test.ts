@@ -2,10 +2,10 @@
 import { expect, it } from 'vitest'
 import type { FirewallRule } from '../../contract/network.ts'
 import { run } from '../../lib/exec.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { networkPlan } from './addresses.ts'
 import { tapNetwork } from './tap.ts'
-import { becomeGuest, place, shortName, wire } from './testing.ts'
+import { becomeGuest, place, shortName, wire } from '../../../test/support/agent/net.ts'
 
 const internet = { host: '2001:db8:fffe::2', port: 8080 }
 const address = '2001:db8:77:1::5'

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
-import { hostLock } from '../../lib/machine-lock.ts'
+import { hostLock } from '../../lib/host-lock.ts'
 import { tapNames } from './devices.ts'
 import { tapPrefix } from './rules.ts'
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { DiskSpec, VmSpec } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 import { until } from '../../../test/support/wait.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DiskSpec, SnapshotObserved, VmSpec } from '../../contract/agent.ts'
 import type { AgentConfig } from '../config.ts'
-import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createRoom } from './move.ts'
 import { digestOf } from './store.ts'
-import { type Kept, moveVolume, phase, put, observedOf, send } from './testing.ts'
+import { type Kept, moveVolume, phase, put, observedOf, send } from '../../../test/support/agent/snapshot.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'

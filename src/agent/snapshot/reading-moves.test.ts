@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { DiskSpec } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
-import { moveVolume, put, send } from './testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
+import { moveVolume, put, send } from '../../../test/support/agent/snapshot.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import type { DiskSpec, SnapshotObserved, VmSpec, VmWant } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec, vmmsIn } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'

@@ -4,7 +4,7 @@ import { networkPlan } from '../net/addresses.ts'
 import type { Guard } from '../net/net.ts'
 import type { Volumes } from '../volume/volumes.ts'
 import { StepError } from './errors.ts'
-import type { VmRecordFile } from './notebook.ts'
+import type { VmRecordFile } from './record-file.ts'
 
 export interface AdjusterDeps {
   readonly vmId: string

@@ -7,7 +7,7 @@ import { until } from '../../../test/support/wait.ts'
 import { bind, mountedBelow, unbindBelow } from '../hypervisor/bind.ts'
 import { createFakeHost, type FakeHost } from '../hypervisor/fake/host.ts'
 import { runDir } from '../hypervisor/isolation.ts'
-import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
 
 const isRoot = process.getuid?.() === 0
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }

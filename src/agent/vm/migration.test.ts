@@ -7,9 +7,9 @@ import { type MigrationObserved, type VmObserved } from '../../contract/agent.ts
 import { fakeDriver } from '../hypervisor/fake/driver.ts'
 import { createFakeHost } from '../hypervisor/fake/host.ts'
 import type { Arrival, RunningVm } from '../hypervisor/driver.ts'
-import { testAgent, testDir, testSpec } from '../testing.ts'
+import { testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
 import { receive } from './migration.ts'
-import { VmRecordFile } from './notebook.ts'
+import { VmRecordFile } from './record-file.ts'
 import { newRecord } from './record.ts'
 
 const migration: MigrationObserved = {

@@ -3,7 +3,7 @@ import type { Volumes } from '../volume/volumes.ts'
 import { abortable } from '../../lib/abortable.ts'
 import type { Arrival, Driver, LeavingVolumes, RunningVm, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
 import { StepError } from './errors.ts'
-import type { VmRecordFile } from './notebook.ts'
+import type { VmRecordFile } from './record-file.ts'
 import type { VmRecord } from './record.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** A snapshot that is deleted while its VM is on its way back to it. */
 import { expect, test } from 'vitest'
 import { createFakeHost } from '../hypervisor/fake/host.ts'
-import { testAgent, testSpec } from '../testing.ts'
+import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const spec = testSpec({ hypervisor: 'fake' })

@@ -1,5 +1,5 @@
 import type { DiskSpec, VolumePut } from '../../contract/agent.ts'
-import type { KeyedMutex } from '../../lib/turns.ts'
+import type { KeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { Holders } from '../disk/holders.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../vm/errors.ts'

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Bus } from '../../bus/bus.ts'
 import { type PoolOffer, subjects } from '../../contract/agent.ts'
-import { createKeyedMutex } from '../../lib/turns.ts'
+import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import { openPools, type PoolConfig } from '../disk/config.ts'
 import { createHolders } from '../disk/holders.ts'
 import { createVolumeSnapshots, type VolumeSnapshots, type VolumeSnapshotsDeps } from './snapshots.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
-import { createKeyedMutex, type KeyedMutex } from '../../lib/turns.ts'
+import { createKeyedMutex, type KeyedMutex } from '../../lib/keyed-mutex.ts'
 import { isVmId } from '../state.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import type { DiskCopier } from '../hypervisor/driver.ts'

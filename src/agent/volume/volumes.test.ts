@@ -16,7 +16,7 @@ import {
 } from '../../contract/agent.ts'
 import { run } from '../../lib/exec.ts'
 import { createFakeHost } from '../hypervisor/fake/host.ts'
-import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
 import { volumeStore } from './store.ts'
 
 const fake = { hypervisor: 'fake' } as const

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { DiskSpec, VolumeObserved, VolumePut } from '../../contract/agent.ts'
-import type { KeyedMutex } from '../../lib/turns.ts'
+import type { KeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { Holders } from '../disk/holders.ts'
 import type { Content, VolumePool } from '../disk/pool.ts'
 import { isVmId } from '../state.ts'

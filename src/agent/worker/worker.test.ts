@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../lib/exec.ts'
-import { testDir } from '../testing.ts'
+import { testDir } from '../../../test/support/agent/agent.ts'
 import { findUnprivileged, openWorker, takeOver, type Worker } from './worker.ts'
 
 const root = process.getuid?.() === 0

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { controlSettings, secretHelp } from '../../control/settings.ts'
+import { controlSettings, secretHelp } from '../../control/base/settings.ts'
 import { createTally } from '../../lib/tally.ts'
 import { keepCompiledCode } from '../../programs/compile-cache.ts'
 import { createLog } from '../../programs/log.ts'

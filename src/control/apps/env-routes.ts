@@ -1,5 +1,5 @@
 /** Environment and secrets of an app: written, listed by name, never shown. They reach the VMs of the next deployment. */
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { invalidField, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import * as env from './env-store.ts'

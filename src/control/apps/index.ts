@@ -4,7 +4,7 @@ import * as store from './store.ts'
 
 export { createSystemApp, prepareApp, setSystemEnv } from './create.ts'
 export { startDeletingApp } from './end.ts'
-export { appWorkflow } from './machine.ts'
+export { appWorkflow } from './workflow.ts'
 export { appFeature } from './routes.ts'
 
 export const appContents: ProjectContents = {

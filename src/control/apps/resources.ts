@@ -9,20 +9,12 @@ import {
   list,
   maybe,
   nullable,
-  oneOf,
   resource,
   text,
   uint32,
   uuid,
 } from '../http/types.ts'
-
-const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up'] as const
-export const AppScaleState = oneOf(appScaleStates, {
-  title: 'AppScaleState',
-  description:
-    '`active`: VMs serve; `idle`: about to sleep; `scaled_to_zero`: VMs sleep and the next request wakes them; `warming_up`: VMs start.',
-})
-export type AppScaleState = Static<typeof AppScaleState>
+import { AppScaleState } from '../deployments/schema.ts'
 
 export const App = resource(
   'App',

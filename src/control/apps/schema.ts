@@ -11,7 +11,7 @@ import {
 } from './bodies.ts'
 import { App, AppEnv, AppSecret, DeployResponse, ScaledApp } from './resources.ts'
 
-export { App, AppScaleState } from './resources.ts'
+export { App } from './resources.ts'
 
 const shared = { tag: 'Apps', auth: 'bearer', project: 'selected' } as const
 const appName = () => text({ description: 'Name of the app.', examples: ['web'] })

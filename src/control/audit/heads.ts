@@ -9,7 +9,7 @@ import { type Db, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { minutes } from '../../lib/duration.ts'
 import type { Vault } from '../../lib/vault.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 
 export interface AuditHead {
   readonly position: number

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { feature } from '../http/operation.ts'
 import { ListPart, partOf, windowOf } from '../http/paging.ts'
 import { auditOperations } from './schema.ts'

@@ -1,6 +1,6 @@
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { sealBatch } from './chain.ts'
 import { removeOldAudit } from './retention.ts'
 

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { ApiError } from '../http/errors.ts'
 import { purposes } from './credentials.ts'
 import { backoffMemoryMs, backoffMs, freeFailures } from './rules.ts'

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { isUuid, newId } from '../../lib/ids.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { invalidField } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { normaliseAnswer, pictureChallenge, wordChallenge } from './captcha.ts'

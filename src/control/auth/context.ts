@@ -1,5 +1,5 @@
 import { type AuditActor, unknownAccount, writeAudit } from '../audit/index.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { forbidden } from '../http/errors.ts'
 import type { AuditNote, Caller } from '../http/operation.ts'
 import { type Backoff, createBackoff } from './backoff.ts'

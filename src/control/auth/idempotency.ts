@@ -4,7 +4,7 @@
  */
 import { type Tx, statement } from '../../db/db.ts'
 import { hours } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { IdempotencyStore } from '../http/ports.ts'
 
 export const idempotencyLifeMs = hours(24)

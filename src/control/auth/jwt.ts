@@ -7,7 +7,7 @@ import { createSigner, createVerifier } from 'fast-jwt'
 import type { Clock } from '../../lib/clock.ts'
 import type { Vault } from '../../lib/vault.ts'
 import { isUuid } from '../../lib/ids.ts'
-import { createGenerationalCache } from '../../lib/remembered.ts'
+import { createGenerationalCache } from '../../lib/generational-cache.ts'
 import { purposes } from './credentials.ts'
 
 export interface SessionClaims {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
 import { type Param, statement } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { feature, operations } from '../http/operation.ts'
 import { projectsFeature } from '../projects/index.ts'
 import { authFeature } from './index.ts'

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { Origin } from '../http/ports.ts'
 import { seconds } from '../../lib/duration.ts'
 import { levelOf } from '../../lib/outage.ts'

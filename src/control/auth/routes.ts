@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { feature } from '../http/operation.ts'
 import { accountHandlers } from './account-routes.ts'
 import { captchaHandlers } from './captcha-routes.ts'

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { settle, startWholeApi } from '../../../test/security/cases.ts'
 import { statement } from '../../db/db.ts'
 import { createVault } from '../../lib/vault.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { purposes } from './credentials.ts'
 import { resealAll, sealedColumns } from './sealed.ts'
 

@@ -1,7 +1,7 @@
 import { type Db, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { idempotencyLifeMs } from './idempotency.ts'
 import { backoffMemoryMs } from './rules.ts'
 

@@ -2,7 +2,7 @@
 import type { Tx } from '../../db/db.ts'
 import { hours } from '../../lib/duration.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { notify } from '../notifications/index.ts'
 import { type Plan, changePlan, isPlan, lockedPlan } from '../projects/index.ts'
 import { readCatalogue } from './catalogue.ts'

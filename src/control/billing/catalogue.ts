@@ -1,6 +1,6 @@
 /** What can be bought, as last read from the provider. */
 import type { Sql } from '../../db/db.ts'
-import type { ControlConfig } from '../config.ts'
+import type { ControlConfig } from '../base/config.ts'
 import { invalidField, invalidState } from '../http/errors.ts'
 import { type Plan, isPlan } from '../projects/index.ts'
 import { productsOf } from './store.ts'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
-import { deliver, owner, polarEnvironment, subscriptionData } from './testing.ts'
+import { deliver, owner, polarEnvironment, subscriptionData } from '../../../test/support/control/billing.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
 /** Takes connections and says nothing. */

@@ -1,4 +1,4 @@
-export { createProvider } from './providers.ts'
-export { type Received, receive } from './receive.ts'
+/** Plans, subscriptions and the providers that collect the money. */
 export { billingFeature } from './routes.ts'
 export { billingPlans, billingSync } from './sweep.ts'
+export { billingWebhookFeature } from './webhook.ts'

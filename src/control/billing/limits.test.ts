@@ -2,7 +2,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
-import { deliver, inParallel, owner, polarEnvironment, subscriptionData } from './testing.ts'
+import {
+  deliver,
+  inParallel,
+  owner,
+  polarEnvironment,
+  subscriptionData,
+} from '../../../test/support/control/billing.ts'
 
 let api: Identity
 beforeAll(async () => {

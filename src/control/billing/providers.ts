@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { createGuard } from '../http/guard.ts'
 import { polarProvider } from './polar.ts'
 import type { BillingProvider } from './provider.ts'

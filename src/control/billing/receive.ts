@@ -1,6 +1,6 @@
 /** A webhook delivery: signature first, de-duplication second, effect third. */
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { ApiError, notFound, unauthenticated } from '../http/errors.ts'
 import { applyEvent } from './apply.ts'
 import { BadEvent, BadSignature, type BillingProvider, type Delivery, type DeliveryHeaders } from './provider.ts'

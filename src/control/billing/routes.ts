@@ -1,6 +1,6 @@
 import { newId } from '../../lib/ids.ts'
 import { minutes } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import { type Feature, type Handlers, type ProjectAccess, feature } from '../http/operation.ts'
 import type { Sql } from '../../db/db.ts'

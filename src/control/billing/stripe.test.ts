@@ -3,7 +3,7 @@ import Stripe from 'stripe'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
-import { owner } from './testing.ts'
+import { owner } from '../../../test/support/control/billing.ts'
 
 const secret = 'whsec_of_the_tests'
 let api: Identity

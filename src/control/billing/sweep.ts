@@ -1,7 +1,7 @@
 /** What billing does by itself: heals what a lost webhook or an outage left, and lets grace run out. */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { lockedPlan } from '../projects/index.ts'
 import { applyFetched, rulesOf, settle } from './apply.ts'
 import { readCatalogue } from './catalogue.ts'

@@ -4,7 +4,13 @@ import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
 import { billingPlans } from './sweep.ts'
-import { deliver, inParallel, owner, polarEnvironment, subscriptionData } from './testing.ts'
+import {
+  deliver,
+  inParallel,
+  owner,
+  polarEnvironment,
+  subscriptionData,
+} from '../../../test/support/control/billing.ts'
 
 let api: Identity
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 
 /** By HTTP basic authentication, or by SSH. */
 export type SourceCredential =

@@ -1,7 +1,7 @@
 export { type SourceApp, type SourceCommit, deployFromSource, deployFromUpload, newestCommit } from './create.ts'
 export type { SourceAuth, SourceCredential } from './deps.ts'
 export { type GitPlace, gitPlace } from './rules.ts'
-export { buildWorkflow } from './machine.ts'
+export { buildWorkflow } from './workflow.ts'
 export { startBuildReceiver } from './receiver.ts'
 export { buildFeature } from './routes.ts'
 export { assertRetained, checkSource } from './sources.ts'

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 
 export interface BuildLine {

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { listById } from '../http/paging.ts'

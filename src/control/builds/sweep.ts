@@ -1,6 +1,6 @@
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { forgetSources } from './sources.ts'
 import { forgetLogsBefore } from './log.ts'
 

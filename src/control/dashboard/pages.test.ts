@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { allOperations } from '../http/catalogue.ts'
-import { createFixture, neverCalled } from '../http/fixture.ts'
+import { allOperations } from '../operations.ts'
+import { createFixture, neverCalled } from '../../../test/support/api-fixture.ts'
 import { dashboardPages } from './index.ts'
 
 const settings = { gatewayUrl: 'https://apps.example.com/"><script>', captchaRequired: false } as const
@@ -25,9 +25,9 @@ beforeAll(async () => {
   await writeFile(join(dir, 'assets', 'a-1.js.br'), brotliCompressSync(script))
   await writeFile(join(dir, 'assets', 'a-1.js.gz'), gzipSync(script))
   app = createFixture({
-    catalogue: allOperations,
+    operations: allOperations,
     features: [neverCalled(allOperations)],
-    pages: dashboardPages(settings, dir),
+    pages: [dashboardPages(settings, dir)],
   }).app
 })
 afterAll(async () => {
@@ -111,9 +111,9 @@ describe('files', () => {
 describe('without a build', () => {
   it('the page says what to do', async () => {
     const bare = createFixture({
-      catalogue: allOperations,
+      operations: allOperations,
       features: [neverCalled(allOperations)],
-      pages: dashboardPages(settings, join(dir, 'nothing')),
+      pages: [dashboardPages(settings, join(dir, 'nothing'))],
     })
     const answer = await bare.app.inject({ url: '/', headers: html })
     expect(answer.body).toContain('npm run dashboard')

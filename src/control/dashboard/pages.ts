@@ -1,7 +1,7 @@
 /** Serves the dashboard: its files, and its one page for every address that is nothing else's. */
 import { join } from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ControlConfig } from '../config.ts'
+import type { ControlConfig } from '../base/config.ts'
 import type { Pages } from '../http/ports.ts'
 import { etagOf, readDashboard, type StaticFile } from './files.ts'
 

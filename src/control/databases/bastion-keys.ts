@@ -4,7 +4,7 @@ import { type Sql, statement } from '../../db/db.ts'
 import type { Subscription } from '../../bus/bus.ts'
 import { BastionKey, gatewaySubjects } from '../../contract/gateway.ts'
 import { hours } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 
 const put = statement(
   'databases.putBastionKey',

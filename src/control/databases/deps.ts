@@ -1,3 +1,3 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 
 export type DatabaseDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'log'>

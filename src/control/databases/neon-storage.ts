@@ -2,7 +2,7 @@
 import type { Tx } from '../../db/db.ts'
 import { randomBytes } from 'node:crypto'
 import type { DatabaseDeps } from './deps.ts'
-import { provision } from './equip.ts'
+import { provision } from './provision.ts'
 import { type NewTimeline, pageserver } from './pageserver.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress, Storage } from './storage.ts'

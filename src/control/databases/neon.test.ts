@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
-import { parseControlConfig } from '../config.ts'
+import { parseControlConfig } from '../base/config.ts'
 import { pageserver } from './pageserver.ts'
-import { type RecordedPageserver, recordedPageserver } from './testing.ts'
+import { type RecordedPageserver, recordedPageserver } from '../../../test/support/control/databases.ts'
 
 let server: RecordedPageserver
 let secondServer: RecordedPageserver

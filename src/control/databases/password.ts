@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
-import type { Write } from '../../engine/machine.ts'
+import type { Write } from '../../engine/workflow.ts'
 import type { DatabaseDeps } from './deps.ts'
 import * as passwords from './password-store.ts'
 import { runInside } from './probe.ts'

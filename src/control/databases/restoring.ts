@@ -3,12 +3,12 @@
  * own first.
  */
 import type { Tx } from '../../db/db.ts'
-import type { Write } from '../../engine/machine.ts'
+import type { Write } from '../../engine/workflow.ts'
 import { findVolume, restoreVolume } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
-import { startVm } from './equip.ts'
+import { startVm } from './provision.ts'
 import { reportFailed } from './notices.ts'
-import { takeSnapshot } from './snapshot-machine.ts'
+import { takeSnapshot } from './snapshot-workflow.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress } from './storage.ts'
 import type { Branch } from './store.ts'

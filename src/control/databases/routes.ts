@@ -1,6 +1,6 @@
 import { poke } from '../../engine/runner.ts'
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { assertSizesFit, streamLogs, streamMetrics } from '../deployments/index.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseControlConfig } from '../config.ts'
+import { parseControlConfig } from '../base/config.ts'
 import { chooseNode, pageserverOf, storageNodes } from './storage-nodes.ts'
 
 const { databases } = parseControlConfig({

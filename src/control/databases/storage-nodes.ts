@@ -1,5 +1,5 @@
 /** The page servers of the installation. A tenant is on one of them, and stays there. */
-import type { DatabaseConfig } from '../config.ts'
+import type { DatabaseConfig } from '../base/config.ts'
 import { defaultStorageNode } from './rules.ts'
 
 export interface StorageNode {

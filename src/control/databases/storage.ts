@@ -1,6 +1,6 @@
 /** Where a branch keeps its data. Two ways of one form; which one is a column of the database. */
 import type { Tx } from '../../db/db.ts'
-import type { Write } from '../../engine/machine.ts'
+import type { Write } from '../../engine/workflow.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { neonStorage } from './neon-storage.ts'
 import type { DatabaseSnapshot } from './snapshot-store.ts'

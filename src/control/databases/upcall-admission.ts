@@ -1,7 +1,7 @@
 /** Who may ask what storage nodes ask. The contract declares no credential, so the place that a request comes from must do. */
 import { timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
-import type { ControlConfig } from '../config.ts'
+import type { ControlConfig } from '../base/config.ts'
 import { forbidden } from '../http/errors.ts'
 
 export interface UpcallOrigin {

@@ -2,7 +2,7 @@
  * What storage nodes ask (Neon RFC 025). A node that has started gets new generations for all its tenants before it may
  * write; a node that is about to delete asks whether its generations are still the newest.
  */
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { defaultStorageNode, validOf } from './rules.ts'

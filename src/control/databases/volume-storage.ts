@@ -15,7 +15,7 @@ import {
   restoreVolume,
 } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
-import { provision, programOf } from './equip.ts'
+import { provision, programOf } from './provision.ts'
 import { runInside } from './probe.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress, Storage } from './storage.ts'

@@ -1,5 +1,5 @@
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { AuditNote, ProjectAccess } from '../http/operation.ts'
 import { assertNotCapped, assertWithin, lockLimits } from '../projects/index.ts'
 import { type Placement, explain } from '../scheduler/place.ts'

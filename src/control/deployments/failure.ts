@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import type { Deployment } from './store.ts'
 

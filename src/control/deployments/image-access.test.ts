@@ -4,7 +4,7 @@ import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
-import { type Owner, owner } from '../billing/testing.ts'
+import { type Owner, owner } from '../../../test/support/control/billing.ts'
 
 const registry = 'registry.example:5000/apps'
 let api: Identity

@@ -1,7 +1,7 @@
 /** What the host that runs a VM keeps of its log, a page for each message of the bus. */
 import type { LogLine, VmLogsAnswer, VmLogsRequest } from '../../contract/agent.ts'
 import { decodeLogPage } from '../../contract/log-page.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 
 export interface LogVm {

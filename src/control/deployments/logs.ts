@@ -6,7 +6,7 @@
 import { Compile } from 'typebox/compile'
 import { LogBatch, type LogLine } from '../../contract/agent.ts'
 import { logEvent } from '../../contract/log-page.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { EventStream } from '../http/operation.ts'
 import type { logEvents } from './streams.ts'
 import { keptEvents, keptLines, type LogVm } from './kept-logs.ts'

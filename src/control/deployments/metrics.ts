@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import type { EventStream } from '../http/operation.ts'
 import type { metricsEvents } from './streams.ts'

@@ -1,6 +1,6 @@
 /** Takes VMs off a host that is being emptied, while they run. */
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
 import { type Placement, place } from '../scheduler/place.ts'
 import {
@@ -11,7 +11,7 @@ import {
   migrationsFrom,
   moveObstacle,
   startMigration,
-} from '../vms/index.ts'
+} from '../migrations/index.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
 /** Each copies memory as fast as it can: more at once would only make all of them slow. */

@@ -1,8 +1,15 @@
 /** What the operations of deployments speak of. */
 import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
-import { AppScaleState } from '../apps/schema.ts'
-import { dateTime, double, int64, list, resource, text, uuid } from '../http/types.ts'
+import { dateTime, double, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
+
+const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up'] as const
+export const AppScaleState = oneOf(appScaleStates, {
+  title: 'AppScaleState',
+  description:
+    '`active`: VMs serve; `idle`: about to sleep; `scaled_to_zero`: VMs sleep and the next request wakes them; `warming_up`: VMs start.',
+})
+export type AppScaleState = Static<typeof AppScaleState>
 
 const status = () =>
   text({

@@ -1,5 +1,5 @@
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { hostRooms } from '../hosts/index.ts'
 import { ApiError, invalidState } from '../http/errors.ts'
 import { type Room, roomFor } from '../scheduler/room.ts'

@@ -1,5 +1,5 @@
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { feed, projectEvents } from '../events/index.ts'
 import { projectEventKinds } from '../events/schema.ts'
 import type { LiveStats } from '../hosts/index.ts'

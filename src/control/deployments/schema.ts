@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { list, text, uint32, uuid } from '../http/types.ts'
+export { AppScaleState } from './resources.ts'
 import { Deployment, DeploymentAction, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
 import { deploymentEvents, logEvents, metricsEvents, workspaceEvents } from './streams.ts'
 

@@ -1,7 +1,7 @@
 /** Scale to zero beyond its straight way: what fails while it sleeps or wakes, and what comes in between. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
-import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../fleet/index.ts'
+import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../scaling/index.ts'
 import { statement } from '../../db/db.ts'
 import * as store from './store.ts'
 

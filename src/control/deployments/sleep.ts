@@ -4,11 +4,11 @@
  */
 import type { HypervisorName } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
-import { type Next, go, wait } from '../../engine/machine.ts'
+import { type Next, go, wait } from '../../engine/workflow.ts'
 import { advanceWorkflow } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { createSnapshot, createVm, dropSnapshots, type PlacedVm, startVmOn, setVmsWant } from '../vms/index.ts'
 import { announce, announceById } from './announce.ts'

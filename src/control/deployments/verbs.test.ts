@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { can } from '../../contract/deployments.ts'
-import type { AnyWorkflow } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/workflow.ts'
 import { createRunner } from '../../engine/runner.ts'
 import { testLog } from '../../../test/support/log.ts'
 import { ApiError } from '../http/errors.ts'

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { Agent } from 'node:https'
 import type { Client } from 'acme-client'
 import { once } from '../../lib/once.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import * as store from './certificate-store.ts'
 
 export interface Issued {

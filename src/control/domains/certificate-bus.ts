@@ -8,7 +8,7 @@ import {
   ChallengeRequest,
   gatewaySubjects,
 } from '../../contract/gateway.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { keyPurpose } from './certificate-sweep.ts'
 import * as store from './certificate-store.ts'
 

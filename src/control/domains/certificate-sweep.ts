@@ -2,7 +2,7 @@
 import { gatewaySubjects } from '../../contract/gateway.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { Issue } from './acme.ts'
 import * as store from './certificate-store.ts'
 import { certificateSweepName } from './sweep-name.ts'

@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
-import { startTestDns } from './testing.ts'
+import { startTestDns } from '../../../test/support/control/domains.ts'
 
 const pebble = '/usr/bin/pebble'
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { viaGateway } from '../../../test/support/http.ts'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
-import { startTestDns, type TestDns } from './testing.ts'
+import { startTestDns, type TestDns } from '../../../test/support/control/domains.ts'
 
 let dns: TestDns
 let system: TestSystem

@@ -1,6 +1,6 @@
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { type TxtResolver, lookFor } from './resolver.ts'
 import * as store from './store.ts'
 import { sweepName } from './sweep-name.ts'

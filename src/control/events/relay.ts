@@ -3,7 +3,7 @@
  * bus, woken by NOTIFY. A crash between the commit and the publish loses nothing: streams that notice a hole, and every
  * stream at its start, read from the table.
  */
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { hasUnplaced, place, type PlacedEvent } from './store.ts'
 
 const batch = 500

@@ -3,7 +3,9 @@ import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
 import type { EventTable } from '../http/operation.ts'
 import { dateTime, int64, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
-import { Notification } from '../notifications/schema.ts'
+import { Notification } from './notification.ts'
+
+export { Notification }
 
 /** Added to the data of every event when it is sent. */
 const envelope = {

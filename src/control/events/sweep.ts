@@ -1,6 +1,6 @@
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { removeOlderThan } from './store.ts'
 
 /** How long `Last-Event-ID` can reach back. */

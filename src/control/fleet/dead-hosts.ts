@@ -4,7 +4,7 @@
  */
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { agentClient, loseHost, silentHosts, suspectHost, touchHosts } from '../hosts/index.ts'
 import { abandonVmsOf } from '../vms/index.ts'
 import { reportLoss } from './lost-host.ts'

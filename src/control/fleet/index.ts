@@ -1,6 +1,5 @@
-export { autoscaler } from './autoscaler.ts'
+/** The hosts as one fleet: their API, heartbeats, loss and return. */
 export { deadHosts } from './dead-hosts.ts'
 export { hostWorkflow } from './lost-host.ts'
 export { hostFeature } from './routes.ts'
 export { reconcileHost, startHostReceiver } from './receiver.ts'
-export { idleApps, recordTraffic, startGatewayReceiver, wakeApp, wakeAppNow } from './wake.ts'

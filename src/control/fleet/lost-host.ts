@@ -3,10 +3,10 @@
  * the start, so that operators see it as long as it lasts (`mote admin alerts`).
  */
 import { createWorkflow, poke, readWorkflow } from '../../engine/runner.ts'
-import { type Next, done, workflow, wait } from '../../engine/machine.ts'
+import { type Next, done, workflow, wait } from '../../engine/workflow.ts'
 import type { Tx } from '../../db/db.ts'
 import { seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { findLost, type LostHost, lockHost } from '../hosts/index.ts'
 import { notifyOperators } from '../notifications/index.ts'
 import { pokeWaitingFor } from './return-store.ts'

@@ -15,7 +15,7 @@ import {
 import { type ReadHeartbeat, readHeartbeat } from '../../contract/tolerant.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { isUuid } from '../../lib/ids.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import {
   type LiveStats,
   agentClient,

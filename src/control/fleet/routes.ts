@@ -1,7 +1,7 @@
 import type { Sql, Tx } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
 import { type Leaving, leavingHost } from '../deployments/index.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { type HostRow, cordon, findHost, listHosts, lockHost, removeHost, settleStrays } from '../hosts/index.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'

@@ -4,7 +4,7 @@ import { createMemoryBus } from '../../bus/memory.ts'
 import { connectDb } from '../../db/connect.ts'
 import { type Db, statement } from '../../db/db.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { createFixture } from '../http/fixture.ts'
+import { createFixture } from '../../../test/support/api-fixture.ts'
 import { healthFeature } from './index.ts'
 import { createProbe } from './probe.ts'
 import { testDatabase } from '../../../test/support/database.ts'
@@ -50,7 +50,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
   // Every look at the clock is two seconds later, so that no answer of the probe is reused.
   const clock = cached ? systemClock : { ...systemClock, monotonicMs: () => (ms += 2_000) }
   const feature = healthFeature({ db, bus, clock }, { streamEveryMs: 5 })
-  const { app } = createFixture({ catalogue: feature.operations, features: [feature] })
+  const { app } = createFixture({ operations: feature.operations, features: [feature] })
   closers.push(
     () => app.close(),
     () => real.close(),

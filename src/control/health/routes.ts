@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { ApiError } from '../http/errors.ts'
 import { type EventStream, type Feature, feature } from '../http/operation.ts'
 import { createProbe, type Probe } from './probe.ts'

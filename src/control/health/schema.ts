@@ -1,6 +1,6 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { dateTime, list, resource, stringMap, text } from '../http/types.ts'
+import { dateTime, resource, stringMap, text } from '../http/types.ts'
 
 export const Health = resource(
   'Health',
@@ -23,22 +23,6 @@ const HealthEvent = resource(
   'HealthEvent',
   { at: dateTime({ description: 'When it was looked at.' }), ...Health.properties },
   { description: 'The health at one moment.' },
-)
-
-const part = (description: string, example: unknown) =>
-  Type.Unsafe<Readonly<Record<string, unknown>>>({ type: 'object', description, examples: [example] })
-
-const OpenApiDocument = resource(
-  'OpenApiDocument',
-  {
-    openapi: text({ description: 'Version of OpenAPI.', examples: ['3.1.0'] }),
-    info: part('Title, version and introduction of the contract.', { title: 'Mote', version: '0.5.4' }),
-    servers: list(part('A base of the paths.', { url: '/v1' }), { description: 'Bases of the paths.' }),
-    tags: list(part('A group of operations.', { name: 'Apps' }), { description: 'Groups of operations.' }),
-    paths: part('The operations by path and method.', { '/v1/health': { get: { operationId: 'getHealth' } } }),
-    components: part('Schemas, headers and answers that operations share.', { schemas: {} }),
-  },
-  { description: 'A document by OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0).' },
 )
 
 const shared = {
@@ -86,25 +70,5 @@ export const healthOperations = operations({
     ...shared,
     answer: 'stream',
     events: { snapshot: HealthEvent, health: HealthEvent },
-  },
-})
-
-export const contractOperations = operations({
-  getOpenApi: {
-    method: 'GET',
-    path: '/v1/api-docs/openapi.json',
-    summary: 'Get this contract',
-    description:
-      'Answers the OpenAPI 3.1 document of the operations that this server serves. Generated clients are made from it.',
-    ...shared,
-    answer: OpenApiDocument,
-  },
-  getExplorer: {
-    method: 'GET',
-    path: '/v1/docs',
-    summary: 'Open the explorer of this contract',
-    description: 'Answers a page that shows every operation and can call it. It loads nothing from other servers.',
-    ...shared,
-    answer: 'html',
   },
 })

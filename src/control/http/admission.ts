@@ -11,7 +11,7 @@ import { createDelayedRefusals } from './delayed-refusals.ts'
 import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
 import { type CallerInProject, originOf, type Presume, type Security, type ServerOptions, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
-import { createThrottledCredentials, throttledId } from './resting.ts'
+import { createThrottledCredentials, throttledId } from './throttled-credentials.ts'
 
 const scopeRank: Readonly<Record<Scope, number>> = { read: 0, deploy: 1, write: 2, admin: 3 }
 /** The most a member may do in a project, whatever the token allows. */

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { beginReadOf } from './attempt.ts'
-import { allOperations } from './catalogue.ts'
+import { allOperations } from '../operations.ts'
 import { notFound, unauthenticated } from './errors.ts'
 import {
   bearer,
@@ -12,7 +12,7 @@ import {
   security,
   thing,
   type thingOperations,
-} from './fixture.ts'
+} from '../../../test/support/api-fixture.ts'
 import type { Call } from './operation.ts'
 import type { CallerInProject } from './ports.ts'
 import { createRoute } from './route.ts'

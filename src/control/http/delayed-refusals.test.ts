@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { describe, expect, it } from 'vitest'
-import { bearer, createFixture } from './fixture.ts'
+import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import { createDelayedRefusals } from './delayed-refusals.ts'
 
 const never = 3_600_000

@@ -5,9 +5,9 @@
  */
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { allOperations } from './catalogue.ts'
-import { contractOperations } from '../health/schema.ts'
-import { bearer, createFixture } from './fixture.ts'
+import { allOperations } from '../operations.ts'
+import { apiDocsOperations } from '../api-docs/schema.ts'
+import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import type { Call, Handler, Operation } from './operation.ts'
 
 /** How many requests were found valid, and so reached a handler. */
@@ -31,12 +31,12 @@ function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<
 }
 
 /** The real declarations, but for what would get in the way: allowances, and answers that the stand-ins cannot make. */
-const catalogue: Record<string, Operation> = {}
+const operations: Record<string, Operation> = {}
 for (const [id, { adminOnly: _, ...operation }] of Object.entries(allOperations))
-  if (!(id in contractOperations))
-    catalogue[id] = { ...operation, throttle: 'unlimited', answer: operation.answer === 'stream' ? 'stream' : 'free' }
-const handlers = Object.fromEntries(Object.entries(catalogue).map(([id, operation]) => [id, standIn(operation)]))
-const { app, lines } = createFixture({ catalogue, features: [{ operations: catalogue, handlers }] })
+  if (!(id in apiDocsOperations))
+    operations[id] = { ...operation, throttle: 'unlimited', answer: operation.answer === 'stream' ? 'stream' : 'free' }
+const handlers = Object.fromEntries(Object.entries(operations).map(([id, operation]) => [id, standIn(operation)]))
+const { app, lines } = createFixture({ operations, features: [{ operations, handlers }] })
 afterAll(() => app.close())
 
 interface Schema {
@@ -153,7 +153,7 @@ describe('generated requests', () => {
     console.log(`${total} requests:`, Object.fromEntries([...observed].toSorted(([a], [b]) => a - b)))
   })
 
-  it.each(Object.entries(catalogue))('%s', async (_id, operation) => {
+  it.each(Object.entries(operations))('%s', async (_id, operation) => {
     const request = fc.record({
       path: pathOf(operation),
       query: queryOf(operation),

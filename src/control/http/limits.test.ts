@@ -1,7 +1,7 @@
 /** What a request leaves behind: what it counts against, and its line in the log. */
 import { afterAll, describe, expect, it } from 'vitest'
-import { bearer, createFixture } from './fixture.ts'
-import { asker } from './testing.ts'
+import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
+import { asker } from '../../../test/support/control/http.ts'
 
 const fixture = createFixture()
 const { app } = fixture

@@ -1,12 +1,12 @@
 /** A parameter that is too long for the router is a bad request, also where pages take every path that no operation has. */
 import { afterAll, expect, it } from 'vitest'
-import { allOperations } from './catalogue.ts'
-import { bearer, createFixture, neverCalled } from './fixture.ts'
+import { allOperations } from '../operations.ts'
+import { bearer, createFixture, neverCalled } from '../../../test/support/api-fixture.ts'
 
 const { app } = createFixture({
-  catalogue: allOperations,
+  operations: allOperations,
   features: [neverCalled(allOperations)],
-  pages: { serves: () => false, register: server => void server.get('/*', (_, reply) => reply.callNotFound()) },
+  pages: [{ serves: () => false, register: server => void server.get('/*', (_, reply) => reply.callNotFound()) }],
 })
 afterAll(() => app.close())
 

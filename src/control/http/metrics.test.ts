@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterAll, describe, expect, it } from 'vitest'
-import { bearer, createFixture } from './fixture.ts'
+import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import { createMetrics, createMetricsServer } from './metrics.ts'
 
 const stalls = { longestMs: () => 1500, stalls: () => 3 }

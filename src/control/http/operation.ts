@@ -1,7 +1,7 @@
 /**
  * How an operation of the contract is declared and implemented. Each feature folder declares its operations as data in
  * `schema.ts` (that data drives validation, serialisation, OpenAPI, the client and the tests that enumerate) and
- * implements them in `routes.ts`. What is declared and not implemented answers 501.
+ * implements them in `routes.ts`. The server does not start when an operation has no handler.
  */
 import { hash } from 'node:crypto'
 import type { Readable } from 'node:stream'

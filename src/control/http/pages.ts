@@ -2,7 +2,7 @@
  * Pages that PostgreSQL wrote, kept with the mark of the rows that they show. Whether these are still the rows is asked each
  * time, in the statement that would write the page: where the mark is the same, no page is written, sent, and read again.
  */
-import { createGenerationalCache } from '../../lib/remembered.ts'
+import { createGenerationalCache } from '../../lib/generational-cache.ts'
 import { JsonText } from './operation.ts'
 import { ListPart } from './paging.ts'
 

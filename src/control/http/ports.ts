@@ -1,7 +1,7 @@
 /** What the frame needs from the features, as interfaces: it knows HTTP, they know the database. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { BeginRead } from './attempt.ts'
 import type { ApiError } from './errors.ts'
 import type { AuditNote, Caller, Feature, Operation, ProjectAccess } from './operation.ts'
@@ -116,12 +116,12 @@ export interface ServerOptions {
   readonly audit: AuditWriter
   readonly idempotency: IdempotencyStore
   readonly rateLimiter: RateLimiter
-  /** Every operation to register; those that no feature implements answer 501. Default: the whole catalogue. */
-  readonly catalogue?: Readonly<Record<string, Operation>>
+  /** Every operation to register, by its id; those of `features` are added. Each needs a handler. */
+  readonly operations: Readonly<Record<string, Operation>>
   readonly streamLimits?: Partial<StreamLimits>
   /** Told before the answer is sent, outside the transaction of the request. Must not throw. */
   readonly onRefusal?: (refusal: Refusal) => Promise<void>
-  readonly pages?: Pages
+  readonly pages?: readonly Pages[]
   readonly observe?: (observation: RequestObservation) => void
   /** Checks every JSON answer against its schema and fails with 500 on a difference. For tests: it costs as much again. */
   readonly checkAnswers?: boolean

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { METHODS } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createFixture } from './fixture.ts'
+import { createFixture } from '../../../test/support/api-fixture.ts'
 
 const fixture = createFixture()
 const { app } = fixture

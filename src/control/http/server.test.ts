@@ -3,8 +3,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { DbUnavailable } from '../../db/errors.ts'
 import { BusError } from '../../bus/bus.ts'
 import { asApiError } from './failure.ts'
-import { bearer, createFixture, thing } from './fixture.ts'
-import { asker } from './testing.ts'
+import { bearer, createFixture, thing } from '../../../test/support/api-fixture.ts'
+import { asker } from '../../../test/support/control/http.ts'
 
 const fixture = createFixture()
 const { app } = fixture

@@ -16,8 +16,6 @@ import Fastify, {
 import { hasSeveralHosts } from '../../lib/one-host.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { beginReadOf } from './attempt.ts'
-import { allOperations } from './catalogue.ts'
-import { docsFeature, registerDocsAssets } from './docs.ts'
 import { ApiError } from './errors.ts'
 import { failureOf } from './failure.ts'
 import { corsHeaders, preflightHeaders, securityHeaders } from './headers.ts'
@@ -65,7 +63,7 @@ export function createServer(options: ServerOptions): ApiServer {
   app.setErrorHandler(sendFailure)
   installNotFound(app, methodTable(Object.values(operations)), deps.config.corsOrigins)
 
-  const handlers = handlersOf([...options.features, docsFeature(operations)])
+  const handlers = handlersOf(options.features)
   const routes = Object.entries(operations).map(([id, operation]) => {
     const found = handlers.get(id) ?? itemHandler(operation, handlers.get(operation.itemOf?.list ?? ''))
     return createRoute(id, operation, found, options.checkAnswers ?? false)
@@ -76,14 +74,13 @@ export function createServer(options: ServerOptions): ApiServer {
     if (route.operation.upload) app.register(async uploads => takeUploads(uploads, route, handler))
     else registerRoute(app, route, handler)
   }
-  registerDocsAssets(app)
-  options.pages?.register(app)
+  for (const pages of options.pages ?? []) pages.register(app)
   return { app, streams }
 }
 
-/** Additions of features that are not in the catalogue are served too. */
+/** Operations of features that are not in the list are served too. */
 function operationsOf(options: ServerOptions): Readonly<Record<string, Operation>> {
-  return Object.assign({}, options.catalogue ?? allOperations, ...options.features.map(feature => feature.operations))
+  return Object.assign({}, options.operations, ...options.features.map(feature => feature.operations))
 }
 
 function handlersOf(features: readonly Feature[]): Map<string, Handler<never>> {
@@ -171,7 +168,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
       reply.header('connection', 'close')
       throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
     }
-    if (options.pages?.serves(request)) return
+    if (options.pages?.some(pages => pages.serves(request))) return
     await admission.admit(request, reply, request.routeOptions.config.mote)
   })
 }

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { promisedMs, until } from '../../../test/support/wait.ts'
 import type { EventStream } from './operation.ts'
 import { unauthenticated } from './errors.ts'
-import { bearer, createFixture, type FixtureOptions, security } from './fixture.ts'
+import { bearer, createFixture, type FixtureOptions, security } from '../../../test/support/api-fixture.ts'
 import { encodeEvent } from './sse.ts'
 
 type Fixture = ReturnType<typeof createFixture>

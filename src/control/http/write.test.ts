@@ -2,8 +2,8 @@ import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import { StatementError } from '../../db/errors.ts'
 import { invalidState } from './errors.ts'
-import { bearer, createFixture, thing } from './fixture.ts'
-import { asker } from './testing.ts'
+import { bearer, createFixture, thing } from '../../../test/support/api-fixture.ts'
+import { asker } from '../../../test/support/control/http.ts'
 
 const fixture = createFixture()
 const { app } = fixture

@@ -3,13 +3,13 @@ import { type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { type HostRow, listHosts } from '../hosts/index.ts'
-import { retainedBySnapshot, leftoversOf, takenElsewhere } from './kept.ts'
-import { notTaken } from './luggage.ts'
+import { retainedBySnapshot, leftoversOf, takenElsewhere } from './retained.ts'
+import { notTaken } from './co-moved-snapshots.ts'
 import { startSnapshotMove } from './start.ts'
 import { levelOf } from '../../lib/outage.ts'
-import { withoutFailedTargetsFirst } from './tried.ts'
+import { withoutFailedTargetsFirst } from './failed-targets.ts'
 
 interface LeftBehind {
   readonly id: string

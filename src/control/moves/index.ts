@@ -1,9 +1,9 @@
 export { drainedSnapshots } from './drained.ts'
 export { lockGroup as lockMoves, pokeMoveOfSnapshot } from './group.ts'
-export { goingWith, retainedBySnapshot, takenElsewhere } from './kept.ts'
-export { type RetainedSnapshot, keptBehind, retainedWithVolumes, notTaken } from './luggage.ts'
-export { volumeMoveWorkflow } from './machine.ts'
-export { snapshotMoveWorkflow } from './snapshot-machine.ts'
+export { goingWith, retainedBySnapshot, takenElsewhere } from './retained.ts'
+export { type RetainedSnapshot, keptBehind, retainedWithVolumes, notTaken } from './co-moved-snapshots.ts'
+export { volumeMoveWorkflow } from './workflow.ts'
+export { snapshotMoveWorkflow } from './snapshot-workflow.ts'
 export { type SnapshotMove, snapshotMovesOf } from './snapshot-store.ts'
 export {
   cancelMove,
@@ -15,5 +15,5 @@ export {
   startMove,
   startSnapshotMove,
 } from './start.ts'
-export { withoutFailedTargetsFirst } from './tried.ts'
+export { withoutFailedTargetsFirst } from './failed-targets.ts'
 export { lock as lockVolumes, newest as newestMove, ofMigration as movesOf, type VolumeMove } from './store.ts'

@@ -7,32 +7,28 @@ import { alone, collide, crowd, type Work } from '../../../test/support/collide.
 import { shape } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type Db, statement, type Tx } from '../../db/db.ts'
-import type { AnyWorkflow } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/workflow.ts'
 import { createDeployment, lockDeployment } from '../deployments/index.ts'
-import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../fleet/index.ts'
+import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../scaling/index.ts'
 import { listHosts, loseHost, reserve, touchHosts } from '../hosts/index.ts'
 import { lockLimits } from '../projects/index.ts'
-import { holdSnapshot, putBack, startFork } from '../runtime/index.ts'
-import { deleteSnapshot } from '../runtime/snapshots.ts'
+import { holdSnapshot, putBack, startFork } from '../vm-operations/index.ts'
+import { deleteSnapshot } from '../vm-operations/snapshots.ts'
 import { keepBudget } from '../usage/sweep.ts'
 import {
   abandonVmsOf,
-  cancelMigration,
-  chooseMove,
   claimRunning,
   createSnapshot,
   lockSnapshot,
   lockVm,
-  coMovedOf,
-  newestMigration,
   recordObserved,
   recordSnapshot,
   setBalloon,
-  startMigration,
 } from '../vms/index.ts'
-import type { Moving } from '../vms/migration-machine.ts'
-import { keepVolumes, settled } from '../vms/migration-volumes.ts'
-import * as migrations from '../vms/migration-store.ts'
+import { cancelMigration, chooseMove, coMovedOf, newestMigration, startMigration } from '../migrations/index.ts'
+import type { Moving } from '../migrations/workflow.ts'
+import { keepVolumes, settled } from '../migrations/volumes.ts'
+import * as migrations from '../migrations/store.ts'
 import { createPlacer } from '../vms/placer.ts'
 import * as snapshots from '../vms/snapshot-store.ts'
 import * as vms from '../vms/store.ts'
@@ -54,7 +50,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { settleGroup } from './group.ts'
 import { cancelMove, finishCopies, newestMove } from './index.ts'
 import { liveSnapshotMoves } from './snapshot-store.ts'
-import { type Kept, lockWorld } from './testing.ts'
+import { type Kept, lockWorld } from '../../../test/support/control/moves.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 const [times, atOnce] = [400, 8]

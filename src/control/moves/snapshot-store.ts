@@ -1,7 +1,7 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { someRunnerLacks } from '../../engine/statements.ts'
-import { groupBytes } from './allowance.ts'
+import { groupBytes } from './copy-timeout.ts'
 
 export interface SnapshotMove {
   readonly id: string

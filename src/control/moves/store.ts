@@ -1,7 +1,7 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
-import { groupBytes } from './allowance.ts'
-import { goingWith } from './kept.ts'
+import { groupBytes } from './copy-timeout.ts'
+import { goingWith } from './retained.ts'
 
 export interface VolumeMove {
   readonly id: string

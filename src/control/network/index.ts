@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { feature } from '../http/operation.ts'
 import { meshHandlers } from './mesh-routes.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { listHosts, type LiveStats } from '../hosts/index.ts'
 import type { Handlers } from '../http/operation.ts'
 import { meshStatus } from './mesh.ts'

@@ -6,7 +6,7 @@
 import { BusError, type Subscription } from '../../bus/bus.ts'
 import type { HostNetwork, NetworkObserved } from '../../contract/network.ts'
 import { subjects } from '../../contract/agent.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { currentNetworks } from './current.ts'
 import type { MeshHost, Networks } from './hosts.ts'

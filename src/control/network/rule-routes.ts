@@ -1,6 +1,6 @@
 import { newId, isUuid } from '../../lib/ids.ts'
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { publishEvent } from '../events/index.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'

@@ -3,7 +3,7 @@ import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { once } from '../../lib/once.ts'
 import { printable, printableLine } from '../../lib/printable.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { type DueMail, due, postponed, settled } from './mail-store.ts'
 
 const batch = 100

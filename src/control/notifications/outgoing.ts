@@ -4,7 +4,7 @@ import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { printable } from '../../lib/printable.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { configuredSender, isFinal, messageOf, oneLine, retryMs, type SendMail } from './mail.ts'
 
 export interface AddressMail {

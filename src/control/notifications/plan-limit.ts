@@ -1,6 +1,6 @@
 import { type Tx, statement } from '../../db/db.ts'
 import { hours } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import type { Refusal } from '../http/ports.ts'
 import { notify, notifyAccount } from './notify.ts'
 

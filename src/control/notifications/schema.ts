@@ -1,59 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import {
-  acknowledgement,
-  bool,
-  dateTime,
-  displayName,
-  freeForm,
-  int64,
-  list,
-  maybe,
-  oneOf,
-  resource,
-  text,
-  uuid,
-} from '../http/types.ts'
-
-export const Notification = resource(
-  'Notification',
-  {
-    id: uuid({ description: 'Identifies the notification when it is marked as read.' }),
-    tenant_id: uuid({
-      description: 'Project that it is about; for notifications about an account, its default project.',
-    }),
-    user_id: uuid({ description: 'Account that receives it. Nobody else sees it.' }),
-    title: text({ description: 'What happened, in a few words.', examples: ['Deployment of shop failed'] }),
-    body: text({
-      description: 'What it means and what to do, in plain text.',
-      examples: ['The health check at / was not answered in time. What served before goes on serving.'],
-    }),
-    kind: text({
-      description:
-        'What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added.',
-      examples: ['deployment.failed'],
-    }),
-    entity_name: text({ description: 'What it is about, as people call it, such as an app.', examples: ['shop'] }),
-    resource_id: text({
-      description: 'Id of what it is about; empty for announcements.',
-      examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
-    }),
-    route: text({
-      description: 'Path in the dashboard that shows more.',
-      examples: ['/apps/shop/deployments/job-4f9c2a7be1d06358'],
-    }),
-    metadata: freeForm({
-      description:
-        'Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing.',
-      examples: [null],
-    }),
-    is_read: bool({ description: 'Whether it was marked as read.' }),
-    created_at: dateTime({ description: 'When it happened.' }),
-    read_at: Type.Optional(dateTime({ description: 'When it was first marked as read. Absent while it is unread.' })),
-  },
-  { description: 'Message to one account about something that happened.' },
-)
-export type Notification = Static<typeof Notification>
+import { acknowledgement, bool, displayName, int64, list, maybe, oneOf, resource, text, uuid } from '../http/types.ts'
+import { Notification } from '../events/schema.ts'
 
 export const NotificationList = resource(
   'NotificationList',

@@ -1,4 +1,4 @@
-import type { Notification } from './schema.ts'
+import type { Notification } from '../events/schema.ts'
 import type { NotificationRow } from './store.ts'
 
 export const viewNotification = (n: NotificationRow): Notification => ({

@@ -1,6 +1,6 @@
 export { leaveAllProjects } from './deletion.ts'
 export { assertNotCapped, lockLimits, lockProject } from './locking.ts'
-export { type ProjectContents, projectWorkflow } from './machine.ts'
+export { type ProjectContents, projectWorkflow } from './workflow.ts'
 export {
   type CountedLimit,
   type Permission,

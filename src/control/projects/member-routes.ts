@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { newId } from '../../lib/ids.ts'
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { ApiError, forbidden, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers, MemberRole } from '../http/operation.ts'
 import { notify, notifyAccount, queueMail } from '../notifications/index.ts'

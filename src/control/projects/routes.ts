@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { ApiError, forbidden, notFound } from '../http/errors.ts'
 import { type Handlers, type ProjectAccess, feature } from '../http/operation.ts'
 import { deleteProject } from './deletion.ts'

@@ -7,7 +7,7 @@ import type { Subscription } from '../../bus/bus.ts'
 import { RoutesRequest, gatewaySubjects } from '../../contract/gateway.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { minutes } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { forgetGoneBefore, since } from './store.ts'
 
 export async function startRoutePublisher(deps: Pick<Deps, 'db' | 'bus' | 'log'>): Promise<Subscription> {

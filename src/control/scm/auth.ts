@@ -1,6 +1,6 @@
 import { minutes } from '../../lib/duration.ts'
 import { type SourceAuth, type SourceCredential, gitPlace } from '../builds/index.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { sealedCredential } from './credential-store.ts'
 import type { SourceHost } from './provider.ts'
 import * as store from './store.ts'

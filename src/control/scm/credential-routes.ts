@@ -1,7 +1,7 @@
 /** Credentials of single apps: for repositories that are in no installation of the integration. */
 import type { Static } from 'typebox'
 import { gitPlace } from '../builds/index.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import * as store from './credential-store.ts'

@@ -6,10 +6,18 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
-import { owner, type Owner } from '../billing/testing.ts'
+import { owner, type Owner } from '../../../test/support/control/billing.ts'
 import { parseEvent } from './events.ts'
 import { previewName } from './rules.ts'
-import { commitOf, deliver, deliverToApp, push, type ScmWorld, scmWorld, type Sent } from './testing.ts'
+import {
+  commitOf,
+  deliver,
+  deliverToApp,
+  push,
+  type ScmWorld,
+  scmWorld,
+  type Sent,
+} from '../../../test/support/control/scm.ts'
 
 /** As GitHub sent them; the package's types say otherwise than it is. */
 const examples: ReadonlyArray<{ readonly name: string; readonly examples: readonly unknown[] }> = createRequire(

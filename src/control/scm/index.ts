@@ -1,9 +1,9 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { githubHost, type SourceHost } from './provider.ts'
 
 export { sourceAuth } from './auth.ts'
-export { receiveForApps, receiveFromHost } from './receive.ts'
 export { scmFeature } from './routes.ts'
+export { scmWebhookFeature } from './webhook.ts'
 export { scmReports, scmUpkeep } from './sweep.ts'
 export type { SourceHost } from './provider.ts'
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
-import { owner } from '../billing/testing.ts'
+import { owner } from '../../../test/support/control/billing.ts'
 import { createSourceHost, sourceAuth } from './index.ts'
 import {
   commitOf,
@@ -14,7 +14,7 @@ import {
   push,
   type ScmWorld,
   scmWorld,
-} from './testing.ts'
+} from '../../../test/support/control/scm.ts'
 
 let world: ScmWorld
 let host: FakeHost

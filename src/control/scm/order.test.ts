@@ -4,9 +4,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
-import { inParallel, owner } from '../billing/testing.ts'
+import { inParallel, owner } from '../../../test/support/control/billing.ts'
 import { createSourceHost, scmReports } from './index.ts'
-import { commitOf, deliver, type FakeHost, push, type ScmWorld, scmWorld, type Sent } from './testing.ts'
+import {
+  commitOf,
+  deliver,
+  type FakeHost,
+  push,
+  type ScmWorld,
+  scmWorld,
+  type Sent,
+} from '../../../test/support/control/scm.ts'
 
 let world: ScmWorld
 let host: FakeHost

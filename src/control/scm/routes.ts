@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { forgetBrowser, isBrowser, markBrowser } from './browser.ts'

@@ -5,7 +5,7 @@ import { describe, expect, it, test } from 'vitest'
 import { systemClock } from '../../lib/clock.ts'
 import { githubHost } from './provider.ts'
 import { describeDelivery, type Headers, isSigned, proofOf } from './signature.ts'
-import { webhookSecret } from './testing.ts'
+import { webhookSecret } from '../../../test/support/control/scm.ts'
 
 const githubLike = githubHost(
   {

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
-import { owner, type Owner } from '../billing/testing.ts'
+import { owner, type Owner } from '../../../test/support/control/billing.ts'
 import { sourceAuth } from './index.ts'
-import { commitOf, deliver, deliverToApp, push, type ScmWorld, scmWorld } from './testing.ts'
+import { commitOf, deliver, deliverToApp, push, type ScmWorld, scmWorld } from '../../../test/support/control/scm.ts'
 
 let world: ScmWorld
 let api: Identity

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
-import { inParallel, owner } from '../billing/testing.ts'
+import { inParallel, owner } from '../../../test/support/control/billing.ts'
 
 let api: Identity
 beforeAll(async () => {

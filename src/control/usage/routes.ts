@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import type { Sql } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { feature } from '../http/operation.ts'
 import { lockProject } from '../projects/index.ts'
 import { costCents, estimateCents, gbMonths, monthOf } from './rules.ts'

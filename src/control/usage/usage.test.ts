@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { createLiveStats } from '../hosts/index.ts'
-import { wakeApp } from '../fleet/index.ts'
+import { wakeApp } from '../scaling/index.ts'
 import { monthOf } from './rules.ts'
 import * as store from './store.ts'
 import { budgetKeeping, keepBudget, usageCounting } from './sweep.ts'

@@ -9,7 +9,7 @@ import * as store from './store.ts'
 export { vmOperations } from './schema.ts'
 export { builtFor } from './built-image.ts'
 export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
-export { vmWorkflow } from './machine.ts'
+export { vmWorkflow } from './workflow.ts'
 export {
   appDiskNeeds,
   type ClaimObstacle,
@@ -19,18 +19,9 @@ export {
   unclaim,
 } from './disks.ts'
 export { desiredFor as disksOf } from './disk-store.ts'
-export { migrationWorkflow } from './migration-machine.ts'
-export { cancelMigration, startMigration } from './migration-start.ts'
-export {
-  type Migration,
-  countFromHost as migrationsFrom,
-  failedMoves,
-  newest as newestMigration,
-} from './migration-store.ts'
-export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotWorkflow } from './snapshot-machine.ts'
-export { chooseMove, type CoMoved, coMovedOf, moveObstacle, type MovePlan } from './moving.ts'
-export { recordObserved } from './seen.ts'
-export { observedOnHost } from './seen-store.ts'
+export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotWorkflow } from './snapshot-workflow.ts'
+export { recordObserved } from './observed.ts'
+export { observedOnHost } from './observed-store.ts'
 export {
   byName as findSnapshot,
   isBeingForked,
@@ -40,7 +31,11 @@ export {
   type Snapshot,
 } from './snapshot-store.ts'
 export {
+  byId as vmById,
   deploymentsOnHost,
+  desired as desiredVm,
+  raise as raiseVmGeneration,
+  type Vm,
   giveUpRestore,
   lock as lockVm,
   restore as restoreVm,
@@ -49,7 +44,7 @@ export {
 } from './store.ts'
 export { abandonVmsOf } from './abandon.ts'
 export { type NewVm, type PlacedVm, startVmOn } from './start.ts'
-export { type DesiredVms, desiredVms } from './wish.ts'
+export { type DesiredVms, desiredVms } from './desired.ts'
 export { pokeWaiting } from './waiting.ts'
 
 /** A VM that shall run: its row and its machine. */

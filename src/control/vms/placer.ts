@@ -6,7 +6,7 @@
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { batched } from '../../lib/batched.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { type Candidates, createCandidates, hostRooms } from '../hosts/index.ts'
 import { explain, type HostView, pick, place, type Placement, type PlacementRequest } from '../scheduler/place.ts'
 import { claimDisks, type DiskNeeds, diskNeeds, storageRequest, withDisks } from './disks.ts'

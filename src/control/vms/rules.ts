@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, HypervisorName, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
 import { inRegistry } from './built-image.ts'
-import type { ObservedVm } from './seen-store.ts'
+import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
 
 /** The stored integer of the contract, and what it means. */

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
-import { idleApps, wakeApp } from '../fleet/index.ts'
+import { idleApps, wakeApp } from '../scaling/index.ts'
 import {
   attachVolume,
   createVolume,

@@ -1,4 +1,4 @@
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { attachVolume, detachMessage, detachVolume } from './attach.ts'

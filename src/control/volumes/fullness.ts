@@ -2,7 +2,7 @@
 import { type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { notify } from '../notifications/index.ts'
 
 /** Percent, and how far it has to fall below before it is told of again. */

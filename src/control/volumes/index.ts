@@ -18,14 +18,14 @@ export {
 export { creationOf } from './creation.ts'
 export { fullVolumes } from './fullness.ts'
 export { growVolume } from './grow.ts'
-export { type ForkedVolume, type RetainedVolume, forkVolumes, lockRetained } from './kept.ts'
-export { recordVolume, volumeWorkflow } from './machine.ts'
-export { type LeavingVolume, leavingVolumes } from './leaving.ts'
+export { type ForkedVolume, type RetainedVolume, forkVolumes, lockRetained } from './fork-volumes.ts'
+export { recordVolume, volumeWorkflow } from './workflow.ts'
+export { type LeavingVolume, leavingVolumes } from './drain-report.ts'
 export { drainedVolumes } from './move.ts'
 export { volumeFeature } from './routes.ts'
 export { assertScalable } from './rules.ts'
 export { scheduledSnapshots } from './schedule.ts'
-export { recordVolumeSnapshot, volumeSnapshotWorkflow } from './snapshot-machine.ts'
+export { recordVolumeSnapshot, volumeSnapshotWorkflow } from './snapshot-workflow.ts'
 export {
   type VolumeSnapshot,
   byId as findVolumeSnapshot,

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { newId } from '../../lib/ids.ts'
 import { cordon } from '../hosts/index.ts'
-import { leavingVolumes } from './leaving.ts'
+import { leavingVolumes } from './drain-report.ts'
 import { drainedVolumes } from './move.ts'
 
 const world = await computeWorld()

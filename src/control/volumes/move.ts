@@ -2,7 +2,7 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
 import { newId } from '../../lib/ids.ts'
@@ -20,7 +20,7 @@ import { fitMoved, type PoolView } from '../scheduler/pools.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
-import { moveGroupOf } from './together.ts'
+import { moveGroupOf } from './move-group.ts'
 
 /** Each is read and written as fast as the disks are: more at once would only make all of them slow. */
 const mostFromOneHost = 2

@@ -1,5 +1,5 @@
 import type { Tx } from '../../db/db.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { notFound } from '../http/errors.ts'
 import { type Handlers, feature } from '../http/operation.ts'
 import { attachHandlers } from './attach-routes.ts'

@@ -2,7 +2,7 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { minutes } from '../../lib/duration.ts'
-import type { Deps } from '../deps.ts'
+import type { Deps } from '../base/deps.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
 import { createVolumeSnapshot, deleteVolumeSnapshot } from './create.ts'
 import * as snapshots from './snapshot-store.ts'

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
 import type { Tx } from '../../db/db.ts'
-import type { AnyWorkflow } from '../../engine/machine.ts'
+import type { AnyWorkflow } from '../../engine/workflow.ts'
 import { createRunner } from '../../engine/runner.ts'
 import { ApiError } from '../http/errors.ts'
 import {

@@ -15,8 +15,8 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { gatewaySubjects } from '../../contract/gateway.ts'
-import { type GatewayFixture, gatewayFixture, hostname } from '../testing.ts'
-import { type TestCertificate, makeCertificate } from './testing.ts'
+import { type GatewayFixture, gatewayFixture, hostname } from '../../../test/support/gateway/gateway.ts'
+import { type TestCertificate, makeCertificate } from '../../../test/support/gateway/tls.ts'
 
 let dir: string
 let fixture: GatewayFixture

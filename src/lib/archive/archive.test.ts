@@ -8,7 +8,7 @@ import { Value } from 'typebox/value'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { ArchiveFault } from './fault.ts'
-import { endOfArchive, globalHeaderBomb, paxData, rawEntry, rawHeader } from './testing.ts'
+import { endOfArchive, globalHeaderBomb, paxData, rawEntry, rawHeader } from '../../../test/support/lib/archive.ts'
 import { type ArchiveLimits, type TarEntry, tarEntries } from './tar.ts'
 import { inThread } from './thread.ts'
 
@@ -201,7 +201,7 @@ describe('any bytes', () => {
 })
 
 describe('a thread', () => {
-  const thread = new URL('./testing-child.ts', import.meta.url)
+  const thread = new URL('../../../test/support/lib/archive-child.ts', import.meta.url)
   const never = new AbortController().signal
 
   it('answers with what its job resolves to, or the fault of the archive', async () => {

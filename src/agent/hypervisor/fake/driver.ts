@@ -9,7 +9,7 @@ import type { Arrival, Driver, RunningVm, Prepared, Running } from '../driver.ts
 import { StepError } from '../../vm/errors.ts'
 import type { FakeHost } from './host.ts'
 import { loadGuest, madeBy, markRunning, newGuest, runningGuest } from './guest.ts'
-import { fakeVm } from './machine.ts'
+import { fakeVm } from './running-vm.ts'
 import { listenForGuest } from './wire.ts'
 import { fakeAddress, type FakeServer, startFakeServer } from './server.ts'
 

@@ -1,7 +1,7 @@
 import { chown, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { countOf } from '../../guest/answers.ts'
-import type { GuestMemory } from '../machine.ts'
+import type { GuestMemory } from '../running-vm.ts'
 import type { VmContext } from '../vmm/platform.ts'
 import { snapshotMs } from '../vmm/snapshot.ts'
 import { asObject, VmmError, type VmmHttp } from '../vmm-http.ts'

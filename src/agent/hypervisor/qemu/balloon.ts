@@ -1,6 +1,6 @@
 import { countOf } from '../../guest/answers.ts'
 import type { VmHome } from '../driver.ts'
-import { balloonTarget, type GuestMemory } from '../machine.ts'
+import { balloonTarget, type GuestMemory } from '../running-vm.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
 const balloonPath = '/machine/peripheral/balloon0'

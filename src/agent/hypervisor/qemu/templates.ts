@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { tryHostLock } from '../../../lib/machine-lock.ts'
+import { tryHostLock } from '../../../lib/host-lock.ts'
 import { partialSuffix } from '../../guest/cache.ts'
 
 /** Where templates are, below the cache directory. */

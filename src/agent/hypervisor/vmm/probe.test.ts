@@ -1,9 +1,9 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { testDir } from '../../testing.ts'
+import { testDir } from '../../../../test/support/agent/agent.ts'
 import { noIsolation } from '../isolation.ts'
-import { fakedVmms } from '../testing-drivers.ts'
+import { fakedVmms } from '../../../../test/support/agent/hypervisor-drivers.ts'
 import { type Probe, probeVmm } from './probe.ts'
 
 type Change = Partial<{ mode: 'tap' | 'user'; file: string | undefined; kernel: () => Promise<never> }>

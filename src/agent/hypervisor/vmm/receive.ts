@@ -1,6 +1,6 @@
 import type { Arrival, RunningVm, PrepareContext } from '../driver.ts'
 import { identity, identityMs } from '../identity.ts'
-import { parseWorkload } from '../machine.ts'
+import { parseWorkload } from '../running-vm.ts'
 import { readNotes } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import { setMark } from '../transfer/marks.ts'

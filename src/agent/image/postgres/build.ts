@@ -5,7 +5,7 @@
  */
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { hostLock } from '../../../lib/machine-lock.ts'
+import { hostLock } from '../../../lib/host-lock.ts'
 import { compileStatic } from '../../guest/init.ts'
 import { type Apt, isPackage, mergeUsr, packageClosure, plainTar, unpackPackages } from '../debian.ts'
 import { aptOf, releaseOfPostgres } from '../releases.ts'

@@ -1,6 +1,6 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { run } from '../../../lib/exec.ts'
-import type { KeyedMutex } from '../../../lib/turns.ts'
+import type { KeyedMutex } from '../../../lib/keyed-mutex.ts'
 import { sync } from '../../disk/whole-file.ts'
 import type { VolumePool } from '../../disk/pool.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'

@@ -1,6 +1,6 @@
 /** The sandbox's clock and its webhooks: signed bytes through the same door as everybody's, until they are taken. */
 import { hours } from '../../../lib/duration.ts'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../../base/deps.ts'
 import { type ReceiveDeps, receive } from '../receive.ts'
 import { sign } from '../signature.ts'
 import { periodEnded } from './life.ts'

@@ -1,5 +1,5 @@
 import { newId } from '../../../lib/ids.ts'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../../base/deps.ts'
 import { invalidField, notFound } from '../../http/errors.ts'
 import type { Handlers } from '../../http/operation.ts'
 import type { billingOperations } from '../schema.ts'

@@ -5,7 +5,7 @@ import { startWholeApi } from '../../../../test/security/cases.ts'
 import { type Identity, testPassword } from '../../../../test/support/identity.ts'
 import { statement } from '../../../db/db.ts'
 import { billingPlans, billingSync } from '../sweep.ts'
-import { owner } from '../testing.ts'
+import { owner } from '../../../../test/support/control/billing.ts'
 
 let api: Identity
 let base: string

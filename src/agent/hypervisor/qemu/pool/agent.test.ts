@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../../../../test/support/wait.ts'
 import { identifyProcess } from '../../../../lib/process-identity.ts'
-import { testAgent, testDir, testSpec, vmmsIn } from '../../../testing.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from '../../../../../test/support/agent/agent.ts'
 import { groupOf, waitingIn } from './testing.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../../../test/support/wait.ts'
-import { testDir } from '../../../testing.ts'
+import { testDir } from '../../../../../test/support/agent/agent.ts'
 import { openPool, type PoolDeps } from './pool.ts'
 import type { WaitingVmm } from './waiting.ts'
 

@@ -1,7 +1,7 @@
 /** An agent that is killed while its pool is full, or while one of the pool is to become a VM that it never becomes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../../../../test/support/wait.ts'
-import { testAgent, testSpec } from '../../../testing.ts'
+import { testAgent, testSpec } from '../../../../../test/support/agent/agent.ts'
 import { groupOf, waitingIn } from './testing.ts'
 
 const [dataDir = '', then = ''] = process.argv.slice(2)

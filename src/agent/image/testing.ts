@@ -1,6 +1,0 @@
-import type { PrepareContext } from '../hypervisor/driver.ts'
-
-/** For tests: collects what is said, measures nothing. */
-export function context(said: string[] = []): PrepareContext {
-  return { time: (_name, step) => step(), say: line => void said.push(line), signal: AbortSignal.timeout(60_000) }
-}

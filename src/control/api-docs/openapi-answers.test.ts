@@ -1,0 +1,154 @@
+/** What the server sends for the example of every operation, against what the document says that it sends. */
+import { afterAll, expect, it } from 'vitest'
+import { apiDocsOperations } from './schema.ts'
+import { allOperations } from '../operations.ts'
+import { exampleOf } from '../http/example.ts'
+import { bearer, createFixture, thing } from '../../../test/support/api-fixture.ts'
+import { corsHeaders, jsonHeaders, pageHeaders, preflightHeaders, securityHeaders } from '../http/headers.ts'
+import { buildOpenApi } from './openapi.ts'
+import type { Call, Handler, Operation } from '../http/operation.ts'
+import { ListPart } from '../http/paging.ts'
+
+interface Described {
+  readonly headers?: Readonly<Record<string, unknown>>
+}
+type Paths = Readonly<
+  Record<string, Readonly<Record<string, { readonly responses: Readonly<Record<string, Described>> }>>>
+>
+
+const { paths } = buildOpenApi(allOperations) as { readonly paths: Paths }
+
+/** Answers the example of the operation. */
+function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
+  // The validators of the frame check it against the type that this handler cannot know.
+  const example = (typeof answer === 'string' ? 'ok' : exampleOf(answer)) as never
+  if (answer === 'stream') return { stream: async () => undefined }
+  // The store of a list within an answer cuts it.
+  if (list?.within !== undefined) return { read: async () => new ListPart(example, undefined) }
+  if (method === 'GET' || auth === 'none' || unaudited) return { read: async () => example }
+  return {
+    write: async (call: Pick<Call<Operation>, 'audit'>) => async () => {
+      call.audit({ action: 'example.done', resourceType: 'example' })
+      return example
+    },
+  }
+}
+
+const ours = Object.entries(allOperations).filter(([id]) => !(id in apiDocsOperations))
+const handlers = Object.fromEntries(ours.map(([id, operation]) => [id, standIn(operation)]))
+const { app } = createFixture({
+  operations: allOperations,
+  features: [{ operations: Object.fromEntries(ours), handlers }],
+})
+afterAll(() => app.close())
+
+/** Not in each response of the document: those of every answer are in its introduction, the others are of HTTP itself. */
+const common = new Set(
+  [
+    ...Object.keys({ ...securityHeaders, ...jsonHeaders, ...pageHeaders, ...preflightHeaders }),
+    ...Object.keys(corsHeaders('https://a.example', ['https://a.example'])),
+    ...['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding', 'x-accel-buffering'],
+  ].map(name => name.toLowerCase()),
+)
+const notAlways = new Set(['link', 'idempotent-replayed', 'set-cookie'])
+
+const declaredHeaders = ({ method, path }: Operation, status: number) =>
+  Object.keys(paths[path]?.[method.toLowerCase()]?.responses[status]?.headers ?? {}).map(name => name.toLowerCase())
+
+function pathOf({ params, path }: Operation): string {
+  const examples = Object(exampleOf(params))
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    // The fixture knows one project of its own for each user.
+    encodeURIComponent(name === 'tenant_slug' ? 'root' : String(Reflect.get(examples, name) ?? 'x')),
+  )
+}
+
+function payloadOf({ body, rawBody, upload }: Operation) {
+  if (rawBody || upload) return { payload: 'bytes', headers: { 'content-type': 'application/octet-stream' } }
+  return {
+    payload: body && JSON.stringify(exampleOf(body)),
+    headers: body ? { 'content-type': 'application/json' } : {},
+  }
+}
+
+/** Only what is required: a cursor that is no cursor of the list would be refused. */
+function queryOf({ query }: Operation): string {
+  const { required = [] } = Object(query) as { readonly required?: readonly string[] }
+  const examples = Object(exampleOf(query))
+  return required.map(name => `${name}=${encodeURIComponent(String(Reflect.get(examples, name)))}`).join('&')
+}
+
+/** Whether its document has examples of all that a request needs, and of the answer. */
+const hasExamples = ({ answer, body, params, query }: Operation) =>
+  [typeof answer === 'string' ? undefined : answer, body, params, query]
+    .filter(schema => schema !== undefined)
+    .every(schema => exampleOf(schema) !== undefined)
+
+it.each(ours.filter(([, operation]) => hasExamples(operation) && operation.answer !== 'free'))(
+  '%s sends the headers it declares',
+  async (_, operation) => {
+    const { headers, payload } = payloadOf(operation)
+    const answer = await app.inject({
+      method: operation.method,
+      url: `${pathOf(operation)}?${queryOf(operation)}`,
+      headers: { ...bearer('root'), ...headers },
+      ...(payload === undefined ? {} : { payload }),
+    })
+    expect(answer.statusCode, answer.body).toBe(200)
+    const sent = Object.keys(answer.headers).filter(name => !common.has(name))
+    const declared = declaredHeaders(operation, 200)
+    expect(sent.filter(name => !declared.includes(name))).toEqual([])
+    expect(declared.filter(name => !sent.includes(name) && !notAlways.has(name))).toEqual([])
+  },
+)
+
+it('sends nothing again that the client has, with the headers that are declared', async () => {
+  const read = () => app.inject({ url: '/v1/health', headers: { 'if-none-match': '*' } })
+  const answer = await read()
+  expect(answer.statusCode).toBe(304)
+  const sent = Object.keys(answer.headers).filter(name => !common.has(name))
+  expect(sent.toSorted()).toEqual(declaredHeaders(allOperations.getHealth!, 304).toSorted())
+})
+
+it.each([
+  [401, { method: 'GET', url: '/v1/apps' }],
+  [404, { method: 'GET', url: '/v1/apps?project=foreign', headers: bearer('ada') }],
+  [429, { method: 'GET', url: '/v1/apps', headers: bearer('eve') }],
+] as const)('%s has the headers that are declared', async (status, request) => {
+  const { responses } = buildOpenApi(allOperations)['components'] as { readonly responses: Record<string, Described> }
+  const rateLimits = {
+    tenantPerMinute: 1,
+    anonymousPerMinute: 99,
+    loginPerMinute: 9,
+    createsPerSecond: 9,
+    refusalDelayMs: 0,
+  }
+  const limited = createFixture({
+    operations: allOperations,
+    features: [{ operations: Object.fromEntries(ours), handlers }],
+    config: status === 429 ? { rateLimits } : {},
+  })
+  if (status === 429) await limited.app.inject(request)
+  const answer = await limited.app.inject(request)
+  await limited.app.close()
+  expect(answer.statusCode).toBe(status)
+  const declared = Object.keys(responses[`Error${status}`]?.headers ?? {}).map(name => name.toLowerCase())
+  expect(declared.filter(name => !(name in answer.headers))).toEqual([])
+})
+
+it('refuses a cookie that the operation does not declare', async () => {
+  const other = createFixture({
+    handlers: {
+      getSecretThing: {
+        read: async call => {
+          call.setCookie('a=b')
+          return thing('x')
+        },
+      },
+    },
+  })
+  const answer = await other.app.inject({ url: '/v1/things/x/secret', headers: bearer('ann') })
+  expect(answer.statusCode).toBe(500)
+  expect(other.lines.join()).toContain('getSecretThing sets a cookie, which it does not declare')
+  await other.app.close()
+})

@@ -1,0 +1,148 @@
+/** The bodies and answers of an operation: what it takes, what it answers with which headers, how it fails. */
+import { exampleOf } from '../http/example.ts'
+import { type Components, hoist, type Json } from './openapi-components.ts'
+import type { ErrorStatus } from './openapi-errors.ts'
+import { type HeaderName, headersOf } from './openapi-headers.ts'
+import type { EventTable, Operation } from '../http/operation.ts'
+import { isConditional, isRevalidated } from '../http/precondition.ts'
+import { needsBody } from '../http/route.ts'
+import { encodeEvent } from '../http/sse.ts'
+
+const mebibytes = (bytes: number) => `${bytes / (1 << 20)} MiB`
+const defaultBytes = 1 << 20
+
+export function requestBodyOf(operation: Operation, components: Components): Json {
+  const { body, maxBytes = defaultBytes, rawBody, upload } = operation
+  if (rawBody || upload)
+    return {
+      requestBody: {
+        description: `The bytes as they are, at most ${mebibytes(upload?.maxBytes ?? maxBytes)}.`,
+        required: true,
+        content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+      },
+    }
+  if (!body) return {}
+  return {
+    requestBody: {
+      description: `JSON, at most ${mebibytes(maxBytes)}. Members that the schema does not name are ignored.`,
+      required: needsBody(operation),
+      content: { 'application/json': withExample(hoist(body, components), exampleOf(body)) },
+    },
+  }
+}
+
+const withExample = (schema: unknown, example: unknown): Json =>
+  example === undefined ? { schema } : { schema, example }
+
+/** The answers of an operation by their status. */
+export function responsesOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json {
+  const failures = failuresOf(operation, readable)
+  return {
+    200: success(operation, components),
+    ...(isRevalidated(operation) ? { 304: unchanged } : {}),
+    ...Object.fromEntries(failures.map(status => [status, { $ref: `#/components/responses/Error${status}` }])),
+  }
+}
+
+const unchanged = {
+  description: 'The answer is still the one that `If-None-Match` names; it is not sent again.',
+  headers: headersOf(['X-Request-Id', 'Cache-Control', 'ETag']),
+}
+
+function success(operation: Operation, components: Components): Json {
+  const headers = headersOf(successHeaders(operation))
+  const { answer } = operation
+  switch (answer) {
+    case 'stream':
+      return {
+        description: `Server-sent events until the client closes the connection: ${namesOf(operation.events)}. \`data\` is JSON.`,
+        headers,
+        content: { 'text/event-stream': eventStream(operation.events ?? {}, components) },
+      }
+    case 'text':
+      return {
+        description: 'Plain text.',
+        headers,
+        content: { 'text/plain; charset=utf-8': { schema: { type: 'string' }, example: 'ok\n' } },
+      }
+    case 'html':
+      return {
+        description: 'A page for browsers.',
+        headers,
+        content: { 'text/html; charset=utf-8': { schema: { type: 'string' }, example: '<!doctype html>' } },
+      }
+    case 'free':
+      return { description: 'Any JSON.', headers, content: { 'application/json': { schema: {} } } }
+    default:
+      return {
+        description: operation.list ? 'The items, in the order of the list.' : 'Done; this is the result.',
+        headers,
+        content: { 'application/json': withExample(hoist(answer, components), exampleOf(answer)) },
+      }
+  }
+}
+
+/**
+ * The text of a stream, and what its events hold (`contentSchema`, JSON Schema 2020-12). OpenAPI 3.1 has no word for the
+ * items of a stream; a schema other than a string makes generators read the whole stream as one JSON value.
+ */
+function eventStream(events: EventTable, components: Components): Json {
+  const branches = Object.entries(events).map(([event, schema]) => ({
+    type: 'object',
+    required: ['event', 'data'],
+    properties: {
+      event: { const: event },
+      id: { type: 'string', description: 'What `Last-Event-ID` resumes after.' },
+      data: hoist(schema, components),
+    },
+  }))
+  const text = Object.entries(events).map(([event, schema]) => encodeEvent({ event, data: exampleOf(schema) }))
+  return {
+    schema: { type: 'string', contentMediaType: 'text/event-stream', contentSchema: { oneOf: branches } },
+    example: `retry: 2000\n\n${text.join('')}`,
+  }
+}
+
+const namesOf = (events: EventTable = {}) =>
+  Object.keys(events)
+    .map(name => `\`${name}\``)
+    .join(', ')
+
+function successHeaders(operation: Operation): HeaderName[] {
+  const { auth, list, method } = operation
+  return [
+    'X-Request-Id',
+    'Cache-Control',
+    ...(isLimited(operation) ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
+    ...(isRevalidated(operation) ? (['ETag'] as const) : []),
+    ...(list ? (['Link'] as const) : []),
+    ...(method === 'POST' && auth === 'bearer' ? (['Idempotent-Replayed'] as const) : []),
+    ...(operation.setsCookie ? (['Set-Cookie'] as const) : []),
+  ]
+}
+
+const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
+
+function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
+  const { adminOnly, answer, auth, body, fails = [], method, params, project, rawBody, scope, upload } = operation
+  const isBearer = auth === 'bearer'
+  // A refused credential draws on an allowance, and every owner may have only so many streams.
+  const isRefusable = isLimited(operation) || isBearer || answer === 'stream'
+  const occurring: Readonly<Record<ErrorStatus, unknown>> = {
+    400: true,
+    401: isBearer,
+    // Every credential may read, and so may every member of a project.
+    403: isBearer && (scope !== 'read' || adminOnly),
+    404: isBearer && (params || project !== 'none'),
+    // An `Idempotency-Key` that another request has.
+    409: isBearer && method === 'POST',
+    412: isConditional(operation, readable),
+    413: body || rawBody || upload,
+    415: body,
+    429: isRefusable,
+    500: true,
+    503: true,
+  }
+  const statuses = Object.keys(occurring).map(Number) as ErrorStatus[]
+  return statuses.filter(status => occurring[status] || fails.some(own => own === status))
+}

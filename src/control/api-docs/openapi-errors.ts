@@ -1,0 +1,156 @@
+/** How operations fail, as the document says it: one response for each status, with the codes of the catalogue. */
+import { type ErrorCode, errorStatus } from '../http/errors.ts'
+import { headersOf } from './openapi-headers.ts'
+import { type Json, reference } from './openapi-components.ts'
+
+const descriptions = {
+  400: 'The request is not valid; `details` says which field and why.',
+  401: 'No credential, or one that is not valid any more.',
+  403: 'The credential does not allow this, or the plan does not.',
+  404: 'Not found, or not yours: both get the same answer.',
+  409: 'Not possible in the present state, which `error` explains.',
+  412: 'The resource has changed since it was read: `If-Match` names another version.',
+  413: 'The body is too large.',
+  415: 'The body is not JSON.',
+  429: 'Too many requests; wait as long as `Retry-After` says.',
+  500: 'A fault of the server. Report the request id.',
+  503: 'Not available right now; try again after `Retry-After` seconds.',
+} as const
+export type ErrorStatus = keyof typeof descriptions
+
+/** What the example of a status says. */
+const messages: Readonly<Record<ErrorStatus, string>> = {
+  400: 'name: must have 1 to 40 characters',
+  401: 'Sign in, or send a valid token.',
+  403: 'This token is not allowed to do that; it needs the scope "write".',
+  404: 'Not found.',
+  409: 'There is already an app named "web". Choose another name.',
+  412: 'It is not what it was when you read it (If-Match). Read it again, and repeat the change if it still applies.',
+  413: 'The body is too large.',
+  415: 'Send the body as application/json.',
+  429: 'Too many requests. Try again in 12 s.',
+  500: 'Something went wrong on our side. The request id helps us find out what.',
+  503: 'Not available right now. Try again in a moment.',
+}
+
+const requestId = '0197e0f3-9a41-7c02-b5d6-21f0a8c7e913'
+const details = [{ field: 'name', message: 'must have 1 to 40 characters' }]
+
+const members = {
+  error: { type: 'string', description: 'What went wrong, for people.', examples: [messages[400]] },
+  status: {
+    type: 'integer',
+    format: 'uint16',
+    minimum: 0,
+    maximum: 65_535,
+    description: 'The HTTP status, again.',
+    examples: [400],
+  },
+  code: {
+    type: 'string',
+    description: 'What went wrong, for programs. More codes may be added; fall back on the status.',
+    examples: ['invalid_request'],
+  },
+  request_id: {
+    type: 'string',
+    description: 'Names this request in the logs of the server; also in the header `X-Request-Id`.',
+    examples: [requestId],
+  },
+  details: {
+    type: 'array',
+    description: 'The faults of the request, one for each field. Absent where no field is at fault.',
+    items: {
+      type: 'object',
+      required: ['field', 'message'],
+      properties: {
+        field: { type: 'string', description: 'JSON pointer or name of a parameter.', examples: ['name'] },
+        message: {
+          type: 'string',
+          description: 'What is wrong with its value.',
+          examples: ['must have 1 to 40 characters'],
+        },
+      },
+    },
+  },
+  limit: {
+    type: 'string',
+    description: 'With `plan_limit_exceeded`: the limit that was reached.',
+    examples: ['max_apps'],
+  },
+  used: { type: 'number', description: 'With `plan_limit_exceeded`: how much is in use.', examples: [10] },
+  max: { type: 'number', description: 'With `plan_limit_exceeded`: how much the plan allows.', examples: [10] },
+}
+
+const errorSchema = {
+  title: 'Error',
+  type: 'object',
+  description: 'How every operation fails.',
+  required: ['error', 'status'],
+  properties: members,
+}
+
+const problemSchema = {
+  title: 'Problem',
+  type: 'object',
+  description: 'The same as `Error` by RFC 9457, for clients that accept `application/problem+json`.',
+  required: ['type', 'title', 'status', 'detail'],
+  properties: {
+    type: { type: 'string', description: '`about:blank`: `code` says more.', examples: ['about:blank'] },
+    title: { type: 'string', description: 'The HTTP status in words.', examples: ['Bad Request'] },
+    detail: { type: 'string', description: 'What went wrong, for people.', examples: [messages[400]] },
+    ...members,
+  },
+}
+
+export const errorSchemas = [errorSchema, problemSchema]
+
+const titles: Readonly<Record<ErrorStatus, string>> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  409: 'Conflict',
+  412: 'Precondition Failed',
+  413: 'Payload Too Large',
+  415: 'Unsupported Media Type',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+}
+
+/** The response of a status, for `components.responses`. */
+export function errorResponse(status: ErrorStatus): Json {
+  const codes = codesOf(status)
+  const error = {
+    error: messages[status],
+    status,
+    code: codes[0],
+    request_id: requestId,
+    ...(status === 400 ? { details } : {}),
+  }
+  const problem = {
+    type: 'about:blank',
+    title: titles[status],
+    detail: messages[status],
+    ...error,
+  }
+  return {
+    description: `${descriptions[status]} Codes: ${codes.map(code => `\`${code}\``).join(', ')}.`,
+    headers: headersOf(['X-Request-Id', 'Cache-Control', ...errorHeaders(status)]),
+    content: {
+      'application/json': { schema: reference('Error'), example: error },
+      'application/problem+json': { schema: reference('Problem'), example: problem },
+    },
+  }
+}
+
+const codesOf = (status: ErrorStatus): ErrorCode[] => {
+  const known = Object.entries(errorStatus) as [ErrorCode, number][]
+  return known.filter(([, its]) => its === status).map(([code]) => code)
+}
+
+function errorHeaders(status: ErrorStatus) {
+  if (status === 401) return ['WWW-Authenticate'] as const
+  if (status === 429) return ['Retry-After', 'RateLimit', 'RateLimit-Policy'] as const
+  return status === 503 ? (['Retry-After'] as const) : []
+}

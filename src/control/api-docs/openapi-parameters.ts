@@ -1,0 +1,91 @@
+/** The parameters of an operation: those that it declares, and those that the frame reads. */
+import type { TSchema } from 'typebox'
+import { exampleOf } from '../http/example.ts'
+import { type Components, hoist, type Json } from './openapi-components.ts'
+import type { Operation } from '../http/operation.ts'
+import { isConditional, isRevalidated } from '../http/precondition.ts'
+
+/** @param readable paths whose `GET` answers with an entity tag */
+export function parametersOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json[] {
+  return [
+    ...declared('path', operation.params, components),
+    ...declared('query', operation.query, components),
+    ...(operation.project === 'selected' ? projectParameters : []),
+    ...(operation.method === 'POST' && operation.auth === 'bearer' ? [idempotencyKey] : []),
+    ...(isConditional(operation, readable) ? [ifMatch] : []),
+    ...(isRevalidated(operation) ? [ifNoneMatch] : []),
+    ...(operation.answer === 'stream' ? streamParameters : []),
+  ]
+}
+
+function declared(place: 'path' | 'query', schema: TSchema | undefined, components: Components): Json[] {
+  const { properties = {}, required = [] } = (schema ?? {}) as {
+    readonly properties?: Readonly<Record<string, Json>>
+    readonly required?: readonly string[]
+  }
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, examples: _, ...rest } = property
+    const example = exampleOf(property)
+    return {
+      name,
+      in: place,
+      required: place === 'path' || required.includes(name),
+      ...(description === undefined ? {} : { description }),
+      schema: hoist(rest, components),
+      ...(example === undefined ? {} : { example }),
+    }
+  })
+}
+
+const header = (name: string, description: string, example: string, limits: Json = {}): Json => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema: { type: 'string', ...limits },
+  example,
+})
+
+const projectParameters: readonly Json[] = [
+  header(
+    'X-Project',
+    'Slug or id of the project to act in. Default: the project of the token, else the default project of the account.',
+    'blue',
+  ),
+  {
+    name: 'project',
+    in: 'query',
+    required: false,
+    description: 'The same as `X-Project`, for clients that cannot set headers. The header wins.',
+    schema: { type: 'string' },
+    example: 'blue',
+  },
+]
+
+const idempotencyKey = header(
+  'Idempotency-Key',
+  'Makes retries safe: a second request with the same key and content within 24 hours gets the stored answer of the first.',
+  '7c0a5b1e-deploy-42',
+  { minLength: 1, maxLength: 255 },
+)
+const ifMatch = header(
+  'If-Match',
+  'The `ETag` of the resource as it was read: the change happens only if it is still that version, otherwise 412.',
+  'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
+)
+const ifNoneMatch = header(
+  'If-None-Match',
+  'The `ETag` of the answer that the client has: 304 without a body if it is still the same.',
+  'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
+)
+const streamParameters: readonly Json[] = [
+  header('Last-Event-ID', 'Id of the last event the client received: the stream goes on after it.', '1042'),
+  {
+    name: 'last_event_id',
+    in: 'query',
+    required: false,
+    description: 'The same as `Last-Event-ID`, for browsers, which cannot set headers. The header wins.',
+    schema: { type: 'string' },
+    example: '1042',
+  },
+]

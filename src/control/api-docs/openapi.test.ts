@@ -1,0 +1,101 @@
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core'
+import { oas } from '@stoplight/spectral-rulesets'
+import { describe, expect, it } from 'vitest'
+import { allOperations } from '../operations.ts'
+import { buildOpenApi } from './openapi.ts'
+import { tagDescriptions } from '../http/tags.ts'
+import { resource, text } from '../http/types.ts'
+
+const lint = async (document: unknown) =>
+  lintFromString({
+    source: JSON.stringify(document),
+    absoluteRef: 'openapi.json',
+    config: await createConfig({ extends: ['recommended'] }),
+  })
+
+/** Every rule of Spectral's set for OpenAPI but these. */
+const otherwise = {
+  // An installation has no page and no address of its own.
+  'contact-properties': 'off',
+  // The license has its SPDX identifier, beside which OpenAPI 3.1 allows no URL.
+  'license-url': 'off',
+  // Tags are in the order in which a reader needs them.
+  'openapi-tags-alphabetical': 'off',
+  // The linter below compares examples with their schemas in a fifth of the time.
+  'oas3-valid-media-example': 'off',
+  'oas3-valid-schema-example': 'off',
+} as const
+
+async function spectralFaults(document: unknown): Promise<string[]> {
+  const spectral = new Spectral()
+  // Its own packages disagree about the type of a format.
+  const every = oas as unknown as RulesetDefinition
+  spectral.setRuleset({ extends: [[every, 'all']], rules: otherwise })
+  const problems = await spectral.run(JSON.stringify(document))
+  return problems.map(({ code, message, path }) => `${code}: ${path.join('.')}: ${message}`)
+}
+
+describe('the OpenAPI document', () => {
+  it('passes Spectral without an error or a warning', { timeout: 60_000 }, async () => {
+    expect(await spectralFaults(buildOpenApi(allOperations))).toEqual([])
+  })
+
+  it('would fail Spectral with a path parameter that is not declared', async () => {
+    const { getHealth } = allOperations
+    const faults = await spectralFaults(buildOpenApi({ getHealth: { ...getHealth!, path: '/v1/health/{part}' } }))
+    expect(faults.join()).toContain('path-params')
+  })
+
+  it('passes the linter without an error or a warning', async () => {
+    const problems = await lint(buildOpenApi(allOperations))
+    expect(problems.map(problem => `${problem.ruleId}: ${problem.message}`)).toEqual([])
+  })
+
+  it('would fail the linter with a hole in it', async () => {
+    const document = buildOpenApi(allOperations)
+    const problems = await lint({ ...document, components: {} })
+    expect(problems.length).toBeGreaterThan(0)
+  })
+
+  it('names the events of every stream', () => {
+    const streams = Object.entries(allOperations).filter(([, { answer }]) => answer === 'stream')
+    expect(streams.length).toBeGreaterThan(8)
+    const bare = streams.filter(([, { events = {} }]) => Object.keys(events).length < 2)
+    expect(bare.map(([id]) => id)).toEqual([])
+    const others = Object.entries(allOperations).filter(([, { answer, events }]) => answer !== 'stream' && events)
+    expect(others.map(([id]) => id)).toEqual([])
+  })
+
+  it('explains every tag', () => {
+    const tags = new Set(Object.values(allOperations).map(operation => operation.tag))
+    expect([...tags].filter(tag => !(tag in tagDescriptions))).toEqual([])
+  })
+
+  it('has one component for a name', () => {
+    const operation = { ...allOperations.getHealth!, answer: resource('Health', { other: text() }) }
+    expect(() => buildOpenApi({ ...allOperations, otherHealth: { ...operation, path: '/v1/other' } })).toThrow(
+      'two different schemas are called Health',
+    )
+  })
+})
+
+it.each([
+  ['/v1/auth/login', 'post', ['401']],
+  ['/v1/auth/refresh', 'post', ['401']],
+  ['/v1/webhooks/scm/{app_name}', 'post', ['401']],
+  ['/v1/webhooks/billing', 'post', ['401', '404']],
+  ['/re-attach', 'post', ['403', '404']],
+  ['/validate', 'post', ['403']],
+  ['/v1/databases/{id}/connection', 'get', ['409']],
+  ['/v1/scm/install', 'get', ['409']],
+  ['/v1/apps/{app_name}/deployments/{job_id}/balloon', 'get', ['409']],
+  ['/v1/apps/{app_name}', 'patch', ['412']],
+])('%s %s documents how it fails: %j', (path, method, statuses) => {
+  const { paths } = buildOpenApi(allOperations) as {
+    paths: Record<string, Record<string, { responses: Record<string, unknown> }>>
+  }
+  const documented = Object.keys(paths[path]?.[method]?.responses ?? {})
+  expect(documented).toEqual(expect.arrayContaining(statuses))
+  expect(documented).not.toContain('501')
+})

@@ -1,0 +1,104 @@
+/**
+ * The OpenAPI 3.1.0 document, built from the declarations alone. TypeBox schemas are JSON Schema 2020-12 already, so
+ * they go in as they are; those with a title become named components.
+ */
+import { requestBodyOf, responsesOf } from './openapi-answers.ts'
+import { type Components, hoist, type Json } from './openapi-components.ts'
+import { errorResponse, errorSchemas, type ErrorStatus } from './openapi-errors.ts'
+import { headerComponents } from './openapi-headers.ts'
+import { parametersOf } from './openapi-parameters.ts'
+import type { Operation } from '../http/operation.ts'
+import { isTagged } from '../http/precondition.ts'
+import { rightOf } from '../http/right.ts'
+import { tagDescriptions } from '../http/tags.ts'
+
+export const apiVersion = '0.5.4'
+
+const introduction = `Projects, apps, deployments, volumes, databases, networks and billing of microVM workloads.
+
+What holds for every operation:
+
+- **Credentials.** \`Authorization: Bearer\` with a session JWT or a personal access token, unless the operation says otherwise.
+- **Errors.** One shape, \`Error\`, with a \`code\` for programs; \`application/problem+json\` for clients that accept it.
+  A path without the method that was asked for answers 405 and names its methods in \`Allow\`; every \`GET\` but a stream has a \`HEAD\`.
+- **Retries.** Every \`POST\` with a credential takes an \`Idempotency-Key\`. 429 and 503 say in \`Retry-After\` when to try again.
+- **Versions.** Answers of \`GET\` have an \`ETag\`: \`If-None-Match\` saves a transfer, \`If-Match\` refuses a change of something else than was read.
+- **Lists** take \`limit\` and \`cursor\`, and name their next page in the header \`Link\`. Without \`limit\` a list has all of its items.
+- **Event streams** are server-sent events. The \`contentSchema\` of a stream names its events and the schema of the data of each.
+- **Forward compatibility.** Answers may get new members, and texts that list their values may get new ones. Ignore what you do not know.
+
+Every answer also has the security headers of a web page (\`X-Content-Type-Options\`, \`Strict-Transport-Security\` and others), and CORS headers for origins that the operator allows.`
+
+export function buildOpenApi(operations: Readonly<Record<string, Operation>>): Json {
+  const components: Components = new Map()
+  for (const schema of errorSchemas) hoist(schema, components)
+  const paths: Record<string, Json> = {}
+  const readable = new Set(
+    Object.values(operations)
+      .filter(isTagged)
+      .map(({ path }) => path),
+  )
+  for (const [id, operation] of Object.entries(operations)) {
+    const item = (paths[operation.path] ??= { servers: [{ url: '/' }] })
+    item[operation.method.toLowerCase()] = describe(id, operation, components, readable)
+  }
+  const tags = new Set(Object.values(operations).map(operation => operation.tag))
+  const responses = errorResponses(paths)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Mote',
+      version: apiVersion,
+      summary: 'Control plane of a microVM cloud',
+      description: introduction,
+      contact: { name: 'The operator of this installation' },
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/v1', description: 'Every path below carries this prefix itself, and so names its own base.' }],
+    tags: [...tags].map(name => ({ name, description: tagDescriptions[name] ?? name })),
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A session JWT, or a personal access token `svc_pat_...`.',
+        },
+      },
+      headers: headerComponents(new Set(headerNames([paths, responses]))),
+      schemas: Object.fromEntries([...components].toSorted(([a], [b]) => a.localeCompare(b))),
+      responses,
+    },
+  }
+}
+
+function describe(id: string, operation: Operation, components: Components, readable: ReadonlySet<string>): Json {
+  const parameters = parametersOf(operation, components, readable)
+  return {
+    operationId: id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    ...(operation.description === undefined ? {} : { description: operation.description }),
+    security: operation.auth === 'bearer' ? [{ bearer: [] }] : [],
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...requestBodyOf(operation, components),
+    responses: responsesOf(operation, components, readable),
+    ...(operation.auth === 'bearer' ? { 'x-mote-scope': operation.scope } : {}),
+    'x-mote-right': rightOf(operation),
+    ...(operation.adminOnly ? { 'x-mote-admin-only': true } : {}),
+    ...(operation.addition ? { 'x-mote-addition': true } : {}),
+  }
+}
+
+/** Only those that some operation refers to. */
+function errorResponses(paths: Json): Json {
+  const used = JSON.stringify(paths).matchAll(/components\/responses\/Error(\d+)/g)
+  const statuses = new Set([...used].map(([, status]) => Number(status)))
+  return Object.fromEntries(
+    [...statuses].toSorted((a, b) => a - b).map(status => [`Error${status}`, errorResponse(status as ErrorStatus)]),
+  )
+}
+
+/** The names of all headers of responses, which are where references to them are. */
+const headerNames = (part: unknown): string[] =>
+  [...JSON.stringify(part).matchAll(/"([\w-]+)":\{"\$ref":"#\/components\/headers\//g)].map(([, name = '']) => name)

@@ -1,0 +1,55 @@
+/**
+ * The last moments of a VM on its host: gateways hold new requests, those under way end within a bound, and the host lets it
+ * go. docs/decisions/0089-requests-during-a-move.md
+ */
+import type { MigrationObserved } from '../../contract/agent.ts'
+import { type Next, wait } from '../../engine/workflow.ts'
+import { poke } from '../../engine/runner.ts'
+import { seconds } from '../../lib/duration.ts'
+import type { Deps } from '../base/deps.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { drainDecision, refreshRoute } from '../routing/index.ts'
+import type { Moving } from './workflow.ts'
+import * as store from './store.ts'
+
+/** What a gateway says pokes the machine; this is for messages that were lost. */
+const lookAgainMs = 250
+/** A VM that takes longer to go than this is served where it is: what is held longer would be refused by the gateways. */
+const liftMs = seconds(15)
+
+export type HoldDeps = Pick<Deps, 'config' | 'clock'> & { readonly live: Pick<LiveStats, 'drains'> }
+
+/** A hold that has lasted for too long, whatever its host says; undefined: there is none. */
+export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never> | undefined {
+  const limitMs = seconds(config.moveDrainSeconds) + liftMs
+  if (m.heldAt === null || now.getTime() - m.heldAt.getTime() <= limitMs) return undefined
+  return wait(0, async tx => {
+    await store.lift(tx, m.id)
+    await refreshRoute(tx, m.appId)
+  })
+}
+
+/** What to do before the VM may go; undefined: nothing. */
+export function holding(
+  { config, clock, live }: HoldDeps,
+  m: Moving,
+  observed: MigrationObserved | undefined,
+  now: Date,
+): Next<never> | undefined {
+  if (m.releasedAt) return undefined
+  if (observed?.migrationId !== m.id || observed.ready !== true) return undefined
+  if (!m.heldAt)
+    return wait(lookAgainMs, async tx => {
+      await store.hold(tx, m.id)
+      await refreshRoute(tx, m.appId)
+    })
+  const facts = live.drains.facts(m.id, clock.now().getTime())
+  const heldForMs = now.getTime() - m.heldAt.getTime()
+  const boundMs = seconds(config.moveDrainSeconds)
+  if (m.isRouted && drainDecision({ ...facts, heldForMs, boundMs }) === 'wait') return wait(lookAgainMs)
+  return wait(0, async tx => {
+    await store.release(tx, m.id)
+    await store.raise(tx, m.vmId)
+    await poke(tx, 'vm', m.vmId)
+  })
+}

@@ -1,0 +1,10 @@
+/** Moves of running VMs to other hosts, with the volumes and snapshots that go along. */
+export { migrationWorkflow } from './workflow.ts'
+export { cancelMigration, startMigration } from './start.ts'
+export {
+  type Migration,
+  countFromHost as migrationsFrom,
+  failedMoves,
+  newest as newestMigration,
+} from './store.ts'
+export { chooseMove, type CoMoved, coMovedOf, moveObstacle, type MovePlan } from './plan.ts'

@@ -1,0 +1,314 @@
+/**
+ * A VM with a volume on its way to another host, interrupted in every way: it ends up running once, beside its volume, with every
+ * write that was made to it; nothing of either is left on the other host.
+ */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import type { SimHost } from '../../../test/support/sim-host.ts'
+import { until } from '../../../test/support/wait.ts'
+import type { Tx } from '../../db/db.ts'
+import { cordon, listHosts, reserve } from '../hosts/index.ts'
+import { finishCopies, lockVolumes } from '../moves/index.ts'
+import { attachVolume, createVolume, createVolumeSnapshot, deleteVolume, findVolume } from '../volumes/index.ts'
+import { claimRunning, setVmWant } from '../vms/index.ts'
+import { cancelMigration, chooseMove, coMovedOf, moveObstacle, startMigration } from '../migrations/index.ts'
+import * as migrations from './store.ts'
+import { diskThere, settled } from './volumes.ts'
+import * as store from '../vms/store.ts'
+
+const live = await worldOf(true)
+const cold = await worldOf(false)
+afterAll(async () => {
+  for (const { world } of [live, cold]) await world[Symbol.asyncDispose]()
+})
+
+interface Subject {
+  readonly id: string
+  readonly vmId: string
+  readonly volumeId: string
+  readonly appId: string
+  readonly source: string
+  readonly target: string
+}
+
+async function worldOf(movesVolumes: boolean) {
+  const world = await computeWorld()
+  const { db, projectId } = world
+  const hosts = [await world.addHost({ movesVolumes }), await world.addHost({ movesVolumes })]
+  const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)
+  const having = (volumeId: string) => hosts.filter(host => host.storage.volumes.has(volumeId))
+  /** Hosts whose guest may write to it now. */
+  const writing = (volumeId: string) =>
+    hosts.filter(host => [...host.vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId)))
+  let [made, written] = [0, 0]
+
+  /** The guest writes, wherever it runs: what is acknowledged must never be lost. */
+  const write = (s: Pick<Subject, 'vmId' | 'volumeId'>) => {
+    for (const host of hosts) {
+      const vm = host.vms.get(s.vmId)
+      if (vm?.state === 'running' && vm.disks.some(disk => disk.volumeId === s.volumeId))
+        host.storage.write(s.volumeId, `write ${++written}`)
+    }
+  }
+  const vmWithVolume = async (accessMode: 0 | 1 = 0) => {
+    const app = await world.app()
+    await db.run({ name: 'test.oneVm', text: 'UPDATE app SET max_replicas = 1 WHERE id = $1' }, [app.id])
+    const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
+    await db.tx(tx =>
+      attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint: '/data', accessMode, by: 'user' }),
+    )
+    const vmId = (await world.deploy(app)).vmIds[0] ?? ''
+    await world.until(async () => (await store.byId(db, vmId))?.healthy === true)
+    return { appId: app.id, app, volumeId, vmId }
+  }
+  const migrate = async (): Promise<Subject> => {
+    const one = await vmWithVolume()
+    write(one)
+    const vm = await store.byId(db, one.vmId)
+    const all = await listHosts(db, 3600)
+    const source = all.find(host => host.id === vm?.hostId)
+    const target = all.find(host => host.id !== vm?.hostId)
+    if (!vm || !source || !target) throw new Error('it has no host')
+    const choice = chooseMove(vm, source, target, await coMovedOf(db, vm.id))
+    if (!('plan' in choice)) throw new Error(choice.why)
+    const { plan } = choice
+    expect(plan.method).toBe(movesVolumes ? 'live' : 'stop-and-copy')
+    const id = await db.tx(async tx => {
+      expect(await reserve(tx, target.id, vm)).toBe(true)
+      const ends = { sourceHostId: source.id, targetHostId: target.id, method: plan.method, withVolumes: true }
+      return startMigration(tx, { ...vm, vmId: vm.id, ...ends }, plan.volumes)
+    })
+    return { ...one, id, source: source.id, target: target.id }
+  }
+  const stateOf = async (s: Pick<Subject, 'id'>) =>
+    (await world.rows<{ state: string }>(`SELECT state FROM migration WHERE id = $1`, s.id))[0]?.state
+  const advance = async (s: Subject) => {
+    write(s)
+    // At no moment may two write.
+    expect(writing(s.volumeId).length).toBeLessThanOrEqual(1)
+    await world.run('vm', 'volume', 'volumeMove', 'deployment')
+    await world.hostsMove()
+    expect(writing(s.volumeId).length).toBeLessThanOrEqual(1)
+    write(s)
+  }
+  /** The app runs once, beside its volume, on one of these; the volume holds what was written last, and is nowhere else. */
+  const runsOn = async (s: Subject, on: readonly string[]) => {
+    const vms = () =>
+      world.rows<{ id: string; host: string }>(
+        `SELECT id, host_id AS host FROM vm WHERE app_id = $1 AND healthy`,
+        s.appId,
+      )
+    await world.until(async () => {
+      const found = await findVolume(db, s.volumeId)
+      return (
+        found?.state === 'ready' &&
+        found.movingTo === null &&
+        having(s.volumeId).length === 1 &&
+        (await vms()).length === 1
+      )
+    })
+    const volume = await findVolume(db, s.volumeId)
+    expect(on).toContain(volume?.hostId)
+    expect((await vms())[0]?.host).toBe(volume?.hostId)
+    expect(writing(s.volumeId).map(host => host.id)).toEqual([volume?.hostId])
+    expect(having(s.volumeId).map(host => host.id)).toEqual([volume?.hostId])
+    expect(hostOf(volume?.hostId)?.storage.volumes.get(s.volumeId)?.content).toBe(`write ${written}`)
+    await ends(s)
+  }
+  /** Nothing of it is left anywhere. */
+  const ends = async (s: Subject) => {
+    await world.deploymentsEnd({ id: s.appId, projectId, name: '' })
+    await db.run({ name: 'test.detach', text: 'DELETE FROM volume_attachment WHERE volume_id = $1' }, [s.volumeId])
+    await db.tx(tx => deleteVolume(tx, s.volumeId))
+    await world.until(async () => (await findVolume(db, s.volumeId)) === undefined)
+    expect(having(s.volumeId)).toEqual([])
+    expect(hosts.flatMap(one => [...one.vms.keys()])).toEqual([])
+    expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
+  }
+  return { world, db, hosts, hostOf, migrate, stateOf, advance, runsOn, ends, vmWithVolume, write, writing }
+}
+
+const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live, unused: readonly string[]) => {
+  const workflow = world.workflows.migration
+  const elsewhere = Object.fromEntries(unused.map(phase => [phase, 'the target has it from the commit on']))
+  const moved = crashMatrix<Subject>({
+    db,
+    workflow,
+    makeSubject: migrate,
+    advance,
+    remove: async s => void (await db.tx(tx => cancelMigration(tx, s.id))),
+    unreachable: { ...elsewhere, cancelling: 'reached by those that are cancelled' },
+    check: async s => runsOn(s, (await stateOf(s)) === 'completed' ? [s.target] : [s.source]),
+  })
+  const cancelled = crashMatrix<Subject>({
+    db,
+    workflow,
+    makeSubject: migrate,
+    advance: async (s, phase) => {
+      if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
+      await advance(s)
+    },
+    // Its deployment makes another, which has to find the volume where the last one wrote.
+    remove: s => db.tx(tx => setVmWant(tx, s.vmId, 'absent')),
+    unreachable: Object.fromEntries(
+      ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'in the other matrix']),
+    ),
+    check: async s => {
+      expect(await stateOf(s)).toMatch(/cancelled|completed/)
+      await runsOn(s, (await stateOf(s)) === 'completed' ? [s.target] : [s.source])
+    },
+  })
+  return { moved, cancelled }
+}
+
+describe.each([
+  ['that runs on meanwhile', live],
+  ['that is stopped and starts there', cold],
+] as const)('crash matrix of a VM with a volume %s', (_, part) => {
+  const { moved, cancelled } = matrices(part, ['switching'])
+  it('has every phase with every fault', () =>
+    // `switching` is of VMs without volumes: migration.test.ts.
+    expect(new Set([...moved, ...cancelled].map(one => one.name)).size + faults.length).toBe(
+      Object.keys(part.world.workflows.migration.phases).length * faults.length,
+    ))
+  describe('and goes through', () => {
+    it.each(moved)('$name', ({ run }) => run())
+  })
+  describe('and is cancelled', () => {
+    it.each(cancelled)('$name', ({ run }) => run())
+  })
+})
+
+it('tells the target of another writer, and of a reader as which it knows the volume', () => {
+  const disk = { volumeId: 'v', pool: 'local', sizeMib: 64, generation: 7, mountPoint: '/data' }
+  const reported = (readOnly: boolean) => diskThere({ volumes: [] })({ ...disk, readOnly }).generation
+  expect([reported(false), reported(true)]).toEqual([8, 7])
+})
+
+describe.each([
+  ['live', live],
+  ['stop-and-copy', cold],
+] as const)('a VM with a volume: %s', (method, part) => {
+  const { world, db, hostOf, migrate, stateOf, runsOn, advance } = part
+  const ends = (s: Subject, state: RegExp) => world.until(async () => state.test((await stateOf(s)) ?? ''), 120)
+
+  it('says how it moves, how far it is, and how long it stood still', async () => {
+    const s = await migrate()
+    await ends(s, /completed/)
+    const [row] = await world.rows<{ method: string; percent: number; total: number; downtime: number }>(
+      `SELECT method, percent, total_bytes AS total, downtime_ms AS downtime FROM migration WHERE id = $1`,
+      s.id,
+    )
+    expect(row).toMatchObject({ method, percent: 100 })
+    expect(row?.total).toBeGreaterThan(0)
+    expect(row?.downtime).toBeGreaterThan(0)
+    await runsOn(s, [s.target])
+  })
+
+  it('stays where it is when its target does not answer', async () => {
+    const s = await migrate()
+    const target = hostOf(s.target) as SimHost
+    for (let n = 0; n < 2; n++) await advance(s)
+    target.reachable = false
+    for (let n = 0; n < 4; n++) await world.until(async () => false, 1).catch(() => undefined)
+    await db.tx(tx => cancelMigration(tx, s.id))
+    for (let n = 0; n < 4; n++) await world.until(async () => false, 1).catch(() => undefined)
+    target.reachable = true
+    await ends(s, /cancelled|completed/)
+    await runsOn(s, [s.source, s.target])
+  })
+
+  it('leaves a host that is emptied', async () => {
+    const one = await part.vmWithVolume()
+    part.write(one)
+    const vm = await store.byId(db, one.vmId)
+    const leaving = vm?.hostId ?? ''
+    await db.tx(tx => cordon(tx, leaving, { cordoned: true, draining: true }))
+    await world.until(async () => {
+      part.write(one)
+      return hostOf(leaving)?.vms.size === 0 && hostOf(leaving)?.storage.volumes.size === 0
+    }, 200)
+    const over = () => world.rows(`SELECT id FROM migration WHERE ended_at IS NULL`)
+    await world.until(async () => (await over()).length === 0)
+    await db.tx(tx => cordon(tx, leaving, { cordoned: false, draining: false }))
+    const [last] = await world.rows<{ method: string; state: string }>(
+      `SELECT method, state FROM migration ORDER BY id DESC LIMIT 1`,
+    )
+    expect(last).toEqual({ method, state: 'completed' })
+    const other = part.hosts.find(host => host.id !== leaving)?.id ?? ''
+    await runsOn({ ...one, id: '', source: leaving, target: other }, [other])
+  })
+
+  it('is given nothing more while it is on its way', async () => {
+    const s = await migrate()
+    const vm = await store.byId(db, s.vmId)
+    const { projectId } = world
+    const attached = db.tx(async tx => {
+      const { id: volumeId } = await createVolume(tx, { projectId, name: `late-${s.id}`, sizeMib: 64 })
+      const where = { projectId, volumeId, appId: s.appId, deploymentId: vm?.deploymentId ?? '', mountPoint: '/late' }
+      await attachVolume(tx, { ...where, accessMode: 0, by: 'user' })
+      if (await claimRunning(tx, s.vmId, s.source, volumeId)) throw new Error('refused')
+    })
+    await expect(attached).rejects.toThrow('refused')
+    await ends(s, /completed/)
+    await runsOn(s, [s.target])
+  })
+
+  it('locks its volumes before anything else, as all do who change one: nobody waits in a circle', async () => {
+    const s = await migrate()
+    const m = await migrations.byId(db, s.id)
+    if (!m) throw new Error('it does not move')
+    let tries = 0
+    const waits = async () =>
+      (await world.rows(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`))
+        .length > 0
+    const touch = { name: 'test.touch', text: 'UPDATE volume_move SET percent = percent WHERE migration_id = $1' }
+    const acts = [
+      (tx: Tx) => finishCopies(tx, s.id),
+      (tx: Tx) => settled(tx, { ...m, row: undefined, vm: undefined, volumes: [], snapshots: [] }),
+    ]
+    for (const act of acts) {
+      const held = Promise.withResolvers<void>()
+      const ours = db.tx(async tx => {
+        tries++
+        await lockVolumes(tx, [s.volumeId])
+        held.resolve()
+        await until(waits, { what: 'the other waits' })
+        await tx.run(touch, [s.id])
+      })
+      await held.promise
+      const theirs = db.tx(async tx => {
+        tries++
+        await act(tx)
+        throw new Error('did not happen')
+      })
+      await Promise.all([ours, expect(theirs).rejects.toThrow(/did not/)])
+    }
+    expect(tries).toBe(4)
+    await ends(s, /completed/)
+    await runsOn(s, [s.target])
+  })
+
+  it('is stopped for its move where it may not write to the volume', async () => {
+    const one = await part.vmWithVolume(1)
+    const vm = await store.byId(db, one.vmId)
+    const all = await listHosts(db, 3600)
+    const [source, target] = [all.find(host => host.id === vm?.hostId), all.find(host => host.id !== vm?.hostId)]
+    if (!vm || !source || !target) throw new Error('it has no host')
+    expect(chooseMove(vm, source, target, await coMovedOf(db, vm.id))).toMatchObject({
+      plan: { method: 'stop-and-copy' },
+    })
+    await part.ends({ ...one, id: '', source: '', target: '' })
+  })
+
+  it('is not begun while the volume is being kept, and says so', async () => {
+    const one = await part.vmWithVolume()
+    await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
+    const obstacle = async (want: string) => moveObstacle({ want }, await coMovedOf(db, one.vmId))
+    expect(await obstacle('running')).toContain('is being changed, kept or cloned')
+    expect(await obstacle('stopped')).toContain('about to end')
+    await world.until(async () => (await obstacle('running')) === undefined)
+    await part.ends({ ...one, id: '', source: '', target: '' })
+  })
+})

@@ -1,0 +1,171 @@
+/**
+ * What is different about moving a VM that has volumes: they and the VM become the target's in one commit, and before it is
+ * clear which host has run the VM last, nothing of either is given up. docs/decisions/0051-volumes-that-move.md
+ */
+import type { DiskSpec } from '../../contract/agent.ts'
+import type { Tx } from '../../db/db.ts'
+import { type Next, go, wait } from '../../engine/workflow.ts'
+import { poke } from '../../engine/runner.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import {
+  cancelMovesOf,
+  completeMovesOf,
+  finishCopies,
+  lockMoves,
+  lockVolumes,
+  type VolumeMove,
+} from '../moves/index.ts'
+import { refreshRoute } from '../routing/index.ts'
+import type { Moving } from './workflow.ts'
+import * as store from './store.ts'
+import * as moving from './plan-store.ts'
+import { desiredVm, raiseVmGeneration } from '../vms/index.ts'
+import type { DesiredVms } from '../vms/index.ts'
+
+const lookAgainMs = seconds(2)
+/** Its app stands still from here on, and nobody pokes when it has ended. */
+const stoppingMs = 250
+/** What was written since the first copy, and the VM's own end. */
+const haltedMs = minutes(60)
+/** From the commit until it is well on its new host; it may have a log to replay. */
+const startMs = minutes(5)
+
+type Why = string
+
+/** It is stopped here and starts there. */
+export const isCold = (m: Pick<Moving, 'withVolumes' | 'method'>) => m.withVolumes && m.method === 'stop-and-copy'
+
+const over: ReadonlySet<string> = new Set(['cancelling', 'dropping', 'cancelled', 'failed'])
+
+/** Why the volumes will not come; undefined as long as they may. */
+export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
+  const left = snapshots.find(one => over.has(one.state) && one.snapshotWant === 'present')
+  if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'its move was given up'}`
+  const failed = volumes.find(one => over.has(one.state) || one.want === 'cancel')
+  return failed && `volume ${failed.volumeName}: ${failed.error ?? 'its move was given up'}`
+}
+
+/** All that nobody has given up. A VM does not leave before what was kept of it. */
+export const snapshotsThere = ({ snapshots }: Moving) =>
+  snapshots.every(one => one.state === 'complete' || one.snapshotWant === 'absent')
+
+/** The target waits for all of them. */
+export const volumesAwaited = ({ volumes }: Moving) => volumes.every(one => one.state !== 'preparing')
+
+/** The volume as it will be for the VM on its new host: who writes to it there is another writer, who reads it is not. */
+export const diskThere =
+  ({ volumes }: Pick<Moving, 'volumes'>) =>
+  (disk: DiskSpec): DiskSpec => ({
+    ...disk,
+    pool: volumes.find(one => one.volumeId === disk.volumeId)?.targetPool ?? disk.pool,
+    generation: disk.generation + (disk.readOnly ? 0 : 1),
+  })
+
+/** The first copy is made while the VM runs. */
+export function preparingCold(m: Moving): Next<'copying'> {
+  if (!m.volumes.every(one => one.state === 'copied') || !snapshotsThere(m))
+    return wait(lookAgainMs, tx => reportProgress(tx, m))
+  return go(
+    'copying',
+    async tx => {
+      await reportProgress(tx, m)
+      await store.enter(tx, m.id, 'copying')
+      await moving.halt(tx, m.id)
+      await store.raise(tx, m.vmId)
+      await refreshRoute(tx, m.appId)
+      await poke(tx, 'vm', m.vmId)
+    },
+    haltedMs + minutes(1),
+  )
+}
+
+/** The VM stops, the rest is copied, and the VM is the target's. */
+export async function copyingCold(
+  desiredStates: DesiredVms,
+  m: Moving,
+  elapsedMs: number,
+  signal: AbortSignal,
+): Promise<Next<'clearing'> | Why> {
+  if (!m.vm) return wait(0)
+  if (m.sourceLost || m.targetLost) return 'a host was lost'
+  if (elapsedMs > haltedMs) return 'what the VM had written last could not be copied in time'
+  if (m.volumes.length > 0 && m.volumes.every(one => one.state === 'complete')) return settle(m)
+  const observed = await desiredStates.put(m.vm, signal)
+  if (observed.generation < m.vm.generation || observed.state !== 'stopped') return wait(stoppingMs)
+  if (m.volumes.length === 0) return settle(m)
+  return wait(lookAgainMs, async tx => {
+    await finishCopies(tx, m.id)
+    await reportProgress(tx, m)
+  })
+}
+
+const settle = (m: Moving) => go('clearing', (tx: Tx) => settled(tx, m), minutes(10))
+
+/** From this commit on VM and volumes are the target's. @throws Error when the move was given up while that was possible */
+export async function settled(tx: Tx, m: Moving): Promise<void> {
+  // Those that both hosts reach as well, in the order of all who lock several.
+  const disks = await moving.disks(tx, m.vmId)
+  await lockVolumes(
+    tx,
+    disks.map(disk => disk.volumeId),
+  )
+  await lockMoves(tx, m.id)
+  if (!(await moving.commit(tx, m.id))) throw new Error('the move was given up meanwhile')
+  await completeMovesOf(tx, m.id)
+  await moving.move(tx, m.vmId, m.targetHostId)
+  // Nobody can be asked there; the deployment makes another, which waits for the volumes.
+  if (m.targetLost) await desiredVm(tx, m.vmId, 'absent')
+  await refreshRoute(tx, m.appId)
+  await poke(tx, 'vm', m.vmId)
+  await poke(tx, 'deployment', m.deploymentId)
+}
+
+/** Which host has run the VM last, once that is known; neither lets it run before this has an answer. */
+export async function lastHostOf(
+  desiredStates: DesiredVms,
+  m: Moving,
+  signal: AbortSignal,
+): Promise<'source' | 'target' | undefined> {
+  if (!m.row) return 'source'
+  const still = { ...m.row, want: 'stopped' as const }
+  if (!m.sourceLost) {
+    const { migration, state } = await desiredStates.put(m.vm ?? still, signal)
+    if (migration?.migrationId !== m.id) return 'source'
+    if (migration.phase === 'switched') return 'target'
+    // Its process has ended before it could go.
+    return migration.phase === 'copying' && state !== 'stopped' ? undefined : 'source'
+  }
+  if (m.targetRemoved) return 'source'
+  if (m.targetLost) return undefined
+  const only = { incoming: { migrationId: m.id }, disk: diskThere(m) }
+  const { migration, state } = await desiredStates.put({ ...still, hostId: m.targetHostId }, signal, only)
+  if (migration?.migrationId === m.id && migration.phase === 'switched') return 'target'
+  return state === 'stopped' || state === 'absent' ? 'source' : undefined
+}
+
+/** Undefined: it has done so, or will not. Else when to look again. */
+export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
+  if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
+  const isThere = m.vm.want === 'paused' ? m.vm.observedState === 'paused' : m.vm.healthy
+  return isThere ? wait(0, async tx => void (await moving.ranAgain(tx, m.id))) : wait(stoppingMs)
+}
+
+/** The volumes stay where they are. What the hosts were told while that was found out is not the VM's last wish. */
+export async function keepVolumes(tx: Tx, m: Moving): Promise<void> {
+  if (!m.withVolumes) return
+  await cancelMovesOf(tx, m.id)
+  await raiseVmGeneration(tx, m.vmId)
+}
+
+async function reportProgress(tx: Tx, { id, volumes }: Moving): Promise<void> {
+  const sum = (of: (one: VolumeMove) => number) => volumes.reduce((total, one) => total + of(one), 0)
+  const totalBytes = sum(one => one.totalBytes)
+  const percent = totalBytes === 0 ? 0 : sum(one => one.percent * one.totalBytes) / totalBytes
+  const transferredBytes = sum(one => one.transferredBytes)
+  await store.progress(tx, id, {
+    percent: Math.round(percent * 10) / 10,
+    transferredBytes,
+    totalBytes,
+    downtimeMs: null,
+  })
+}

@@ -1,0 +1,242 @@
+/** Snapshots of VMs that go along: how long each part may take, and what a control plane of an older version may not do to them. */
+import { afterAll, afterEach, expect, it, vi } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { newId } from '../../lib/ids.ts'
+import { listHosts, reserve } from '../hosts/index.ts'
+import { createSnapshot } from '../vms/index.ts'
+import { cancelMigration, chooseMove, coMovedOf, moveObstacle, startMigration } from '../migrations/index.ts'
+import * as snapshots from '../vms/snapshot-store.ts'
+import * as vms from '../vms/store.ts'
+import { attachVolume, createVolume, findVolume } from '../volumes/index.ts'
+import { moveVolume } from '../volumes/move.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const hosts = [await world.addHost({ vcpus: 1000 }), await world.addHost({ vcpus: 1000 })]
+const rowOf = async (id: string) => (await listHosts(db, 3600)).find(host => host.id === id)!
+const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)!
+
+/** A VM that runs, with a volume of which a snapshot has a copy. */
+const app = await world.app()
+await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: 'v', sizeMib: 64 }))
+const mount = { mountPoint: '/data', accessMode: 0, by: 'user' } as const
+await db.tx(tx => attachVolume(tx, { projectId, appId: app.id, volumeId, ...mount }))
+const { id: deploymentId, vmIds } = await world.deploy(app)
+const vmId = vmIds[0]!
+await world.until(async () => (await vms.byId(db, vmId))?.healthy === true)
+const snapshotId = await keep('kept')
+
+async function keep(name: string): Promise<string> {
+  const vm = (await vms.byId(db, vmId))!
+  const of = { deploymentId, vmId, hostId: vm.hostId!, kind: 'user' as const, name }
+  const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of }))
+  await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
+  return id
+}
+
+async function migrate(): Promise<string> {
+  const vm = (await vms.byId(db, vmId))!
+  const [source, target] = [await rowOf(vm.hostId!), await rowOf(hosts.find(host => host.id !== vm.hostId)!.id)]
+  const coMoved = await coMovedOf(db, vmId)
+  const choice = chooseMove(vm, source, target, coMoved)
+  if (!('plan' in choice)) throw new Error(choice.why)
+  const { method, volumes } = choice.plan
+  return db.tx(async tx => {
+    expect(await reserve(tx, target.id, vm)).toBe(true)
+    const ends = { sourceHostId: source.id, targetHostId: target.id, method, withVolumes: true }
+    return startMigration(tx, { ...vm, vmId, ...ends }, volumes)
+  })
+}
+const migrationOf = async (id: string) =>
+  (
+    await world.rows<{ state: string; want: string; error: string | null }>(
+      `SELECT state, want, error FROM migration WHERE id = $1`,
+      id,
+    )
+  )[0]!
+const older = (id: string, minutes: number) =>
+  world.rows(
+    `UPDATE machine SET entered_at = entered_at - $2 * interval '1 minute' WHERE kind = 'migration' AND id = $1 RETURNING id`,
+    ...[id, minutes],
+  )
+const moveOfSnapshot = async () =>
+  (
+    await world.rows<{ id: string; state: string; error: string | null }>(
+      `SELECT id, state, error FROM vm_snapshot_move WHERE snapshot_id = $1 ORDER BY id DESC LIMIT 1`,
+      snapshotId,
+    )
+  )[0]!
+
+let last: string | undefined
+const begin = async () => (last = await migrate())
+afterEach(() => settle())
+async function settle(): Promise<void> {
+  const id = last
+  last = undefined
+  if (id === undefined) return
+  await db.tx(tx => cancelMigration(tx, id))
+  await world.until(async () => {
+    const vm = await vms.byId(db, vmId)
+    const snapshot = await snapshots.byId(db, snapshotId)
+    return (
+      /completed|failed|cancelled/.test((await migrationOf(id)).state) &&
+      (vm?.healthy ?? false) &&
+      snapshot?.moving === false &&
+      (await world.rows(`SELECT FROM volume_move WHERE ended_at IS NULL`)).length === 0
+    )
+  }, 100)
+}
+
+it('a copy that takes hours is not thrown away when it is done, and nobody is alarmed meanwhile', async () => {
+  const id = await begin()
+  await older(id, 5 * 60)
+  const [workflow] = await world.rows<{ alarmed: boolean }>(
+    `SELECT deadline < now() + interval '5 hours' AS alarmed FROM machine WHERE kind = 'migration' AND id = $1`,
+    id,
+  )
+  expect(workflow?.alarmed).toBe(false)
+  await world.until(async () => /completed|failed|cancelled/.test((await migrationOf(id)).state), 100)
+  expect(await migrationOf(id)).toMatchObject({ state: 'completed', error: null })
+})
+
+it('a copy of which there is more may take longer before somebody is told', async () => {
+  const limitOf = async (kind: string) =>
+    (
+      await world.rows<{ hours: number }>(
+        `SELECT (extract(epoch FROM deadline - entered_at) / 3600)::float8 AS hours FROM machine WHERE kind = $1 AND phase = 'copying'`,
+        kind,
+      )
+    )[0]!.hours
+  const copying = async () => {
+    const id = await begin()
+    for (let round = 0; (await moveOfSnapshot()).state !== 'copying'; round++) {
+      expect(round).toBeLessThan(20)
+      await world.hostsMove()
+      await world.run('snapshotMove')
+    }
+    return id
+  }
+  await copying()
+  const little = await limitOf('vm-snapshot-move')
+  expect(little).toBeLessThan(2.1)
+  await settle()
+  const bytes = `UPDATE vm_snapshot SET size_bytes = $2 WHERE id = $1 RETURNING id`
+  await world.rows(bytes, snapshotId, 2 ** 40)
+  await copying()
+  // 1 TiB, three times at 20 MiB a second.
+  expect((await limitOf('vm-snapshot-move')) - little).toBeCloseTo((3 * 2 ** 20) / 20 / 3600, 1)
+  await world.rows(bytes, snapshotId, 4096)
+})
+
+it('a copy is not waited for without end', async () => {
+  const id = await begin()
+  await older(id, 25 * 60)
+  await world.run('migration')
+  expect(await migrationOf(id)).toMatchObject({ want: 'cancel', error: expect.stringContaining('snapshots') })
+})
+
+it('after a quick copy the target has two minutes, and no hours', async () => {
+  const id = await begin()
+  // The volumes stay where they are: their machine does not run.
+  for (let round = 0; (await moveOfSnapshot()).state !== 'complete'; round++) {
+    expect(round).toBeLessThan(20)
+    await world.run('snapshotMove')
+    await world.hostsMove()
+  }
+  await world.run('migration')
+  await world.run('migration')
+  expect(await migrationOf(id)).toMatchObject({ want: 'move', error: null })
+  await world.rows(`UPDATE migration SET luggage_at = luggage_at - interval '3 minutes' WHERE id = $1 RETURNING id`, id)
+  await older(id, 3)
+  await world.run('migration')
+  expect(await migrationOf(id)).toMatchObject({ want: 'cancel', error: 'the target did not get ready in time' })
+})
+
+it('a copy of which nothing more comes is given up, and one that goes on is not', async () => {
+  const id = await begin()
+  for (let round = 0; (await moveOfSnapshot()).state !== 'copying'; round++) {
+    expect(round).toBeLessThan(20)
+    await world.hostsMove()
+    await world.run('snapshotMove')
+  }
+  const { id: moveId } = await moveOfSnapshot()
+  const source = hostOf((await snapshots.byId(db, snapshotId))?.hostId)
+  const quiet = `UPDATE vm_snapshot_move SET progressed_at = now() - interval '6 minutes' WHERE id = $1 RETURNING id`
+  const nothing = { percent: 0, transferredBytes: 0, totalBytes: 4096, error: null, uri: null }
+  const transfer = { transferId: moveId, role: 'source', phase: 'copying', ...nothing } as const
+  source.snapshots.get(snapshotId)!.transfer = { ...transfer, percent: 1 }
+  await world.rows(quiet, moveId)
+  await world.run('snapshotMove')
+  expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
+  // Of its own accord: more has come, which is remembered.
+  await world.run('snapshotMove')
+  expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
+  await world.rows(quiet, moveId)
+  await world.run('snapshotMove')
+  expect((await moveOfSnapshot()).error).toBe('nothing more of it came')
+  await world.until(async () => (await migrationOf(id)).state === 'failed', 100)
+  expect((await migrationOf(id)).error).toContain('nothing more of it came')
+})
+
+it('waits for older control planes to go', async () => {
+  const olderRunner = newId()
+  await db.withLock(`runner ${olderRunner}`, async () => {
+    const vm = (await vms.byId(db, vmId))!
+    expect(moveObstacle(vm, await coMovedOf(db, vmId))).toContain('a control plane of an older version runs')
+    await expect(migrate()).rejects.toThrow()
+    expect((await snapshots.byId(db, snapshotId))?.movingTo).toBeNull()
+    // One that runs what brings them says so.
+    await world.rows(
+      `INSERT INTO runner (id, kinds) VALUES ($1, ARRAY['migration', 'vm-snapshot-move']) RETURNING id`,
+      olderRunner,
+    )
+    expect(moveObstacle(vm, await coMovedOf(db, vmId))).toBeUndefined()
+  })
+})
+
+it('an older control plane cannot commit volumes without their snapshots', async () => {
+  const id = await begin()
+  const commit = db.tx(tx =>
+    tx.run(
+      {
+        name: 'test.olderCommit',
+        text: `UPDATE volume_move SET state = 'clearing' WHERE migration_id = $1`,
+      },
+      [id],
+    ),
+  )
+  await expect(commit).rejects.toThrow('without the snapshots')
+})
+
+it('what an older control plane wishes away goes, where it was made and where it has come to', async () => {
+  const markedForDeletion = async (snapshot: string) => {
+    const host = hostOf((await snapshots.byId(db, snapshot))?.hostId)
+    await world.rows(`UPDATE vm_snapshot SET want = 'absent' WHERE id = $1 RETURNING id`, snapshot)
+    await world.until(async () => (await snapshots.byId(db, snapshot)) === undefined)
+    expect(host.snapshots.has(snapshot)).toBe(false)
+  }
+  await markedForDeletion(await keep('unmoved'))
+  const moved = await keep('moved')
+  const source = (await snapshots.byId(db, moved))!.hostId
+  const id = await begin()
+  await world.until(async () => (await migrationOf(id)).state === 'completed', 100)
+  await world.until(async () => (await snapshots.byId(db, moved))?.moving === false, 100)
+  expect((await snapshots.byId(db, moved))?.hostId).not.toBe(source)
+  await markedForDeletion(moved)
+})
+
+it('a volume at rest that an older control plane keeps where it is keeps its snapshot', async () => {
+  await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
+  await world.until(async () => (await vms.byId(db, vmId)) === undefined)
+  const source = (await findVolume(db, volumeId))!.hostId!
+  const target = hosts.find(host => host.id !== source)!
+  await db.tx(async tx => moveVolume(tx, volumeId, await rowOf(target.id), await rowOf(source)))
+  await world.until(async () => (await moveOfSnapshot()).state === 'complete')
+  await world.rows(`UPDATE volume_move SET want = 'cancel' WHERE ended_at IS NULL RETURNING id`)
+  await world.until(async () => (await snapshots.byId(db, snapshotId))?.moving === false)
+  expect((await findVolume(db, volumeId))?.hostId).toBe(source)
+  expect(await snapshots.byId(db, snapshotId)).toMatchObject({ hostId: source, state: 'ready' })
+})

@@ -1,0 +1,46 @@
+import { appOperations } from './apps/schema.ts'
+import { auditOperations } from './audit/schema.ts'
+import { authOperations } from './auth/schema.ts'
+import { billingOperations } from './billing/schema.ts'
+import { billingWebhookOperations } from './billing/webhook-schema.ts'
+import { buildOperations } from './builds/schema.ts'
+import { databaseOperations, upcallOperations } from './databases/schema.ts'
+import { deploymentOperations } from './deployments/schema.ts'
+import { domainOperations } from './domains/schema.ts'
+import { apiDocsOperations } from './api-docs/schema.ts'
+import { healthOperations } from './health/schema.ts'
+import { networkOperations } from './network/schema.ts'
+import { notificationOperations } from './notifications/schema.ts'
+import { projectOperations } from './projects/schema.ts'
+import { hostOperations } from './fleet/schema.ts'
+import { scmOperations } from './scm/schema.ts'
+import { scmWebhookOperations } from './scm/webhook-schema.ts'
+import { usageOperations } from './usage/schema.ts'
+import { vmOperations } from './vms/schema.ts'
+import { volumeOperations } from './volumes/schema.ts'
+import type { Operation } from './http/operation.ts'
+
+/** Every operation there is, by its id: what the server registers, the OpenAPI document shows and the tests enumerate. */
+export const allOperations: Readonly<Record<string, Operation>> = {
+  ...healthOperations,
+  ...apiDocsOperations,
+  ...upcallOperations,
+  ...billingWebhookOperations,
+  ...scmWebhookOperations,
+  ...authOperations,
+  ...auditOperations,
+  ...notificationOperations,
+  ...billingOperations,
+  ...usageOperations,
+  ...scmOperations,
+  ...projectOperations,
+  ...appOperations,
+  ...domainOperations,
+  ...deploymentOperations,
+  ...buildOperations,
+  ...vmOperations,
+  ...networkOperations,
+  ...volumeOperations,
+  ...databaseOperations,
+  ...hostOperations,
+}

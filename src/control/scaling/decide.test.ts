@@ -1,0 +1,124 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { autoscale, type LoadSample } from './decide.ts'
+
+const limits = { min: 1, max: 10, cpuThreshold: 80, memThreshold: 80 }
+const stepMs = 5000
+
+/** Runs an app under a total load (in units of one full VM) that changes over time; returns the replicas after each step. */
+function simulate(
+  loadAt: (second: number) => number,
+  seconds: number,
+  start = 1,
+  options: Partial<typeof limits> = {},
+) {
+  const bounds = { ...limits, ...options }
+  const samples: LoadSample[] = []
+  const replicas: number[] = []
+  let desired = start
+  let lastChangeMs: number | undefined
+  for (let nowMs = 0; nowMs < seconds * 1000; nowMs += stepMs) {
+    samples.push({ atMs: nowMs, cpu: Math.min(100, (loadAt(nowMs / 1000) / desired) * 100), memory: 20 })
+    const next = autoscale({ ...bounds, nowMs, samples, desired, lastChangeMs })
+    if (next !== desired) lastChangeMs = nowMs
+    desired = next
+    replicas.push(desired)
+  }
+  return replicas
+}
+const changes = (replicas: readonly number[]) => replicas.filter((n, at) => at > 0 && n !== replicas[at - 1]).length
+
+describe('autoscaler', () => {
+  it('stays where it is under a load that fits', () => {
+    expect(new Set(simulate(() => 1.5, 1200, 2))).toEqual(new Set([2]))
+  })
+  it('follows a step up within two minutes', () => {
+    const replicas = simulate(second => (second < 60 ? 0.5 : 4), 300)
+    expect(replicas[((60 + 120) * 1000) / stepMs]).toBeGreaterThanOrEqual(4)
+    expect(replicas.at(-1)).toBeLessThanOrEqual(6)
+  })
+  it('adds replicas when each has more open requests than wanted, whatever its CPU', () => {
+    const sample = (atMs: number) => ({ atMs, cpu: 5, memory: 5, requests: 60 })
+    const samples = [5000, 10_000, 15_000, 20_000].map(sample)
+    const input = { ...limits, nowMs: 20_000, samples, desired: 2, lastChangeMs: undefined }
+    expect(autoscale({ ...input, requestsPerReplica: 40 })).toBe(3)
+    expect(autoscale({ ...input, requestsPerReplica: 60 })).toBe(2)
+    expect(autoscale(input)).toBe(2)
+  })
+  it('comes down slowly, one at a time, and not below the minimum', () => {
+    const replicas = simulate(() => 0.1, 1800, 5, { min: 2 })
+    expect(replicas.at(-1)).toBe(2)
+    for (const [at, n] of replicas.entries()) if (at > 0) expect((replicas[at - 1] ?? n) - n).toBeLessThanOrEqual(1)
+    expect(replicas[60_000 / stepMs]).toBe(5)
+  })
+  it('is not moved by a short spike', () => {
+    expect(changes(simulate(second => (second > 300 && second < 308 ? 3 : 1.4), 900, 2))).toBe(0)
+  })
+  it('does not flap under a wave around the threshold', () => {
+    expect(changes(simulate(second => 1.6 + 0.3 * Math.sin(second / 7), 3600, 2))).toBeLessThanOrEqual(2)
+  })
+  it('follows a day with its peak at noon, and comes back down at night', () => {
+    // Hourly means of a web shop, in full VMs; linear in between.
+    const hours = [
+      1, 0.8, 0.6, 0.5, 0.5, 0.8, 1.5, 2.8, 4, 4.8, 5.4, 5.8, 6, 5.6, 5.2, 4.9, 4.6, 4.8, 5, 4.4, 3.4, 2.5, 1.8, 1.3,
+    ]
+    const at = (second: number) => {
+      const hour = second / 3600
+      const low = hours[Math.floor(hour) % 24] ?? 0
+      return low + ((hours[(Math.floor(hour) + 1) % 24] ?? 0) - low) * (hour % 1)
+    }
+    const replicas = simulate(at, 86_400)
+    const overloaded = replicas.filter((n, step) => at((step * stepMs) / 1000) > n).length
+    expect(overloaded / replicas.length).toBeLessThan(0.01)
+    expect(changes(replicas)).toBeLessThan(40)
+    expect(Math.max(...replicas)).toBeLessThanOrEqual(9)
+    expect(replicas.at(-1)).toBeLessThanOrEqual(3)
+  })
+  it('ignores a threshold of 0, and gives no answer without numbers', () => {
+    const samples = Array.from({ length: 10 }, (_, n) => ({ atMs: n * stepMs, cpu: 100, memory: 100 }))
+    expect(
+      autoscale({
+        ...limits,
+        cpuThreshold: 0,
+        memThreshold: 0,
+        nowMs: 50_000,
+        samples,
+        desired: 3,
+        lastChangeMs: undefined,
+      }),
+    ).toBe(3)
+    expect(autoscale({ ...limits, nowMs: 50_000, samples: [], desired: 3, lastChangeMs: undefined })).toBe(3)
+  })
+  it('never leaves its bounds', () => {
+    fc.assert(
+      fc.property(
+        fc.record({
+          min: fc.integer({ min: 0, max: 5 }),
+          more: fc.integer({ min: 0, max: 5 }),
+          desired: fc.integer({ min: 0, max: 20 }),
+        }),
+        fc.array(
+          fc.record({
+            cpu: fc.double({ min: 0, max: 100, noNaN: true }),
+            memory: fc.double({ min: 0, max: 100, noNaN: true }),
+          }),
+        ),
+        ({ min, more, desired }, loads) => {
+          const max = Math.max(1, min + more)
+          const samples = loads.map((load, n) => ({ ...load, atMs: n * stepMs }))
+          const wanted = autoscale({
+            ...limits,
+            min,
+            max,
+            nowMs: loads.length * stepMs,
+            samples,
+            desired,
+            lastChangeMs: undefined,
+          })
+          expect(wanted).toBeGreaterThanOrEqual(Math.max(1, min))
+          expect(wanted).toBeLessThanOrEqual(max)
+        },
+      ),
+    )
+  })
+})

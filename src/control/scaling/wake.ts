@@ -1,0 +1,122 @@
+/** What gateways say and ask: how busy apps are, and to wake one that sleeps. */
+import { Value } from 'typebox/value'
+import type { Subscription } from '../../bus/bus.ts'
+import { TrafficReport, WakeRequest, gatewaySubjects } from '../../contract/gateway.ts'
+import type { Tx } from '../../db/db.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { seconds } from '../../lib/duration.ts'
+import { isUuid } from '../../lib/ids.ts'
+import { wakeNow } from '../deployments/index.ts'
+import type { Deps } from '../base/deps.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { type PlacedVm, desiredVms } from '../vms/index.ts'
+import * as store from './store.ts'
+
+/** Idempotent: of many requests that find the app asleep one changes something. */
+export async function wakeApp(tx: Tx, appId: string): Promise<void> {
+  const woken = await store.wakeUp(tx, appId)
+  if (woken) await follow(tx, appId, woken)
+}
+
+async function follow(tx: Tx, appId: string, { deploymentId, state }: store.Woken): Promise<void> {
+  // One that warms up has no VM yet, and its route is that of one that sleeps.
+  if (state === 'active') await refreshRoute(tx, appId)
+  if (deploymentId) await poke(tx, 'deployment', deploymentId)
+}
+
+/**
+ * The same for a request that waits, in a transaction of its own, since it locks a host and a VM after the app: what its machines would
+ * do one after another is done in it, where no choice is left to make.
+ * @param afterMs until the machines look at it: the caller tells the host
+ * @returns the VM that is to be started
+ */
+export async function wakeAppNow(
+  tx: Tx,
+  appId: string,
+  { hostTimeoutSeconds, afterMs }: { readonly hostTimeoutSeconds: number; readonly afterMs: number },
+): Promise<PlacedVm | undefined> {
+  const woken = await store.wakeUpWithBed(tx, appId, hostTimeoutSeconds)
+  if (!woken) return undefined
+  const vm = woken.bed ? await wakeNow(tx, woken.bed, afterMs) : undefined
+  if (!vm) await follow(tx, appId, woken)
+  return vm
+}
+
+/** How long the machines leave a wake to the one who began it. */
+const workflowsAfterMs = seconds(1)
+const reportTimeoutMs = seconds(5)
+
+/** They stay awake, or are woken again if they were about to fall asleep. */
+export async function recordTraffic(tx: Tx, traffic: readonly store.Traffic[]): Promise<void> {
+  for (const appId of await store.recordRequests(tx, traffic)) await wakeApp(tx, appId)
+}
+
+type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'clock' | 'config' | 'vault' | 'log'> & { readonly live: LiveStats }
+
+export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscription> {
+  const { hostTimeoutSeconds } = deps.config
+  const desiredStates = desiredVms(deps)
+  const stopping = new AbortController()
+  /** Should this fail, or die before it, the VM's machine does it a moment later. */
+  const notify = (vm: PlacedVm) =>
+    desiredStates
+      .put(vm, AbortSignal.any([stopping.signal, AbortSignal.timeout(reportTimeoutMs)]))
+      .catch((cause: unknown) => deps.log.warn({ err: cause, vmId: vm.id }, 'could not tell a host of a VM that wakes'))
+  const waking = await deps.bus.serve(
+    gatewaySubjects.wake,
+    async data => {
+      const { appId } = Value.Parse(WakeRequest, data)
+      if (!isUuid(appId)) return {}
+      const vm = await deps.db.tx(tx => wakeAppNow(tx, appId, { hostTimeoutSeconds, afterMs: workflowsAfterMs }))
+      if (vm) void notify(vm)
+      return {}
+    },
+    { group: 'control' },
+  )
+  const traffic = await deps.bus.subscribe(
+    gatewaySubjects.traffic,
+    async message => {
+      const { atMs, apps, leaving = [] } = Value.Parse(TrafficReport, message.data)
+      // Ages, so that the clock of a gateway does not matter. What is open is being served now.
+      const asked = apps
+        .filter(app => isUuid(app.appId) && (app.requests > 0 || app.open > 0))
+        .map(app => ({ appId: app.appId, ageMs: app.open > 0 ? 0 : Math.max(0, atMs - app.lastRequestAtMs) }))
+      if (asked.length > 0) await deps.db.tx(tx => recordTraffic(tx, asked))
+      const drained = leaving.filter(one => one.open === 0 && isUuid(one.moveId)).map(({ moveId }) => moveId)
+      if (drained.length > 0) await deps.db.tx(tx => pokeMany(tx, 'migration', drained))
+    },
+    { group: 'control' },
+  )
+  // Every control plane holds the live numbers.
+  const numbers = await deps.bus.subscribe(gatewaySubjects.traffic, message => {
+    const report = Value.Parse(TrafficReport, message.data)
+    const nowMs = deps.clock.now().getTime()
+    deps.live.requests.record(report, nowMs)
+    deps.live.drains.record(report, nowMs)
+  })
+  return {
+    async stop() {
+      stopping.abort()
+      await numbers.stop()
+      await waking.stop()
+      await traffic.stop()
+    },
+  }
+}
+
+/** Apps that may scale to zero and were not asked for a while stop being routed; their deployments do the rest. */
+export const idleApps = (deps: Pick<Deps, 'db' | 'config'>): Sweep => ({
+  name: 'idle-apps',
+  everyMs: seconds(Math.min(5, deps.config.idleSeconds / 2)),
+  run: () =>
+    deps.db.tx(async tx => {
+      const apps = await store.idle(tx, deps.config.idleSeconds)
+      for (const app of apps) {
+        await refreshRoute(tx, app.id)
+        await poke(tx, 'deployment', app.deploymentId)
+      }
+      return { idle: apps.length }
+    }),
+})

@@ -1,0 +1,57 @@
+import { Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { oneOf, resource, text } from '../http/types.ts'
+
+const ScmEventEffect = resource(
+  'ScmEventEffect',
+  {
+    status: oneOf(['applied', 'ignored', 'refused', 'duplicate', 'pong'], {
+      description:
+        '`applied`: a deployment was started, or what is known of the repository was updated. `ignored`: outdated, or about no app. `refused`: the plan or the state of the app does not allow it. `duplicate`: received before. `pong`: answer to a test event.',
+    }),
+  },
+  { description: 'What an event of a Git host did.' },
+)
+
+const shared = {
+  method: 'POST',
+  tag: 'Webhooks',
+  auth: 'none',
+  scope: 'write',
+  project: 'none',
+  rawBody: true,
+  throttle: 'machine',
+  bodyRequired: true,
+} as const
+
+export const scmWebhookOperations = operations({
+  receiveAppWebhook: {
+    ...shared,
+    path: '/v1/webhooks/scm/{app_name}',
+    proof: 'signature with the secret of the app over the body, or that secret (GitLab)',
+    answer: ScmEventEffect,
+    summary: 'Receive an event of a Git host for an app',
+    description:
+      'Takes a push or pull request event of GitHub, GitLab, Gitea or Forgejo, at most 1 MiB, signed with the secret from `GET /v1/apps/{app_name}/secret`. A push to the branch that the app follows starts a deployment. An event that is delivered again has no second effect.',
+    params: Type.Object({
+      app_name: text({
+        description: 'Id of the app, as in its `webhook_url`. A name works, too: the secret tells which app is meant.',
+        examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+      }),
+    }),
+    // An unknown app is answered like a wrong signature.
+    fails: [401],
+  },
+  receiveScmWebhook: {
+    ...shared,
+    path: '/v1/webhooks/scm',
+    proof: 'signature with the secret of the GitHub App over the body',
+    answer: ScmEventEffect,
+    summary: 'Receive an event of the GitHub App',
+    description:
+      'Takes an event of the GitHub App, at most 5 MiB, for every app that is connected to its repository: pushes, pull requests, and changes of repositories and installations. The answer is 404 if this installation of Mote has no GitHub App.',
+    // The largest push that GitHub describes (2,048 commits) takes about 3 MB.
+    maxBytes: 5 << 20,
+    fails: [401, 404],
+  },
+})

@@ -1,0 +1,114 @@
+/** New apps that go on from a snapshot of a VM, each with volumes of its own. docs/decisions/0058-forks-with-volumes.md */
+import type { Tx } from '../../db/db.ts'
+import { prepareApp } from '../apps/index.ts'
+import type { Deps } from '../base/deps.ts'
+import { assertSizesFit, createDeployment, type Deployment } from '../deployments/index.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import type { Snapshot, vmOperations } from '../vms/index.ts'
+import { creationOf, type ForkedVolume, forkVolumes, type RetainedVolume, lockRetained } from '../volumes/index.ts'
+import { holdSnapshot } from './hold.ts'
+import { jobOf, lockedJob } from './job.ts'
+import { assertReady } from './restore.ts'
+
+type ForkOperations = Pick<typeof vmOperations, 'forkVmSnapshot'>
+
+const mostReplicas = 20
+
+export const forkHandlers = (deps: Deps): Handlers<ForkOperations> => ({
+  forkVmSnapshot: {
+    write: async call => {
+      const source = await jobOf(deps.db, call)
+      const replicas = call.body.replicas ?? 1
+      if (replicas < 1 || replicas > mostReplicas) throw invalidField('replicas', `must be from 1 to ${mostReplicas}`)
+      const sized = { desired_replicas: replicas, min_replicas: replicas, max_replicas: replicas }
+      const create = prepareApp(deps, call.project, {
+        name: call.body.app_name,
+        git_url: '',
+        port: source.port,
+        ...sized,
+      })
+      return async tx => {
+        const d = await lockedJob(tx, call)
+        const snapshot = await holdSnapshot(tx, d.id, call.params.snapshot_name)
+        if (!snapshot) throw notFound()
+        assertReady(snapshot)
+        assertOneWriter(snapshot, replicas)
+        const kept = await lockRetained(tx, snapshot)
+        const app = await create(tx)
+        await assertSizesFit(tx, call.project.id, app.id, snapshot, replicas)
+        const { volumes, ...made } = await startFork(tx, d, snapshot, kept, {
+          app,
+          replicas,
+          traceparent: call.traceparent,
+        })
+        const details = { name: snapshot.name, replicas, volumes: volumes.map(one => one.volume.name) }
+        call.audit({ action: 'snapshot.fork', resourceType: 'app', resourceId: app.id, details })
+        call.audit({
+          action: 'app.create',
+          resourceType: 'app',
+          resourceId: app.id,
+          details: { name: app.name, from: snapshot.name },
+        })
+        for (const { volume, of } of volumes) call.audit(creationOf(volume, { from: of, snapshot: snapshot.name }))
+        const ids = { app_name: app.name, deployment_id: made.id, job_id: made.jobId, vm_ids: made.vmIds }
+        return { ...ids, status: 'pending', volumes: volumes.map(volumeView) }
+      }
+    },
+  },
+})
+
+export interface ForkRequest {
+  readonly app: { readonly id: string; readonly name: string }
+  readonly replicas: number
+  readonly traceparent?: string
+}
+
+/**
+ * Volumes, deployment and VMs of a fork, for an app that is there.
+ * @param kept from `lockRetained`
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
+ */
+export async function startFork(
+  tx: Tx,
+  { hypervisor, image, port, ipv6Prefix }: Pick<Deployment, 'hypervisor' | 'image' | 'port' | 'ipv6Prefix'>,
+  snapshot: Snapshot,
+  kept: readonly RetainedVolume[],
+  { app, replicas, traceparent }: ForkRequest,
+) {
+  const volumes = await forkVolumes(tx, snapshot, kept, app)
+  const { projectId, vcpus, memoryMib, diskMib } = snapshot
+  const made = await createDeployment(tx, {
+    hypervisor,
+    image,
+    port,
+    ipv6Prefix,
+    vcpus,
+    memoryMib,
+    diskMib,
+    replicas,
+    triggerSource: 'api',
+    projectId,
+    appId: app.id,
+    ...(traceparent ? { traceparent } : {}),
+    from: { snapshotId: snapshot.id, hostId: snapshot.hostId, required: true },
+  })
+  return { ...made, volumes }
+}
+
+/** @throws ApiError 409 `invalid_state`: replicas of one app share its volumes, and two of them would write */
+function assertOneWriter({ name, disks }: Snapshot, replicas: number): void {
+  const writable = disks.find(disk => !disk.readOnly)
+  if (!writable || replicas === 1) return
+  throw invalidState(
+    `The VM of snapshot ${name} writes to the volume at ${writable.mountPoint}, which one replica can have. Fork it with replicas 1, once for each app that you want.`,
+  )
+}
+
+const volumeView = ({ volume, of, mountPoint, readOnly }: ForkedVolume) => ({
+  volume_id: volume.id,
+  name: volume.name,
+  of,
+  mount_point: mountPoint,
+  read_only: readOnly,
+})

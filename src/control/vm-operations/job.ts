@@ -1,0 +1,90 @@
+/** What every operation on a running VM begins with: the deployment, its VM, and whether its hypervisor can. */
+import { BusError } from '../../bus/bus.ts'
+import { type Capabilities, type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
+import type { Sql, Tx } from '../../db/db.ts'
+import type { Deps } from '../base/deps.ts'
+import { type Deployment, type DeploymentVm, findDeployment, lockDeployment } from '../deployments/index.ts'
+import { type HostRow, findHost } from '../hosts/index.ts'
+import { ApiError, invalidState, notFound } from '../http/errors.ts'
+import { disksOf } from '../vms/index.ts'
+
+export interface JobCall {
+  readonly project: { readonly id: string }
+  readonly params: { readonly app_name: string; readonly job_id: string }
+}
+
+export async function jobOf(sql: Sql, { project, params }: JobCall): Promise<Deployment> {
+  const d = await findDeployment(sql, project.id, params.app_name, params.job_id)
+  if (!d) throw notFound()
+  return d
+}
+
+/** The same, with the deployment locked until the transaction ends. */
+export async function lockedJob(tx: Tx, { project, params }: JobCall): Promise<Deployment> {
+  const d = await lockDeployment(tx, project.id, params.app_name, params.job_id)
+  if (!d) throw notFound()
+  return d
+}
+
+export interface Placed {
+  readonly vm: DeploymentVm & { readonly hostId: string; readonly hypervisor: string }
+  readonly host: HostRow
+  readonly capabilities: Capabilities
+  readonly offer: HypervisorOffer
+}
+
+/** The oldest VM that runs or is paused, and its host. @throws ApiError 409 `invalid_state` when there is none */
+export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployment): Promise<Placed> {
+  // Healthy counts, too: its last step may not be reported as over yet.
+  const live = (one: DeploymentVm) => one.healthy || one.observedState === 'running' || one.observedState === 'paused'
+  const vm = d.vms.find(one => one.want !== 'absent' && live(one))
+  const host = vm?.hostId ? await findHost(sql, deps.config.hostTimeoutSeconds, vm.hostId) : undefined
+  const offer = host?.hypervisors.find(one => one.name === vm?.hypervisor)
+  if (!vm?.hostId || !vm.hypervisor || !host || !offer)
+    throw invalidState('The deployment has no VM that runs or is paused. Wait until it is running, or activate it.')
+  return {
+    vm: { ...vm, hostId: vm.hostId, hypervisor: vm.hypervisor },
+    host,
+    capabilities: offer.capabilities,
+    offer,
+  }
+}
+
+/** @throws ApiError 409 `unsupported_by_hypervisor` */
+export function requireCapability(
+  { vm, capabilities }: Placed,
+  name: 'snapshot' | 'balloon' | 'migrate' | 'hotplugDisk',
+): void {
+  const able = capabilities[name]
+  if (able === false || able === 'none') throw unsupported(vm.hypervisor, name)
+}
+
+/** @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its host cannot keep them with it */
+export async function requireRetainedVolumes(sql: Sql, { vm, offer }: Placed): Promise<void> {
+  if (offersFeature(offer, 'kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return
+  throw unsupported(vm.hypervisor, 'keptVolumes')
+}
+
+const words = {
+  keptVolumes: 'keep a VM with its volumes (detach them, or snapshot the volumes)',
+  snapshot: 'take snapshots',
+  balloon: 'change the memory of a VM',
+  migrate: 'move a VM',
+  hotplugDisk: 'attach volumes to a VM that runs',
+  exec: 'run commands',
+} as const
+
+function unsupported(hypervisor: string, what: keyof typeof words): ApiError {
+  return new ApiError(
+    'unsupported_by_hypervisor',
+    `The hypervisor ${hypervisor} of this VM cannot ${words[what]} on its host.`,
+  )
+}
+
+/** A host's refusal as the caller shall see it; anything else as it is. */
+export function refusalOf(cause: unknown, { vm }: Placed): unknown {
+  if (!(cause instanceof BusError)) return cause
+  if (cause.remoteCode === 'unsupported_by_hypervisor') return unsupported(vm.hypervisor, 'exec')
+  if (cause.remoteCode === 'invalid_state' || cause.remoteCode === 'invalid_vm') return invalidState(cause.message)
+  return cause
+}

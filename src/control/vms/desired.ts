@@ -1,0 +1,37 @@
+import type { DiskSpec, VmObserved, VmSpec } from '../../contract/agent.ts'
+import type { Deps } from '../base/deps.ts'
+import { agentClient } from '../hosts/index.ts'
+import { desiredFor } from './disk-store.ts'
+import { wanted } from './rules.ts'
+import type { Vm } from './store.ts'
+import * as store from './store.ts'
+
+export interface OnlyHere extends Pick<VmSpec, 'incoming'> {
+  /** Its volumes as they are for this host. */
+  readonly disk?: (disk: DiskSpec) => DiskSpec
+}
+
+export interface DesiredVms {
+  /** Tells the host of the VM all that it shall be; answers what it is. `more`: what only this host shall do with it. */
+  put(vm: Vm & { readonly hostId: string }, signal: AbortSignal, more?: OnlyHere): Promise<VmObserved>
+}
+
+const same = (disk: DiskSpec) => disk
+
+export function desiredVms(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): DesiredVms {
+  return {
+    async put(vm, signal, { disk: diskHere = same, ...more } = {}) {
+      const [sealed, sealedDisks] =
+        vm.want === 'absent'
+          ? [[], []]
+          : await Promise.all([store.sealedEnv(deps.db, vm.deploymentId), desiredFor(deps.db, vm.id)])
+      const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
+      const disks = sealedDisks.map(({ key, cloneOf: _cloneOf, ...disk }) =>
+        diskHere({ ...disk, ...(key ? { key: deps.vault.open('volume.key', key) } : {}) }),
+      )
+      const clones = sealedDisks.flatMap(({ volumeId, cloneOf }) => (cloneOf ? [{ volumeId, of: cloneOf }] : []))
+      const desired = wanted(vm, deps.config, env, disks, clones)
+      return agentClient(deps.bus, vm.hostId).put({ ...desired, spec: { ...desired.spec, ...more } }, signal)
+    },
+  }
+}

@@ -1,0 +1,114 @@
+/** A snapshot on its host: made once, kept as long as somebody wants it, then removed there. */
+import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
+import { BusError } from '../../bus/bus.ts'
+import type { Tx } from '../../db/db.ts'
+import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
+import { createWorkflow, poke } from '../../engine/runner.ts'
+import { hours, minutes, seconds } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../base/deps.ts'
+import { agentClient } from '../hosts/index.ts'
+import { pokeMoveOfSnapshot } from '../moves/index.ts'
+import type { Snapshot } from './snapshot-store.ts'
+import * as store from './snapshot-store.ts'
+
+const makingMs = minutes(10)
+/** Changes come by messages; this look is for what a lost one would hide. */
+const lookAgainMs = seconds(15)
+
+/** The wish as the host gets it. Its removal is a later generation than its making, and than its moves. */
+const desiredOf = (s: Snapshot): SnapshotPut => ({
+  snapshotId: s.id,
+  vmId: s.vmId,
+  generation: s.generation,
+  want: s.want,
+  // Who sleeps must not write to its volumes between its snapshot and its end.
+  ...(s.kind === 'sleep' ? { afterwards: 'stay' as const } : {}),
+})
+
+export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
+  workflow<Snapshot>()({
+    kind: 'vm-snapshot',
+    edges: { creating: ['keeping', 'removing'], keeping: ['removing'], removing: [] },
+    load: id => store.byId(deps.db, id),
+    preempt: s => (s.want === 'absent' ? 'removing' : undefined),
+    phases: {
+      async creating({ subject: s, enteredAt, now, signal }): Promise<Next<'keeping'>> {
+        if (s.state !== 'creating') return go('keeping')
+        if (s.hostLost) return go('keeping', failed(s, 'its host was lost'))
+        if (now.getTime() - enteredAt.getTime() > makingMs)
+          return go('keeping', failed(s, 'the host did not finish it in time'))
+        try {
+          const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
+          return wait(lookAgainMs, async tx => {
+            await recordSnapshot(tx, s.hostId, observed)
+          })
+        } catch (cause) {
+          const refusal = refusalOf(cause)
+          if (refusal === undefined) throw cause
+          return go('keeping', failed(s, refusal))
+        }
+      },
+
+      async keeping() {
+        return wait(hours(1))
+      },
+
+      async removing({ subject: s, signal }) {
+        // Which host has it is not settled, or another one has something of it: without the row nobody would know that.
+        if (s.moving) return wait(seconds(5))
+        if (!s.hostRemoved) {
+          if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
+          // Only the host itself can remove the files; one that is lost may come back.
+          if (s.hostLost) return wait(minutes(10))
+          const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
+          // As long as a VM that was started from it lives, its host keeps the files.
+          if (observed.state !== 'absent') return wait(seconds(30))
+        }
+        return done(async tx => {
+          await store.remove(tx, s.id)
+          await poke(tx, 'deployment', s.deploymentId)
+        })
+      },
+    },
+  })
+
+const failed = (s: Snapshot, why: string) => async (tx: Tx) => {
+  await store.fail(tx, s.id, why)
+  await poke(tx, 'deployment', s.deploymentId)
+}
+
+/** What the host said, when it is an answer that trying again would not change. */
+function refusalOf(cause: unknown): string | undefined {
+  const final = ['unsupported_by_hypervisor', 'invalid_state', 'invalid_vm', 'not_found']
+  return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
+}
+
+/** Wishes for a snapshot of a VM; its machine makes it. */
+export async function createSnapshot(tx: Tx, snapshot: Omit<store.NewSnapshot, 'id'>): Promise<string> {
+  const id = newId()
+  await store.insert(tx, { ...snapshot, id })
+  await createWorkflow(tx, 'vm-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
+  return id
+}
+
+/** Wishes away what the deployment has: all of it, or only what the platform made for sleep. */
+export async function dropSnapshots(tx: Tx, deploymentId: string, kind: 'sleep' | null): Promise<void> {
+  for (const id of await store.idsOf(tx, deploymentId, kind)) await dropSnapshot(tx, id)
+}
+
+export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
+  if (await store.markForDeletion(tx, id)) await poke(tx, 'vm-snapshot', id)
+}
+
+/** The one way an observation of a snapshot enters the database. */
+export async function recordSnapshot(tx: Tx, hostId: string, observed: SnapshotObserved): Promise<void> {
+  const { state } = observed
+  await pokeMoveOfSnapshot(tx, observed.snapshotId)
+  if (state === 'absent') return poke(tx, 'vm-snapshot', observed.snapshotId)
+  if (state !== 'ready' && state !== 'failed') return
+  const deploymentId = await store.record(tx, hostId, { ...observed, state })
+  if (!deploymentId) return
+  await poke(tx, 'vm-snapshot', observed.snapshotId)
+  await poke(tx, 'deployment', deploymentId)
+}

@@ -1,0 +1,124 @@
+/** Volumes at rest that are still on a host that is being emptied, and what each waits for: for the operator who wants it empty. */
+import { type Sql, statement } from '../../db/db.ts'
+import type { Deps } from '../base/deps.ts'
+import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
+import { retainedBySnapshot, notTaken } from '../moves/index.ts'
+import { fitMoved, type PoolView } from '../scheduler/pools.ts'
+import * as store from './store.ts'
+import { type MoveGroup, moveGroupOf } from './move-group.ts'
+
+export interface LeavingVolume {
+  readonly volumeId: string
+  readonly projectId: string
+  readonly name: string
+  /** As of a VM: `moving`, `waiting` (its turn comes by itself), `staying` (only if somebody does something). */
+  readonly state: 'moving' | 'waiting' | 'staying'
+  /** What it waits for, and what to do; for people. */
+  readonly reason: string
+}
+
+interface AtRest {
+  readonly volumeId: string
+  readonly projectId: string
+  readonly name: string
+  readonly isReady: boolean
+  readonly sizeMib: number
+  readonly poolName: string
+  readonly hostId: string
+  readonly bound: boolean
+  /** Snapshots of VMs have what it held. */
+  readonly kept: boolean
+  readonly going: { readonly target: string; readonly percent: number } | null
+  /** Its last try, not long ago. */
+  readonly ended: { readonly error: string | null } | null
+}
+
+// The same as in `volumes.leftBehind` of move.ts, and those that are on their way or cannot go. What only somebody can mend comes
+// first: a list that is cut must not hide it.
+const atRestOn = statement<AtRest>(
+  'volumes.atRestOn',
+  `SELECT o.id AS "volumeId", o.project_id AS "projectId", o.name, o.state = 'ready' AS "isReady", o.size_mib AS "sizeMib",
+     o.pool_name AS "poolName", o.host_id AS "hostId", o.bound, EXISTS (SELECT FROM vm_snapshot s WHERE ${retainedBySnapshot}) AS kept,
+     going.going, ended.ended
+   FROM volume o
+   LEFT JOIN LATERAL (SELECT jsonb_build_object('target', t.name, 'percent', x.percent) AS going
+     FROM volume_move x JOIN host t ON t.id = x.target_host_id
+     WHERE x.volume_id = o.id AND x.ended_at IS NULL AND x.target_host_id <> o.host_id ORDER BY x.id LIMIT 1) going ON true
+   LEFT JOIN LATERAL (SELECT jsonb_build_object('error', x.error) AS ended
+     FROM volume_move x WHERE x.volume_id = o.id AND x.state IN ('failed', 'cancelled')
+       AND x.ended_at > now() - interval '10 minutes' ORDER BY x.id DESC LIMIT 1) ended ON true
+   WHERE o.host_id = $1 AND o.bound AND o.want = 'present' AND o.state <> 'failed'
+     AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
+   ORDER BY kept DESC, o.id LIMIT 100`,
+)
+
+/** The first hundred; those that a snapshot keeps there come first. */
+export async function leavingVolumes(
+  sql: Sql,
+  { config }: Pick<Deps, 'config'>,
+  { id: sourceId }: Pick<HostRow, 'id'>,
+): Promise<LeavingVolume[]> {
+  const volumes = await sql.rows(atRestOn, [sourceId])
+  if (volumes.length === 0) return []
+  const hosts = await listHosts(sql, config.hostTimeoutSeconds)
+  const source = hosts.find(host => host.id === sourceId)
+  if (!source) return []
+  const targets = hosts.filter(host => host.id !== sourceId && host.up && !host.cordoned)
+  const pools = await listPools(sql)
+  const reported: LeavingVolume[] = []
+  for (const volume of volumes) {
+    const { volumeId, projectId, name } = volume
+    const together = volume.kept ? await moveGroupOf(sql, volumeId) : nothing
+    const others = together.volumeIds.filter(id => id !== volumeId)
+    const along = others.length > 0 ? await store.byIds(sql, others) : []
+    reported.push({ volumeId, projectId, name, ...whyHere(volume, { source, targets, pools, together, along }) })
+  }
+  return reported
+}
+
+const nothing: MoveGroup = { volumeIds: [], snapshots: [], behind: undefined }
+
+interface Elsewhere {
+  readonly source: HostRow
+  readonly targets: readonly HostRow[]
+  readonly pools: readonly PoolView[]
+  readonly together: MoveGroup
+  /** The others of these, which need room on the same host. */
+  readonly along: readonly store.Volume[]
+}
+
+/** In one reason. */
+const mostNamed = 3
+
+type Why = Pick<LeavingVolume, 'state' | 'reason'>
+const waiting = (reason: string): Why => ({ state: 'waiting', reason })
+const staying = (reason: string): Why => ({ state: 'staying', reason })
+
+/** With the volumes that go along; a few names stand for many. */
+function itWith(along: readonly store.Volume[]): string {
+  if (along.length === 0) return 'it'
+  const more = along.length > mostNamed ? ` and ${along.length - mostNamed} more` : ''
+  const names = along.slice(0, mostNamed).map(one => one.name)
+  return `it with ${along.length === 1 ? 'volume' : 'volumes'} ${names.join(', ')}${more}, of which the same snapshots of VMs have copies`
+}
+
+function whyHere(volume: AtRest, { source, targets, pools, together, along }: Elsewhere): Why {
+  const { going, ended } = volume
+  if (going) {
+    const percent = going.percent > 0 ? ` (${Math.round(going.percent)} %)` : ''
+    return { state: 'moving', reason: `On its way to ${going.target}${percent}.` }
+  }
+  const { behind, snapshots } = together
+  if (behind) return behind.passes ? waiting(behind.why) : staying(behind.why)
+  if (!volume.isReady) return waiting('It is being made, or restored.')
+  const all = [volume, ...along.map(one => ({ ...one, volumeId: one.id }))]
+  const roomy = targets.filter(({ id }) => fitMoved(pools, id, all))
+  if (roomy.length === 0)
+    return staying(`No other host has a storage pool with room for ${itWith(along)}. Add one, or delete the volume.`)
+  const refusals = roomy.map(target => notTaken(snapshots, source, target))
+  if (refusals.every(why => why !== undefined))
+    return staying(`${refusals.join(' ')} Delete the snapshot, or add a host like this one.`)
+  if (ended)
+    return waiting(`Its move ended (${ended.error ?? 'it was cancelled'}); it is tried again after ten minutes.`)
+  return waiting('Others leave first: two of a host at a time.')
+}

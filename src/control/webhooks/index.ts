@@ -1,1 +1,0 @@
-export { webhookFeature } from './routes.ts'

@@ -1,0 +1,102 @@
+/** What must not compile. `tsc` checks this file: an expected error that does not come is an error of its own. */
+import { expect, test } from 'vitest'
+import { done, go, workflow, wait } from './workflow.ts'
+
+interface Parcel {
+  readonly weight: number
+}
+
+const define = workflow<Parcel>()
+const load = async () => ({ weight: 1 })
+
+test('a legal machine compiles, with the subject typed', () => {
+  const parcel = define({
+    kind: 'parcel',
+    edges: { packing: ['sending', 'packing'], sending: ['packing'] },
+    load,
+    preempt: subject => (subject.weight > 9 ? 'packing' : undefined),
+    phases: {
+      packing: async ({ subject }) => (subject.weight > 0 ? go('sending') : wait(5)),
+      sending: async ({ attempt }) => (attempt > 3 ? go('packing', undefined, 1_000) : done()),
+    },
+  })
+  expect(Object.keys(parcel.phases)).toEqual(['packing', 'sending'])
+})
+
+test('an illegal edge does not compile', () => {
+  define({
+    kind: 'parcel',
+    edges: { packing: ['sending'], sending: [] },
+    load,
+    phases: {
+      packing: async () => go('sending'),
+      // @ts-expect-error sending has no edge to packing
+      sending: async () => go('packing'),
+    },
+  })
+  define({
+    kind: 'parcel',
+    edges: { packing: ['sending'], sending: [] },
+    load,
+    phases: {
+      // @ts-expect-error one of two branches is illegal: there is no edge from packing to itself
+      packing: async ({ subject }) => (subject.weight > 1 ? go('packing') : go('sending')),
+      sending: async () => done(),
+    },
+  })
+})
+
+test('an edge to an undeclared phase does not compile', () => {
+  define({
+    kind: 'parcel',
+    // @ts-expect-error there is no phase called lost
+    edges: { packing: ['lost'] },
+    load,
+    phases: { packing: async () => done() },
+  })
+})
+
+test('a missing handler and one too many do not compile', () => {
+  define({
+    kind: 'parcel',
+    edges: { packing: ['sending'], sending: [] },
+    load,
+    // @ts-expect-error sending has no handler
+    phases: { packing: async () => go('sending') },
+  })
+  define({
+    kind: 'parcel',
+    edges: { packing: [] },
+    load,
+    phases: {
+      packing: async () => done(),
+      // @ts-expect-error sending is not declared in edges
+      sending: async () => done(),
+    },
+  })
+})
+
+test('a preempt to an undeclared phase, a wrong subject and a handler that returns nothing do not compile', () => {
+  define({
+    kind: 'parcel',
+    edges: { packing: [] },
+    load,
+    // @ts-expect-error there is no phase called lost
+    preempt: () => 'lost',
+    phases: { packing: async () => done() },
+  })
+  define({
+    kind: 'parcel',
+    edges: { packing: [] },
+    // @ts-expect-error a parcel has a numeric weight
+    load: async () => ({ weight: 'heavy' }),
+    phases: { packing: async () => done() },
+  })
+  define({
+    kind: 'parcel',
+    edges: { packing: [] },
+    load,
+    // @ts-expect-error a handler decides something
+    phases: { packing: async () => undefined },
+  })
+})

@@ -1,0 +1,163 @@
+import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import type { Bus } from '../../../src/bus/bus.ts'
+import { createMemoryBus } from '../../../src/bus/memory.ts'
+import {
+  type HostVerb,
+  type LogLine,
+  type RuntimeVerb,
+  type SnapshotObserved,
+  subjects,
+  type VmExecAnswer,
+  type VmObserved,
+  type VmPut,
+  type VmSpec,
+  type VolumeObserved,
+  type VolumePut,
+  type VolumeVerb,
+} from '../../../src/contract/agent.ts'
+import { until } from '../wait.ts'
+import { type AgentConfig, agentConfig } from '../../../src/agent/config.ts'
+import type { FakeHost } from '../../../src/agent/hypervisor/fake/host.ts'
+import { findCells } from '../../../src/agent/hypervisor/firecracker/cell.ts'
+import { writeSampleImage } from '../../../src/agent/image/sample.ts'
+import { type Agent, startAgent } from '../../../src/agent/main.ts'
+
+/** An agent of a test, with the verbs that tests need. Ends with `await using`. */
+export interface TestAgent extends AsyncDisposable {
+  readonly agent: Agent
+  readonly bus: Bus
+  readonly config: AgentConfig
+  request(verb: HostVerb | RuntimeVerb | VolumeVerb, data: unknown): Promise<unknown>
+  exec(vmId: string, command: readonly string[], timeoutMs?: number): Promise<VmExecAnswer>
+  /** Takes a snapshot and waits until it is ready or has failed. */
+  snapshot(snapshotId: string, vmId: string, generation?: number): Promise<SnapshotObserved>
+  put(desired: VmPut): Promise<VmObserved>
+  /** Wishes for a volume and waits until it is as wished. */
+  volume(desired: Partial<VolumePut> & Pick<VolumePut, 'volumeId'>): Promise<VolumeObserved>
+  get(vmId: string): Promise<VmObserved>
+  logs(vmId: string): Promise<LogLine[]>
+  until(vmId: string, what: string, holds: (vm: VmObserved) => boolean): Promise<VmObserved>
+  /** Ends the agent and starts another one on the same directory; VMs live on. */
+  restart(): Promise<void>
+}
+
+/** Emulated guests of several test files share two cores. */
+const waitLimitMs = 60_000
+
+export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), 'mote-agent-'))
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      for (const pid of await vmmsIn(path)) process.kill(pid, 'SIGKILL') // of a test that failed half-way
+      await rm(path, { recursive: true, force: true })
+    },
+  }
+}
+
+/** VMM processes whose VM lives somewhere below the directory; one that comes to wait for a VM has none. */
+export async function vmmsIn(dir: string): Promise<number[]> {
+  const found: number[] = []
+  for (const name of await readdir('/proc')) {
+    const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '')
+    const program = await readlink(`/proc/${name}/exe`).catch(() => '')
+    if (cwd.startsWith(`${dir}/`) && !cwd.endsWith('/waiting') && /qemu|firecracker|cloud-hypervisor/.test(program))
+      found.push(Number(name))
+  }
+  // Behind the jailer a process has a root directory of its own.
+  for (const { process } of await findCells(dir)) if (!found.includes(process.pid)) found.push(process.pid)
+  return found
+}
+
+export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): Promise<TestAgent> {
+  const dir = given.dataDir === undefined ? await testDir() : undefined
+  const config = agentConfig({ dataDir: dir?.path ?? '', hostName: 'test', ...given })
+  if (config.hypervisor !== 'fake') await writeSampleImage(join(config.imageDir, 'hello'))
+  const bus = createMemoryBus()
+  const log = pino({ level: process.env.MOTE_TEST_LOG ?? 'silent' })
+  const start = () => startAgent(config, { bus, log, ...(fake ? { fake } : {}) })
+  let agent = await start()
+  const request = (verb: HostVerb | RuntimeVerb | VolumeVerb, data: unknown) =>
+    bus.request(subjects.hostIn(agent.hostId, verb), data, { timeoutMs: verb === 'vm.exec' ? 60_000 : 5_000 })
+  const get = async (vmId: string) => (await request('vm.get', { vmId })) as VmObserved
+  return {
+    get agent() {
+      return agent
+    },
+    bus,
+    config,
+    request,
+    get,
+    exec: async (vmId, command, timeoutMs = 10_000) =>
+      (await request('vm.exec', { vmId, command, timeoutMs })) as VmExecAnswer,
+    snapshot: async (snapshotId, vmId, generation = 1) => {
+      await request('snapshot.put', { snapshotId, vmId, generation, want: 'present' })
+      const settled = async () => {
+        const observed = (await request('snapshot.get', { snapshotId })) as SnapshotObserved
+        return observed.state === 'creating' ? undefined : observed
+      }
+      return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: waitLimitMs })
+    },
+    volume: async given => {
+      const desired: VolumePut = { generation: 1, want: 'present', pool: 'local', sizeMib: 32, ...given }
+      await request('volume.put', desired)
+      const settled = async () => {
+        const observed = (await request('volume.get', { volumeId: desired.volumeId })) as VolumeObserved
+        return ['ready', 'failed', 'absent'].includes(observed.state) ? observed : undefined
+      }
+      return until(settled, { what: `volume ${desired.volumeId}`, timeoutMs: waitLimitMs })
+    },
+    put: async desired => (await request('vm.put', desired)) as VmObserved,
+    logs: async vmId => ((await request('vm.logs', { vmId, tail: 1000, afterUs: 0 })) as { lines: LogLine[] }).lines,
+    until: async (vmId, what, holds) => {
+      let observed: VmObserved | undefined
+      const check = async () => {
+        observed = await get(vmId)
+        return holds(observed) ? observed : undefined
+      }
+      return until(check, { what: `${vmId}: ${what}`, timeoutMs: waitLimitMs }).catch((error: unknown) => {
+        throw new Error(`last seen: ${JSON.stringify(observed)}`, { cause: error })
+      })
+    },
+    async restart() {
+      await agent.stop()
+      agent = await start()
+    },
+    async [Symbol.asyncDispose]() {
+      // All the way down, so that a test leaves no process, tap or file.
+      const { vms } = (await request('vm.list', {})) as { vms: VmObserved[] }
+      for (const { vmId, generation } of vms) await request('vm.forget', { vmId, generation: generation + 1 })
+      const empty = async () => ((await request('vm.list', {})) as { vms: VmObserved[] }).vms.length === 0
+      await until(empty, { what: 'all VMs absent', timeoutMs: waitLimitMs })
+      await agent.stop()
+      await bus.close()
+      await dir?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export function testSpec(change: Partial<VmSpec> = {}): VmSpec {
+  return {
+    projectId: 'p1',
+    appId: 'a1',
+    deploymentId: 'd1',
+    hostname: 'hello-1',
+    hypervisor: 'qemu',
+    image: 'oci:hello',
+    vcpus: 1,
+    memoryMib: 128,
+    diskMib: 64,
+    env: {},
+    port: 8080,
+    healthCheckPath: '/health',
+    ipv6Address: 'fd00::1',
+    maxRestarts: 0,
+    restarts: 0,
+    balloonTargetMib: null,
+    disks: [],
+    ...change,
+  }
+}

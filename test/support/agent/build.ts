@@ -1,0 +1,39 @@
+/** A real git repository behind real smart HTTP, for tests. */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { basic, type GitHostOptions, pushDelivery, startGitHost } from '../../../src/cli/demo/git-host.ts'
+import { findUnprivileged, openWorker, type Worker } from '../../../src/agent/worker/worker.ts'
+import { workTree, type WorkTree } from '../../../src/cli/demo/work-tree.ts'
+
+/** Who runs git in a new directory `git` below this one, as on a host that has what this machine has. */
+export async function gitWorker(path: string, signal: AbortSignal): Promise<Worker> {
+  const dir = join(path, 'git')
+  await mkdir(dir)
+  return openWorker(await findUnprivileged(join(path, 'native')), dir, { network: 'host', signal })
+}
+
+export interface GitServer extends AsyncDisposable, WorkTree {
+  /** `http://127.0.0.1:port/app.git` */
+  readonly url: string
+  /** The signed webhook that a git host sends for the branch as it is. */
+  delivery(secret: string, branch?: string): ReturnType<typeof pushDelivery>
+}
+
+export async function gitServer(options: Pick<GitHostOptions, 'auth' | 'onPush'> = {}): Promise<GitServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-git-'))
+  const host = await startGitHost({ ...options, dir })
+  await host.create('app')
+  const url = host.urlOf('app')
+  const header = options.auth === undefined ? undefined : `Authorization: ${basic(options.auth)}`
+  const tree = await workTree(join(dir, 'tree'), url, header)
+  return {
+    url,
+    push: tree.push,
+    delivery: (secret, branch = 'main') => pushDelivery(dir, 'app', branch, secret),
+    async [Symbol.asyncDispose]() {
+      await host[Symbol.asyncDispose]()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}

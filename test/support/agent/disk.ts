@@ -1,0 +1,98 @@
+/** File systems of a test, on loop devices. Needs root. */
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run } from '../../../src/lib/exec.ts'
+import { hostLock } from '../../../src/lib/host-lock.ts'
+import { hasProgram } from '../../../src/lib/programs.ts'
+import { until } from '../wait.ts'
+
+export type LoopFileSystem = 'btrfs' | 'ext4' | 'xfs'
+
+/** Why there is none on this machine; undefined when there is. */
+export async function whyNoLoop(kind: LoopFileSystem): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return 'needs root'
+  if (!existsSync('/dev/loop-control')) return 'needs loop devices'
+  return (await hasProgram(`mkfs.${kind}`)) ? undefined : `needs mkfs.${kind}`
+}
+
+/** A directory on a fresh file system of that kind, and what unmounts it. */
+export async function loopFileSystem(
+  kind: LoopFileSystem,
+  dir: string,
+  sizeMib: number,
+): Promise<{ readonly path: string } & AsyncDisposable> {
+  const [image, path] = [join(dir, `${kind}.img`), join(dir, kind)]
+  await writeFile(image, '')
+  await truncate(image, sizeMib * 2 ** 20)
+  await run(`mkfs.${kind}`, ['-q', image])
+  await mkdir(path)
+  await run('mount', ['-o', 'loop', image, path])
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      await run('umount', [path])
+    },
+  }
+}
+
+/** Why there is no ZFS on this machine; undefined when there is: in the kernel, or as a program (zfs-fuse). */
+export async function whyNoZfs(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return 'needs root'
+  if (!(await hasProgram('zpool'))) return 'needs zpool'
+  const inUserSpace = existsSync('/dev/fuse') && (await hasProgram('zfs-fuse'))
+  return existsSync('/dev/zfs') || inUserSpace ? undefined : 'needs the module, or zfs-fuse and /dev/fuse'
+}
+
+/** A pool of ZFS in a file. One at a time on a machine: zfs-fuse has one socket. */
+export async function zfsPoolInFile(
+  dir: string,
+  sizeMib: number,
+): Promise<{ readonly dataset: string } & AsyncDisposable> {
+  await using stack = new AsyncDisposableStack()
+  const lock = await hostLock('zfs of tests')
+  stack.defer(() => lock.release())
+  if (!existsSync('/dev/zfs')) stack.use(await zfsInUserSpace())
+  const [dataset, file] = [`motetest${randomBytes(4).toString('hex')}`, join(dir, 'zfs.img')]
+  await writeFile(file, '')
+  await truncate(file, sizeMib * 2 ** 20)
+  await run('zpool', ['create', '-o', 'cachefile=none', '-m', join(dir, 'zfs'), dataset, file])
+  // A process that began meanwhile in a mount namespace of its own has its mounts, too, and keeps it busy as long as it lives.
+  stack.defer(async () => void (await run('umount', ['-l', join(dir, 'zfs')]).catch(() => undefined)))
+  const destroyed = async () => {
+    await run('zpool', ['destroy', '-f', dataset]).catch(() => undefined)
+    return !(await run('zpool', ['list', '-H', '-o', 'name'])).split('\n').includes(dataset)
+  }
+  // In user space it goes with its daemon.
+  const isKernel = existsSync('/dev/zfs')
+  stack.defer(async () => {
+    if (isKernel) await until(destroyed, { timeoutMs: 60_000, what: 'the pool is gone' })
+    else await destroyed()
+  })
+  const all = stack.move()
+  return { dataset, [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+async function zfsInUserSpace(): Promise<AsyncDisposable> {
+  await mkdir('/var/run/zfs', { recursive: true })
+  await mkdir('/var/lock/zfs', { recursive: true })
+  const daemon = spawn('zfs-fuse', ['--no-daemon'], { stdio: 'ignore' })
+  const ended = once(daemon, 'exit')
+  const answers = () =>
+    run('zpool', ['list']).then(
+      () => true,
+      () => false,
+    )
+  await until(answers, { timeoutMs: 20_000, what: 'zfs-fuse answers' })
+  return {
+    async [Symbol.asyncDispose]() {
+      daemon.kill('SIGTERM')
+      const late = setTimeout(() => daemon.kill('SIGKILL'), 5_000)
+      await ended
+      clearTimeout(late)
+    },
+  }
+}

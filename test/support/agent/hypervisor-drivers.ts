@@ -1,0 +1,132 @@
+import { statSync } from 'node:fs'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Frame } from '../../../src/agent/guest/frames.ts'
+import type { RunConfig } from '../../../src/agent/image/config.ts'
+import type { Network } from '../../../src/agent/net/net.ts'
+import { userNetwork } from '../../../src/agent/net/user.ts'
+import { testSpec } from './agent.ts'
+import { cloudHypervisorPlatform } from '../../../src/agent/hypervisor/cloud-hypervisor/platform.ts'
+import type { Driver, RunningVm, PrepareContext, VmHome, Watcher } from '../../../src/agent/hypervisor/driver.ts'
+import { firecrackerPlatform } from '../../../src/agent/hypervisor/firecracker/platform.ts'
+import { type Isolation, noIsolation } from '../../../src/agent/hypervisor/isolation.ts'
+import { type VmmDriverDeps, vmmDriver } from '../../../src/agent/hypervisor/vmm/driver.ts'
+
+/**
+ * The drivers of Firecracker and Cloud Hypervisor against strict fakes of both, as programs: CI has neither the programs
+ * nor a KVM for them. What the fakes accept is compared with the real programs' transcripts next to them.
+ */
+export const fakedVmms = [
+  {
+    name: 'firecracker',
+    platform: (dataDir: string, program: string) =>
+      firecrackerPlatform({ dataDir, programs: { firecracker: program, jailer: undefined } }),
+  },
+  {
+    name: 'cloud-hypervisor',
+    platform: (_dataDir: string, program: string) => cloudHypervisorPlatform({ program }),
+  },
+] as const
+
+/**
+ * Why a fake cannot be started as the user of its VM; undefined: it can. Below a home that only its owner can enter it cannot.
+ * A real VMM is shown to its VM in a directory of the VM's own.
+ */
+export function unreachable({ name }: (typeof fakedVmms)[number]): string | undefined {
+  if (name !== 'firecracker') return undefined // it is the only one that starts as that user
+  for (let dir = dirname(process.execPath); dir !== '/'; dir = dirname(dir))
+    if ((statSync(dir).mode & 0o001) === 0) return `other users cannot enter ${dir}`
+  return undefined
+}
+
+/** A driver over the fake program, with its files in this directory. */
+export async function fakedHost(
+  { name, platform }: (typeof fakedVmms)[number],
+  root: string,
+  isolation = noIsolation,
+  network: Network = loopback(),
+): Promise<{ driver: Driver; program: string }> {
+  const program = join(root, `${name}-fake`)
+  const child = fileURLToPath(new URL(`./hypervisor/${name}-child.ts`, import.meta.url))
+  await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${child}' "$@"\n`)
+  await chmod(program, 0o755)
+  for (const file of ['vmlinux', 'init.cpio', 'base.erofs']) await writeFile(join(root, file), 'fake')
+  return { driver: vmmDriver(depsIn(root, isolation, network), platform(root, program)), program }
+}
+
+/** As the agent would have it, without images and devices. */
+function depsIn(root: string, isolation: Isolation, network: Network): VmmDriverDeps {
+  const config: RunConfig = {
+    digest: 'sha256:0',
+    baseType: 'erofs',
+    argv: { entrypoint: ['/bin/app'], cmd: [] },
+    env: {},
+    cwd: '/',
+    uid: 1,
+    gid: 1,
+    groups: [],
+    stopSignal: 15,
+  }
+  return {
+    cacheDir: root,
+    isolation,
+    bootLimitMs: 30_000,
+    migrationHost: () => '127.0.0.1',
+    images: { base: async () => ({ file: join(root, 'base.erofs'), config }) },
+    network,
+    kernel: async () => ({
+      kernel: join(root, 'vmlinux'),
+      initrd: join(root, 'init.cpio'),
+      version: '0',
+      devices: 'acpi',
+    }),
+    ports: 'vsock',
+  }
+}
+
+/** A network whose only device is the host's loopback: its counters can be read. */
+function loopback(): Network {
+  const network = userNetwork()
+  return { ...network, mode: 'tap', connect: async (id, port) => ({ ...(await network.connect(id, port)), tap: 'lo' }) }
+}
+
+export async function homeIn(root: string, vmId: string): Promise<VmHome> {
+  const dir = join(root, 'vms', vmId)
+  await mkdir(dir, { recursive: true })
+  return { vmId, dir, spec: testSpec({ diskMib: 16 }) }
+}
+
+export function context(steps: string[] = []): PrepareContext {
+  return {
+    time: (name, step) => {
+      steps.push(name)
+      return step()
+    },
+    say: () => undefined,
+    signal: new AbortController().signal,
+  }
+}
+
+export async function bring(
+  driver: Driver,
+  home: VmHome,
+  observed: Watcher,
+): Promise<{ runningVm: RunningVm; steps: string[] }> {
+  const steps: string[] = []
+  const prepared = await driver.prepare(home, context())
+  return { runningVm: await driver.boot(home, prepared, 1, observed, context(steps)), steps }
+}
+
+export function watcher(): Watcher & { lines: Frame[]; gone: string[] } {
+  const lines: Frame[] = []
+  const gone: string[] = []
+  return {
+    lines,
+    gone,
+    onFrames: frames => void lines.push(...frames),
+    onExit: () => undefined,
+    onBroken: () => undefined,
+    onGone: detail => void gone.push(detail),
+  }
+}

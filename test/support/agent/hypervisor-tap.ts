@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'vitest'
+import { run } from '../../../src/lib/exec.ts'
+import { bringTap, makeTapIn, removeTap, type Tap } from '../../../src/agent/net/devices.ts'
+
+export interface TapOfVmm extends AsyncDisposable {
+  /** Has it on the host, where it must still be open, and nothing be left where it was. */
+  bring(): Promise<void>
+}
+
+/** A tap in the network namespace of a VMM, as the driver makes it. @param owner a user id */
+export async function tapIn(pid: number, name: string, owner: number): Promise<TapOfVmm> {
+  const device: Tap = {
+    tap: name,
+    make: `tuntap add dev ${name} mode tap user ${owner}`,
+    ipv6: null,
+    host: '192.0.2.2',
+    guest: '192.0.2.3',
+    mac: '52:54:00:12:34:56',
+    gatewayMac: '52:54:00:12:34:57',
+  }
+  await makeTapIn(pid, device)
+  return {
+    async bring() {
+      await bringTap(pid, device)
+      expect(readFileSync(`/sys/class/net/${name}/carrier`, 'utf8').trim(), 'held open').toBe('1')
+      expect(await devicesOf(pid)).toMatchObject([{ ifname: 'lo', operstate: 'DOWN', addr_info: [] }])
+    },
+    [Symbol.asyncDispose]: () => removeTap(name),
+  }
+}
+
+/** The network devices that a process sees, as `ip -json address` has them. */
+export async function devicesOf(pid: number): Promise<unknown> {
+  return JSON.parse(await run('nsenter', [`--net=/proc/${pid}/ns/net`, 'ip', '-json', 'address']))
+}

@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { until } from '../wait.ts'
+import type { VmSpec } from '../../../src/contract/agent.ts'
+import { type AgentConfig, agentConfig } from '../../../src/agent/config.ts'
+import { createDrivers } from '../../../src/agent/drivers.ts'
+import { openNetwork } from '../../../src/agent/net/open.ts'
+import { type TestAgent, testDir, testSpec } from './agent.ts'
+import { waitingIn } from '../../../src/agent/hypervisor/qemu/pool/testing.ts'
+
+/** The programs that tests use; their variables are those of the settings. */
+export const vmmPrograms = {
+  firecracker: process.env.MOTE_FIRECRACKER_BIN ?? null,
+  jailer: process.env.MOTE_JAILER_BIN ?? null,
+  cloudHypervisor: process.env.MOTE_CLOUD_HYPERVISOR_BIN ?? null,
+} as const
+
+/** How to run tests with a real VMM, and why not: it is not named, or its proof boot fails here. */
+export async function realVmmConfig(
+  name: 'firecracker' | 'cloud-hypervisor',
+): Promise<{ why: string; config: Partial<AgentConfig> }> {
+  const config: Partial<AgentConfig> = { hypervisor: name, network: 'tap', programs: vmmPrograms }
+  const variable = name === 'firecracker' ? 'MOTE_FIRECRACKER_BIN' : 'MOTE_CLOUD_HYPERVISOR_BIN'
+  const program = name === 'firecracker' ? vmmPrograms.firecracker : vmmPrograms.cloudHypervisor
+  if (program === null) return { why: `set ${variable}`, config }
+  if (process.getuid?.() !== 0) return { why: 'needs root', config }
+  await using dir = await testDir()
+  const whole = agentConfig({ dataDir: resolve(dir.path), hostName: 'probe', ...config })
+  const network = await openNetwork(whole)
+  const drivers = await createDrivers(whole, network, () => undefined, undefined)
+  const probe = await drivers.get(name)?.probe(AbortSignal.timeout(60_000))
+  await network.close()
+  return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
+}
+
+/** A driver as this machine can have it. */
+export interface DriverCase {
+  /** Says why it is skipped, if it is. */
+  readonly name: string
+  readonly skip: boolean
+  readonly config: Partial<AgentConfig>
+  readonly spec: Partial<VmSpec>
+}
+
+/** The real programs, where KVM carries a real guest under them: `MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`. */
+async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<DriverCase> {
+  const { why, config } = await realVmmConfig(name)
+  const spec = { hypervisor: name }
+  return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
+}
+
+/**
+ * With `vmmPool` in its configuration: has the VMs that start next be QEMU processes that have waited. Those of a pool go on
+ * from a template, so there is one.
+ */
+export async function untilPoolIsFull(host: TestAgent, spec: Partial<VmSpec>): Promise<readonly number[]> {
+  const { vmmPool, dataDir } = host.config
+  if (vmmPool === 0) return []
+  await host.put({ vmId: 'warm-up', generation: 1, want: 'running', spec: testSpec(spec) })
+  await host.until('warm-up', 'healthy', vm => vm.healthy)
+  await host.request('vm.forget', { vmId: 'warm-up', generation: 2 })
+  await host.until('warm-up', 'absent', vm => vm.state === 'absent')
+  const full = async () => {
+    const pids = await waitingIn(dataDir)
+    return pids.length === vmmPool ? pids : undefined
+  }
+  return until(full, { what: 'a full pool', timeoutMs: 40_000 })
+}
+
+/** Every driver there is, for the tests of what all of them promise. */
+export async function driverCases(): Promise<readonly DriverCase[]> {
+  const root = process.getuid?.() === 0
+  const hasQemu = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'].some(existsSync)
+  const qemuSkip = hasQemu ? '' : ' (skipped: install qemu-system-x86 skopeo umoci)'
+  return [
+    { name: 'fake', skip: false, config: { hypervisor: 'fake' }, spec: { hypervisor: 'fake' } },
+    {
+      name: `qemu, user network${qemuSkip}`,
+      skip: !hasQemu,
+      spec: {},
+      config: { hypervisor: 'qemu', network: 'user' },
+    },
+    // With a pool: those that go on from a template or a snapshot are processes that have waited, the others are started.
+    {
+      name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`,
+      skip: !hasQemu || !root,
+      spec: {},
+      config: { hypervisor: 'qemu', network: 'tap', vmmPool: 2 },
+    },
+    await realVmm('firecracker'),
+    await realVmm('cloud-hypervisor'),
+  ]
+}

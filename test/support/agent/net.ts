@@ -1,0 +1,115 @@
+/** Network namespaces in the place of guests, hosts and the internet: real packets without a boot. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { run } from '../../../src/lib/exec.ts'
+import type { Nic } from '../../../src/agent/net/net.ts'
+
+const helper = fileURLToPath(new URL('./net-child.ts', import.meta.url))
+
+export interface Reach {
+  readonly host: string
+  readonly port: number
+  readonly protocol?: 'tcp' | 'udp'
+  /** Source address; default: the kernel's choice. */
+  readonly from?: string
+  /** What a datagram says; default: hello. */
+  readonly text?: string
+}
+
+export interface Place extends AsyncDisposable {
+  readonly name: string
+  /** Answers on TCP and UDP, IPv4 and IPv6. */
+  listen(port: number): Promise<void>
+  /** Whether somebody answers, even on a machine that is busy. */
+  reaches(to: Reach): Promise<boolean>
+  /** Whether nobody answers for a while. */
+  blocked(to: Reach): Promise<boolean>
+  /** Whether a datagram with this text has come, whoever it seemed to be from. */
+  heard(text: string): Promise<boolean>
+  /** Sends that many bytes over TCP; answers what the other side says. */
+  stream(to: Reach, bytes: number): Promise<string>
+  /** Sends `times` datagrams from each of `sockets` sockets at once; answers how many came back. */
+  flood(to: { readonly host: string; readonly port: number }, much: Flood): Promise<number>
+  ip(...args: string[]): Promise<string>
+}
+
+export interface Flood {
+  readonly sockets?: number
+  readonly times?: number
+  readonly message?: Buffer
+}
+
+let count = 0
+/** Unique on the machine, and short enough for device names. */
+export const shortName = (prefix: string) => `${prefix}${process.pid.toString(36)}${(count++).toString(36)}`
+
+/** A namespace of its own, or with `name: null` the host itself. */
+export async function place(name: string | null): Promise<Place> {
+  if (name !== null) await run('ip', ['netns', 'add', name])
+  const inside = name === null ? [] : ['ip', 'netns', 'exec', name]
+  const [program = '', ...args] = [...inside, process.execPath, helper]
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const ask = requests(child)
+  const ip = (...args: string[]) => run('ip', name === null ? args : ['-n', name, ...args])
+  await ip('link', 'set', 'lo', 'up')
+  const tries = async ({ protocol = 'tcp', ...to }: Reach, limitMs: number) =>
+    (await ask({ verb: protocol, ...to, limitMs })) === true
+  return {
+    name: name ?? 'host',
+    listen: async port => void (await ask({ verb: 'listen', port })),
+    reaches: to => tries(to, 5_000),
+    blocked: async to => !(await tries(to, 300)),
+    heard: async text => (await ask({ verb: 'heard', text })) === true,
+    stream: async (to, bytes) => String(await ask({ verb: 'stream', ...to, bytes })),
+    flood: async (to, { sockets = 1, times = 1, message = Buffer.from('hello') }) =>
+      Number(await ask({ verb: 'flood', ...to, sockets, times, base64: message.toString('base64') })),
+    ip,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      if (name !== null) await run('ip', ['netns', 'del', name])
+    },
+  }
+}
+
+function requests(child: ChildProcess): (request: object) => Promise<unknown> {
+  const waiting = new Map<number, (result: unknown) => void>()
+  let next = 1
+  if (child.stdout)
+    createInterface({ input: child.stdout }).on('line', line => {
+      const { id, result } = JSON.parse(line)
+      waiting.get(id)?.(result)
+      waiting.delete(id)
+    })
+  return request =>
+    new Promise(resolve => {
+      const id = next++
+      waiting.set(id, resolve)
+      child.stdin?.write(`${JSON.stringify({ id, ...request })}\n`)
+    })
+}
+
+/** The namespace behaves as a guest would that was given this configuration. */
+export async function becomeGuest({ ip }: Place, { guest, mac }: Nic): Promise<void> {
+  await ip('link', 'set', 'eth0', 'address', mac)
+  await ip('link', 'set', 'eth0', 'up')
+  await ip('addr', 'add', `${guest.ip}/${guest.prefix}`, 'dev', 'eth0')
+  await ip('route', 'add', 'default', 'via', guest.gateway)
+  if (!guest.ip6 || !guest.gateway6 || !guest.route6) return
+  await ip('addr', 'add', `${guest.ip6}/128`, 'dev', 'eth0', 'nodad')
+  await ip('route', 'add', guest.route6, 'via', guest.gateway6, 'dev', 'eth0')
+}
+
+/** A namespace behind a veth pair: `outside` there, `host` here. Gone with its namespace. */
+export async function wire(
+  to: Place,
+  device: string,
+  addresses: { readonly host: readonly string[]; readonly outside: readonly string[] },
+): Promise<void> {
+  await run('ip', ['link', 'add', device, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', to.name])
+  await run('ip', ['link', 'set', device, 'up'])
+  await to.ip('link', 'set', 'eth0', 'up')
+  const bare = (address: string) => (address.includes(':') ? ['nodad'] : [])
+  for (const address of addresses.host) await run('ip', ['addr', 'add', address, 'dev', device, ...bare(address)])
+  for (const address of addresses.outside) await to.ip('addr', 'add', address, 'dev', 'eth0', ...bare(address))
+}

@@ -345,7 +345,6 @@ describe('the table', () => {
   const trusted = [
     'src/agent/guest/pace.ts',
     'src/agent/hypervisor/console.ts',
-    'src/agent/hypervisor/qemu/pool/waiting.ts',
     'src/agent/launcher/launcher.ts',
     'src/gateway/grpc.ts',
     'src/gateway/publish/haproxy.ts',

@@ -8,7 +8,6 @@ import { hasProgram } from '../lib/programs.ts'
 import { limited } from './build/git-run.ts'
 import { agentConfig } from './config.ts'
 import { endProcess, spawnVmm } from './hypervisor/process.ts'
-import { startWaiting } from './hypervisor/qemu/pool/waiting.ts'
 import { qemuBinary, spawnQemu } from './hypervisor/qemu/spawn.ts'
 import { openLauncher, noLauncher } from './launcher/launcher.ts'
 import { testDir } from '../../test/support/agent/agent.ts'
@@ -118,14 +117,6 @@ describe('a VMM', () => {
       check(await environOf(vmm.identity.pid), ['LD_BIND_NOW'])
       await endProcess({ process: vmm.identity })
     }
-  })
-
-  test.skipIf(!hasQemu || !launcher)('that waits for its VM has none, either (needs qemu)', async () => {
-    await using dir = await testDir()
-    const start = { program: qemuBinary, launcher: launcher ?? noLauncher, cacheDir, dir: dir.path }
-    const waiting = await startWaiting({ ...start, apart: false }, AbortSignal.timeout(30_000))
-    check(await environOf(waiting.identity.pid), ['LD_PRELOAD', 'MOTE_WAITS_AT'])
-    await waiting.end()
   })
 })
 

@@ -71,7 +71,6 @@ export const AgentConfig = Type.Object({
   /** Bound on templates of VMs in the cache directory, from which VMs that are alike start; 0: each one boots. */
   templateMib: Type.Integer({ minimum: 0 }),
   /** QEMU processes that wait for a VM; 0: each is started when it is needed. */
-  vmmPool: Type.Integer({ minimum: 0, maximum: 64 }),
   /** Boots at the same time; null: twice the cpus. */
   maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   /** The address where VMs from other hosts arrive; reachable from those, and from nobody else. */
@@ -117,7 +116,6 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     log: { maxBytes: 8 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
     capacity: { vcpus: null, memoryMib: null, diskMib: null },
     templateMib: 4096,
-    vmmPool: 0,
     maxBoots: null,
     migrationHost: '127.0.0.1',
     bootLimitMs: 90_000,

@@ -6,7 +6,6 @@ import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
 import { vmmPlatforms } from './drivers.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
 import { findOneWay } from './image/oneway.ts'
-import { proveWaiting } from './hypervisor/qemu/pool/open.ts'
 import { inspectQemu, testedQemu, untestedQemu } from './hypervisor/qemu/program.ts'
 import { probeQemu } from './hypervisor/qemu/probe.ts'
 import { type Finding, inspectTools } from './host-tools.ts'
@@ -42,8 +41,7 @@ export async function inspectHost(
     }),
   )
   findings.push(made)
-  if (made.ok === 'yes' && findings[0]?.ok === 'yes')
-    findings.push(await kvmFinding(config.cacheDir, kernel), await poolFinding(config.cacheDir))
+  if (made.ok === 'yes' && findings[0]?.ok === 'yes') findings.push(await kvmFinding(config.cacheDir, kernel))
   return [...findings, ...(await vmmFindings(config, kernel))]
 }
 
@@ -138,17 +136,6 @@ async function reflinkFinding(dir: string): Promise<Finding> {
 }
 
 const proofMs = 60_000
-
-/** `MOTE_VMM_POOL`: whether a QEMU here waits for its VM (hypervisor/qemu/pool). */
-async function poolFinding(cacheDir: string): Promise<Finding> {
-  try {
-    await proveWaiting(cacheDir, AbortSignal.timeout(proofMs))
-    return { name: 'vmm-pool', ok: 'yes', detail: 'QEMU can wait for a VM with all its libraries loaded', fix: null }
-  } catch (error) {
-    const detail = `each QEMU is started when it is needed, some 20 ms later: ${String(error)}`
-    return { name: 'vmm-pool', ok: 'limited', detail, fix: 'apt-get install gcc' }
-  }
-}
 
 async function kvmFinding(cacheDir: string, kernel: () => Promise<GuestKernel>): Promise<Finding> {
   const { accel, available, detail } = await probeQemu(cacheDir, kernel, AbortSignal.timeout(proofMs))

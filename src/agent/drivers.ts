@@ -13,7 +13,6 @@ import { createFakeHost, type FakeHost } from './hypervisor/fake/host.ts'
 import { openIsolation } from './hypervisor/isolation.ts'
 import { buildNetless } from './hypervisor/netless.ts'
 import { qemuDriver } from './hypervisor/qemu/driver.ts'
-import { openQemuPool } from './hypervisor/qemu/pool/open.ts'
 import { vmmDriver } from './hypervisor/vmm/driver.ts'
 import type { Platform } from './hypervisor/vmm/platform.ts'
 import { imageStore } from './image/store.ts'
@@ -41,19 +40,10 @@ export async function createDrivers(
   const dataDir = resolve(config.dataDir)
   const isolation = await openIsolation(dataDir, await netlessFor(network, cacheDir, onProgress), config.diskLimits)
   const shared = { cacheDir, dataDir, images, network: closedOnce(network), bootLimitMs, migrationHost, isolation }
-  const pool = await openQemuPool({
-    size: config.vmmPool,
-    dataDir,
-    cacheDir,
-    launcher,
-    isolation,
-    onError: error => onProgress(`no QEMU waits for a VM, each is started when it is needed: ${String(error)}`),
-  })
   const all: readonly Driver[] = [
     qemuDriver({
       ...shared,
       launcher,
-      pool,
       kernel,
       templateMib: config.templateMib,
       onError: error => onProgress(`a template of VMs is not used: ${String(error)}`),

@@ -29,8 +29,6 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
   }
   const keep = new Set(stored.vms.map(({ desired }) => desired.vmId))
   for (const driver of drivers) await driver.reclaim(keep)
-  // They share what they have cleared: none begins before the last has.
-  for (const driver of drivers) driver.begin?.()
   await state.prune(stored.rubbish)
   await removePartials(cacheDir)
 }

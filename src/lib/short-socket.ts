@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import { connect, type Server, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 
 /**
  * Connects to the unix socket `name` in the directory, however long its path is: a socket address holds 107 bytes, so
@@ -20,15 +19,4 @@ export function connectIn(
     })
     socket.once('error', reject)
   }).finally(() => closeSync(fd))
-}
-
-/** Has the server listen at the unix socket `name` in the directory, likewise; whoever removes it does so by its whole path. */
-export async function listenIn(server: Server, dir: string, name: string): Promise<void> {
-  const fd = openSync(dir, 'r')
-  try {
-    server.listen(`/proc/self/fd/${fd}/${name}`)
-    await once(server, 'listening')
-  } finally {
-    closeSync(fd)
-  }
 }

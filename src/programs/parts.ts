@@ -28,7 +28,6 @@ import { isUuid } from '../lib/ids.ts'
 import type { Tally } from '../lib/tally.ts'
 import { namingPorts } from './start-failure.ts'
 import {
-  countOf,
   limitOf,
   mebibytesOf,
   portOf,
@@ -189,7 +188,6 @@ export async function openAgent(
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
       kernel: kernelOf(settings.kernel),
       templateMib: mebibytesOf(programSettings.templateMib, settings.templateMib),
-      vmmPool: countOf(programSettings.vmmPool, settings.vmmPool),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
     parts,
   )

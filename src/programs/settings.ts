@@ -181,12 +181,6 @@ export const programSettings = {
     fallback: '4096',
     help: 'disk for templates in the cache, from which VMs of one image start without a boot; 0: each one boots',
   },
-  vmmPool: {
-    flag: '--vmm-pool <count>',
-    env: 'MOTE_VMM_POOL',
-    fallback: '0',
-    help: 'QEMU processes that wait for a VM, 17 MiB each, which then starts some 20 ms sooner; 0: each is started when it is needed',
-  },
   databaseUrl: {
     flag: '--database-url <url>',
     env: 'DATABASE_URL',
@@ -246,12 +240,6 @@ export function mebibytesOf(setting: ProgramSetting, value: string): number {
 export function limitOf(setting: ProgramSetting, value: string, most = 999_999_999): number {
   if (/^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= most) return Number(value)
   throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a number from 1 to ${most}`)
-}
-
-/** A number from 0 to 64. @throws Error naming the setting */
-export function countOf(setting: ProgramSetting, value: string): number {
-  if (/^\d{1,2}$/.test(value) && Number(value) <= 64) return Number(value)
-  throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a number from 0 to 64`)
 }
 
 /** Files of VMMs; null: looked for on the PATH. */

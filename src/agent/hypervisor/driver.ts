@@ -282,7 +282,5 @@ export interface Driver {
   release(vmId: string, dir: string): Promise<void>
   /** At start, before any VM: removes what belongs to none of `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
-  /** Once, when all drivers have reclaimed: what is made ahead of any VM may be made. */
-  begin?(): void
   close(): Promise<void>
 }

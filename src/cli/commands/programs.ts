@@ -100,7 +100,6 @@ export function programCommands(): Command[] {
     'cache',
     'kernel',
     'templateMib',
-    'vmmPool',
     'metricsPort',
     'natsUrl',
     'logLevel',

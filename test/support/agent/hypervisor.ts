@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { until } from '../wait.ts'
 import type { VmSpec } from '../../../src/contract/agent.ts'
 import { type AgentConfig, agentConfig } from '../../../src/agent/config.ts'
 import { createDrivers } from '../../../src/agent/drivers.ts'
 import { openNetwork } from '../../../src/agent/net/open.ts'
-import { type TestAgent, testDir, testSpec } from './agent.ts'
-import { waitingIn } from '../../../src/agent/hypervisor/qemu/pool/testing.ts'
+import { testDir } from './agent.ts'
 
 /** The programs that tests use; their variables are those of the settings. */
 export const vmmPrograms = {
@@ -49,24 +47,6 @@ async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<Driver
   return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
 }
 
-/**
- * With `vmmPool` in its configuration: has the VMs that start next be QEMU processes that have waited. Those of a pool go on
- * from a template, so there is one.
- */
-export async function untilPoolIsFull(host: TestAgent, spec: Partial<VmSpec>): Promise<readonly number[]> {
-  const { vmmPool, dataDir } = host.config
-  if (vmmPool === 0) return []
-  await host.put({ vmId: 'warm-up', generation: 1, want: 'running', spec: testSpec(spec) })
-  await host.until('warm-up', 'healthy', vm => vm.healthy)
-  await host.request('vm.forget', { vmId: 'warm-up', generation: 2 })
-  await host.until('warm-up', 'absent', vm => vm.state === 'absent')
-  const full = async () => {
-    const pids = await waitingIn(dataDir)
-    return pids.length === vmmPool ? pids : undefined
-  }
-  return until(full, { what: 'a full pool', timeoutMs: 40_000 })
-}
-
 /** Every driver there is, for the tests of what all of them promise. */
 export async function driverCases(): Promise<readonly DriverCase[]> {
   const root = process.getuid?.() === 0
@@ -80,12 +60,11 @@ export async function driverCases(): Promise<readonly DriverCase[]> {
       spec: {},
       config: { hypervisor: 'qemu', network: 'user' },
     },
-    // With a pool: those that go on from a template or a snapshot are processes that have waited, the others are started.
     {
       name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`,
       skip: !hasQemu || !root,
       spec: {},
-      config: { hypervisor: 'qemu', network: 'tap', vmmPool: 2 },
+      config: { hypervisor: 'qemu', network: 'tap' },
     },
     await realVmm('firecracker'),
     await realVmm('cloud-hypervisor'),

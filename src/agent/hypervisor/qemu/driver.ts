@@ -11,7 +11,6 @@ import type { Isolation } from '../isolation.ts'
 import { clearMark } from '../transfer/marks.ts'
 import type { Launcher } from '../../launcher/launcher.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
-import type { VmmPool } from './pool/pool.ts'
 import { probeQemu } from './probe.ts'
 import { sharedMemoryEnv } from './private-memory.ts'
 import { inspectQemu } from './program.ts'
@@ -29,13 +28,12 @@ export interface QemuDeps extends PrepareDeps {
   readonly migrationHost: () => string
   /** Bound on the templates of this machine; 0: there are none. */
   readonly templateMib: number
-  readonly pool: VmmPool
   readonly onError: (error: unknown) => void
 }
 
 /** QEMU's microvm machine: KVM where a proof boot passes, otherwise TCG, so that real VMs run on any Linux machine. */
 export function qemuDriver(deps: QemuDeps): Driver {
-  const { isolation, launcher, pool, cacheDir, templateMib, onError } = deps
+  const { isolation, launcher, cacheDir, templateMib, onError } = deps
   const templates = openTemplates({ cacheDir, maxMib: templateMib, onError })
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
@@ -51,7 +49,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
   const madeBy = async () => kindOf((await program()).version, accel)
   const ahead = { ...deps, device: 'ahead' } as const
   const held = (vmId: string) => heldBy(deps.network, vmId)
-  const shared = { isolation, launcher, pool, held, limitMs: deps.bootLimitMs }
+  const shared = { isolation, launcher, held, limitMs: deps.bootLimitMs }
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
@@ -97,9 +95,8 @@ export function qemuDriver(deps: QemuDeps): Driver {
       await isolation.cgroups?.reclaim(keep)
       await deps.network.reclaim(keep)
     },
-    begin: () => pool.begin(),
     async close() {
-      await Promise.all([pool.close(), templates.close()])
+      await templates.close()
       await isolation.cgroups?.close()
       await deps.network.close()
     },

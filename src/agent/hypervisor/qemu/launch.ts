@@ -12,7 +12,6 @@ import { endProcess } from '../process.ts'
 import { explainSilence, silentAfterMs } from '../silent-guest.ts'
 import type { Start } from './argv.ts'
 import { connectVm } from './running-vm.ts'
-import type { VmmPool } from './pool/pool.ts'
 import type { QemuProgram } from './program.ts'
 import type { Qmp } from './qmp.ts'
 import { startQemu } from './start.ts'
@@ -34,7 +33,6 @@ export interface Launch {
   readonly limitMs: number
   readonly isolation: Isolation
   readonly launcher: Launcher
-  readonly pool: VmmPool
   /** Makes its scratch disk. */
   readonly scratch: () => Promise<void>
   /** Resolves when the rules of its network hold (`Network.held`). @throws StepError `network_failed` */
@@ -60,8 +58,7 @@ export async function launch<T>(
   use: (launched: Launched) => Promise<T>,
 ): Promise<T> {
   const { home, prepared, boot, isolation } = plan
-  using _busy = plan.pool.hold()
-  const { process, entered } = await startQemu(plan, context)
+  const process = await startQemu(plan, context)
   const startedMs = performance.now()
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
@@ -74,7 +71,7 @@ export async function launch<T>(
       context.say(`the guest is silent for ${silentAfterMs / 1000} s: ${explainSilence(silent)}`)
     }, silentAfterMs)
     try {
-      await unlessEnded(Promise.all([plan.held(home.vmId), entered]))
+      await unlessEnded(plan.held(home.vmId))
       const cgroupCpuSeconds = () => isolation.cgroups?.cpuSeconds(home.vmId)
       return await use({ running, ...links, console, limit, unlessEnded, cgroupCpuSeconds })
     } catch (error) {

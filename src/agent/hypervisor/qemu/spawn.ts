@@ -2,7 +2,6 @@ import { childEnv } from '../../../lib/child-env.ts'
 import type { Launcher } from '../../launcher/launcher.ts'
 import { tapFd, withoutNetwork } from '../netless.ts'
 import { launchVmm, type VmmProcess } from '../process.ts'
-import type { WaitingVmm } from './pool/waiting.ts'
 
 export const qemuBinary = 'qemu-system-x86_64'
 
@@ -23,11 +22,6 @@ export interface QemuStart {
 export function spawnQemu(launcher: Launcher, { dir, args, env, apart, cgroup }: QemuStart): Promise<VmmProcess> {
   const command = apart ? withoutNetwork(apart.netless, apart.tap, qemuBinary, args) : { program: qemuBinary, args }
   return launchVmm(launcher, { name: 'QEMU', ...command, dir, env: childEnv(qemuBinary, { own: env }) }, cgroup)
-}
-
-/** The same of one that waits. @throws Error when it cannot; no process is left */
-export function becomeQemu(waiting: WaitingVmm, { dir, args, env, apart }: QemuStart): Promise<VmmProcess> {
-  return waiting.become({ dir, args, env: childEnv(qemuBinary, { own: env }), ...(apart ? { tap: apart.tap } : {}) })
 }
 
 /** In a network namespace of its own, with the tap as `tapNetdev`. */

@@ -1,6 +1,6 @@
 /** A host agent in a process of its own, whose memory and starts can be measured: `<data directory> <VMs>`; VMs are simulated. */
 import { pino } from 'pino'
-import { agentConfig } from '../src/agent/config.ts'
+import { agentConfig } from '../src/agent/base/config.ts'
 import { startAgent } from '../src/agent/main.ts'
 import { testSpec } from '../test/support/agent/agent.ts'
 import { createMemoryBus } from '../src/bus/memory.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AgentConfig } from './config.ts'
+import type { AgentConfig } from './base/config.ts'
 import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
 import { vmmPlatforms } from './drivers.ts'
 import { vmUsers } from './hypervisor/isolation.ts'

@@ -4,7 +4,7 @@ import type { Bus } from '../bus/bus.ts'
 import { type HostHeartbeat, type HypervisorOffer, type PoolOffer, subjects, type VmStats } from '../contract/agent.ts'
 import type { NetworkObserved } from '../contract/network.ts'
 import { abortable } from '../lib/abortable.ts'
-import type { AgentConfig } from './config.ts'
+import type { AgentConfig } from './base/config.ts'
 import type { Reconciler } from './reconcile.ts'
 import type { VmActor } from './vm/actor.ts'
 

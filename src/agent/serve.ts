@@ -23,7 +23,7 @@ import type { Builds } from './build/builds.ts'
 import type { PrivateNetwork } from './net/private-network.ts'
 import type { Reconciler } from './reconcile.ts'
 import type { Snapshots } from './snapshot/snapshots.ts'
-import { StepError } from './vm/errors.ts'
+import { StepError } from './base/step-error.ts'
 import type { Storage } from './volume/service.ts'
 
 const VmRef = Type.Object({ vmId: Type.String() })

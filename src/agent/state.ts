@@ -42,13 +42,6 @@ const tombstoneMs = 30 * 24 * 3_600_000
 export const tailLines = 200
 const tailMs = 3_600_000
 
-const vmIdPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
-
-/** VM ids become file names: anything else is refused. */
-export function isVmId(text: string): boolean {
-  return vmIdPattern.test(text)
-}
-
 /**
  * @param wantedId the id this host was given; kept from the first start on
  * @param onLeft why the directory of a VM that has gone is still there

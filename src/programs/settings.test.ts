@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { defaultDiskLimits } from '../agent/disk/limits.ts'
-import { defaultLimits } from '../agent/net/limits.ts'
+import { defaultDiskLimits } from '../agent/base/disk-limits.ts'
+import { defaultLimits } from '../agent/base/network-limits.ts'
 import { guestLimitsOf } from './parts.ts'
 import { limitOf, programSettings, readSettings } from './settings.ts'
 

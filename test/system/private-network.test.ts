@@ -2,7 +2,7 @@
 /** Private networks with real guests: names, addresses, and rules that take effect on a VM that stays up. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { agentConfig } from '../../src/agent/config.ts'
+import { agentConfig } from '../../src/agent/base/config.ts'
 import { writeSampleImage } from '../../src/agent/image/sample.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { viaGateway } from '../support/http.ts'

@@ -13,7 +13,8 @@ import {
   readBlob,
   refName,
 } from '../image/layout.ts'
-import { pushImage, type RegistryConfig } from '../image/registry.ts'
+import { pushImage } from '../image/registry.ts'
+import { type RegistryConfig } from '../base/registry-config.ts'
 import { builtTag, share } from './compose.ts'
 
 /** Older ones can be rolled back to only as long as they are kept. */

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'v
 import { until } from '../../../test/support/wait.ts'
 import { type BuildObserved, type BuildPut, subjects, type VmObserved } from '../../contract/agent.ts'
 import { hasProgram } from '../../lib/programs.ts'
-import { agentConfig } from '../config.ts'
+import { agentConfig } from '../base/config.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
 import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 import { registryOutside } from '../../../test/support/agent/build-registry.ts'

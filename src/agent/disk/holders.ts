@@ -1,4 +1,4 @@
-import { StepError } from '../vm/errors.ts'
+import { StepError } from '../base/step-error.ts'
 
 /** Which VMs of this host have which volumes open. In memory: each VM's record says it, too, and is read at the start. */
 export interface Holders {

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { run } from '../../lib/exec.ts'
-import { StepError } from '../vm/errors.ts'
+import { StepError } from '../base/step-error.ts'
 import { newFileSystem } from './ext4.ts'
 import { checkedId, type VolumePool } from './pool.ts'
 

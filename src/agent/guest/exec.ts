@@ -1,5 +1,5 @@
 import type { VmExecAnswer } from '../../contract/agent.ts'
-import { StepError } from '../vm/errors.ts'
+import { StepError } from '../base/step-error.ts'
 import { ExecResult, parseWords } from './answers.ts'
 import type { GuestChannel } from './channel.ts'
 import { decodeWord, encodeWord } from './words.ts'

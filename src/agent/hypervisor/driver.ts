@@ -1,3 +1,5 @@
+import type { Endpoint } from '../base/endpoint.ts'
+import type { PrepareContext } from '../base/prepare-context.ts'
 import type {
   Capabilities,
   DiskSpec,
@@ -120,11 +122,6 @@ export interface Arrival {
   hasRun?(): boolean
 }
 
-export interface Endpoint {
-  readonly host: string
-  readonly port: number
-}
-
 /** What has been made for the next boot. Plain data: it is stored, and given back to `boot` and `adopt`. */
 export interface Prepared {
   readonly imageDigest: string
@@ -231,16 +228,6 @@ export interface RunningVm {
   ack(seq: number): void
   /** Lets go of the VM without touching it: the agent ends, the VM stays. */
   detach(): void
-}
-
-/** Calls the step and reports how long it took; `VmStep` of the contract. */
-export type TimeStep = <T>(name: string, step: () => Promise<T>) => Promise<T>
-
-export interface PrepareContext {
-  readonly time: TimeStep
-  /** A line for the VM's `system` log. */
-  readonly say: (line: string) => void
-  readonly signal: AbortSignal
 }
 
 /**

@@ -1,9 +1,10 @@
+import { firstUid, uidCount } from '../base/vm-users.ts'
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { chmod, chown, link, lstat, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../../lib/files.ts'
-import { defaultDiskLimits, type DiskLimits } from '../disk/limits.ts'
+import { defaultDiskLimits, type DiskLimits } from '../base/disk-limits.ts'
 import { bind, unbind, unbindBelow } from './bind.ts'
 import { type Cgroups, openCgroups, type VmLimits } from './cgroups.ts'
 import { copySparse } from './snapshot-files.ts'
@@ -27,10 +28,6 @@ export interface Isolation {
   readonly netless: string | undefined
   readonly diskLimits: DiskLimits
 }
-
-/** Above all ids that systemd hands out (its documentation, UIDS-GIDS), below 2^31. Nobody logs in with these. */
-export const firstUid = 1_900_000_000
-export const uidCount = 2 ** 27
 
 /**
  * @param dataDir the agent's own directory: agents of one machine do not share users

@@ -2,7 +2,7 @@ import { chmod, rm } from 'node:fs/promises'
 import { readFileSync } from 'node:fs'
 import { run } from '../../lib/exec.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
-import { StepError } from '../vm/errors.ts'
+import { StepError } from '../base/step-error.ts'
 import type { Prepared, SnapshotMade } from './driver.ts'
 
 /** Disks of a VM, under the same names in its directory and in its snapshots. */

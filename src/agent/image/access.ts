@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ImageReference } from './reference.ts'
-import type { RegistryConfig } from './registry.ts'
+import type { RegistryConfig } from '../base/registry-config.ts'
 
 /** For whom an image is fetched. */
 export interface ImageUser {

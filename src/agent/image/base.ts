@@ -16,7 +16,7 @@ import {
   refName,
 } from './layout.ts'
 import type { LayersJob } from './layer-count.ts'
-import { ImageError } from './reference.ts'
+import { ImageError } from '../base/image-error.ts'
 import { keepSeed } from './seed.ts'
 import { mostImageIds, openWorker, type Shown, takeOver, type Unprivileged, type Worker } from '../worker/worker.ts'
 

@@ -4,7 +4,7 @@ import { join, sep } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { readRegular } from '../../lib/files.ts'
 import type { ImageConfig } from './layout.ts'
-import { ImageError } from './reference.ts'
+import { ImageError } from '../base/image-error.ts'
 
 /** What an image says about running it, with its user looked up in its own files. Stored beside the base. */
 export const RunConfig = Type.Object({

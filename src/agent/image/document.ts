@@ -2,7 +2,7 @@
 import { ArchiveFault } from '../../lib/archive/fault.ts'
 import { inThread } from '../../lib/archive/thread.ts'
 import { seconds } from '../../lib/duration.ts'
-import { ImageError } from './reference.ts'
+import { ImageError } from '../base/image-error.ts'
 
 /** Takes 10 ms to parse at worst. Most manifests and configurations have a tenth of it. */
 export const inlineBytes = 64 << 10

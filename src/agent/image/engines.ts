@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import type { AgentConfig } from '../config.ts'
+import type { AgentConfig } from '../base/config.ts'
 import { tagsOf } from './write-layout.ts'
 
 /** Layouts that `mote image build` makes of database engines. */

@@ -4,7 +4,7 @@ import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { hasCode, readRegular } from '../../lib/files.ts'
 import { inlineBytes, slimDocument } from './document.ts'
-import { ImageError } from './reference.ts'
+import { ImageError } from '../base/image-error.ts'
 
 const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' })
 

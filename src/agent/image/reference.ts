@@ -1,3 +1,4 @@
+import { ImageError } from '../base/image-error.ts'
 /** Where an image comes from, parsed from `VmSpec.image`. */
 export type ImageReference =
   | { readonly kind: 'layout'; readonly name: string; readonly tag: string }
@@ -11,15 +12,6 @@ export type ImageReference =
       /** `sha256:...` when the reference is pinned. */
       readonly digest: string | null
     }
-
-export class ImageError extends Error {
-  readonly code: 'invalid_image' | 'image_not_found' | 'image_too_large' | 'image_unusable'
-  constructor(code: ImageError['code'], message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'ImageError'
-    this.code = code
-  }
-}
 
 const layoutPattern = /^oci:([a-z0-9][a-z0-9._-]{0,127})(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?$/
 // The grammar of distribution/reference, with the registry optional as in Docker.

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { CommandError } from '../../lib/exec.ts'
-import { isFinal } from '../vm/errors.ts'
-import { ImageError, parseImage } from './reference.ts'
+import { isFinal } from '../base/step-error.ts'
+import { parseImage } from './reference.ts'
+import { ImageError } from '../base/image-error.ts'
 import { manifestDigest } from './registry.ts'
 import { pullFault } from './registry-faults.ts'
 

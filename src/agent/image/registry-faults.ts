@@ -1,6 +1,7 @@
 /** What went wrong between skopeo and a registry, in the words of the person who named the image. */
 import { CommandError } from '../../lib/exec.ts'
-import { ImageError, type ImageReference } from './reference.ts'
+import { type ImageReference } from './reference.ts'
+import { ImageError } from '../base/image-error.ts'
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 

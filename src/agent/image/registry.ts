@@ -1,29 +1,18 @@
+import type { RegistryConfig } from '../base/registry-config.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { hostProxy } from '../../lib/child-env.ts'
 import { CommandError, run } from '../../lib/exec.ts'
 import { checkPublicHost, internetOnly, type Lookup, PrivateHostError } from '../../lib/public-host.ts'
 import { slimDocument } from './document.ts'
 import { Index, platform } from './layout.ts'
-import { ImageError, type ImageReference, parseImage } from './reference.ts'
+import { type ImageReference, parseImage } from './reference.ts'
+import { ImageError } from '../base/image-error.ts'
 import { noSuchRegistry, pullFault } from './registry-faults.ts'
 import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
-
-/** What the operator says about one registry. */
-export const RegistryConfig = Type.Object({
-  /** `host[:port]` as it stands in references. */
-  host: Type.String({ minLength: 1 }),
-  plainHttp: Type.Optional(Type.Boolean()),
-  username: Type.Optional(Type.String()),
-  password: Type.Optional(Type.String()),
-  /** Ids of the projects whose images are fetched with the credentials, besides built ones; `*`: every project. */
-  projects: Type.Optional(Type.Array(Type.String())),
-})
-export type RegistryConfig = Static<typeof RegistryConfig>
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { AgentConfig } from '../config.ts'
+import type { AgentConfig } from '../base/config.ts'
 import { imageStore } from './store.ts'
 
 /** Where the content for volumes of an image is on this host; the image's base is made when it is not there. */

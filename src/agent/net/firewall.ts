@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { CommandError } from '../../lib/exec.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
-import { kindOfSet, type RefusalKind } from './limits.ts'
+import { kindOfSet, type RefusalKind } from '../base/network-limits.ts'
 import { gotoElement, keysOf, parseListing, type TableListing } from './listing.ts'
 import {
   baseChains,

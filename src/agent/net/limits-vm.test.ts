@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { existsSync } from 'node:fs'
 import { until } from '../../../test/support/wait.ts'
 import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
-import { defaultLimits, refusalText } from './limits.ts'
+import { defaultLimits, refusalText } from '../base/network-limits.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 

@@ -1,8 +1,8 @@
 import type { FirewallObserved, HostIpv4 } from '../../contract/network.ts'
 import type { GuestNetwork } from '../guest/config-disk.ts'
-import type { Endpoint } from '../hypervisor/driver.ts'
+import type { Endpoint } from '../base/endpoint.ts'
 import type { NetworkPlan } from './addresses.ts'
-import type { RefusalKind } from './limits.ts'
+import type { RefusalKind } from '../base/network-limits.ts'
 
 /** How one VM is connected. Plain data: it is stored with the VM. */
 export interface Nic {

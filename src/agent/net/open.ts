@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { AgentConfig } from '../config.ts'
+import type { AgentConfig } from '../base/config.ts'
 import { fakeNetwork } from './fake.ts'
 import type { Network } from './net.ts'
 import { type TapOptions, tapNetwork } from './tap.ts'

@@ -1,7 +1,7 @@
 /** What guests are refused, from the kernel's counters to a line in their logs. */
 import { minutes } from '../../lib/duration.ts'
 import type { Refused } from './firewall.ts'
-import { type GuestLimits, type RefusalKind, refusalText } from './limits.ts'
+import { type GuestLimits, type RefusalKind, refusalText } from '../base/network-limits.ts'
 import type { OnRefused } from './net.ts'
 
 /** Answers how much each count has grown since the reading before. One that is smaller began anew. */

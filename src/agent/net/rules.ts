@@ -11,7 +11,7 @@ import {
   neighborRules,
   openedRules,
   trackedRules,
-} from './limits.ts'
+} from '../base/network-limits.ts'
 
 /** All interfaces of all agents on the machine, and those of one. */
 const anyTap = '"mote*"'

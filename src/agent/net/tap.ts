@@ -20,7 +20,7 @@ import {
 } from './devices.ts'
 import { createDepartures } from './departures.ts'
 import { Firewall } from './firewall.ts'
-import { defaultLimits, type GuestLimits } from './limits.ts'
+import { defaultLimits, type GuestLimits } from '../base/network-limits.ts'
 import type { Network, Nic, OnHealed, OnRefused } from './net.ts'
 import { growthOf } from './refusals.ts'
 import { tapPrefix } from './rules.ts'

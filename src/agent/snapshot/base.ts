@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { abortable } from '../../lib/abortable.ts'
-import type { AgentConfig } from '../config.ts'
+import type { AgentConfig } from '../base/config.ts'
 import { baseOfSnapshot } from '../hypervisor/prepare.ts'
 import { imageStore } from '../image/store.ts'
 import type { ReceiveDeps } from './move.ts'

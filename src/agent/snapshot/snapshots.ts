@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import type { SnapshotMade, SnapshotSource } from '../hypervisor/driver.ts'
-import { StepError } from '../vm/errors.ts'
-import { createTransfers, type Transfers } from '../transfers.ts'
+import { StepError } from '../base/step-error.ts'
+import { createTransfers, type Transfers } from '../hypervisor/transfer/transfers.ts'
 import { createRoom, type ReceiveDeps, receiveSnapshot, sendSnapshot } from './move.ts'
 import { digestOf, type Outcome, type SnapshotStore, type Taken } from './store.ts'
 

@@ -3,7 +3,7 @@ import type { Driver, RunningVm, OpenDisk } from '../hypervisor/driver.ts'
 import { networkPlan } from '../net/addresses.ts'
 import type { Guard } from '../net/net.ts'
 import type { Volumes } from '../volume/volumes.ts'
-import { StepError } from './errors.ts'
+import { StepError } from '../base/step-error.ts'
 import type { VmRecordFile } from './record-file.ts'
 
 export interface AdjusterDeps {

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Endpoint } from '../hypervisor/driver.ts'
+import type { Endpoint } from '../base/endpoint.ts'
 
 export interface HealthTiming {
   /** Between probes until the first one passes. */

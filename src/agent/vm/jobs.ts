@@ -1,5 +1,5 @@
 import type { RunningVm } from '../hypervisor/driver.ts'
-import { StepError } from './errors.ts'
+import { StepError } from '../base/step-error.ts'
 
 interface Job {
   readonly act: (runningVm: RunningVm) => Promise<void>

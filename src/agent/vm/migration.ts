@@ -2,7 +2,7 @@ import type { MigrationObserved, VmPut, VmSpec } from '../../contract/agent.ts'
 import type { Volumes } from '../volume/volumes.ts'
 import { abortable } from '../../lib/abortable.ts'
 import type { Arrival, Driver, LeavingVolumes, RunningVm, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
-import { StepError } from './errors.ts'
+import { StepError } from '../base/step-error.ts'
 import type { VmRecordFile } from './record-file.ts'
 import type { VmRecord } from './record.ts'
 

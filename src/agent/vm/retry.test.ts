@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { bootAttempts, StepError } from './errors.ts'
+import { bootAttempts, StepError } from '../base/step-error.ts'
 import { Retry } from './retry.ts'
 
 /** What becomes of one failure after the other. */

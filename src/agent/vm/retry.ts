@@ -1,6 +1,6 @@
 import type { VmObserved } from '../../contract/agent.ts'
 import { backoffMs } from '../../lib/backoff.ts'
-import { bootAttempts, isFinal, StepError } from './errors.ts'
+import { bootAttempts, isFinal, StepError } from '../base/step-error.ts'
 
 /** The failures of one VM's current endeavour. */
 export class Retry {

@@ -1,7 +1,7 @@
 import type { DiskSpec, SnapshotDisk, SnapshotPut } from '../../contract/agent.ts'
 import type { Driver, RunningVm, SnapshotMade } from '../hypervisor/driver.ts'
 import type { Volumes } from '../volume/volumes.ts'
-import { StepError } from './errors.ts'
+import { StepError } from '../base/step-error.ts'
 import type { VmRecordFile } from './record-file.ts'
 
 export interface KeepDeps {

@@ -1,5 +1,5 @@
 import type { VmStep } from '../../contract/agent.ts'
-import type { PrepareContext } from '../hypervisor/driver.ts'
+import type { PrepareContext } from '../base/prepare-context.ts'
 
 /** What a driver's steps report to: each timed step goes to `onStep` when it is done. */
 export function stepContext(

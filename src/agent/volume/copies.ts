@@ -2,7 +2,7 @@ import type { DiskSpec, VolumePut } from '../../contract/agent.ts'
 import type { KeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { Holders } from '../disk/holders.ts'
 import type { VolumePool } from '../disk/pool.ts'
-import { StepError } from '../vm/errors.ts'
+import { StepError } from '../base/step-error.ts'
 
 /** Contents of volumes that belong to snapshots of VMs. docs/decisions/0048-volumes-in-snapshots-of-vms.md */
 export interface VolumeCopies {

@@ -2,7 +2,7 @@
 import type { DiskSpec } from '../../contract/agent.ts'
 import type { Holders } from '../disk/holders.ts'
 import type { VolumePool } from '../disk/pool.ts'
-import { StepError } from '../vm/errors.ts'
+import { StepError } from '../base/step-error.ts'
 import { isRestoring, type VolumeFacts } from './decide.ts'
 
 /** A volume as a VM may have it. */

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
 import { createKeyedMutex, type KeyedMutex } from '../../lib/keyed-mutex.ts'
-import { isVmId } from '../state.ts'
+import { isVmId } from '../base/vm-id.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import type { DiskCopier } from '../hypervisor/driver.ts'
-import { StepError } from '../vm/errors.ts'
+import { StepError } from '../base/step-error.ts'
 import type { SnapshotDone, StoredSnapshot } from './store.ts'
 import { poolOf, type StorageDeps } from './volumes.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run, type RunOptions } from '../../lib/exec.ts'
 import { semaphore } from '../../lib/semaphore.ts'
-import { firstUid, uidCount } from '../hypervisor/isolation.ts'
+import { firstUid, uidCount } from '../base/vm-users.ts'
 import { nativeProgram } from '../guest/native.ts'
 
 /** Whether this host can start programs so. */

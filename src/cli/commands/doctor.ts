@@ -10,7 +10,7 @@ export function doctorCommand(): Command {
     .description('What this machine can do, and how to fix the rest; exit code 1 when real VMs cannot run')
     .option('--json', 'as JSON')
     .action(async (flags: { json?: boolean }) => {
-      const { agentConfig } = await import('../../agent/config.ts')
+      const { agentConfig } = await import('../../agent/base/config.ts')
       const { inspectHost } = await import('../../agent/doctor.ts')
       const { readSettings, vmmProgramsOf } = await import('../../programs/settings.ts')
       const settings = readSettings({}, process.env)

@@ -33,7 +33,7 @@ export function imageCommands(): Command {
     .option('--cache <dir>', 'where they are kept for all agents of the machine', process.env.MOTE_CACHE)
     .action(async (flags: { data: string; cache?: string }) => {
       const { ensureToolImage, toolImages } = await import('../../agent/build/tool-images.ts')
-      const { agentConfig } = await import('../../agent/config.ts')
+      const { agentConfig } = await import('../../agent/base/config.ts')
       const dataDir = join(resolve(flags.data), 'agent')
       const imageDir = join(resolve(flags.data), 'images')
       const cache = flags.cache === undefined ? {} : { cacheDir: resolve(flags.cache) }

@@ -36,6 +36,6 @@ export function kernelCommands(): Command {
 
 async function cacheDir(asked: string | undefined): Promise<string> {
   if (asked !== undefined) return asked
-  const { agentConfig } = await import('../../agent/config.ts')
+  const { agentConfig } = await import('../../agent/base/config.ts')
   return process.env.MOTE_CACHE || agentConfig({ dataDir: '.mote/agent', hostName: 'this' }).cacheDir
 }

@@ -19,7 +19,7 @@ import {
   type VolumeVerb,
 } from '../../../src/contract/agent.ts'
 import { until } from '../wait.ts'
-import { type AgentConfig, agentConfig } from '../../../src/agent/config.ts'
+import { type AgentConfig, agentConfig } from '../../../src/agent/base/config.ts'
 import type { FakeHost } from '../../../src/agent/hypervisor/fake/host.ts'
 import { findCells } from '../../../src/agent/hypervisor/firecracker/cell.ts'
 import { writeSampleImage } from '../../../src/agent/image/sample.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { VmSpec } from '../../../src/contract/agent.ts'
-import { type AgentConfig, agentConfig } from '../../../src/agent/config.ts'
+import { type AgentConfig, agentConfig } from '../../../src/agent/base/config.ts'
 import { createDrivers } from '../../../src/agent/drivers.ts'
 import { openNetwork } from '../../../src/agent/net/open.ts'
 import { testDir } from './agent.ts'

@@ -1,4 +1,4 @@
-import type { PrepareContext } from '../../../src/agent/hypervisor/driver.ts'
+import type { PrepareContext } from '../../../src/agent/base/prepare-context.ts'
 
 /** For tests: collects what is said, measures nothing. */
 export function context(said: string[] = []): PrepareContext {

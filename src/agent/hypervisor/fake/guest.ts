@@ -5,7 +5,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { readIfExists, writeFileAtomic } from '../../../lib/files.ts'
 import type { SnapshotMade, SnapshotSource, VmHome } from '../driver.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 
 /** What a simulated guest is, beyond its program: it goes where the VM goes. */
 export const GuestState = Type.Object({

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
 import { vsockPorts } from '../../guest/ports.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import { endProcess } from '../process.ts'
 import { clearMark } from '../transfer/marks.ts'
 import { cellFiles, driveFile, place } from '../vmm/cell.ts'

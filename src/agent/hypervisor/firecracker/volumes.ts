@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import { unbind } from '../bind.ts'
 import { showFile } from '../isolation.ts'
 import type { KeptDisk } from '../driver.ts'

@@ -1,4 +1,4 @@
-import { type DiskLimits, qemuThrottle } from '../../disk/limits.ts'
+import { type DiskLimits, qemuThrottle } from '../../base/disk-limits.ts'
 import type { RawDrive } from '../driver.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
 import type { VmUser } from '../isolation.ts'

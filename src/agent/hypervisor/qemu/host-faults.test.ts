@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { CommandError } from '../../../lib/exec.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import { heldBy, isDiskFull, isNetworkFault } from './host-faults.ts'
 
 it('says of rules that do not hold what kept them, under a code of their own', async () => {

@@ -2,7 +2,7 @@
 import { CommandError } from '../../../lib/exec.ts'
 import { hasCode } from '../../../lib/files.ts'
 import type { Network } from '../../net/net.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 
 /** Code of a StepError: the rules of the VM's network could not be loaded. Not final: it is tried again, later and later. */
 export const networkFailed = 'network_failed'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { countOf } from '../../guest/answers.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import type { MigrationProgress } from '../driver.ts'
 import { runDir as runDirName, type VmUser } from '../isolation.ts'
 import { dropJob } from './copy-disk.ts'

@@ -1,6 +1,6 @@
 /** The target's side of a VM that brings its volumes along while it runs. The source's is migrate-volumes.ts. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DiskLimits } from '../../disk/limits.ts'
+import type { DiskLimits } from '../../base/disk-limits.ts'
 import type { ArrivingVolumes } from '../driver.ts'
 import { runDir, type VmUser } from '../isolation.ts'
 import { clearMark } from '../transfer/marks.ts'

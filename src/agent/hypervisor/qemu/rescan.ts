@@ -1,6 +1,6 @@
 import { encodeWord } from '../../guest/words.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import type { KeptDisk } from '../driver.ts'
 import { identityMs } from '../identity.ts'
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import type { RunningVm, PrepareContext, SnapshotSource } from '../driver.ts'
+import type { RunningVm, SnapshotSource } from '../driver.ts'
+import type { PrepareContext } from '../../base/prepare-context.ts'
 import type { QemuDeps } from './driver.ts'
 import { identity, identityMs } from '../identity.ts'
 import { hotplug } from './hotplug.ts'

@@ -2,7 +2,7 @@
 import { chown } from 'node:fs/promises'
 import { join } from 'node:path'
 import { allDone } from '../../../lib/all-done.ts'
-import type { PrepareContext } from '../driver.ts'
+import type { PrepareContext } from '../../base/prepare-context.ts'
 import { confine, makeRunDir } from '../isolation.ts'
 import { readNotes } from '../prepare.ts'
 import { endProcess, type VmmProcess } from '../process.ts'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import { drained } from './drained.ts'
 
 /**

@@ -1,4 +1,5 @@
-import type { Arrival, RunningVm, PrepareContext } from '../driver.ts'
+import type { Arrival, RunningVm } from '../driver.ts'
+import type { PrepareContext } from '../../base/prepare-context.ts'
 import { identity, identityMs } from '../identity.ts'
 import { parseWorkload } from '../running-vm.ts'
 import { readNotes } from '../prepare.ts'

@@ -1,6 +1,6 @@
 /** How moves of volumes get at the volumes of this host. */
 import type { DiskSpec, VolumePut } from '../../../contract/agent.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import type { VolumeDone } from '../store.ts'
 import { createMoves, type Moves, type MovesDeps } from './moves.ts'
 import { type VolumesWithVms, type WithVmDeps, volumesWithVms } from './with-vm.ts'

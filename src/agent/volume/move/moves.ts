@@ -4,7 +4,13 @@ import type { Logger } from 'pino'
 import type { VolumePut } from '../../../contract/agent.ts'
 import type { Holders } from '../../disk/holders.ts'
 import type { VolumePool } from '../../disk/pool.ts'
-import { awaitWire, createTransfers, reachWire, type Transfers, type UnderWay } from '../../transfers.ts'
+import {
+  awaitWire,
+  createTransfers,
+  reachWire,
+  type Transfers,
+  type UnderWay,
+} from '../../hypervisor/transfer/transfers.ts'
 import { type KeepDeps, keepWanted, receiveVolume, volumeReceiver } from './receive.ts'
 import { createSender, protocol } from './send.ts'
 

@@ -1,5 +1,5 @@
 import type { VolumePool } from '../../disk/pool.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
 import { bytesOf, type Chunks, chunkBytes, chunksOf, dataIn, digestOf, hashOf } from './content.ts'
 

@@ -5,7 +5,7 @@ import { luksHeaderBytes } from '../../disk/luks.ts'
 import type { VolumePool } from '../../disk/pool.ts'
 import type { ArrivingVolumes, LeavingVolumes, OpenDisk } from '../../hypervisor/driver.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
-import { StepError } from '../../vm/errors.ts'
+import { StepError } from '../../base/step-error.ts'
 import { type KeepDeps, keepWanted, type VolumeReceiver, volumeReceiver } from './receive.ts'
 import { createSender } from './send.ts'
 

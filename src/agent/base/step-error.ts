@@ -1,4 +1,4 @@
-import { ImageError } from '../image/reference.ts'
+import { ImageError } from './image-error.ts'
 
 /** A boot that hangs or breaks is tried once more; the second time it is the guest's own fault. */
 export const bootAttempts = 2

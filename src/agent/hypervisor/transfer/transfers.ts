@@ -1,9 +1,9 @@
 /** What leaves for another host or comes from one: what the wishes say of it is carried out here, once for each transfer. */
 import type { Logger } from 'pino'
-import type { Transfer } from '../contract/agent.ts'
-import { abortable } from '../lib/abortable.ts'
-import { listenForVm, openWire, type Wire } from './hypervisor/transfer/wire.ts'
-import { StepError } from './vm/errors.ts'
+import type { Transfer } from '../../../contract/agent.ts'
+import { abortable } from '../../../lib/abortable.ts'
+import { listenForVm, openWire, type Wire } from './wire.ts'
+import { StepError } from '../../base/step-error.ts'
 
 /** A wish for something that may be on its way. */
 export interface Movable {

@@ -1,11 +1,5 @@
 /** Which storage pools a host has: `MOTE_POOLS`, and what it means. */
-import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
-import { dirPool } from './dir-pool.ts'
-import { lvmThinPool } from './lvm-thin-pool.ts'
-import type { VolumePool } from './pool.ts'
-import { rbdPool } from './rbd-pool.ts'
-import { zfsPool } from './zfs-pool.ts'
 
 export const PoolConfig = Type.Object({
   name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,31}$' }),
@@ -20,7 +14,7 @@ type Kind = PoolConfig['kind']
 export const defaultPools: PoolConfig[] = [{ name: 'local', kind: 'dir', place: '' }]
 
 /** How the place of each kind is written. */
-const places = {
+export const poolPlaces = {
   dir: { pattern: /^(|\/.*)$/, form: 'dir or dir:/path' },
   'dir-luks': { pattern: /^(|\/.*)$/, form: 'dir-luks or dir-luks:/path' },
   'lvm-thin': { pattern: /^([\w+.-]+)\/([\w+.-]+)$/, form: 'lvm-thin:group/thin-pool' },
@@ -42,30 +36,9 @@ export function parsePools(text: string): PoolConfig[] {
 
 function parsePool(text: string): PoolConfig {
   const [, name, kind, place = ''] = /^([a-z0-9][a-z0-9_-]{0,31})=([a-z-]+)(?::(.+))?$/.exec(text) ?? []
-  if (name && kind && isKind(kind) && places[kind].pattern.test(place)) return { name, kind, place }
-  const forms = Object.values(places).map(({ form }) => form)
+  if (name && kind && isKind(kind) && poolPlaces[kind].pattern.test(place)) return { name, kind, place }
+  const forms = Object.values(poolPlaces).map(({ form }) => form)
   throw new Error(`"${text}" is not name=kind:place with one of: ${forms.join('; ')}`)
 }
 
-const isKind = (text: string): text is Kind => Object.hasOwn(places, text)
-
-/** The pools of a host, by name. @param dataDir where pools without a place of their own are */
-export function openPools(configs: readonly PoolConfig[], dataDir: string): ReadonlyMap<string, VolumePool> {
-  return new Map(
-    configs.map(config => [config.name, openers[config.kind](config, join(dataDir, 'volumes', config.name))]),
-  )
-}
-
-const openers = {
-  dir: ({ name, place }, ownDir) => dirPool(name, place || ownDir),
-  'dir-luks': ({ name, place }, ownDir) => dirPool(name, place || ownDir, true),
-  'lvm-thin': ({ name, place }) => {
-    const [, group = '', thinPool = ''] = places['lvm-thin'].pattern.exec(place) ?? []
-    return lvmThinPool({ name, group, thinPool })
-  },
-  zfs: ({ name, place }) => zfsPool({ name, dataset: place }),
-  rbd: ({ name, place }, ownDir) => {
-    const [, pool = '', client = null] = places.rbd.pattern.exec(place) ?? []
-    return rbdPool({ name, pool, client, scratchDir: ownDir })
-  },
-} as const satisfies Record<Kind, (config: PoolConfig, ownDir: string) => VolumePool>
+const isKind = (text: string): text is Kind => Object.hasOwn(poolPlaces, text)

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
-import { homeDir } from '../lib/home.ts'
-import { defaultPools, PoolConfig } from './disk/config.ts'
-import { defaultDiskLimits, DiskLimits } from './disk/limits.ts'
-import { RegistryConfig } from './image/registry.ts'
-import { defaultLimits } from './net/limits.ts'
+import { homeDir } from '../../lib/home.ts'
+import { defaultPools, PoolConfig } from './pool-config.ts'
+import { defaultDiskLimits, DiskLimits } from './disk-limits.ts'
+import { RegistryConfig } from './registry-config.ts'
+import { defaultLimits } from './network-limits.ts'
 
 export const AgentConfig = Type.Object({
   /** This agent's own directory: VMs, host id. Not shared. */

@@ -54,7 +54,7 @@ export const auth: Benchmark = {
   covers: ['B13'],
   how: 'Requests go straight into the server, without sockets, in turns over handlers that do nothing: one open, one that needs a credential, one that also needs a project. CPU of the process for each request, PostgreSQL not counted. For the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens are asked in turns; that is time, with PostgreSQL in it.',
   reading:
-    'The signature of a JWT and the keyed hash of an access token are known by a plain hash of the token the second time (docs/decisions/0073-reads-in-one-trip.md). The database is asked each time, and what is left of both is that one statement by node-pg.',
+    'The signature of a JWT and the keyed hash of an access token are known by a plain hash of the token the second time (docs/decisions/0073-pipelined-reads-and-writes.md). The database is asked each time, and what is left of both is that one statement by node-pg.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const apis: Sized<BenchApi>[] = []

@@ -1,6 +1,6 @@
 // Makes dist/mote.js: the programs in a few files of plain JavaScript. Sources run as they are, too; built, a program
 // starts in half the time and takes half the memory, because nothing has to be stripped of its types and a thousand small
-// modules are one (docs/decisions/0050-built-programs.md). Plain JavaScript: see bootstrap.mjs.
+// modules are one (docs/decisions/0004-libraries.md). Plain JavaScript: see bootstrap.mjs.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'

@@ -1,6 +1,6 @@
 /**
  * A page of a VM's log as bytes: one line of JSON that says what follows, then the lines as events of the stream
- * (server-sent events, WHATWG HTML 9.2), ready for the client. Who carries them parses none of them (decision 62).
+ * (server-sent events, WHATWG HTML 9.2), ready for the client. Who carries them parses none of them (decision 3).
  */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'

@@ -1,6 +1,6 @@
 /**
  * Commits of steps that write nothing but their machine's row: those that end together are one statement. One for each
- * was nine tenths of the statements of a thousand placements (docs/decisions/0068-steps-that-end-together.md).
+ * was nine tenths of the statements of a thousand placements (docs/decisions/0037-batched-placement.md).
  */
 import type { Param, Sql, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'

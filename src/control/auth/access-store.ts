@@ -58,7 +58,7 @@ const joinProject = (id: string, slug: string, fallback: string, bound: string) 
       ELSE ${fallback} END
     AND (${bound})`
 
-/** What he reads goes along (docs/decisions/0073-reads-in-one-trip.md). */
+/** What he reads goes along (docs/decisions/0073-pipelined-reads-and-writes.md). */
 const leads = { leads: 1 } as const
 const bySession = statement<PrincipalRow>(
   'auth.bySession',

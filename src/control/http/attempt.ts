@@ -2,7 +2,7 @@
  * Reads in one trip to the database. Who asks is a question to the database, and so is what he reads; the second does not
  * wait for the first where the same credential has been answered before. The handler runs for whom it belonged to then, and
  * its statements leave together with the question whether it still does. Nothing of it is told before that is answered, and
- * if the answer is anything else, it was for nothing (docs/decisions/0073-reads-in-one-trip.md).
+ * if the answer is anything else, it was for nothing (docs/decisions/0073-pipelined-reads-and-writes.md).
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Attempt, CallerInProject } from './ports.ts'

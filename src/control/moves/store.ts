@@ -130,7 +130,7 @@ const finalise = statement<{ id: string }>(
    SELECT id FROM last`,
 )
 // From here on the volume is the target's. Whoever wrote to it at the source is older by a generation, as any writer before. Where
-// nobody had it to write, what it holds is what its readers know, and the generation says so (docs/decisions/0076-one-order-of-locks.md).
+// nobody had it to write, what it holds is what its readers know, and the generation says so (docs/decisions/0076-lock-order.md).
 const arrive = statement<{ volumeId: string }>(
   'moves.arrive',
   `WITH done AS (

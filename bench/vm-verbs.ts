@@ -43,7 +43,7 @@ export const vmVerbs: Benchmark = {
   covers: ['B7', 'B8'],
   how: 'Through the agent: wish stored durably, carried out, told on the bus. Beside it the same two commands over a QMP connection to a bare QEMU, and SIGKILL and wait of such a process. A VM has ended when its process has and its tombstone is on disk; its place on the network and its directory go after that. libvirt does the same to a machine of as much memory that has neither: suspend, resume, destroy.',
   reading:
-    'The end of a VM is not the same work as a SIGKILL: the agent asks the guest to end its app in order and waits for that (7 to 35 ms of an emulated guest), ends the process (5 to 10) and stores that it has gone (fsync). Its tap and its rules go after that (decision 63): the kernel takes 20 to 29 ms for each, and until 2026-11-21, 19:40, they were waited for (70 ms in all). Pause and resume store the wish on disk (fsync) before QEMU is told. Until 2026-11-21, 20:00, every second round resumed what was running and paused what was paused.',
+    'The end of a VM is not the same work as a SIGKILL: the agent asks the guest to end its app in order and waits for that (7 to 35 ms of an emulated guest), ends the process (5 to 10) and stores that it has gone (fsync). Its tap and its rules go after that (decision 55): the kernel takes 20 to 29 ms for each, and until 2026-11-21, 19:40, they were waited for (70 ms in all). Pause and resume store the wish on disk (fsync) before QEMU is told. Until 2026-11-21, 20:00, every second round resumed what was running and paused what was paused.',
   unable: missingForVms,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()

@@ -1,6 +1,6 @@
 /**
  * The guest kernel that comes with Mote: one build, proven on every supported VMM and pinned by checksum, so that guests do
- * not depend on the kernel that the host's distribution happens to package. docs/decisions/0080-shipped-guest-kernel.md
+ * not depend on the kernel that the host's distribution happens to package. docs/decisions/0080-guest-kernel.md
  */
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'

@@ -1,7 +1,7 @@
 /**
  * What of the network has no user any more and is still to be taken away. The kernel waits for grace periods of its own
  * (20 to 29 ms for a device, as long for a chain of rules, no CPU time), the same ones for many at once: what gathers
- * while some are going goes next, together (decision 63).
+ * while some are going goes next, together (decision 55).
  */
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 

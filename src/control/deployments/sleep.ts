@@ -78,7 +78,7 @@ export interface Bed {
 
 /**
  * What `sleeping` does for an app that is woken, in the transaction that wakes it, and holds app and deployment: three turns of machines are two thirds of what a wake
- * takes until its host hears of it (docs/decisions/0077-woken-in-one-transaction.md).
+ * takes until its host hears of it (docs/decisions/0077-fast-wake.md).
  * @param afterMs until the machines look at it, for a caller who tells the host himself
  * @returns the VM that its host is to be told of; undefined: that is left to the machines
  */

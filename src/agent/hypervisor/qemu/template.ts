@@ -1,6 +1,6 @@
 /**
  * A boot that ends in the middle, once for all VMs that are alike: the guest's init has its root and its ports, and has
- * read nothing that is one VM's own. docs/decisions/0036-template-vms.md
+ * read nothing that is one VM's own. docs/decisions/0036-vm-templates.md
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -4,7 +4,7 @@ import type { Holders } from '../disk/holders.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import { StepError } from '../base/step-error.ts'
 
-/** Contents of volumes that belong to snapshots of VMs. docs/decisions/0048-volumes-in-snapshots-of-vms.md */
+/** Contents of volumes that belong to snapshots of VMs. docs/decisions/0048-vm-snapshots-with-volumes.md */
 export interface VolumeCopies {
   /**
    * Keeps the content of now under an id of the caller's; a copy that is there is made anew. Nothing writes meanwhile.

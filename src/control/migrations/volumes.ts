@@ -1,6 +1,6 @@
 /**
  * What is different about moving a VM that has volumes: they and the VM become the target's in one commit, and before it is
- * clear which host has run the VM last, nothing of either is given up. docs/decisions/0051-volumes-that-move.md
+ * clear which host has run the VM last, nothing of either is given up. docs/decisions/0051-moves-of-volumes-and-snapshots.md
  */
 import type { DiskSpec } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'

@@ -1,6 +1,6 @@
 /**
  * The move of one snapshot of a VM: its new host gets its files, and has it from the commit on in which it gets the volumes that the
- * snapshot has copies of; what is left at the old one goes after that. docs/decisions/0070-snapshots-that-move.md
+ * snapshot has copies of; what is left at the old one goes after that. docs/decisions/0051-moves-of-volumes-and-snapshots.md
  */
 import { BusError } from '../../bus/bus.ts'
 import type { SnapshotObserved, SnapshotPut, Transfer } from '../../contract/agent.ts'

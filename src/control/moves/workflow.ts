@@ -1,6 +1,6 @@
 /**
  * The move of one volume: its new host makes room, gets what it holds, and then, in one commit, has it; what is left at the
- * old one goes after that. Of a VM that moves with it the migration decides when (docs/decisions/0051-volumes-that-move.md).
+ * old one goes after that. Of a VM that moves with it the migration decides when (docs/decisions/0051-moves-of-volumes-and-snapshots.md).
  */
 import { BusError } from '../../bus/bus.ts'
 import type { VolumePut, Transfer } from '../../contract/agent.ts'

@@ -1,4 +1,4 @@
-/** New apps that go on from a snapshot of a VM, each with volumes of its own. docs/decisions/0058-forks-with-volumes.md */
+/** New apps that go on from a snapshot of a VM, each with volumes of its own. docs/decisions/0048-vm-snapshots-with-volumes.md */
 import type { Tx } from '../../db/db.ts'
 import { prepareApp } from '../apps/index.ts'
 import type { Deps } from '../base/deps.ts'

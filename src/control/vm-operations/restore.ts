@@ -1,4 +1,4 @@
-/** A VM goes back to a snapshot of it, with its volumes. docs/decisions/0048-volumes-in-snapshots-of-vms.md */
+/** A VM goes back to a snapshot of it, with its volumes. docs/decisions/0048-vm-snapshots-with-volumes.md */
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError, invalidState } from '../http/errors.ts'

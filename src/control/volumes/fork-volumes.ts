@@ -1,4 +1,4 @@
-/** Volumes of a fork: each begins with what a snapshot of a VM has of another. docs/decisions/0058-forks-with-volumes.md */
+/** Volumes of a fork: each begins with what a snapshot of a VM has of another. docs/decisions/0048-vm-snapshots-with-volumes.md */
 import type { SnapshotDisk } from '../../contract/agent.ts'
 import { type Tx, statement } from '../../db/db.ts'
 import { invalidState } from '../http/errors.ts'

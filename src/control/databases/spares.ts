@@ -1,7 +1,7 @@
 /**
  * A branch of a snapshot that somebody has just taken is likely to be asked for. One is made ahead, hidden like a drill's:
  * it starts, answers, and is paused. Whoever asks for a branch of the snapshot gets that one, and the next is made.
- * docs/decisions/0053-branches-that-stand-ready.md
+ * docs/decisions/0053-spare-branches.md
  */
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'

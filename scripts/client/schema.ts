@@ -1,5 +1,5 @@
 /**
- * JSON Schema as the document uses it (docs/decisions/0030-generated-client.md), turned into TypeScript types. Whatever
+ * JSON Schema as the document uses it (docs/decisions/0030-openapi-document-and-client.md), turned into TypeScript types. Whatever
  * it does not know it refuses, so that a new construct in a `schema.ts` is noticed here and not by a user of the client.
  */
 export type Json = Readonly<Record<string, unknown>>

@@ -2,6 +2,7 @@ import { globSync, readFileSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { quickTests } from './test/support/quick.ts'
 import { runReport } from './test/support/run-report.ts'
 
 const all = ['src/**/*.test.ts', 'test/**/*.test.ts']
@@ -31,15 +32,19 @@ const onInstalled = globSync(all).filter(file => {
   return usesDatabase && !/describeEachPostgres|once-is-enough/.test(text)
 })
 
+/** `npm run test:quick`: a subset, in less than 90 s. It needs no database, hence no set-up. */
+const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])
+
 export default defineConfig({
   test: {
-    globalSetup: ['test/support/global-setup.ts'],
+    globalSetup: isQuick ? [] : ['test/support/global-setup.ts'],
     reporters: ['default', runReport()],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
     maxWorkers: 3,
     projects: [
+      ...(isQuick ? [{ extends: true as const, test: { name: 'quick', include: quickTests() } }] : []),
       {
         extends: true,
         test: { name: 'all', include: all, exclude: [...configDefaults.exclude, lives, anywhere, schemathesis] },

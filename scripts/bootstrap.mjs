@@ -36,7 +36,10 @@ async function main() {
     if (verb === 'dashboard') process.exit(isBuilt ? 0 : 1)
   }
   const runTool = (label, name, args) => run(label, node, [tool[name], ...args], node)
-  if (verb === 'test' || verb === 'check') {
+  if (verb === 'test-quick') {
+    process.env.MOTE_TEST_QUICK = '1'
+    await runTool('quick tests', 'vitest', ['run', '--project', 'quick', ...rest])
+  } else if (verb === 'test' || verb === 'check') {
     await ensureSystemPackages(['vm', 'image', 'test'])
     if (verb === 'check') {
       await runTool('types', 'tsc', ['-p', 'tsconfig.json'])

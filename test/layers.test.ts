@@ -86,14 +86,11 @@ describe('layers', () => {
     expect(bad.map(show)).toEqual([])
   })
 
-  it.each(Object.keys(rooms) as Room[])(
-    'the folders of %s import each other in one direction',
-    room => {
-      const cyclic = new Set(foldersInCycles(room))
-      const bad = imports.filter(({ from, to }) => cyclic.has(folderOf(from)) && cyclic.has(folderOf(to)))
-      expect(bad.filter(({ from, to }) => folderOf(from) !== folderOf(to)).map(show)).toEqual([])
-    },
-  )
+  it.each(Object.keys(rooms) as Room[])('the folders of %s import each other in one direction', room => {
+    const cyclic = new Set(foldersInCycles(room))
+    const bad = imports.filter(({ from, to }) => cyclic.has(folderOf(from)) && cyclic.has(folderOf(to)))
+    expect(bad.filter(({ from, to }) => folderOf(from) !== folderOf(to)).map(show)).toEqual([])
+  })
 
   it('nothing but the programs, the command line and the starters of child processes reads the environment', () => {
     /** They hand parts of it on to a child, or look for one on the PATH; they take no setting from it. */

@@ -1,4 +1,5 @@
 /** What the server sends for the example of every operation, against what the document says that it sends. */
+import { apiDocsFeature } from './docs.ts'
 import { afterAll, expect, it } from 'vitest'
 import { apiDocsOperations } from './schema.ts'
 import { allOperations } from '../operations.ts'
@@ -38,7 +39,7 @@ const ours = Object.entries(allOperations).filter(([id]) => !(id in apiDocsOpera
 const handlers = Object.fromEntries(ours.map(([id, operation]) => [id, standIn(operation)]))
 const { app } = createFixture({
   operations: allOperations,
-  features: [{ operations: Object.fromEntries(ours), handlers }],
+  features: [apiDocsFeature(allOperations), { operations: Object.fromEntries(ours), handlers }],
 })
 afterAll(() => app.close())
 
@@ -125,7 +126,7 @@ it.each([
   }
   const limited = createFixture({
     operations: allOperations,
-    features: [{ operations: Object.fromEntries(ours), handlers }],
+    features: [apiDocsFeature(allOperations), { operations: Object.fromEntries(ours), handlers }],
     config: status === 429 ? { rateLimits } : {},
   })
   if (status === 429) await limited.app.inject(request)

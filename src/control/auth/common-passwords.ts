@@ -1,6 +1,7 @@
 /**
- * Passwords everybody tries first: a published list of the most used ones as they are, and the few hundred words most of
- * them are made of, which are recognised in every usual spelling: "P@ssw0rd2024!" is "password".
+ * Passwords that attackers try first: a published list of leaked ones, and a few hundred words in every usual spelling
+ * ("P@ssw0rd2024!" is "password"). `@zxcvbn-ts/core` was measured as the alternative: a hostile password of 64 characters
+ * kept the event loop busy for 660 ms, one of 128 for 2.4 s, and 4.1.2 accepts "correcthorsebatterystaple".
  */
 import { createRequire } from 'node:module'
 

@@ -1,4 +1,5 @@
 /** Provocations that every operation of a kind answers alike. None of them changes anything of Ann's. */
+import { bodyLimitOf } from '../../src/control/http/body-limit.ts'
 import type { Operation } from '../../src/control/http/operation.ts'
 import { allOperations } from '../../src/control/operations.ts'
 import { DbUnavailable } from '../../src/db/errors.ts'
@@ -54,7 +55,7 @@ export async function absences({ ask, record }: World): Promise<void> {
       await ask(id, { ...bodyOf(id), params: unknownParams(operation), expects: 404, how: 'nothing of this name' })
 }
 
-const tooLarge = ({ maxBytes, upload }: Operation) => String((upload?.maxBytes ?? maxBytes ?? 1 << 20) + 1)
+const tooLarge = (operation: Operation) => String(bodyLimitOf(operation) + 1)
 
 export async function bodiesRefused({ ask }: World): Promise<void> {
   for (const [id, operation] of operations) {

@@ -1,5 +1,6 @@
 /** The bodies and answers of an operation: what it takes, what it answers with which headers, how it fails. */
 import { exampleOf } from '../http/example.ts'
+import { bodyLimitOf, readable } from '../http/body-limit.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'
 import type { ErrorStatus } from './openapi-errors.ts'
 import { type HeaderName, headersOf } from './openapi-headers.ts'
@@ -8,15 +9,13 @@ import { isConditional, isRevalidated } from '../http/precondition.ts'
 import { needsBody } from '../http/route.ts'
 import { encodeEvent } from '../http/sse.ts'
 
-const mebibytes = (bytes: number) => `${bytes / (1 << 20)} MiB`
-const defaultBytes = 1 << 20
-
 export function requestBodyOf(operation: Operation, components: Components): Json {
-  const { body, maxBytes = defaultBytes, rawBody, upload } = operation
+  const { body, rawBody, upload } = operation
+  const limit = readable(bodyLimitOf(operation))
   if (rawBody || upload)
     return {
       requestBody: {
-        description: `The bytes as they are, at most ${mebibytes(upload?.maxBytes ?? maxBytes)}.`,
+        description: `The bytes as they are, at most ${limit}.`,
         required: true,
         content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
       },
@@ -24,7 +23,7 @@ export function requestBodyOf(operation: Operation, components: Components): Jso
   if (!body) return {}
   return {
     requestBody: {
-      description: `JSON, at most ${mebibytes(maxBytes)}. Members that the schema does not name are ignored.`,
+      description: `JSON, at most ${limit}. Members that the schema does not name are ignored.`,
       required: needsBody(operation),
       content: { 'application/json': withExample(hoist(body, components), exampleOf(body)) },
     },

@@ -22,6 +22,8 @@ What holds for every operation:
 - **Errors.** One shape, \`Error\`, with a \`code\` for programs; \`application/problem+json\` for clients that accept it.
   A path without the method that was asked for answers 405 and names its methods in \`Allow\`; every \`GET\` but a stream has a \`HEAD\`.
 - **Retries.** Every \`POST\` with a credential takes an \`Idempotency-Key\`. 429 and 503 say in \`Retry-After\` when to try again.
+- **Bodies.** Each operation names the size up to which it reads a body. Towards the rate limit a body counts as one request
+  for each 64 KiB of it; a body of unknown length (\`Transfer-Encoding: chunked\`) counts as the largest that the operation reads.
 - **Versions.** Answers of \`GET\` have an \`ETag\`: \`If-None-Match\` saves a transfer, \`If-Match\` refuses a change of something else than was read.
 - **Lists** take \`limit\` and \`cursor\`, and name their next page in the header \`Link\`. Without \`limit\` a list has all of its items.
 - **Event streams** are server-sent events. The \`contentSchema\` of a stream names its events and the schema of the data of each.

@@ -23,12 +23,16 @@ const shared = {
   bodyRequired: true,
 } as const
 
+/** Of an event. What its signature covers has no schema. */
+const maxEventBytes = 1 << 20
+
 export const billingWebhookOperations = operations({
   receiveBillingWebhook: {
     ...shared,
     path: '/v1/webhooks/billing',
     proof: 'signature of the billing provider over the body',
     answer: BillingEventEffect,
+    maxBytes: maxEventBytes,
     summary: 'Receive a billing event',
     description:
       'Takes a signed event of the billing provider, at most 1 MiB, and updates subscriptions and plans. The answer is 401 for a wrong signature and 404 without a billing provider.',

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { logEvents, metricsEvents } from '../deployments/schema.ts'
+import { bytesPerRequest } from '../http/body-limit.ts'
 import { operations } from '../http/operation.ts'
 import { int64, list, text, uuid } from '../http/types.ts'
 import { backupOperations } from './backup-schema.ts'
@@ -20,6 +21,9 @@ const ofBranch = Type.Object({
   id: id(),
   branch_name: text({ description: 'The branch.', examples: ['trial'] }),
 })
+
+/** The schema leaves the settings open; those that rules.ts allows have about 10 KiB. */
+const maxRequestBytes = bytesPerRequest
 
 const ownOperations = operations({
   listDatabases: {
@@ -42,6 +46,7 @@ const ownOperations = operations({
     ...shared,
     scope: 'write',
     body: CreateDatabaseRequest,
+    maxBytes: maxRequestBytes,
     answer: Database,
   },
   deleteDatabase: {
@@ -78,6 +83,7 @@ const ownOperations = operations({
     scope: 'write',
     params,
     body: UpdateDatabaseRequest,
+    maxBytes: maxRequestBytes,
     fails: [409],
     answer: Database,
   },

@@ -5,6 +5,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 import type { BeginRead } from './attempt.ts'
+import { requestsFor } from './body-limit.ts'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
 import { createDelayedRefusals } from './delayed-refusals.ts'
@@ -70,15 +71,15 @@ export function createAdmission(options: {
     throw tooMany(waitSeconds)
   }
 
-  async function count(reply: FastifyReply, which: RatePolicy, key: string): Promise<void> {
-    const verdict = rateLimiter.take(which, key)
+  async function count(reply: FastifyReply, which: RatePolicy, key: string, requests = 1): Promise<void> {
+    const verdict = rateLimiter.take(which, key, requests)
     reply.headers(rateHeaders(which, verdict))
     if (!verdict.allowed) await refuse(reply, `${which.name}:${key}`, verdict.waitSeconds)
   }
 
   /** Counts a request of a tenant; once refused, its credential rests. */
-  async function countTenant(reply: FastifyReply, key: string, rest: () => string): Promise<void> {
-    const verdict = rateLimiter.take(policy.tenant, key)
+  async function countTenant(reply: FastifyReply, key: string, requests: number, rest: () => string): Promise<void> {
+    const verdict = rateLimiter.take(policy.tenant, key, requests)
     reply.headers(rateHeaders(policy.tenant, verdict))
     if (verdict.allowed) return
     throttled.add(rest(), verdict.waitSeconds)
@@ -128,9 +129,11 @@ export function createAdmission(options: {
     async admit(request, reply, route) {
       const state = stateOf(request)
       const limited = route?.operation.throttle !== 'unlimited'
+      const requests = requestsFor(request.headers, route?.operation)
       if (route?.operation.auth !== 'bearer') {
         const which = route?.operation.throttle === 'machine' ? policy.machine : policy.anonymous
-        return limited ? await count(reply, which, addressKey(state.ip)) : undefined
+        if (limited) await count(reply, which, addressKey(state.ip), requests)
+        return
       }
       const { operation } = route
       const rest = () => throttledId(request.headers.authorization ?? '', copyTimeoutOf(request, operation))
@@ -150,7 +153,7 @@ export function createAdmission(options: {
         state.project = project
       }
       const tenant = tenantOf({ caller, project: state.project })
-      if (limited) await countTenant(reply, tenant, rest)
+      if (limited) await countTenant(reply, tenant, requests, rest)
       if (operation.throttle === 'create') await count(reply, policy.create, tenant)
     },
     countLogin: (request, reply, email) =>

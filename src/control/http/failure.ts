@@ -12,13 +12,15 @@ export interface Failure {
 
 /** What Fastify itself refuses, and how we say it. */
 const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', 'The body is too large.'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'Send the body as application/json.'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The body is not as long as Content-Length says.'],
   FST_ERR_BAD_URL: ['invalid_request', 'The path has an invalid percent escape.'],
   FST_ERR_MAX_PARAM_LENGTH: ['invalid_request', 'A part of the path is too long.'],
   ECONNRESET: ['invalid_request', 'The connection was closed before the whole request had arrived.'],
 }
+
+/** Only the operation says how large a body may be (body-limit.ts). */
+export const isBodyTooLarge = (thrown: unknown) => codeOf(thrown) === 'FST_ERR_CTP_BODY_TOO_LARGE'
 
 /** Whatever else Fastify refuses with a status below 500: a client must not be able to write into the log of errors. */
 const isClientFault = (thrown: unknown) =>

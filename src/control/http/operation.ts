@@ -45,7 +45,7 @@ export interface Operation {
   readonly events?: EventTable
   /** The body reaches the handler as the bytes that were sent (webhooks). */
   readonly rawBody?: true
-  /** Largest body; default: 1 MiB. */
+  /** Largest body, where the schema does not say it (body-limit.ts). */
   readonly maxBytes?: number
   /** The body reaches the handler as it arrives: a stream that fails with 413 beyond this many bytes. */
   readonly upload?: { readonly maxBytes: number }

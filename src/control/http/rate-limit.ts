@@ -18,7 +18,8 @@ export interface RateVerdict {
 
 /** One of several control planes is made by `shareRateLimits` around the local one. */
 export interface RateLimiter {
-  take(policy: RatePolicy, key: string): RateVerdict
+  /** @param count requests that this one counts as; beyond what is left the bucket goes below zero, and has to refill first */
+  take(policy: RatePolicy, key: string, count?: number): RateVerdict
   /** How many would be let through now; takes nothing. */
   left(policy: RatePolicy, key: string): number
 }
@@ -61,11 +62,11 @@ export function createRateLimiter(clock: Clock, maxKeys = 50_000): LocalRateLimi
     return bucket
   }
   return {
-    take(policy, key) {
+    take(policy, key, count = 1) {
       const { quota, windowSeconds } = policy
       const bucket = refilled(policy, key)
       const allowed = bucket.tokens >= 1
-      if (allowed) bucket.tokens -= 1
+      if (allowed) bucket.tokens -= count
       const missing = allowed ? quota - bucket.tokens : 1 - bucket.tokens
       return {
         allowed,

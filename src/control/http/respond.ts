@@ -1,7 +1,8 @@
 /** How answers leave: JSON with caching rules and entity tags, text, pages, failures. */
 import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { asApiError, type Failure, failureOf, logFailure } from './failure.ts'
+import { tooLarge } from './body-limit.ts'
+import { asApiError, type Failure, failureOf, isBodyTooLarge, logFailure } from './failure.ts'
 import { formPageHeaders, jsonHeaders, pageHeaders } from './headers.ts'
 import { JsonText, type Operation, tagOf } from './operation.ts'
 
@@ -44,7 +45,7 @@ export function sendText(reply: FastifyReply, kind: keyof typeof textHeaders, bo
 }
 
 export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply) {
-  const error = asApiError(thrown)
+  const error = isBodyTooLarge(thrown) ? tooLarge(request.routeOptions.config?.mote?.operation) : asApiError(thrown)
   logFailure(request.log, error)
   const { status, headers, body } = failureOf(error, request.id)
   const isProblem = wantsProblem(request.headers.accept)

@@ -16,6 +16,7 @@ import Fastify, {
 import { hasSeveralHosts } from '../../lib/one-host.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { beginReadOf } from './attempt.ts'
+import { bodyLimitOf, bytesPerRequest } from './body-limit.ts'
 import { ApiError } from './errors.ts'
 import { failureOf } from './failure.ts'
 import { corsHeaders, preflightHeaders, securityHeaders } from './headers.ts'
@@ -34,8 +35,6 @@ import { createTraces, requestIdOf } from './trace.ts'
 import { installUploadParser } from './upload.ts'
 import { untilState } from './waiting.ts'
 import { runWrite } from './write.ts'
-
-const bodyLimitBytes = 1 << 20
 
 export interface ApiServer {
   /** `listen`, `inject` and `close` are Fastify's. `close` finishes what runs and says goodbye to open streams. */
@@ -103,7 +102,7 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
       logger.child({ ...bindings, trace_id: traces.of(raw).traceId }, options),
     genReqId: raw => requestIdOf(raw.headers['x-request-id']),
     trustProxy: deps.config.trustedProxies.length > 0 ? [...deps.config.trustedProxies] : false,
-    bodyLimit: bodyLimitBytes,
+    bodyLimit: bytesPerRequest,
     routerOptions: { maxParamLength: 512 },
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -242,12 +241,12 @@ function takeUploads(app: FastifyInstance, route: Route, handler: Run): void {
 type Run = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
-  const { answer, maxBytes, method, path, upload } = route.operation
+  const { answer, method, path } = route.operation
   app.route({
     method,
     url: routePath(path),
     config: { mote: { id: route.id, operation: route.operation, beginRead: beginReadOf(route) } },
-    bodyLimit: upload?.maxBytes ?? maxBytes ?? bodyLimitBytes,
+    bodyLimit: bodyLimitOf(route.operation),
     // A HEAD of a stream would never end.
     exposeHeadRoute: method === 'GET' && answer !== 'stream',
     handler,

@@ -60,17 +60,17 @@ export async function shareRateLimits(
   }, everyMs)
   timer.unref()
 
-  const note = ({ name, quota, windowSeconds }: RatePolicy, key: string) => {
+  const note = ({ name, quota, windowSeconds }: RatePolicy, key: string, count: number) => {
     const id = `${name}:${key}`
     const known = granted.get(id)
-    if (known) known.count++
-    else granted.set(id, { name, quota, windowSeconds, key, count: 1 })
+    if (known) known.count += count
+    else granted.set(id, { name, quota, windowSeconds, key, count })
   }
   return {
     limiter: {
-      take(policy, key) {
-        const verdict = local.take(policy, key)
-        if (verdict.allowed) note(policy, key)
+      take(policy, key, count = 1) {
+        const verdict = local.take(policy, key, count)
+        if (verdict.allowed) note(policy, key, count)
         return verdict
       },
       left: local.left,

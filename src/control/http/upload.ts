@@ -1,10 +1,7 @@
 /** Bodies that are too large for memory: the handler reads them as they arrive. */
 import { Transform } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { ApiError } from './errors.ts'
-
-const tooLarge = (maxBytes: number) =>
-  new ApiError('payload_too_large', `The body may have ${Math.floor(maxBytes / 2 ** 20)} MiB.`)
+import { bodyLimitOf, tooLarge } from './body-limit.ts'
 
 /**
  * The parser of routes whose operation has `upload`. The stream is one behind the request's own, so that a handler that
@@ -13,13 +10,14 @@ const tooLarge = (maxBytes: number) =>
 export function installUploadParser(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
-    const maxBytes = request.routeOptions.config.mote?.operation.upload?.maxBytes ?? 0
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
+    const operation = request.routeOptions.config.mote?.operation
+    const maxBytes = operation ? bodyLimitOf(operation) : 0
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(operation)
     let bytes = 0
     const limited = new Transform({
       transform(chunk: Buffer, _encoding, done) {
         bytes += chunk.length
-        if (bytes > maxBytes) done(tooLarge(maxBytes))
+        if (bytes > maxBytes) done(tooLarge(operation))
         else done(null, chunk)
       },
     })

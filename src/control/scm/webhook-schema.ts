@@ -24,12 +24,16 @@ const shared = {
   bodyRequired: true,
 } as const
 
+/** Of an event. What its signature covers has no schema. */
+const maxEventBytes = 1 << 20
+
 export const scmWebhookOperations = operations({
   receiveAppWebhook: {
     ...shared,
     path: '/v1/webhooks/scm/{app_name}',
     proof: 'signature with the secret of the app over the body, or that secret (GitLab)',
     answer: ScmEventEffect,
+    maxBytes: maxEventBytes,
     summary: 'Receive an event of a Git host for an app',
     description:
       'Takes a push or pull request event of GitHub, GitLab, Gitea or Forgejo, at most 1 MiB, signed with the secret from `GET /v1/apps/{app_name}/secret`. A push to the branch that the app follows starts a deployment. An event that is delivered again has no second effect.',

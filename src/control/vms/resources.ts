@@ -183,7 +183,7 @@ export const DetachRuntimeVolumeRequest = resource(
   'DetachRuntimeVolumeRequest',
   {
     volume_id: Type.Optional(uuid({ description: 'The volume.' })),
-    mount_point: Type.Optional(text({ description: 'Where it is mounted.', examples: ['/data'] })),
+    mount_point: Type.Optional(text({ maxLength: 4096, description: 'Where it is mounted.', examples: ['/data'] })),
   },
   { description: 'Names the volume by its id, by its mount point, or by both, which then must be of one volume.' },
 )

@@ -76,6 +76,29 @@ describe('mote install', () => {
     30_000,
   )
 
+  it.skipIf(!hasSystemd).each([
+    ['control', 2.4],
+    ['gateway', 2.6],
+    ['agent', 4.8],
+  ])('the exposure of %s is at most %d (needs systemd)', async (program, most) => {
+    const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
+    try {
+      await installCommand().exitOverride().parseAsync(['node', 'mote', program, '--root', root])
+      const file = join(root, 'etc/systemd/system', `mote-${program}.service`)
+      const args = ['security', '--offline=true', '--no-pager', file]
+      const { stdout } = await promisify(execFile)('systemd-analyze', args)
+      expect(Number(/exposure level for .*: (\d+\.\d+)/.exec(stdout)?.[1])).toBeLessThanOrEqual(most)
+    } finally {
+      await rm(root, { recursive: true, force: true })
+    }
+  })
+
+  it('lets the host forward packets before it starts an agent that may not change settings of the kernel', async () => {
+    const unit = await readFile(unitFile('agent'), 'utf8')
+    expect(unit).toMatch(/^ProtectKernelTunables=yes$/m)
+    expect(unit).toMatch(/^ExecStartPre=\+@MOTE@ agent --enable-forwarding$/m)
+  })
+
   it.skipIf(!hasSystemd).each(['control', 'gateway', 'agent'])(
     'the unit of %s is one that systemd understands (needs systemd)',
     async program => {

@@ -10,7 +10,10 @@ import {
   readSettings,
 } from '../../programs/settings.ts'
 
-type Flags = Partial<Record<ProgramSettingName, string>> & { readonly stopVms?: boolean }
+type Flags = Partial<Record<ProgramSettingName, string>> & {
+  readonly stopVms?: boolean
+  readonly enableForwarding?: boolean
+}
 
 const withSettings = (command: Command, names: readonly ProgramSettingName[]): Command => {
   for (const name of names) {
@@ -106,16 +109,23 @@ export function programCommands(): Command[] {
   ])
     .description('Run the agent of this host; needs NATS_URL')
     .option('--stop-vms', 'stop the virtual machines too when the agent ends')
-    .action((flags: Flags) =>
-      single(flags, ['natsUrl'], async (scope, settings, log) => {
+    .option('--enable-forwarding', 'only let this host forward packets, as root; then end')
+    .action(async (flags: Flags) => {
+      if (flags.enableForwarding) {
+        // The installed unit does this first: its agent may not change settings of the kernel.
+        const { enableForwarding } = await import('../../agent/net/devices.ts')
+        await enableForwarding()
+        return
+      }
+      await single(flags, ['natsUrl'], async (scope, settings, log) => {
         const { openAgent, openBus, openWatch } = await import('../../programs/parts.ts')
         const refused = createTally()
         await openWatch(scope, settings, log, refused)
         const bus = await openBus(scope, settings, 'agent', log)
         const program = await openAgent(scope, settings, { bus, log, refused }, () => flags.stopVms ?? false)
         log.info({ hostId: program.hostId }, 'the agent is up')
-      }),
-    )
+      })
+    })
 
   const gateway = withSettings(new Command('gateway'), [
     'data',

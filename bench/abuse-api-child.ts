@@ -13,6 +13,8 @@ const mib = 1 << 20
 const [whole, tooLarge] = [mib - 1024, 2 * mib]
 const body = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes), git_url: '' })
 const bodies = [body(whole), body(tooLarge), `{"name":${'['.repeat(mib / 2)}`]
+/** As large as the largest JSON body that any operation reads. */
+const command = JSON.stringify({ command: ['x'.repeat(whole)] })
 const connections = 32
 const streams = 8
 
@@ -40,6 +42,7 @@ async function run({ url, token, runMs }: Reported): Promise<Record<string, numb
   const acts: readonly ((n: number) => Promise<void>)[] = [
     () => ask({ path: '/v1/apps', method: 'GET', headers }),
     n => ask({ path: '/v1/apps', method: 'POST', headers, body: bodies[n % bodies.length] ?? '' }),
+    () => ask({ path: '/v1/apps/x/deployments/x/exec', method: 'POST', headers, body: command }),
     n =>
       ask({ path: '/v1/auth/login', method: 'POST', headers, body: `{"email":"a${n}@example.com","password":"${n}"}` }),
     n => ask({ path: '/v1/audit-logs?limit=1000', method: 'GET', headers: n % 2 === 0 ? headers : {} }),

@@ -89,7 +89,7 @@ const picture = statement<Picture>(
      ${all(`SELECT v.id, v.generation, v.host_id AS host, h.cordoned OR h.lost_at IS NOT NULL AS barred FROM vm v LEFT JOIN host h ON h.id = v.host_id`)} AS vms,
      ${all(`SELECT id, scale_state AS state, active_deployment_id AS active FROM app`)} AS apps,
      ${all(`SELECT id, outcome FROM deployment`)} AS deployments,
-     ${all(`SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind`)} AS machines`,
+     ${all(`SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind`)} AS workflows`,
 )
 
 export interface Watch {

@@ -26,7 +26,7 @@ export interface WorkflowNow {
 
 /** Every stored instant that a decision looks at. */
 const instants: Readonly<Record<string, readonly string[]>> = {
-  workflow: ['entered_at', 'deadline'],
+  machine: ['entered_at', 'deadline'],
   host: ['last_seen_at', 'suspected_at'],
   deployment: ['replaced_at', 'started_at', 'scheduled_at', 'stopped_at'],
   app: ['last_request_at', 'scale_changed_at'],

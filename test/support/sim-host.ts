@@ -23,6 +23,8 @@ export interface SimHost {
   readonly name: string
   readonly vms: ReadonlyMap<string, SimVm>
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
+  /** Loses all VMs, snapshots and volumes. */
+  clear(): void
   readonly storage: SimVolumes
   /** False: neither requests nor messages pass. The VMs run on. */
   reachable: boolean
@@ -310,6 +312,9 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       breakSnapshotMoves(snapshots.values())
     },
     observed,
+    clear() {
+      for (const all of [vms, snapshots, storage.volumes, storage.snapshots]) all.clear()
+    },
     snapshot: snapshotObserved,
     async stop() {
       for (const subscription of subscriptions) await subscription.stop()

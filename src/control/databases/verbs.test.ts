@@ -4,7 +4,7 @@
  * and while the host is away.
  * It takes effect in the end, or is refused with the reason.
  */
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
 import { newId } from '../../lib/ids.ts'
@@ -25,6 +25,7 @@ import { takeTunnelPassword } from './tunnel-password.ts'
 import { tunnelUser } from './view.ts'
 
 const world = await computeWorld()
+afterEach(() => world.abandonAll())
 afterAll(async () => world[Symbol.asyncDispose]())
 const { db, deps, projectId } = world
 const host = await world.addHost({ vcpus: 10_000, memoryMib: 10_000_000, diskMib: 1_000_000_000 })

@@ -1,5 +1,5 @@
 /** Every verb in every phase, before a step, during one and while the hosts are away: it takes effect in the end, or is refused with 409. */
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { can } from '../../contract/deployments.ts'
 import type { AnyWorkflow } from '../../engine/workflow.ts'
@@ -11,6 +11,7 @@ import * as store from './store.ts'
 import { apply } from './verbs.ts'
 
 const world = await computeWorld({ idleSeconds: 0 })
+afterEach(() => world.abandonAll())
 afterAll(async () => world[Symbol.asyncDispose]())
 const { db } = world
 for (const host of [await world.addHost(), await world.addHost()]) host.behaviour.set('example/broken:1', 'crash')

@@ -2,7 +2,7 @@
  * Every verb of snapshots of VMs in every state: before a step, during one, and while the host is away. It takes effect in the end,
  * or is refused with the reason.
  */
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
 import { removeDeployment } from '../deployments/index.ts'
@@ -15,6 +15,7 @@ import * as vms from '../vms/store.ts'
 import { runtimeFeature } from './index.ts'
 
 const world = await computeWorld()
+afterEach(() => world.abandonAll())
 afterAll(async () => world[Symbol.asyncDispose]())
 const { db, deps, projectId } = world
 const host = await world.addHost({ vcpus: 1000, memoryMib: 1_000_000 })

@@ -2,7 +2,7 @@
  * Every verb of volumes and their snapshots in every state, before a step, during one and while the host is away: it takes effect in
  * the end, or is refused.
  */
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
 import type { Tx } from '../../db/db.ts'
@@ -22,6 +22,7 @@ import {
 } from './index.ts'
 
 const world = await computeWorld()
+afterEach(() => world.abandonAll())
 afterAll(async () => world[Symbol.asyncDispose]())
 const { db, projectId } = world
 const host = await world.addHost({ diskMib: 1_000_000 })

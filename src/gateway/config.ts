@@ -76,52 +76,64 @@ const { limits } = gatewayDefaults
 
 /** What `docs/operating.md` lists, besides the settings of all programs. */
 export const gatewaySettings = {
-  wakeTimeout: setting('MOTE_GATEWAY_WAKE_TIMEOUT', 30, 'seconds a request to a sleeping app is held'),
-  responseTimeout: setting('MOTE_GATEWAY_RESPONSE_TIMEOUT', 60, 'seconds an app has until its answer begins'),
+  wakeTimeout: setting(
+    'MOTE_GATEWAY_WAKE_TIMEOUT',
+    30,
+    'seconds the gateway holds a request to an app that is scaled to zero',
+  ),
+  responseTimeout: setting('MOTE_GATEWAY_RESPONSE_TIMEOUT', 60, 'seconds until the answer of an app must begin'),
   vmConnections: setting('MOTE_GATEWAY_VM_CONNECTIONS', 256, 'open connections to one VM'),
   appOpen: setting('MOTE_GATEWAY_APP_OPEN', limits.appOpen, 'open requests of one app; 0: no limit'),
-  appRate: setting('MOTE_GATEWAY_APP_RATE', limits.appPerSecond, 'requests a second to one app; 0: no limit'),
+  appRate: setting('MOTE_GATEWAY_APP_RATE', limits.appPerSecond, 'requests per second to one app; 0: no limit'),
   clientOpen: setting('MOTE_GATEWAY_CLIENT_OPEN', limits.clientOpen, 'open requests of one address; 0: no limit'),
   clientRate: setting(
     'MOTE_GATEWAY_CLIENT_RATE',
     limits.clientPerSecond,
-    'requests a second of one address; 0: no limit',
+    'requests per second of one address; 0: no limit',
   ),
   connections: setting('MOTE_GATEWAY_CONNECTIONS', limits.connections, 'open connections; 0: no limit'),
   clientConnections: setting(
     'MOTE_GATEWAY_CLIENT_CONNECTIONS',
     limits.connectionsPerClient,
-    'open connections of one address that is no trusted proxy; 0: no limit',
+    'open connections of one address, except trusted proxies; 0: no limit',
   ),
   tlsPort: setting('MOTE_GATEWAY_TLS_PORT', '', 'port for HTTPS; none when empty'),
   certificates: setting(
     'MOTE_GATEWAY_CERTIFICATES',
     '',
-    'directory of <name>.crt (with its chain) and <name>.key in PEM; read again when they change',
+    'directory of <name>.crt (with its chain) and <name>.key in PEM; changes take effect within 2 s',
   ),
   redirect: setting(
     'MOTE_GATEWAY_HTTPS_REDIRECT',
     'false',
-    'true: send plain HTTP on to HTTPS where there is a certificate',
+    'true: redirect plain HTTP to HTTPS if there is a certificate',
   ),
-  hsts: setting('MOTE_GATEWAY_HSTS_SECONDS', 0, 'seconds browsers shall use HTTPS only; 0: they are not told'),
+  hsts: setting(
+    'MOTE_GATEWAY_HSTS_SECONDS',
+    0,
+    'max-age of the Strict-Transport-Security header in seconds; 0: no header',
+  ),
   publishPort: setting(
     'MOTE_GATEWAY_PUBLISH_PORT',
     '',
-    'port on loopback where an edge of yours finds the routes (/traefik, /haproxy.cfg) and /ready; none when empty',
+    'port on loopback that publishes the routes for your own proxy (/traefik, /haproxy.cfg) and /ready; none when empty',
   ),
   traefikEntryPoints: setting(
     'MOTE_TRAEFIK_ENTRY_POINTS',
     '',
     'entry points of Traefik for the routes; all when empty',
   ),
-  haproxySocket: setting('MOTE_HAPROXY_SOCKET', '', 'runtime API of a HAProxy that is kept in line; none when empty'),
-  haproxyMap: setting('MOTE_HAPROXY_MAP', '/etc/haproxy/mote.map', 'its map file, which must exist when it starts'),
-  accessLog: setting(
-    'MOTE_GATEWAY_ACCESS_LOG',
+  haproxySocket: setting(
+    'MOTE_HAPROXY_SOCKET',
     '',
-    'file for a line per request, - for the standard output; none when empty',
+    'runtime API of a HAProxy that the gateway configures; none when empty',
   ),
+  haproxyMap: setting(
+    'MOTE_HAPROXY_MAP',
+    '/etc/haproxy/mote.map',
+    'map file of that HAProxy, which must exist when HAProxy starts',
+  ),
+  accessLog: setting('MOTE_GATEWAY_ACCESS_LOG', '', 'access log file, - for the standard output; none when empty'),
 } as const satisfies Record<string, GatewaySetting>
 
 type Env = Readonly<Record<string, string | undefined>>

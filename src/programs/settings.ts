@@ -10,7 +10,7 @@ export interface ProgramSetting {
 }
 
 export const programSettings = {
-  data: { flag: '--data <dir>', env: 'MOTE_DATA', fallback: '.mote', help: 'directory that holds everything' },
+  data: { flag: '--data <dir>', env: 'MOTE_DATA', fallback: '.mote', help: 'data directory' },
   port: { flag: '--port <port>', env: 'MOTE_PORT', fallback: '7070', help: 'port of the API' },
   gatewayPort: {
     flag: '--gateway-port <port>',
@@ -40,14 +40,14 @@ export const programSettings = {
     flag: '--hypervisor <name>',
     env: 'MOTE_HYPERVISOR',
     fallback: 'auto',
-    help: 'auto (all that work here), qemu, firecracker, cloud-hypervisor or fake (simulated machines)',
+    help: 'auto (all that work on this host), qemu, firecracker, cloud-hypervisor or fake (simulated VMs)',
   },
   network: { flag: '--network <mode>', env: 'MOTE_NETWORK', fallback: 'auto', help: 'auto, tap (needs root) or user' },
   hostName: {
     flag: '--host-name <name>',
     env: 'MOTE_HOST_NAME',
     fallback: '',
-    help: 'name of this host; its own when empty',
+    help: 'name of this host; its host name when empty',
   },
   hostId: {
     flag: '--host-id <uuid>',
@@ -89,43 +89,43 @@ export const programSettings = {
     flag: '--guest-connections <count>',
     env: 'MOTE_GUEST_CONNECTIONS',
     fallback: '8192',
-    help: 'connections that one VM may have open at once, in each direction (a VM that has some keeps its limit until they are closed)',
+    help: 'connections that one VM may have open at once, in each direction (a change applies to a VM once its open connections are closed)',
   },
   guestNewConnections: {
     flag: '--guest-new-connections <count>',
     env: 'MOTE_GUEST_NEW_CONNECTIONS',
     fallback: '1000',
-    help: 'connections a second that one VM may open, and accept',
+    help: 'connections per second that one VM may open, and accept',
   },
   guestPackets: {
     flag: '--guest-packets <count>',
     env: 'MOTE_GUEST_PACKETS',
     fallback: '100000',
-    help: 'packets a second to one VM, and from it',
+    help: 'packets per second to one VM, and from it',
   },
   guestTrafficMib: {
     flag: '--guest-traffic-mib <MiB>',
     env: 'MOTE_GUEST_TRAFFIC_MIB',
     fallback: '256',
-    help: 'traffic a second to one VM, and from it, 1 to 2048 MiB',
+    help: 'traffic per second to one VM, and from it, 1 to 2048 MiB',
   },
   guestDnsQueries: {
     flag: '--guest-dns-queries <count>',
     env: 'MOTE_GUEST_DNS_QUERIES',
     fallback: '500',
-    help: 'DNS queries a second of one VM',
+    help: 'DNS queries per second of one VM',
   },
   guestDiskMib: {
     flag: '--guest-disk-mib <MiB>',
     env: 'MOTE_GUEST_DISK_MIB',
     fallback: '400',
-    help: 'read and written a second on each disk of a VM (QEMU; 400 on the other hypervisors)',
+    help: 'data read and written per second on each disk of a VM (QEMU; 400 on the other hypervisors)',
   },
   guestDiskOperations: {
     flag: '--guest-disk-operations <count>',
     env: 'MOTE_GUEST_DISK_OPERATIONS',
     fallback: '20000',
-    help: 'reads and writes a second on each disk of a VM (QEMU; 20000 on the other hypervisors)',
+    help: 'reads and writes per second on each disk of a VM (QEMU; 20000 on the other hypervisors)',
   },
   privateRegistries: {
     flag: '--private-registries <hosts>',
@@ -137,19 +137,19 @@ export const programSettings = {
     flag: '--firecracker-bin <file>',
     env: 'MOTE_FIRECRACKER_BIN',
     fallback: '',
-    help: 'the firecracker program; looked for on the PATH when empty',
+    help: 'the firecracker program; found on the PATH when empty',
   },
   jailerBin: {
     flag: '--jailer-bin <file>',
     env: 'MOTE_JAILER_BIN',
     fallback: '',
-    help: "Firecracker's jailer, of the same version; looked for on the PATH when empty",
+    help: "Firecracker's jailer, of the same version; found on the PATH when empty",
   },
   cloudHypervisorBin: {
     flag: '--cloud-hypervisor-bin <file>',
     env: 'MOTE_CLOUD_HYPERVISOR_BIN',
     fallback: '',
-    help: 'the cloud-hypervisor program; looked for on the PATH when empty',
+    help: 'the cloud-hypervisor program; found on the PATH when empty',
   },
   buildCa: {
     flag: '--build-ca <file>',
@@ -161,7 +161,7 @@ export const programSettings = {
     flag: '--pools <list>',
     env: 'MOTE_POOLS',
     fallback: 'local=dir',
-    help: 'where volumes are, name=kind:place and so on: dir:/path, dir-luks:/path, lvm-thin:group/thin-pool, zfs:pool/dataset, rbd:pool@client',
+    help: 'pools for volumes, a list of name=kind:place: dir:/path, dir-luks:/path, lvm-thin:group/thin-pool, zfs:pool/dataset, rbd:pool@client',
   },
   cache: {
     flag: '--cache <dir>',
@@ -179,7 +179,7 @@ export const programSettings = {
     flag: '--template-mib <MiB>',
     env: 'MOTE_TEMPLATE_MIB',
     fallback: '4096',
-    help: 'disk for templates in the cache, from which VMs of one image start without a boot; 0: each one boots',
+    help: 'disk for templates in the cache, from which VMs of one image start without a boot; 0: every VM boots',
   },
   databaseUrl: {
     flag: '--database-url <url>',

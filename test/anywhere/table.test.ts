@@ -62,7 +62,7 @@ describe('documents', () => {
     const broken = all.map(one =>
       one.cell === first?.name ? { ...one, outcome: 'fails' as const, failed: 'cold' } : one,
     )
-    expect(testedSentence(broken)).toContain('Debian 12, 13 (7 of 8 machines) and unstable;')
+    expect(testedSentence(broken)).toContain('Debian 12, 13 (7 of 8 systems) and unstable;')
     expect(testedSentence([])).toContain('no release yet;')
   })
 

@@ -54,18 +54,18 @@ export function cellTable(results: readonly StoredResult[]): string {
     const columns = [...about(cell), verdict(result), seconds(result?.coldSeconds), seconds(result?.warmSeconds)]
     return `| ${columns.join(' | ')} |`
   })
-  const head = ['machine', 'Node', 'who and where', 'path', 'result', 'first answer', 'the second time']
+  const head = ['system', 'Node', 'user and folder', 'path', 'result', 'first run', 'second run']
   return [`| ${head.join(' | ')} |`, `|${head.map(() => '---|').join('')}`, ...rows].join('\n')
 }
 
 function verdict(result: StoredResult | undefined): string {
   if (result === undefined) return 'not run'
-  return { works: 'works', refuses: 'says what is missing', fails: `fails at "${result.failed}"` }[result.outcome]
+  return { works: 'works', refuses: 'stops with instructions', fails: `fails at "${result.failed}"` }[result.outcome]
 }
 
 function about({ distribution, node, place, path, odd }: Cell): string[] {
-  const machine = odd === null ? distributions[distribution] : `${distributions[distribution]}, ${oddityOf(odd).about}`
-  return [machine, node === 'newer' ? 'newer' : 'its own', places[place], path === 'plain' ? 'plain' : 'space, umlaut']
+  const system = odd === null ? distributions[distribution] : `${distributions[distribution]}, ${oddityOf(odd).about}`
+  return [system, node === 'newer' ? 'newer' : 'packaged', places[place], path === 'plain' ? 'plain' : 'space, umlaut']
 }
 
 /** For the README: the distributions, and how many of their usual cells work where not all do. */
@@ -78,7 +78,7 @@ export function testedSentence(results: readonly StoredResult[]): string {
     return [
       count === usual.length
         ? distributions[distribution]
-        : `${distributions[distribution]} (${count} of ${usual.length} machines)`,
+        : `${distributions[distribution]} (${count} of ${usual.length} systems)`,
     ]
   })
   const tested = names.length === 0 ? 'no release yet' : listed(names)

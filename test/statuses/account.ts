@@ -27,11 +27,11 @@ export async function accounts(world: World): Promise<void> {
   await see('updateMe', 200, { ...carol, body: { first_name: 'Carol' } })
   await see('sendVerification', 200, carol)
   await see('verifyEmail', 200, { body: { token: await linkFor(world, email, 'verify', null) } })
-  await see('sendVerification', 409, { ...carol, how: 'address is verified' })
+  await see('sendVerification', 409, { ...carol, how: 'verified address' })
   await see('changeEmail', 200, { ...carol, body: { email: 'caroline@example.com' } })
   await see('verifyEmail', 409, {
     body: { token: await linkFor(world, email, 'change', ann.email) },
-    how: 'address was taken by another account meanwhile',
+    how: 'address taken by another account',
   })
   await see('forgotPassword', 200, { body: { email } })
   await secondFactor(world, token)
@@ -81,7 +81,7 @@ async function linkFor(world: World, of: string, purpose: 'verify' | 'reset' | '
 }
 
 async function secondFactor({ see }: World, token: string): Promise<void> {
-  await see('verifyTotp', 409, { token, body: { code: '000000' }, how: 'no secret was asked for' })
+  await see('verifyTotp', 409, { token, body: { code: '000000' }, how: 'no setup in progress' })
   await see('setupTotp', 200, { token })
   const { secret } = (await see('setupTotpByPost', 200, { token })).body
   const code = new TOTP({ secret }).generate()
@@ -100,7 +100,7 @@ async function tokens({ see, params }: World): Promise<void> {
   const spare = (await see('createToken', 200, { body: { name: 'spare' } })).body
   await see('revokeToken', 200, { params: { token_id: spare.id } })
   const key = (await see('addSshKey', 200, { body: { name: 'laptop', public_key: publicKey } })).body
-  await see('addSshKey', 409, { body: { name: 'laptop', public_key: publicKey }, how: 'key is there already' })
+  await see('addSshKey', 409, { body: { name: 'laptop', public_key: publicKey }, how: 'existing key' })
   await see('listSshKeys', 200)
   await see('getSshKey', 200, { params: { key_id: key.id } })
   await see('removeSshKey', 200, { params: { key_id: key.id } })
@@ -127,7 +127,7 @@ async function projects(world: World): Promise<void> {
   await see('getInvitation', 200, open)
   const joining = { token: bob.token, params: { invitation_id: id }, body: { secret } }
   await see('acceptInvitation', 200, joining)
-  await see('inviteMember', 409, { body: { email: bob.email, role: 'viewer' }, how: 'member already' })
+  await see('inviteMember', 409, { body: { email: bob.email, role: 'viewer' }, how: 'existing member' })
   const { members } = (await see('listMembers', 200)).body
   const idOf = (email: string) => members.find((one: { email: string }) => one.email === email)?.user_id
   params['user_id'] = idOf(ann.email)
@@ -136,7 +136,7 @@ async function projects(world: World): Promise<void> {
   await see('removeMember', 409, { how: 'only owner' })
   await see('updateMember', 200, { params: { user_id: idOf(bob.email) }, body: { role: 'member' } })
   await see('removeMember', 200, { params: { user_id: idOf(bob.email) } })
-  await see('removeMember', 403, { token: await tokenOf(ann, ['read']), how: 'token that may only read' })
+  await see('removeMember', 403, { token: await tokenOf(ann, ['read']), how: 'read-only token' })
 }
 
 export async function tokenOf(owner: World['ann'], scopes: readonly string[]): Promise<string> {

@@ -82,7 +82,7 @@ async function sources({ see, params, system, config }: World): Promise<void> {
   await see('deleteGitCredential', 200, { params: app })
   await using without = await faultyServer(system, { config: { ...config, sourceDir: '' } })
   const archived = { params: app, body: archive, headers: type, port: without.port }
-  await see('putAppSource', 409, { ...archived, how: 'installation that takes no sources' })
+  await see('putAppSource', 409, { ...archived, how: 'installation without source uploads' })
 }
 
 /** A deployment of the app that runs. */
@@ -135,7 +135,7 @@ export async function deployments(world: World): Promise<void> {
   const its = { params: { app_name: 'another', job_id: last } }
   await see('stopDeployment', 200, its)
   await hasStatus(world, its.params, 'stopped')
-  await see('getBalloon', 409, { ...its, how: 'no VM that runs' })
+  await see('getBalloon', 409, { ...its, how: 'no running VM' })
 }
 
 /** Runs `work` while the VM is on its way to another host. */

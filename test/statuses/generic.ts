@@ -26,7 +26,7 @@ export async function credentials({ ask, ann, bob }: World): Promise<void> {
     if (auth !== 'bearer') continue
     const request = bodyOf(id)
     await ask(id, { ...request, token: undefined, expects: 401, how: 'no token' })
-    if (scope !== 'read') await ask(id, { ...request, token: narrow, expects: 403, how: 'token that may only read' })
+    if (scope !== 'read') await ask(id, { ...request, token: narrow, expects: 403, how: 'read-only token' })
     else if (adminOnly) await ask(id, { ...request, token: bob.token, expects: 403, how: 'not an administrator' })
     const foreign = 'project of another tenant'
     if (project === 'selected')
@@ -52,7 +52,7 @@ function unknownParams({ params }: Operation): Record<string, string> {
 export async function absences({ ask, record }: World): Promise<void> {
   for (const [id, operation] of operations)
     if (operation.params && documents(id, 404) && !record.has(id, 404))
-      await ask(id, { ...bodyOf(id), params: unknownParams(operation), expects: 404, how: 'nothing of this name' })
+      await ask(id, { ...bodyOf(id), params: unknownParams(operation), expects: 404, how: 'missing resource' })
 }
 
 const tooLarge = (operation: Operation) => String(bodyLimitOf(operation) + 1)
@@ -63,16 +63,16 @@ export async function bodiesRefused({ ask }: World): Promise<void> {
     if (!body && !rawBody && !upload) continue
     const type = { 'content-type': upload ? 'application/gzip' : 'application/json' }
     const head = { ...type, 'content-length': tooLarge(operation) }
-    await ask(id, { ...queryOf(id), headers: head, expects: 413, how: 'body that is too large' })
+    await ask(id, { ...queryOf(id), headers: head, expects: 413, how: 'body above the size limit' })
     if (!body) continue
     await ask(id, {
       ...queryOf(id),
       body: '{}',
       headers: { 'content-type': 'text/plain' },
       expects: 415,
-      how: 'body that is no JSON',
+      how: 'body that is not JSON',
     })
-    await ask(id, { ...queryOf(id), body: '{"a":', expects: 400, how: 'broken JSON' })
+    await ask(id, { ...queryOf(id), body: '{"a":', expects: 400, how: 'invalid JSON' })
   }
 }
 
@@ -120,7 +120,7 @@ export async function copyTimeouts(world: World): Promise<void> {
     await ask(id, { ...bodyOf(id), port })
   for (const [id, { throttle }] of operations)
     if (throttle !== 'unlimited')
-      await ask(id, { ...bodyOf(id), ...queryOf(id), port, expects: 429, how: 'allowance used up' })
+      await ask(id, { ...bodyOf(id), ...queryOf(id), port, expects: 429, how: 'rate limit exceeded' })
   const open = new AbortController()
   const stream = await fetch(`http://127.0.0.1:${port}/v1/health/stream`, { signal: open.signal })
   await ask('streamHealth', { port, expects: 429, how: 'too many open streams' })
@@ -151,7 +151,7 @@ export async function faults(world: World): Promise<void> {
     [defect, 500, 'fault injected into the database'],
     [outage, 503, 'no database'],
     [bug, 500, 'fault injected into the server'],
-    [stopping, 503, 'server that is stopping'],
+    [stopping, 503, 'server shutting down'],
   ]
   for (const [server, status, how] of all)
     for (const [id] of operations)

@@ -66,7 +66,7 @@ function render(observed: ReadonlyMap<string, ReadonlyMap<number, string>>): str
     const cells = [...(observed.get(id) ?? [])].toSorted(([a], [b]) => a - b)
     return `| \`${method} ${path}\` | ${cells.map(([status, how]) => `**${status}** ${how}`.trim()).join('; ')} |`
   })
-  return `# Statuses of the API
+  return `# API statuses
 
 \`test/statuses.test.ts\` writes this page. It sends requests to the API, on a real database and simulated hosts, until
 each operation has answered every status that the OpenAPI document names for it. The test fails when an operation answers

@@ -14,12 +14,12 @@ export async function volumes(world: World): Promise<void> {
   const app_id = (await see('getApp', 200, { params: { app_name: 'stored' } })).body.id
   const of = { params: { app_id } }
   await see('attachVolume', 200, { ...of, body: { volume_id: params['volume_id'] } })
-  await see('attachVolume', 409, { ...of, body: { volume_id: params['volume_id'] }, how: 'attached already' })
+  await see('attachVolume', 409, { ...of, body: { volume_id: params['volume_id'] }, how: 'already attached' })
   await see('deleteVolume', 409, { how: 'attached' })
   await see('scaleApp', 409, {
     params: { app_name: 'stored' },
     body: { desired_replicas: 2, max_replicas: 2 },
-    how: 'more replicas than may write to its volume',
+    how: 'app with several replicas and a read-write volume',
   })
   await see('listAppVolumes', 200, of)
   await see('getAppVolume', 200, of)
@@ -30,7 +30,7 @@ export async function volumes(world: World): Promise<void> {
   await see('detachRuntimeVolume', 200, { ...running, body: { volume_id: extra } })
   params['app_id'] = app_id
   await moving(world, running.params, async () => {
-    await see('detachVolume', 409, { how: 'volume that is on its way to another host' })
+    await see('detachVolume', 409, { how: 'volume moving to another host' })
     await see('cancelMigration', 200, running)
   })
   await until(async () => (await ask('detachVolume', {})).status === 200, { what: 'the move has ended', everyMs: 20 })
@@ -47,7 +47,7 @@ export async function volumes(world: World): Promise<void> {
   await see('cloneVolume', 200, { body: { name: 'clone', snapshot_name: 'first' } })
   await world.whileHostsRest(async () => {
     await see('restoreVolume', 200, { body: { snapshot_name: 'first' } })
-    await see('updateVolume', 409, { body: { size_mib: 2048 }, how: 'volume that is being restored' })
+    await see('updateVolume', 409, { body: { size_mib: 2048 }, how: 'volume in restore' })
     await see('deleteVolumeSnapshot', 409, { how: 'restore in progress' })
   })
   await until(async () => (await world.ask('updateVolume', { body: { size_mib: 2048 } })).status === 200, {
@@ -73,7 +73,7 @@ export async function databases(world: World): Promise<void> {
   params['branch_name'] = 'main'
   await world.whileHostsRest(async () => {
     params['id'] = (await see('createDatabase', 200, { body: { name: 'shop', engine: 'postgres' } })).body.id
-    await see('getDatabaseConnection', 409, { how: 'database that is being created' })
+    await see('getDatabaseConnection', 409, { how: 'database in creation' })
   })
   await until(async () => (await see('getDatabase', 200)).body.status === 'running', {
     timeoutMs: 30_000,
@@ -135,7 +135,7 @@ export async function databases(world: World): Promise<void> {
   })
   const disks = `volume SET state = $1 WHERE owner <> 'user'`
   await whileSet(world, disks, ['failed', 'ready'], () =>
-    see('updateDatabase', 409, { body: { disk_mib: 20_480 }, how: 'database whose disk could not be made' }),
+    see('updateDatabase', 409, { body: { disk_mib: 20_480 }, how: 'database whose disk could not be created' }),
   )
   const spare = (await see('createDatabase', 200, { body: { name: 'spare', engine: 'postgres' } })).body
   await see('deleteDatabase', 200, { params: { id: spare.id } })

@@ -7,7 +7,7 @@ import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 
 const executablePath = await findProgram('chromium')
 if (executablePath === undefined) throw new Error('Chromium is missing: apt-get install chromium')
-await using cloud = await startBenchCloud('fake', { MOTE_DEFAULT_PLAN: 'unlimited' })
+await using cloud = await startBenchCloud('fake', { MOTE_GATEWAY_URL: 'http://localhost:7080' })
 await deployShop(cloud)
 await mkdir('docs/images', { recursive: true })
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-background-networking'] })
@@ -34,8 +34,8 @@ try {
 async function deployShop({ client }: BenchCloud): Promise<void> {
   const { hostname } = await client.createApp({ body: { name: 'shop', git_url: '' } })
   await client.deployApp({ app_name: 'shop', body: { image: 'docker.io/library/nginx:1.27' } })
-  await untilAnswer(cloud, hostname)
+  await untilAnswer(cloud, hostname ?? '')
   await client.scaleApp({ app_name: 'shop', body: { min_replicas: 2, max_replicas: 5, desired_replicas: 3 } })
   await client.deployApp({ app_name: 'shop', body: { image: 'docker.io/library/nginx:1.28' } })
-  await untilAnswer(cloud, hostname)
+  await untilAnswer(cloud, hostname ?? '')
 }

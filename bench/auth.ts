@@ -52,9 +52,9 @@ export const auth: Benchmark = {
   name: 'auth',
   goal: 'a JWT costs at most 60 us of CPU, an access token at most 1.2 times that, and the same among a million',
   covers: ['B13'],
-  how: 'Requests go straight into the server, without sockets, in turns over handlers that do nothing: one open, one that needs a credential, one that also needs a project. CPU of the process for each request, PostgreSQL not counted. For the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens are asked in turns; that is time, with PostgreSQL in it.',
+  how: 'Requests go directly into the server, without sockets, alternating between handlers that do nothing: one without authentication, one that needs a credential, and one that also needs a project. Measures the CPU of the process per request, without PostgreSQL. For the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens alternate; this is time and includes PostgreSQL.',
   reading:
-    'The signature of a JWT and the keyed hash of an access token are known by a plain hash of the token the second time (docs/decisions/0073-pipelined-reads-and-writes.md). The database is asked each time, and what is left of both is that one statement by node-pg.',
+    'From the second use on, a plain hash of the token replaces the signature check of a JWT and the keyed hash of an access token (docs/decisions/0073-reads-in-one-trip.md). The database is queried each time, and the remaining cost of both is that one statement by node-pg.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const apis: Sized<BenchApi>[] = []

@@ -64,11 +64,11 @@ async function memoryOfReader(of: Pick<Plane, 'rssMib'>, open: (count: number) =
 
 export const fanOut: Benchmark = {
   name: 'fan-out',
-  goal: 'events to 10, 100 and 1,000 readers at half the rate of bare Node, 30 KiB of memory for each reader',
+  goal: 'events to 10, 100 and 1,000 subscribers at half the rate of bare Node, 30 KiB of memory per subscriber',
   covers: ['B12'],
-  how: 'A burst of events is committed by one statement; timed until the last reader has the last of them, in turns with a bare Node server that turns each event into text once and writes it to everybody. The product also orders them durably in PostgreSQL and carries them over its bus. Readers are connections of this process that count. nats-server is asked to send messages of 200 bytes to as many subscribers, from memory, over plain TCP: it keeps nothing, and no reader has to be known. Memory: resident, of 2,000 readers that come when 1,000 are there.',
+  how: 'One statement commits a burst of events; measured until the last subscriber has received the last event, alternating with a bare Node server that serializes each event once and writes it to all. The product also orders the events durably in PostgreSQL and sends them over its bus. Subscribers are connections of the test process. nats-server sends messages of 200 bytes to as many subscribers over plain TCP, without storage or authentication. Memory is the resident memory of 2,000 subscribers that connect after the first 1,000.',
   reading:
-    'Before one subscription for each project and process, and one text for each event, it was 0.26 to 0.33 of bare Node. What is left is the statement that gives the events their order: it shares two cores with 100 readers. The memory of a reader was the growth by the first thousand until 2026-11-21, 23:40: they take what earlier ones have left, so it was anything from 4 to 34 KiB.',
+    'With one subscription per stream instead of one per project and process, and without sharing the serialized events, it was 0.26 to 0.33 of bare Node. The remaining cost is the statement that orders the events: it shares two cores with 100 subscribers. Until 2026-11-21, 23:40, memory was measured by the first thousand subscribers, which reuse free memory, so it ranged from 4 to 34 KiB.',
   async run(report) {
     await using plane = await startPlane()
     await using bare = await startBare()

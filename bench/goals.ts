@@ -21,7 +21,7 @@ export const goals = {
   B1: goal(
     'GET /v1/apps, 100 apps, JWT',
     'bare Node with the same bytes; LXD',
-    '>= 35 % of bare Node, >= 10x LXD, <= 5 us of CPU a row',
+    '>= 35 % of bare Node, >= 10x LXD, <= 5 us of CPU per row',
     'flat in tenants (10 -> 10,000: <= 1.2x)',
   ),
   B2: goal(
@@ -34,7 +34,7 @@ export const goals = {
     'live list of deployments, 100 and 1,000 VMs',
     "libvirt's getAllDomainStats; LXD",
     '<= 2x libvirt, >= 20x LXD',
-    'linear in rows, nothing asked of hosts',
+    'linear in rows, no requests to hosts',
   ),
   B4: goal(
     'POST app, rule (durable)',
@@ -57,12 +57,12 @@ export const goals = {
   ),
   B7: goal('stop a VM', 'SIGKILL of the same process; libvirt', '<= 25 ms over it', 'flat'),
   B8: goal('pause, resume', 'QMP stop and cont; libvirt', '<= 5 ms', 'flat'),
-  B9: goal('many deploys at once', 'raw spawns at the same parallelism', '>= 90 % of the raw rate', 'linear'),
+  B9: goal('parallel deploys', 'raw spawns at the same parallelism', '>= 90 % of the raw rate', 'linear'),
   B10: goal(
-    'wake of an app that sleeps',
+    'wake of an app that is scaled to zero',
     'the restore of such a VM alone, to the same page',
     'overhead <= 50 ms, no failed request',
-    'flat in sleeping apps (<= 1.3x at 10,000)',
+    'flat in apps scaled to zero (<= 1.3x at 10,000)',
     'no whole run yet beside the other work of this machine',
   ),
   B11: goal(
@@ -75,10 +75,10 @@ export const goals = {
     'SSE fan-out, 10 to 1,000 subscribers',
     'bare Node SSE, same bytes; NATS',
     '>= 50 % of bare Node, <= 30 KiB a subscriber',
-    'linear in those that match',
+    'linear in matching subscribers',
   ),
-  B13: goal('knowing the caller', 'the same handler without', 'JWT <= 60 us, PAT <= 1.2x JWT', 'flat in tokens to 1 M'),
-  B14: goal('logins in a storm', 'GET in a quiet moment', 'p99 of GET <= 2x', '-'),
+  B13: goal('authentication', 'the same handler without', 'JWT <= 60 us, PAT <= 1.2x JWT', 'flat in tokens to 1 M'),
+  B14: goal('burst of logins', 'GET when idle', 'p99 of GET <= 2x', '-'),
   B15: goal('refresh rotation', 'the bare update transaction', '>= 40 %', 'flat'),
   B16: goal(
     'no-op pass over 10,000 VMs',
@@ -95,7 +95,7 @@ export const goals = {
     'linear',
   ),
   B19: goal(
-    'beats of 1,000 hosts x 10 VMs each second',
+    'heartbeats of 1,000 hosts with 10 VMs each, every second',
     'one batched update by node-pg',
     '<= 15 % of a core',
     'linear',

@@ -50,17 +50,17 @@ function row(id: GoalId, entries: readonly Entry[]): string {
 function section({ benchmark, result }: Entry): string {
   const { name, goal, how, reading } = benchmark
   const parts = [`### ${name}`, `**Goal**: ${goal}.`]
-  if (how !== undefined) parts.push(`**How**: ${how}`)
+  if (how !== undefined) parts.push(`**Method**: ${how}`)
   if (result === undefined) parts.push('**Not run yet.**')
   else if (result.unable !== undefined) parts.push(`**Not run**: ${result.unable}`)
   else {
     if (chart(result) !== undefined) parts.push(`![${name}](charts/${name}.svg)`)
     if (result.verdicts.length > 0)
       parts.push(result.verdicts.map(one => `- ${one.met ? 'met' : '**missed**'}: ${shown(one)}`).join('\n'))
-    if (result.failed !== undefined) parts.push(`**Broke off**: ${result.failed}`)
+    if (result.failed !== undefined) parts.push(`**Aborted**: ${result.failed}`)
     for (const { peer, why } of result.absent ?? []) parts.push(`**Without ${peer}**: ${why}.`)
     if (result.notes.length > 0) parts.push(result.notes.map(note => `> ${note}`).join('\n>\n'))
-    if (reading !== undefined) parts.push(`**Reading**: ${reading}`)
+    if (reading !== undefined) parts.push(`**Explanation**: ${reading}`)
     const { before, after } = result.load
     parts.push(
       `${result.at.slice(0, 16).replace('T', ' ')} UTC, load ${before.toFixed(1)} before and ${after.toFixed(1)} after.`,
@@ -85,23 +85,23 @@ export async function writePage(benchmarks: readonly Benchmark[], results: reado
   const machines = [...new Set(results.map(({ machine }) => machineText(machine)))]
   const page = `# Benchmarks
 
-Written by \`npm run bench -- --page\` from \`bench/results\`; do not edit. Each benchmark is one file in \`bench/\` and runs the
-product and its limit or peer in turns in the same run, so that whatever else the machine does meets both. Look at the ratios;
-the absolute times are those of this machine: ${machines.join('; ') || 'none yet'}. **While these ran, other work kept it busy: a load
-of ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))} on its cores.** A time, and a share of something that waits less often, is worse for it; CPU and memory are not.
+\`npm run bench -- --page\` writes this page from \`bench/results\`; do not edit it. Each benchmark is one file in \`bench/\`. It alternates between the
+product and its limit or a comparable program in one run, so that other load affects both equally. Compare the ratios;
+absolute times depend on the computer: ${machines.join('; ') || 'none yet'}. **Other work kept it busy during the runs: the load
+was ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))}.** Load worsens times and ratios to programs that wait less, but not CPU and memory.
 
-\`npm run bench\` runs all of them, \`-- <name>\` one, \`-- --list\` lists them, \`-- --install-peers\` installs the peers. What the figures
-mean at a thousand hosts is in [Scale](scale.md).
+\`npm run bench\` runs all benchmarks, \`-- <name>\` one, \`-- --list\` lists them, \`-- --install-peers\` installs the programs for comparison. [Scale](scale.md)
+applies the results to a thousand hosts.
 
 ## Goals
 
-| | work | beside | goal | growth | measured | | benchmark |
+| | operation | compared with | goal | growth | measured | result | benchmark |
 |---|---|---|---|---|---|---|---|
 ${ids.map(id => row(id, entries)).join('\n')}
 
 ## Each benchmark
 
-Bars are medians, whiskers reach to the p99.
+Bars show medians, whiskers the 99th percentile.
 
 ${entries.map(section).join('\n\n')}
 `

@@ -44,7 +44,7 @@ export const scale: Benchmark = {
   name: 'scale',
   goal: '10,000 VMs on 100 hosts: 1,000 placements/s, no-op pass < 0.5 s of CPU, 32 KiB each',
   covers: ['B5', 'B16'],
-  how: 'The real control plane, engine, scheduler and PostgreSQL in one process with hosts that make every wish true at once.',
+  how: 'The real control plane, engine, scheduler and PostgreSQL in one process, with simulated hosts that reach each desired state at once.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const awake = setInterval(() => undefined, 1000)

@@ -68,11 +68,11 @@ async function startSleeper(cloud: BenchCloud): Promise<Sleeper> {
 
 export const sleepers: Benchmark = {
   name: 'sleepers',
-  goal: 'waking one app takes as long among 10,000 that sleep as among 100',
+  goal: 'waking one app takes as long among 10,000 apps that are scaled to zero as among 100',
   covers: ['B10'],
-  how: 'Three whole clouds (mote up with hosts that only pretend) with 100, 1,000 and 10,000 apps of others that sleep, each with its route in the gateway and its machine in the engine. In turns an app with a snapshot is asked through the gateway as soon as it sleeps: route, wake, placement, agent, health, route, answer.',
+  how: 'Three installations (mote up with simulated hosts) with 100, 1,000 and 10,000 apps of other tenants that are scaled to zero, each with a route in the gateway and a workflow. In turn, each one gets a request through the gateway for an app with a snapshot as soon as it is scaled to zero: route, wake-up, placement, agent, health check, route, answer.',
   reading:
-    'What a VM takes is not in it; `wake` measures that. The apps are of a hundred tenants. When a VM comes or goes, the names of its project are read and sent to its hosts, all of them: with 10,000 apps of one tenant that is 80 ms of PostgreSQL. Until 2026-11-21 the names of all projects were read each time (208 ms among 10,000, 102 among 100).',
+    'This does not include the start of the VM, which `wake` measures. The apps belong to a hundred tenants. When a VM starts or ends, the DNS names of its project are read and sent to its hosts: with 10,000 apps of one tenant that costs 80 ms of PostgreSQL. Until 2026-11-21 the names of all projects were read each time (208 ms among 10,000 apps, 102 ms among 100).',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const clouds: Sized<Sleeper>[] = []

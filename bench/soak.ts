@@ -60,10 +60,10 @@ const busMib = '4'
 
 export const soak: Benchmark = {
   name: 'soak',
-  goal: 'under mixed load the memory of the whole cloud grows by at most 2 MiB in ten minutes once it is warm',
+  goal: 'under mixed load the memory of all programs grows by at most 2 MiB in ten minutes after the warm-up',
   covers: ['soak'],
   onlyByName: true,
-  how: 'mote up (control plane, gateway, agent with simulated VMs in one process; PostgreSQL beside it; 4 MiB for kept log lines) while four clients create, deploy, list and delete without a pause. Resident memory each five seconds; the verdict is the slope of a straight line through the samples after the first 30 %.',
+  how: 'mote up (control plane, gateway, agent with simulated VMs in one process; PostgreSQL as another process; 4 MiB for stored log lines) while four clients create, deploy, list and delete without pauses. Resident memory is read every five seconds; the result is the slope of a linear fit through the samples after the first 30 %.',
   reading:
     'Resident memory follows the garbage collector: it climbs, stays, and comes back after a full collection (281 MiB after eight minutes, 283 after twelve). Between two of them it creeps: 349 to 360 MiB in the last sixteen minutes and some 50,000 requests, in which there was none.',
   async run(report) {

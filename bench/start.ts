@@ -46,10 +46,10 @@ async function timed(program: string, args: readonly string[]): Promise<number> 
 
 export const start: Benchmark = {
   name: 'start',
-  goal: 'mote up is ready 1.5 s after its start on a directory it knows; mote --version answers in 100 ms',
+  goal: 'mote up is ready 1.5 s after its start on an existing data directory; mote --version answers in 100 ms',
   covers: ['start'],
-  how: 'Built (npm run build), as it is shipped. The whole cloud (private PostgreSQL, control plane, gateway, agent with simulated VMs) from the start of the process until it says where its API is; the command line as it is installed. Bare Node that does nothing takes turns with them.',
-  reading: 'Both are CPU: imports, and the start of PostgreSQL. Look at them in starts of bare Node.',
+  how: 'Runs the build (npm run build). Measures the start of all programs (private PostgreSQL, control plane, gateway, agent with simulated VMs) until the log has the address of the API, and the start of the command line. Alternates with a Node process that does nothing.',
+  reading: 'Both times are CPU: module loading, and the start of PostgreSQL. Compare them with the start of Node.',
   async run(report) {
     await buildPrograms()
     const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { join } from 'node:path'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
-import { testAgent, testSpec } from '../test/support/agent/agent.ts'
+import { testAgent, testSpec } from '../src/agent/testing.ts'
 import type { Benchmark } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import { missingForVms } from './deploy-to-answer.ts'
@@ -23,11 +23,11 @@ async function asleep(cloud: BenchCloud, job: string): Promise<void> {
 
 export const wake: Benchmark = {
   name: 'wake',
-  goal: 'an app that sleeps answers within 0.35 s, and at most 50 ms later than the same restore of the VM alone',
+  goal: 'an app that is scaled to zero answers within 0.35 s, and at most 50 ms later than a restore of the VM alone',
   covers: ['B10'],
-  how: 'A sleeping app is asked through the gateway until it answers: route, wake, placement, agent, QEMU from the snapshot, health, route, page. In turns with the VM alone: the same kind of snapshot on an agent without a cloud, of which only the process, its state, its identity and its first page count, asked at its own address.',
+  how: 'Requests an app that is scaled to zero through the gateway until it answers: route, wake-up, placement, agent, QEMU from the snapshot, health check, route, page. Alternates with the VM alone: the same kind of snapshot on an agent without a control plane, measured as process, state, identity and first page at its own address.',
   reading:
-    'Where the VM alone takes longer than 0.35 s, no cloud can answer sooner. Without KVM the guest is emulated: what it runs for the first time after a restore is translated first. The page is a file, as in every raw measurement of such restores; until 2026-11-21 it was the greeting of the sample, which starts three programs in the guest and took 60 to 110 ms more on both sides. What is above the VM alone is the transaction that wakes (9 ms), tap, disk and directories of the VM (17), the answer of its check on its way to the route (7), and what all of that takes of the cores that emulate the guest; a trace is in docs/notes/vm-starts.md. Until 2026-11-22 the app was asked for in the moment in which it fell asleep, beside the end of its last VM, and its host heard of the wake after eleven transactions: 78 and 104 ms above the VM alone, 59 with one transaction, 25 and 36 when both sides begin after a moment of quiet. Before 2026-11-21 only the steps of the VM up to its first healthy probe were taken off, not its page.',
+    'Without KVM the guest is emulated and translates all code after a restore, so the time of the VM alone is the lower limit. The page is a static file. The rest is the transaction of the wake-up (9 ms), tap, disk and directories of the VM (17 ms), the health check and its way to the route (7 ms), and the share that all of this takes of the cores that emulate the guest; decision 77 has a trace. Earlier versions took 78 and 104 ms more than the VM alone (eleven transactions), and 59 ms (one transaction); with both sides starting from an idle system it is 25 and 36 ms.',
   unable: missingForVms,
   async run(report) {
     await using cloud = await startBenchCloud('qemu', { MOTE_IDLE_SECONDS: '10' })

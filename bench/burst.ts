@@ -64,11 +64,11 @@ async function byTheAgent(host: TestAgent, round: number): Promise<number> {
 
 export const burst: Benchmark = {
   name: 'burst',
-  goal: 'ten deploys at once run at 90 % of the rate at which the agent alone starts ten such VMs',
+  goal: 'ten parallel deploys run at 90 % of the rate at which the agent alone starts ten such VMs',
   covers: ['B9'],
-  how: `Real VMs of ${memoryMib} MiB. ${count} deploys are asked for at once and timed until the stream of the project has told of the last that it runs: API, plan limits, placement, agent, health, status. In turns with an agent of the same settings that is told over its bus to start as many.`,
+  how: `Real VMs of ${memoryMib} MiB. ${count} deploys are requested at once, and measured until the event stream of the project reports the last of them as running: API, plan limits, placement, agent, health check, status. Alternates with an agent with the same settings that receives as many desired states over its bus.`,
   reading:
-    "Ten, not a hundred: so many emulated VMs do not fit two cores. Both start from the same template of the image, and both share the cores with what they start. Until 2026-11-21 23:00 the checks of the cloud asked for the greeting of the sample, which starts three programs in an emulated guest, and those of the agent alone for a file: 0.62 to 0.77, most of it the guests' work. What is missing is the CPU of the control plane, the gateway and PostgreSQL, which is taken from the cores that emulate the guests.",
+    "Ten instead of a hundred, because a hundred emulated VMs do not fit two cores. Both sides start from the same template and share the cores with their guests. Until 2026-11-21 23:00 the health checks of the control plane requested the greeting of the sample app, which starts three programs in an emulated guest, and those of the agent alone a file: 0.62 to 0.77, most of it the guests' work. The difference is the CPU of the control plane, the gateway and PostgreSQL, which the guests do not get.",
   unable: missingForVms,
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'

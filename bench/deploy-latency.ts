@@ -8,7 +8,7 @@ const rounds = 5
 export const deployLatency: Benchmark = {
   name: 'deploy-latency',
   goal: 'the median answer to POST deploy in at most 50 ms while ten VMs boot',
-  reading: 'On a machine that is busy with other things the answer waits for its turn at every statement.',
+  reading: 'On a busy computer the answer waits for CPU at every statement.',
   async run(report) {
     await using cloud = await startBenchCloud('fake')
     const names = Array.from({ length: apps }, (_, i) => `app-${i}`)

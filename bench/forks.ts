@@ -26,7 +26,7 @@ async function pssMib(pid: number): Promise<number> {
 export const forks: Benchmark = {
   name: 'forks',
   goal: '20 forks of one VM serve within 5 s and take at most 40 MiB (PSS) each',
-  reading: `Without KVM a fork's processor translates what it runs for the first time: half a second and more of cpu until its page, ${clones} of them on the cores of this machine. That product is the limit here, whatever starts them. Until 2026-11-21 the page was the greeting of the sample, which starts three programs.`,
+  reading: `Without KVM, each fork translates the code that it runs for the first time: half a second or more of CPU until its page, for ${clones} forks on the cores of this computer. That is the limit here. Until 2026-11-21 the page was the greeting of the sample app, which starts three programs.`,
   unable: missingForVms,
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'

@@ -84,9 +84,9 @@ export const image: Benchmark = {
   name: 'image',
   goal: 'an image of 64 MiB is fetched and made into a base at half the rate of its bytes over HTTP and through tar',
   covers: ['B20'],
-  how: "Debian's docker-registry on this machine. The product asks for the digest, copies the image with skopeo (each digest checked), unpacks it with umoci in a one-way directory and makes the read-only file system of it. In turns with fetch of the layer into a file and tar -x of it. The second time the product finds its base.",
+  how: "Debian's docker-registry on this computer. The product resolves the digest, copies the image with skopeo (verifying each digest), unpacks it with umoci in a one-way directory and makes the read-only file system. Alternates with fetching the layer into a file and tar -x. The second time the product uses its existing base.",
   reading:
-    'The base is a file system image: besides fetching and unpacking, its 64 MiB are read and written once more (0.12 s). skopeo fetches and checks at the rate of the plain fetch; umoci takes 0.35 s of CPU, nearly all of it for hashing the layer twice, where tar takes 0.06. Until 2026-11-21, 19:20, skopeo also compressed the layer, and it was decompressed to be counted: 0.33.',
+    'The base is a file system image, so its 64 MiB are read and written once more (0.12 s). skopeo fetches and verifies at the rate of the plain fetch. umoci takes 0.35 s of CPU, nearly all of it to hash the layer twice; tar takes 0.06 s. Until 2026-11-21, 19:20, skopeo also compressed the layer, which was decompressed to count its size: 0.33.',
   unable: async () => {
     const present = await Promise.all(needed.map(hasProgram))
     const missing = needed.filter((_, n) => !present[n])

@@ -32,9 +32,9 @@ async function timesOf(api: BenchApi, stormers: number): Promise<{ readonly ms: 
 
 export const loginStorm: Benchmark = {
   name: 'login-storm',
-  goal: 'p99 of GET /v1/apps in a storm of logins at most 2 times the p99 of a quiet moment',
+  goal: 'p99 of GET /v1/apps during a burst of logins at most 2 times the p99 when idle',
   covers: ['B14'],
-  how: 'Twenty callers sign in without a pause while another one lists apps, in turns with rounds in which nobody signs in. Passwords are hashed in worker threads.',
+  how: 'Twenty clients sign in without pauses while another one lists apps, alternating with rounds without sign-ins. Passwords are hashed in worker threads.',
   async run(report) {
     await using api = await startBenchApi()
     for (let i = 0; i < 5; i++) await api.post('/v1/apps', { name: `app-${i}`, git_url: '' }, api.jwt)

@@ -41,11 +41,11 @@ async function read(
 
 export const logs: Benchmark = {
   name: 'logs',
-  goal: 'the kept log of a VM reaches the client at half the rate of the same bytes from bare Node, or 200 MiB/s',
+  goal: 'the stored log of a VM reaches the client at half the rate of the same bytes from bare Node, or 200 MiB/s',
   covers: ['B22'],
-  how: `GET .../logs/stream?tail=${lines}: the host answers ${lines} lines of ${lineBytes} bytes over the bus, as the events that clients get; the control plane passes them on. In turns with a bare Node server that writes the same bytes from memory in pieces of 64 KiB.`,
+  how: `GET .../logs/stream?tail=${lines}: the host answers ${lines} lines of ${lineBytes} bytes over the bus in the format of the stream; the control plane forwards them. Alternates with a bare Node server that writes the same bytes from memory in chunks of 64 KiB.`,
   reading:
-    'An event of the log carries its time, stream, VM and deployment. The host writes each line as its event, once, and nobody on the way reads it again; in this one process the host, the control plane and the client share a core, where bare Node copies memory. Before 2026-11-21, 19:00, every line was an object on the bus: 78 MiB/s in the same minutes.',
+    'A log event contains its time, stream, VM and deployment. The host serializes each line once, and no other program parses it. In this single process the host, the control plane and the client share a core, while bare Node copies memory. Before 2026-11-21, 19:00, every line was an object on the bus: 78 MiB/s in the same minutes.',
   async run(report) {
     await using api = await startBenchApi()
     await using cleanup = new AsyncDisposableStack()

@@ -51,11 +51,11 @@ async function peersAtRest(report: Report): Promise<void> {
 
 export const memory: Benchmark = {
   name: 'memory',
-  goal: 'at rest 120 MiB for the control plane and 60 MiB for an agent; 1 MiB for each VM in the agent, 32 KiB for each deployment',
+  goal: 'idle, 120 MiB for the control plane and 60 MiB for an agent; 1 MiB for each VM in the agent, 32 KiB for each deployment',
   covers: ['B27'],
-  how: 'Resident memory (VmRSS) of processes that run one program each, some seconds after their start; PostgreSQL, VMs and the bus are not in it. VMs of the agent are simulated: the processes of real ones are not the agent. libvirtd and LXD as they are after their start, without a machine.',
+  how: 'Resident memory (VmRSS) of processes that run one program each, some seconds after their start, without PostgreSQL, VMs and the bus. The VMs of the agent are simulated, because real VMs are separate processes. libvirtd and LXD are measured after their start, without VMs or containers.',
   reading:
-    'Built, as the programs are shipped. The first bar is the least that a program of Node with an HTTP server takes (as a built one: without the client of fetch that importing node:http in an ES module loads, 14 MiB), 40 MiB of it pages of Node itself, which all its processes share. The agent over it: 4 MiB of objects after a collection, 2 of a youngest generation that has grown, 1 of what C++ holds, 3 of pages of Node that bare Node does not touch, and what was not collected yet; so 60 would leave 9 for all of it. Flags of V8 for less memory (a smaller youngest generation, optimize-for-size, fewer threads) were worth 0.3 to 1.3 MiB each, one collection 1. From sources each process takes some 35 MiB more, for what strips the types.',
+    'The programs run from the build. The first bar is the minimum of a Node program with an HTTP server (built, without the HTTP client that an ES module import of node:http loads, 14 MiB); 40 MiB of it are pages of Node that all its processes share. The agent needs in addition: 4 MiB of live objects, 2 MiB of a larger young generation, 1 MiB of C++ objects, 3 MiB of pages of Node that the minimum does not touch, and garbage. The goal of 60 MiB would leave 9 MiB for all of it. V8 flags for less memory (a smaller young generation, optimize-for-size, fewer threads) saved 0.3 to 1.3 MiB each, a collection 1 MiB. Programs that run from sources need some 35 MiB more per process to strip types.',
   async run(report) {
     const bare = fork(await builtChild('floor-child.ts'))
     bare.send('nothing')

@@ -44,11 +44,11 @@ async function ask(pool: Pool, token: string, perSecond: number): Promise<Asked>
 
 export const noisy: Benchmark = {
   name: 'noisy',
-  goal: 'a tenant that asks ten times as often as it may: others see at most twice their p99 and no error',
+  goal: 'a tenant exceeds its rate limit ten times: others see at most twice their p99 and no error',
   covers: ['B24'],
-  how: `Two accounts with an allowance of ${allowedPerSecond} requests a second each. One asks for its apps ${quietPerSecond} times a second; in every second round the other asks ${10 * allowedPerSecond} times a second. The client of both is this one process on the same two cores.`,
+  how: `Two accounts with a limit of ${allowedPerSecond} requests per second each. One lists its apps ${quietPerSecond} times per second; in every second round the other one sends ${10 * allowedPerSecond} requests per second. Both clients run in this process on the same two cores.`,
   reading:
-    'The noisy client is in the same process as the quiet one and takes as much CPU as the server that refuses it: part of what the quiet one waits for is the benchmark itself.',
+    'The noisy client runs in the same process as the quiet one and uses as much CPU as the server that rejects its requests: part of the delay is the benchmark itself.',
   async run(report) {
     await using plane = await startPlane({ ...unlimited, MOTE_RATE_TENANT: String(allowedPerSecond * 60) })
     await post(`${plane.url}/v1/auth/register`, { ...other, captcha_id: '', captcha_answer: '' })

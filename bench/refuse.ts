@@ -23,11 +23,11 @@ function takeUs(keys: number): number {
 
 export const refuse: Benchmark = {
   name: 'refuse',
-  goal: 'a request over the allowance is refused at half the rate at which bare Node answers',
+  goal: 'a request above the rate limit is rejected at half the rate at which bare Node answers',
   covers: ['B25'],
-  how: 'A tenant with an allowance of one request a minute; 16 of its requests are in flight, in turns with bare Node that answers the same bytes. The product parses, checks the token, asks the limiter and answers 429 with its headers and a body that says how long to wait.',
+  how: 'A tenant with a limit of one request per minute; 16 of its requests are open at a time, alternating with bare Node that answers the same bytes. The product parses the request, checks the token, asks the limiter and answers 429 with its headers and a body that states when to retry.',
   reading:
-    "A refusal asked PostgreSQL who was there (5.9 times the CPU of bare Node) until credentials that have to wait were remembered; now most of its time is Node writing to the socket, twice the headers, and Fastify. The limiter's map keeps the order of use: with 50,000 keys it no longer fits the cache of the processor.",
+    "Each rejection queried PostgreSQL for the credential (5.9 times the CPU of bare Node) until throttled credentials were cached. Now most of the time is Node writing to the socket, twice as many headers, and Fastify. The limiter's map keeps the order of use: with 50,000 keys it exceeds the CPU cache.",
   async run(report) {
     await using plane = await startPlane({ ...unlimited, MOTE_RATE_TENANT: '1' })
     const ask = { path: '/v1/apps', token: plane.jwt, status: 429 }

@@ -12,11 +12,11 @@ const steps = [
 
 export const restart: Benchmark = {
   name: 'restart',
-  goal: 'ready 2 s after its start, with 10,000 deployments there',
+  goal: 'ready 2 s after the start with 10,000 deployments',
   covers: ['B17'],
-  how: 'A process that only runs the control plane is ended with SIGTERM and started again on the same database; timed from the start of the process (Node, imports, connections) to the answer of GET /v1/health.',
+  how: 'A control plane process is ended with SIGTERM and started again on the same database; measured from the start of the process (Node, module loading, connections) to the answer of GET /v1/health.',
   reading:
-    'It takes as long with 10,000 deployments as with 10: nothing is read at the start that grows. Built programs start in a quarter of the time that sources take (4.5 s on a busy machine, 1.3 s on a quiet one): nothing is stripped of its types, and schemas are compiled with their first request.',
+    'The time is the same with 10,000 deployments as with 10, because the start reads nothing that grows. Builds start in a quarter of the time of sources (4.5 s on a busy computer, 1.3 s on an idle one): they need no type stripping, and schemas are compiled at their first request.',
   async run(report) {
     await using plane = await startPlane()
     const points: { at: number; value: number }[] = []

@@ -47,7 +47,7 @@ export const heartbeats: Benchmark = {
     }
     report.samples('one batched UPDATE of 1,000 rows', 'ms', times)
     report.growth({ what: 'CPU in each second', unit: 'ms', along: 'hosts', law: 'linear', points })
-    report.note(`without beats ${(without * 1000).toFixed(0)} ms of CPU a second`)
+    report.note(`without heartbeats ${(without * 1000).toFixed(0)} ms of CPU a second`)
     report.verdict('share of a core with 1,000 hosts', (points.at(-1)?.value ?? NaN) / 1000, 0.15)
   },
 }

@@ -43,18 +43,18 @@ function row(id: GoalId, entries: readonly Entry[]): string {
       : missed === 0
         ? '**met**'
         : `**missed** (${missed} of ${verdicts.length})`
-  const names = covering.map(({ benchmark: { name } }) => `[${name}](#${name})`).join(', ')
+  const names = covering.map(({ benchmark: { name } }) => `[\`${name}\`](#${name})`).join(', ')
   return `| ${id} | ${work} | ${beside} | ${goal} | ${growth} | ${[...verdicts.map(shown), ...without].join('; ') || '-'} | ${verdict} | ${names || '-'} |`
 }
 
 function section({ benchmark, result }: Entry): string {
   const { name, goal, how, reading } = benchmark
-  const parts = [`### ${name}`, `**Goal**: ${goal}.`]
+  const parts = [`### \`${name}\``, `**Goal**: ${goal}.`]
   if (how !== undefined) parts.push(`**Method**: ${how}`)
   if (result === undefined) parts.push('**Not run yet.**')
   else if (result.unable !== undefined) parts.push(`**Not run**: ${result.unable}`)
   else {
-    if (chart(result) !== undefined) parts.push(`![${name}](charts/${name}.svg)`)
+    if (chart(result) !== undefined) parts.push(`![Results](charts/${name}.svg)`)
     if (result.verdicts.length > 0)
       parts.push(result.verdicts.map(one => `- ${one.met ? 'met' : '**missed**'}: ${shown(one)}`).join('\n'))
     if (result.failed !== undefined) parts.push(`**Aborted**: ${result.failed}`)
@@ -87,7 +87,7 @@ export async function writePage(benchmarks: readonly Benchmark[], results: reado
 
 \`npm run bench -- --page\` writes this page from \`bench/results\`; do not edit it. Each benchmark is one file in \`bench/\`. It alternates between the
 product and its limit or a comparable program in one run, so that other load affects both equally. Compare the ratios;
-absolute times depend on the computer: ${machines.join('; ') || 'none yet'}. **Other work kept it busy during the runs: the load
+absolute times depend on the computer: ${machines.join('; ') || 'none yet'}. **It was busy with other work during the runs: the load
 was ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))}.** Load worsens times and ratios to programs that wait less, but not CPU and memory.
 
 \`npm run bench\` runs all benchmarks, \`-- <name>\` one, \`-- --list\` lists them, \`-- --install-peers\` installs the programs for comparison. [Scale](scale.md)

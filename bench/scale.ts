@@ -128,10 +128,10 @@ async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report:
     await pause(1500)
     passes.push(cpuMs() - began)
   }
-  report.note(`of a full beat: ${describeCounts(counts, 5 * hosts.length)}`)
+  report.note(`of a full heartbeat: ${describeCounts(counts, 5 * hosts.length)}`)
   report.verdict(
     'CPU of a pass over all of them, s',
-    report.samples('a full beat of every host', 'ms', passes).median / 1000,
+    report.samples('a full heartbeat of every host', 'ms', passes).median / 1000,
     0.5,
   )
 }

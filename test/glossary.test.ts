@@ -29,8 +29,7 @@ const withoutCode = (markdown: string) => markdown.replace(/```[\s\S]*?```/g, ''
 /** The addresses of links are names of files. */
 const withoutAddresses = (markdown: string) => markdown.replace(/\]\([^)\n]*\)/g, ']')
 
-/** `bench/results` holds the sentences of docs/benchmarks.md as they were when each benchmark ran. */
-const documents = ['README.md', ...globSync('docs/*.md')].filter(file => file !== 'docs/benchmarks.md')
+const documents = ['README.md', ...globSync('docs/*.md')]
 const texts: readonly Text[] = documents.map(name => ({
   name,
   text: withoutAddresses(withoutCode(readFileSync(name, 'utf8'))),

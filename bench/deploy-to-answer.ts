@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
-import { testAgent, testSpec } from '../src/agent/testing.ts'
+import { testAgent, testSpec } from '../test/support/agent/agent.ts'
 import { hasProgram } from '../src/lib/programs.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import type { Benchmark } from './benchmark.ts'
@@ -55,7 +55,7 @@ export const deployToAnswer: Benchmark = {
   covers: ['B6'],
   how: 'Real VMs with all programs: API, placement, agent, QEMU, health check, route, gateway, page. Alternates with the VM alone on an agent without a control plane, measured as process, state, guest and first page at its own address; the test queries its agent every 5 ms and its page every 2 ms. libvirt starts an empty VM of 128 MiB (createXML), alternating with the same QEMU started by hand until its monitor answers: the difference is the overhead of libvirt.',
   reading:
-    'A trace of the time beyond the VM alone: the request and its transaction (9 ms), placement and notifying the host (13 ms), tap, disk and directories of the VM (18 ms), the health check (a page in the guest, and up to 25 ms until it is requested), the route (17 ms), and the share that all of this takes of the cores that emulate the guest: more than the goal of 30 ms without any idle wait (docs/decisions/0077-woken-in-one-transaction.md). Runs of the same code differed by 46 to 106 ms beyond the VM alone within ten minutes, with seven rounds each; it is fifteen rounds since. Until 2026-11-22 the page was requested every 5 ms on the same cores: 144 to 178 ms. Before 2026-11-21 the VM alone was measured only up to its first health check.',
+    'A trace of the time beyond the VM alone: the request and its transaction (9 ms), placement and notifying the host (13 ms), tap, disk and directories of the VM (18 ms), the health check (a page in the guest, and up to 25 ms until it is requested), the route (17 ms), and the share that all of this takes of the cores that emulate the guest: more than the goal of 30 ms without any idle wait (docs/decisions/0077-fast-wake.md). Runs of the same code differed by 46 to 106 ms beyond the VM alone within ten minutes, with seven rounds each; it is fifteen rounds since. Until 2026-11-22 the page was requested every 5 ms on the same cores: 144 to 178 ms. Before 2026-11-21 the VM alone was measured only up to its first health check.',
   unable: missingForVms,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()

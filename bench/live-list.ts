@@ -1,6 +1,6 @@
 /** The live list of deployments with the numbers of their VMs, 100 a page, with 100 to 10,000 VMs; beside libvirt and LXD. */
 import { Pool } from 'undici'
-import type { HostBeat } from '../src/contract/agent.ts'
+import type { HostHeartbeat } from '../src/contract/agent.ts'
 import { type Benchmark, median } from './benchmark.ts'
 import { beside } from './beside.ts'
 import { drive } from './http-load.ts'
@@ -15,7 +15,7 @@ const page = 100
 const sizes = [100, 1000, 10_000] as const
 
 /** What hosts say each second. */
-export function beatsOf(vms: readonly SeededVm[]): HostBeat[] {
+export function heartbeatsOf(vms: readonly SeededVm[]): HostHeartbeat[] {
   return [...Map.groupBy(vms, ({ hostId }) => hostId)].map(([hostId, own], n) => ({
     hostId,
     name: `bench-${n}`,
@@ -37,7 +37,7 @@ const shown = (count: number) => count.toLocaleString('en-US')
 async function planeWith(vms: number): Promise<Plane> {
   const plane = await startPlane()
   await seedApps(plane.sql, plane.projectId, vms, 'a')
-  plane.beat(beatsOf(await seedServing(plane.sql, 'a', 10)))
+  plane.heartbeat(heartbeatsOf(await seedServing(plane.sql, 'a', 10)))
   return plane
 }
 
@@ -60,7 +60,7 @@ export const liveList: Benchmark = {
   covers: ['B3'],
   how: 'GET /v1/deployments/active, one request after the other; 1,000 VMs are ten pages, 10,000 a hundred. Hosts push the metrics each second and the control plane holds them in memory, so the list queries no host. Alternates with a libvirtd with the same number of defined but stopped VMs, for which getAllDomainStats reports only states (python3-libvirt: one call without text), and with an LXD with 100 stopped containers (recursion=2). All are warmed up for 2.5 s before the first round.',
   reading:
-    'The query of the list once read everything about a deployment (ten subqueries) and took four times as long; now it reads only what the list shows. Until 2026-11-21, 23:50, two fifths of the statement were sequential scans of small tables (docs/decisions/0069-pages-that-are-in-memory.md). Since 2026-11-22 the credential check uses the same round trip (docs/decisions/0073-reads-in-one-trip.md): one page improved from 2.0 to 1.4 times libvirt. Since 04:00 of that day a page skips earlier rows with an index only: 1,000 VMs improved from 2.4 to 1.6 times libvirt, 10,000 from 6.7 to 3.3. The rest is one statement that reads, checks and serializes 100 rows; a page of 10,000 still visits each index entry that it skips (offset). This is the cheapest case for libvirt, which queries running VMs one by one over their monitors.',
+    'The query of the list once read everything about a deployment (ten subqueries) and took four times as long; now it reads only what the list shows. Until 2026-11-21, 23:50, two fifths of the statement were sequential scans of small tables (docs/decisions/0002-embedded-postgresql.md). Since 2026-11-22 the credential check uses the same round trip (docs/decisions/0073-pipelined-reads-and-writes.md): one page improved from 2.0 to 1.4 times libvirt. Since 04:00 of that day a page skips earlier rows with an index only: 1,000 VMs improved from 2.4 to 1.6 times libvirt, 10,000 from 6.7 to 3.3. The rest is one statement that reads, checks and serializes 100 rows; a page of 10,000 still visits each index entry that it skips (offset). This is the cheapest case for libvirt, which queries running VMs one by one over their monitors.',
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const ofProduct = async (vms: number) => {

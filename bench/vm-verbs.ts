@@ -1,6 +1,6 @@
 /** Pause, resume and the end of a VM through the agent, beside QEMU's own commands, a SIGKILL of the same program, and libvirt. */
 import { once } from 'node:events'
-import { type TestAgent, testAgent, testSpec } from '../src/agent/testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../test/support/agent/agent.ts'
 import type { VmObserved } from '../src/contract/agent.ts'
 import { until } from '../test/support/wait.ts'
 import type { Benchmark, Report } from './benchmark.ts'
@@ -14,7 +14,7 @@ const rounds = 15
 const stops = 3
 
 /** Milliseconds from the wish until the agent says that it is so; asked each millisecond. */
-async function wished(
+async function desiredFor(
   host: TestAgent,
   vmId: string,
   act: () => Promise<unknown>,
@@ -43,7 +43,7 @@ export const vmVerbs: Benchmark = {
   covers: ['B7', 'B8'],
   how: 'Through the agent: it stores the desired state durably, carries it out and publishes the observation. For comparison: the same commands over a QMP connection to a bare QEMU, and SIGKILL and wait of such a process. A VM has ended when its process has ended and its tombstone is on disk; the agent removes its tap and its directory after that. libvirt suspends, resumes and destroys a VM with the same memory, without network and disk.',
   reading:
-    'Ending a VM is more work than a SIGKILL: the agent asks the guest to end its app and waits for that (7 to 35 ms of an emulated guest), ends the process (5 to 10 ms) and stores the tombstone (fsync). It removes the tap and the rules after that (decision 63), because the kernel takes 20 to 29 ms for each; until 2026-11-21, 19:40, this was part of the time (70 ms in all). Pause and resume store the desired state on disk (fsync) before QEMU receives the command. Until 2026-11-21, 20:00, every second round resumed a running VM and paused a paused one.',
+    'Ending a VM is more work than a SIGKILL: the agent asks the guest to end its app and waits for that (7 to 35 ms of an emulated guest), ends the process (5 to 10 ms) and stores the tombstone (fsync). It removes the tap and the rules after that (decision 55), because the kernel takes 20 to 29 ms for each; until 2026-11-21, 19:40, this was part of the time (70 ms in all). Pause and resume store the desired state on disk (fsync) before QEMU receives the command. Until 2026-11-21, 20:00, every second round resumed a running VM and paused a paused one.',
   unable: missingForVms,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
@@ -55,20 +55,20 @@ export const vmVerbs: Benchmark = {
   },
 }
 
-const wish = (host: TestAgent, vmId: string, want: 'running' | 'paused', generation: number) =>
+const desired = (host: TestAgent, vmId: string, want: 'running' | 'paused', generation: number) =>
   host.put({ vmId, generation, want, spec: testSpec() })
 
 async function pauseAndResume(report: Report, host: TestAgent, libvirt: Libvirt | undefined): Promise<void> {
-  await wish(host, 'vm', 'running', 1)
+  await desired(host, 'vm', 'running', 1)
   await host.until('vm', 'healthy', vm => vm.healthy)
   await libvirt?.create('paused')
   await using raw = await rawQemu()
   let generation = 1
   const become = (want: 'running' | 'paused') =>
-    wished(
+    desiredFor(
       host,
       'vm',
-      () => wish(host, 'vm', want, ++generation),
+      () => desired(host, 'vm', want, ++generation),
       vm => vm.state === want,
     )
   const found = await inTurns(rounds, {
@@ -97,9 +97,9 @@ async function end(report: Report, host: TestAgent, libvirt: Libvirt | undefined
   const found = await inTurns(stops, {
     async end() {
       const vmId = `end-${n++}`
-      await wish(host, vmId, 'running', 1)
+      await desired(host, vmId, 'running', 1)
       await host.until(vmId, 'healthy', vm => vm.healthy)
-      return wished(
+      return desiredFor(
         host,
         vmId,
         () => host.request('vm.forget', { vmId, generation: 2 }),

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { join } from 'node:path'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
-import { testAgent, testSpec } from '../src/agent/testing.ts'
+import { testAgent, testSpec } from '../test/support/agent/agent.ts'
 import type { Benchmark } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import { missingForVms } from './deploy-to-answer.ts'

@@ -43,7 +43,7 @@ test('faults on the way are tried again; two failed boots are the end of it', as
   const crashed = await host.until('b', 'crashed', vm => vm.state === 'crashed')
   expect(crashed.error).toEqual({ code: 'boot_failed', message: 'hung' })
   const lines = (await host.logs('b')).map(({ line }) => line).filter(line => line.includes('hung'))
-  expect(lines, 'each reason is said once').toEqual(['hung; it will be tried again', 'crashed: hung'])
+  expect(lines, 'each reason is said once').toEqual(['hung; it will be retried', 'crashed: hung'])
 })
 
 test('a VM that dies under us is booted again, as often as maxRestarts says', async () => {
@@ -157,7 +157,7 @@ test.skipIf(!hasQemu)(
     await host.put({ ...desired('a', 1), spec: testSpec() })
     const crashed = await host.until('a', 'crashed', vm => vm.state === 'crashed')
     expect(crashed.error?.code).toBe('boot_failed')
-    expect((await host.logs('a')).filter(({ line }) => /it will be tried again$|^crashed: /.test(line))).toHaveLength(2)
+    expect((await host.logs('a')).filter(({ line }) => /it will be retried$|^crashed: /.test(line))).toHaveLength(2)
     expect(await vmmsIn(host.config.dataDir)).toEqual([])
   },
 )

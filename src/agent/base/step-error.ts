@@ -1,9 +1,9 @@
 import { ImageError } from './image-error.ts'
 
-/** A boot that hangs or breaks is tried once more; the second time it is the guest's own fault. */
+/** A boot that hangs or fails is retried once. After that, the guest itself is considered faulty. */
 export const bootAttempts = 2
 
-/** Why a step failed: `code` is stable, the message is for people. */
+/** Reason of a failed step: a stable code, and a message for people. */
 export class StepError extends Error {
   readonly code: string
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -22,7 +22,7 @@ export class StepError extends Error {
   }
 }
 
-/** No repetition mends a reference that names nothing or an image that cannot run. */
+/** True for errors that a retry cannot fix, such as a missing image or one that cannot run. */
 export function isFinal(error: unknown): boolean {
   return error instanceof ImageError || (error instanceof StepError && finalCodes.has(error.code))
 }
@@ -32,10 +32,10 @@ const finalCodes: ReadonlySet<string> = new Set([
   ...['snapshot_missing', 'snapshot_damaged', 'snapshot_mismatch', 'snapshot_base_missing'],
 ])
 
-/** Tenants read it: where something is on this host is for the log of the agent. */
+/** Removes host paths from the message, because tenants read it. The agent's log has the full error. */
 function messageOf(error: unknown): string {
   return withoutPaths(error instanceof Error ? error.message : String(error))
 }
 
-/** Absolute paths become their last part. URLs stay. */
+/** Replaces absolute paths by their last component. URLs are unchanged. */
 export const withoutPaths = (text: string) => text.replaceAll(/(?<![\w:/.])\/(?:[\w.@+~-]+\/)+([\w.@+~-]*)/g, '$1')

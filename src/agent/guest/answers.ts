@@ -1,27 +1,30 @@
-/** What a guest may say, as schemas: root in a guest can take the place of our init. The other side is in guest/init.c. */
+/**
+ * Schemas of a guest's answers, which are untrusted: root in a guest can replace Mote's init. guest/init.c is the other
+ * side.
+ */
 import { type Static, type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Value } from 'typebox/value'
 import { GuestFault } from './fault.ts'
 
-/** As a shell gives it: 128 and the signal's number for a program that one has ended. */
+/** An exit code as in a shell: 128 plus the signal's number for a program that was killed by a signal. */
 const ExitCode = Type.Integer({ minimum: 0, maximum: 255 })
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
-/** Of `status`: the program's process, or how it ended. */
+/** Answer to `status`: the program's pid, or its exit code. */
 export const Status = Type.Union([
   Type.Tuple([Type.Literal('running'), Count]),
   Type.Tuple([Type.Literal('exited'), ExitCode]),
   Type.Tuple([Type.Literal('idle'), Count]),
 ])
-/** Behind `* exit`. */
+/** Arguments of the notification `* exit`. */
 export const Exit = Type.Tuple([ExitCode])
-/** Of `net`: bytes received and sent. Of `memory`: bytes in total and available. */
+/** Answer to `net`: bytes received and sent. Answer to `memory`: total and available bytes. */
 export const TwoCounts = Type.Tuple([Count, Count])
-/** Of `exec`: the exit code, and 1 when output was cut. */
+/** Answer to `exec`: the exit code, and 1 if the output was truncated. */
 export const ExecResult = Type.Tuple([ExitCode, Type.Union([Type.Literal(0), Type.Literal(1)])])
 
-/** Compiled at first use: a guest may say thousands of words in a moment, and each would cost 10 µs. */
+/** Compiled schemas. A guest may send thousands of lines at once, and an uncompiled check takes 10 µs. */
 const compiled = new WeakMap<TSchema, { Check(value: unknown): boolean }>()
 
 function holds<T extends TSchema>(schema: T, value: unknown): value is Static<T> {
@@ -30,15 +33,15 @@ function holds<T extends TSchema>(schema: T, value: unknown): value is Static<T>
   return validator.Check(value)
 }
 
-/** The words of an answer, numbers as such. @throws GuestFault for anything else */
+/** Parses the words of an answer, with numbers converted. @throws GuestFault if they do not match the schema */
 export function parseWords<T extends TSchema>(schema: T, text: string): Static<T> {
   const words: unknown = text.split(' ', 8).map(word => (/^\d{1,15}$/.test(word) ? Number(word) : word))
   if (holds(schema, words)) return words
-  throw new GuestFault(`it answered ${shown(text)}`)
+  throw new GuestFault(`unexpected answer ${shown(text)}`)
 }
 
-/** A number that a VMM states, which a guest may have taken over; 0: it is none, and nothing may break over it. */
+/** Returns a count that a VMM reported, or 0 if it is not a valid count: a guest may have compromised the VMM. */
 export const countOf = (value: unknown): number => (Value.Check(Count, value) ? value : 0)
 
-/** A text of a guest's, for messages. */
+/** Quotes and truncates a guest's text for messages. */
 export const shown = (text: string): string => JSON.stringify(text.slice(0, 100))

@@ -6,13 +6,13 @@ import { hostLock, tryHostLock } from '../../lib/host-lock.ts'
 
 const inFlight = new Map<string, Promise<string>>()
 
-/** Suffix of directories that are being built; what is left of one after a crash is removed at start. */
+/** Suffix of directories that are being built. Leftovers of a crash are removed at start. */
 export const partialSuffix = '.partial'
 
 /**
- * The directory `path`, built at most once: callers of this process share one build, other processes wait for it. It
- * appears complete or not at all.
- * @param build fills the empty directory that it is given.
+ * Returns the directory `path`, and builds it if it does not exist. Callers in this process share one build; other
+ * processes wait for it. The directory appears complete or not at all.
+ * @param build fills an empty directory.
  */
 export function cachedDir(path: string, build: (dir: string) => Promise<void>): Promise<string> {
   const key = resolve(path)
@@ -23,13 +23,13 @@ export function cachedDir(path: string, build: (dir: string) => Promise<void>): 
   return started
 }
 
-/** Longer than anything takes to build. */
+/** Longer than any build takes. */
 const youngMs = 3_600_000
 const attemptSuffix = /\.[0-9a-f]{8}$/
 
 /**
- * Removes what a crash left of a build, unless somebody is building it right now. An agent in another network namespace
- * does not see our lock, and we not its: what is young is left alone.
+ * Removes the leftovers of a crashed build, unless the build is in progress. Agents in other network namespaces do not
+ * share the lock, so recent directories are kept.
  */
 export async function removePartial(partial: string): Promise<void> {
   const attempt = resolve(partial).slice(0, -partialSuffix.length)
@@ -57,7 +57,7 @@ async function buildLocked(path: string, build: (dir: string) => Promise<void>):
     await mkdir(partial)
     try {
       await build(partial)
-      // One in another network namespace may have been quicker; what is there is as good.
+      // An agent in another network namespace may have finished first. Its result is equivalent.
       await rename(partial, path).catch((error: unknown) => {
         if (!existsSync(path)) throw error
       })

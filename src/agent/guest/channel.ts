@@ -1,3 +1,4 @@
+/** Communication with Mote's init in a guest, over its control and log ports. */
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { lineReader } from '../../lib/lines.ts'
@@ -8,44 +9,44 @@ import { logPace, readPaced } from './pace.ts'
 import type { GuestPorts } from './ports.ts'
 
 export interface GuestEvents {
-  /** Lines of the workload in order; acknowledge with `ack` once they are safe. */
+  /** Log lines of the workload, in order. The receiver calls `ack` once it has stored them. */
   readonly onFrames: (frames: readonly Frame[]) => void
   readonly onStarted: () => void
   readonly onExit: (code: number) => void
-  /** The guest broke the protocol: its ports are closed for good. At most once. */
+  /** The guest violated the protocol, and its ports are closed for good. Called at most once. */
   readonly onBroken: (fault: GuestFault) => void
 }
 
 export type GuestWord = 'exit' | 'halted'
 
-/** Some verbs say `o` or `e` (output, errors) with text before their answer. */
+/** Receives parts of a command's output (`o`) and errors (`e`) before its answer. */
 export type PartHandler = (kind: 'o' | 'e', text: string) => void
 
 /** The control and log ports of one guest. */
 export interface GuestChannel {
-  /** @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
+  /** Sends a command. @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
   request(verb: string, timeoutMs: number, onPart?: PartHandler): Promise<string>
-  /** Resolves when the guest says so from now on: its program has ended, or it has written everything and stands still. */
+  /** Resolves at the guest's next notification: its program has exited, or it has flushed its disks and halted. */
   said(what: GuestWord): Promise<void>
   ack(seq: number): void
-  /** Resolves with the first answer of the guest's init: its workload's state. */
+  /** Resolves with the first answer of the guest's init, the state of its workload. */
   readonly ready: Promise<string>
-  /** Resolves when the log connection has ended and all that came over it has been handed on. */
+  /** Resolves when the log connection has closed and all its lines were delivered. */
   readonly closed: Promise<void>
   close(): void
 }
 
-/** One connection: it does not outlive its sockets. */
+/** One connection to a guest. It ends with its sockets. */
 export interface GuestConnection extends GuestChannel {
   /** Resolves when one of the two ports has closed. */
   readonly broken: Promise<void>
-  /** Why it may not be connected to again. */
+  /** The protocol violation that forbids another connection, if any. */
   readonly fault: () => GuestFault | undefined
 }
 
 /**
- * Connects to the guest's ports and asks for all log frames after `fromSeq`. The protocol is in
- * docs/agent.md, its other side in guest/ports.c.
+ * Connects to the guest's ports and requests all log frames after `fromSeq`. docs/agent.md describes the protocol;
+ * guest/ports.c is the other side.
  */
 export async function openGuest(ports: GuestPorts, fromSeq: number, events: GuestEvents): Promise<GuestConnection> {
   const control = await ports.control()
@@ -62,7 +63,7 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
     guard.checked(frameReader(nonce, events.onFrames)),
     logPace,
   )
-  // The newline ends what an earlier connection may have left half-said.
+  // The newline ends an incomplete line of an earlier connection.
   log.write(`\nfrom ${fromSeq} ${nonce}\n`)
   const heard = new Map<string, PromiseWithResolvers<void>>()
   const onWord = (word: string, text: string) => {
@@ -95,7 +96,7 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
 }
 
 interface Guard {
-  /** The same, but a fault of the guest closes its ports. */
+  /** Wraps `take` so that a GuestFault closes the guest's ports. */
   checked(take: (part: Buffer) => number): (part: Buffer) => number
   readonly fault: () => GuestFault | undefined
 }
@@ -118,7 +119,7 @@ function guardOf(ports: readonly Socket[], onBroken: GuestEvents['onBroken']): G
   }
 }
 
-/** Of what the guest holds for us (guest/ports.c); its longest line is a part of a program's output, with 12 KiB. */
+/** Size of the guest's send buffer (guest/ports.c). Its longest line, a part of a program's output, has 12 KiB. */
 const maxLineBytes = 65_536
 
 function controlClient(
@@ -148,7 +149,7 @@ function controlClient(
   })
   return {
     request(verb, timeoutMs, onPart = () => undefined) {
-      // Not a bare number: the guest may still hold answers for an earlier connection.
+      // The nonce distinguishes answers that the guest still holds for an earlier connection.
       const id = `${nonce}-${nextId++}`
       const waiter = { ...Promise.withResolvers<string>(), onPart }
       pending.set(id, waiter)
@@ -176,7 +177,7 @@ interface Waiter extends PromiseWithResolvers<string> {
 
 const shownChars = 300
 
-/** The guest answered `err`. */
+/** Error for the guest's answer `err`. */
 class GuestRefusal extends Error {
   constructor(text: string) {
     super(`the guest answered: ${text.slice(0, shownChars).replace(/[^\x20-\x7e]/g, '?')}`)

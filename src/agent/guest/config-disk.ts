@@ -1,4 +1,4 @@
-/** What guest/init.c reads from the config disk. */
+/** The configuration that guest/init.c reads from the config disk. */
 export interface GuestConfig {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
@@ -12,9 +12,9 @@ export interface GuestConfig {
   readonly machineId: string
   readonly baseType: 'erofs' | 'ext4'
   readonly network: GuestNetwork
-  /** The workload starts when the host says so: volumes come first. */
+  /** The workload waits for the host's `start`, which follows the attachment of volumes. */
   readonly wait: boolean
-  /** How the guest talks to the host; absent: virtio-serial. */
+  /** Channel between guest and host; default: virtio-serial. */
   readonly ports?: 'vsock'
 }
 
@@ -24,19 +24,19 @@ export interface GuestNetwork {
   readonly gateway: string
   readonly gatewayMac?: string
   readonly dns?: string
-  /** Its address in the project's network, a /128, and how it gets to the others. */
+  /** Address in the project's network (a /128), and the route to the other members. */
   readonly ip6?: string
   readonly gateway6?: string
   readonly route6?: string
 }
 
 const blockBytes = 4096
-/** CONFIG_MAX in guest/mote.h: what the guest reads at most, and how large a disk is. */
+/** Size of the disk, and the maximum that the guest reads (CONFIG_MAX in guest/mote.h). */
 export const configBytes = 1 << 20
 
 /**
- * The disk's content: `key=value` lines, values percent-encoded where a byte would break a line, padded with NUL.
- * @throws Error when it is larger than the guest reads.
+ * Returns the disk's content: `key=value` lines, padded with NUL. Bytes that would break a line are percent-encoded.
+ * @throws Error if it is larger than the guest reads.
  */
 export function configDisk(config: GuestConfig): Buffer {
   const { network } = config

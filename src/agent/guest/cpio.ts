@@ -8,7 +8,7 @@ export interface CpioEntry {
   readonly device?: readonly [major: number, minor: number]
 }
 
-/** An uncompressed "newc" archive as the kernel's initramfs wants it (Documentation/driver-api/early-userspace). */
+/** Builds an uncompressed "newc" archive for the kernel's initramfs (Documentation/driver-api/early-userspace). */
 export function cpio(entries: readonly CpioEntry[]): Buffer {
   const parts: Buffer[] = []
   const all = [...entries, { path: 'TRAILER!!!', mode: 0 } satisfies CpioEntry]

@@ -1,5 +1,5 @@
 /**
- * The kernel package of the host's distribution, as an alternative to the shipped kernel (`MOTE_KERNEL=distribution`): for
+ * The kernel package of the host's distribution (`MOTE_KERNEL=distribution`), an alternative to the shipped kernel: for
  * operators who want their distribution's security updates in guests, or modules that the shipped kernel lacks.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
@@ -8,10 +8,10 @@ import { run } from '../../lib/exec.ts'
 import { cachedDir } from './cache.ts'
 import { extractVmlinux } from './vmlinux.ts'
 
-/** Packages that hold a kernel for guests, the smallest first: Debian's cloud flavor, Debian's, Ubuntu's. */
+/** Packages with a kernel for guests, smallest first: Debian's cloud flavor, Debian's, Ubuntu's. */
 const candidates = ['linux-image-cloud-amd64', 'linux-image-amd64', 'linux-image-kvm', 'linux-image-virtual'] as const
 
-/** Downloads the package with apt and unpacks it into the cache, once; installs nothing and needs no root. */
+/** Downloads the package with apt and unpacks it into the cache, once. Installs nothing and needs no root. */
 export function distributionKernel(cacheDir: string, onProgress: (line: string) => void): Promise<string> {
   return cachedDir(join(cacheDir, 'kernel'), dir => fetchKernel(dir, onProgress))
 }
@@ -44,7 +44,7 @@ async function modulesRoot(tree: string): Promise<string> {
   throw new Error('the kernel package holds no modules')
 }
 
-/** The versioned package behind the first meta package that apt knows. */
+/** Returns the versioned package of the first meta package that apt knows. */
 async function packageName(): Promise<string> {
   for (const meta of candidates) {
     const text = await run('apt-cache', ['depends', meta]).catch(() => '')

@@ -6,13 +6,13 @@ import { decodeWord, encodeWord } from './words.ts'
 
 /** The guest reads lines of at most 128 KiB. */
 const lineLimitBytes = 120_000
-/** Over the guest's own limit, which ends the program: a guest that does not keep it is stuck. */
+/** Added to the guest's own timeout, which kills the program. A guest that exceeds both is stuck. */
 const answerGraceMs = 5_000
 
 /**
- * Runs a program in the guest as the image's user, in its working directory and environment, without a shell. One that
- * is not done after `timeoutMs` is killed, and its exit code is 124, as timeout(1) has it.
- * @throws StepError `invalid_request` when the command is too long, `exec_failed` when the guest cannot run it.
+ * Runs a program in the guest as the image's user, in its working directory and environment, without a shell. A program
+ * that runs longer than `timeoutMs` is killed, and its exit code is 124, as with timeout(1).
+ * @throws StepError `invalid_request` if the command is too long, `exec_failed` if the guest cannot run it.
  */
 export async function execInGuest(
   guest: GuestChannel,
@@ -31,16 +31,20 @@ export async function execInGuest(
   return { exitCode, stdout: o.text(), stderr: e.text(), truncated: truncated === 1 || o.isCut() || e.isCut() }
 }
 
-/** The guest's own limit (MAX_RUNNING in guest/exec.c), which root in it need not keep: each holds its output here. */
+/**
+ * The guest's own limit (MAX_RUNNING in guest/exec.c), enforced here as well because root in the guest can bypass it
+ * and each program's output uses the agent's memory.
+ */
 const mostRunning = 8
 
-/** `execInGuest`, for a bounded number of programs at once. @throws StepError `exec_failed` for one more */
+/** Wraps `execInGuest` to limit the number of concurrent programs. @throws StepError `exec_failed` above the limit */
 export function programsOf(
   guest: GuestChannel,
 ): (command: readonly string[], timeoutMs: number) => Promise<VmExecAnswer> {
   let running = 0
   return async (command, timeoutMs) => {
-    if (running >= mostRunning) throw new StepError('exec_failed', 'too many programs run at once')
+    if (running >= mostRunning)
+      throw new StepError('exec_failed', `at most ${mostRunning} programs can run at once: wait until one has ended`)
     running += 1
     try {
       return await execInGuest(guest, command, timeoutMs)
@@ -50,9 +54,11 @@ export function programsOf(
   }
 }
 
-/** The guest's own limit (OUTPUT_MAX in guest/exec.c), which root in it need not keep. */
+/**
+ * The guest's own limit (OUTPUT_MAX in guest/exec.c), enforced here as well because root in the guest can bypass it.
+ */
 const maxOutputBytes = 1 << 20
-/** What JSON makes of a control character: `\u0000`. An output of zeros would be an answer of 6 MiB. */
+/** Length of an escaped control character in JSON (`\u0000`). An output of 1 MiB of zeros would take 6 MiB. */
 const controlBytes = 6
 
 function boundedOutput() {
@@ -61,7 +67,7 @@ function boundedOutput() {
   let cut = false
   return {
     add(encoded: string) {
-      // Everything after a part that did not fit is left out, too.
+      // After the first truncated part, all further parts are dropped.
       if (cut) return
       const part = decodeWord(encoded)
       const fits = prefixWithin(part, room)
@@ -74,7 +80,7 @@ function boundedOutput() {
   }
 }
 
-/** The beginning of the part that fits into so much room. */
+/** Returns the length of the prefix that fits into `room`, and its cost. */
 function prefixWithin(part: Buffer, room: number): { readonly length: number; readonly cost: number } {
   let cost = 0
   for (const [length, byte] of part.entries()) {
@@ -85,5 +91,5 @@ function prefixWithin(part: Buffer, room: number): { readonly length: number; re
   return { length: part.length, cost }
 }
 
-/** Tab, line feed and carriage return have two characters. */
+/** True for control characters except tab, line feed and carriage return, which JSON escapes with two characters. */
 const isLongInJson = (byte: number) => byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d

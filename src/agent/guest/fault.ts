@@ -1,7 +1,10 @@
-/** The guest broke the protocol of its ports: our own init never does, so it is not our init that speaks. */
+/**
+ * The guest violated the protocol of its ports. Mote's init never does, so another program in the guest has replaced
+ * it.
+ */
 export class GuestFault extends Error {
   constructor(message: string) {
-    super(`the guest broke the protocol of its ports: ${message}`)
+    super(`the guest violated the protocol of its ports: ${message}`)
     this.name = 'GuestFault'
   }
 }

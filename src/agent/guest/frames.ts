@@ -1,10 +1,10 @@
 import { GuestFault } from './fault.ts'
 
-/** One line of the workload, as the guest numbered it. A hole in `seq` means that the guest's ring dropped lines. */
+/** One log line of the workload, numbered by the guest. A gap in `seq` means that the guest's ring dropped lines. */
 export interface Frame {
   readonly seq: number
   readonly stream: 'stdout' | 'stderr' | 'system'
-  /** How long the line waited in the guest before this connection, in microseconds; 0 for one that came live. */
+  /** How long the line waited in the guest before this connection, in microseconds; 0 for a live line. */
   readonly ageUs: number
   readonly line: string
 }
@@ -16,17 +16,17 @@ interface Hello {
   readonly lastSeq: number
 }
 
-/** A line of the guest's ring has 8 KiB (guest/ports.c). */
+/** Maximum length of a line in the guest's ring (guest/ports.c). */
 export const maxFrameBytes = 8192
 /** Longer than any `L` or `H` line. */
 const maxHeaderBytes = 96
-/** What an earlier connection left in the port may stand between frames. */
+/** Number of non-frame lines to skip: an earlier connection may have left some in the port. */
 const maxNoiseLines = 64
 
 /**
  * Parses the log port: `H <nonce> <now_us> <last_seq>\n`, then `L <seq> <at_us> <stream> <length>\n<bytes>\n`.
- * Everything before the hello with our nonce was meant for an earlier connection and is skipped.
- * @returns takes a part of the stream, answers how many frames it had, and throws GuestFault
+ * Skips everything before the hello with this connection's nonce, because it belongs to an earlier connection.
+ * @returns a function that takes a chunk of the stream, returns its number of frames, and throws GuestFault
  */
 export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) => void): (chunk: Buffer) => number {
   let rest: Buffer = Buffer.alloc(0)
@@ -34,15 +34,15 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
   let noise = 0
   const helloMark = Buffer.from(`\nH ${nonce} `)
   return chunk => {
-    // What is left of the part before is shorter than a frame and its header.
+    // The rest of the previous chunk is shorter than a frame with its header.
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     if (hello === undefined) {
       const at = rest.indexOf(helloMark)
       const end = at < 0 ? -1 : rest.indexOf(10, at + helloMark.length)
-      // A hello is short: keep only what may be its beginning.
+      // Keep only bytes that may be the beginning of a hello.
       if (at < 0) rest = rest.subarray(Math.max(0, rest.length - helloMark.length))
       else if ((end < 0 ? rest.length : end) - at > helloMark.length + maxHeaderBytes)
-        throw new GuestFault('a long hello')
+        throw new GuestFault('the hello is too long')
       if (end < 0) return 0
       hello = parseHello(rest.toString('latin1', at + helloMark.length, end))
       rest = rest.subarray(end + 1)
@@ -59,14 +59,14 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
 
 function parseHello(text: string): Hello {
   const [, nowUs, lastSeq] = /^(\d{1,15}) (\d{1,15})$/.exec(text) ?? []
-  if (nowUs === undefined) throw new GuestFault('a hello without numbers')
+  if (nowUs === undefined) throw new GuestFault('the hello has no numbers')
   return { nowUs: Number(nowUs), lastSeq: Number(lastSeq) }
 }
 
 interface Parsed {
   readonly frames: readonly Frame[]
   readonly used: number
-  /** Lines that are no frames. */
+  /** Number of lines that are not frames. */
   readonly skipped: number
   readonly fault: GuestFault | undefined
 }

@@ -21,21 +21,21 @@ describe('frames', () => {
     { seq: 4, stream: 'system', ageUs: 0, line: 'üx\n' },
   ]
   const bytes = Buffer.from(text)
-  // Every way to cut the stream in two, and byte by byte.
-  test.each([...bytes.keys()])('cut at byte %i', cut => {
+  // Every way to split the stream in two.
+  test.each([...bytes.keys()])('are parsed from a stream that is split at byte %i', cut => {
     const observed: Frame[] = []
     const read = frameReader('abc', frames => observed.push(...frames))
     read(bytes.subarray(0, cut))
     read(bytes.subarray(cut))
     expect(observed).toEqual(expected)
   })
-  test('byte by byte', () => {
+  test('are parsed from a stream of single bytes', () => {
     const observed: Frame[] = []
     const read = frameReader('abc', frames => observed.push(...frames))
     for (const byte of bytes) read(Buffer.from([byte]))
     expect(observed).toEqual(expected)
   })
-  test('nothing counts before the hello of this connection', () => {
+  test('before the hello of this connection are skipped', () => {
     const observed: Frame[] = []
     const read = frameReader('xyz', frames => observed.push(...frames))
     read(bytes)
@@ -43,7 +43,7 @@ describe('frames', () => {
   })
 })
 
-test('a newline or percent sign in the environment survives the config disk', () => {
+test('the config disk preserves newlines and percent signs in the environment', () => {
   const disk = configDisk({
     argv: ['/bin/a', '100%'],
     env: { KEY: 'one\ntwo=%0A' },
@@ -65,20 +65,20 @@ test('a newline or percent sign in the environment survives the config disk', ()
   expect(lines.filter(line => line.startsWith('dns'))).toEqual([])
 })
 
-test('a config that the guest would not read to its end is refused', () => {
+test('a config that is larger than the guest reads is refused', () => {
   const env = { BIG: 'x'.repeat(1 << 20) }
   const network = { ip: '10.0.0.1', prefix: 31, gateway: '10.0.0.0' }
   const rest = { cwd: '/', uid: 0, gid: 0, groups: [], stopSignal: 15, hostname: 'h', machineId: 'm', wait: false }
   expect(() => configDisk({ argv: ['a'], env, ...rest, baseType: 'ext4', network })).toThrow(/bytes/)
 })
 
-test('lz4 blocks: literals, overlapping matches, long lengths', () => {
+test('an lz4 block with literals, overlapping matches and long lengths is decompressed', () => {
   const overlap = Buffer.from([0x1f, 0x61, 1, 0, 255, 10, 0x10, 0x62]) // "a" repeated 1 + 4 + 15 + 255 + 10, then "b"
   expect(lz4Block(overlap, 1024).toString()).toBe(`${'a'.repeat(285)}b`)
   expect(() => lz4Block(Buffer.from([0x10, 0x61, 9, 0, 0x00]), 64)).toThrow(/corrupt/)
 })
 
-test.skipIf(!existsSync('/bin/busybox'))('busybox reads the cpio archive back (needs busybox)', async () => {
+test.skipIf(!existsSync('/bin/busybox'))('busybox can read the cpio archive (needs busybox)', async () => {
   const archive = cpio([
     { path: 'd', mode: 0o040755 },
     { path: 'd/file', mode: 0o100644, data: Buffer.from('abc') },
@@ -103,7 +103,7 @@ test.each([
 ])('TSC frequency %#', (messages, cpuinfo, khz) => expect(tscKhzFrom(messages, cpuinfo)).toBe(khz))
 
 describe('cached directories', () => {
-  test('twenty callers, one build; a failed build leaves nothing and is tried again', async () => {
+  test('twenty callers share one build; a failed build leaves nothing and is retried', async () => {
     await using dir = await testDir()
     const path = join(dir.path, 'made')
     let builds = 0

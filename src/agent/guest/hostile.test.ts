@@ -1,4 +1,6 @@
-/** Root in a guest can speak instead of our init: whatever it says, the agent goes on, and the VM is marked. */
+/**
+ * Root in a guest can replace Mote's init. Whatever it sends, the agent keeps working, and the VM is marked as broken.
+ */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -31,18 +33,18 @@ const opened = async () => {
 }
 
 const mib = Buffer.alloc(1 << 20, 'x')
-/** Sends it again and again until the host has hung up, at most 64 times. */
+/** Sends the data repeatedly until the host closes the connection, at most 64 times. */
 const flood = async (end: Awaited<ReturnType<Awaited<ReturnType<typeof testPorts>>['end']>>, data: Buffer) => {
   for (let n = 0; n < 64 && !end.socket.destroyed; n++) await end.send(data)
 }
 
-describe('a guest that breaks the protocol loses its ports, and its VM is marked once', () => {
+describe('the ports of a guest that violates the protocol are closed, and its VM is marked once', () => {
   const controls: ReadonlyArray<readonly [string, string | Buffer]> = [
-    ['a line without an end', mib],
-    ['an exit code that is no integer', '* exit 1.5\n'],
+    ['an endless line', mib],
+    ['an exit code that is not an integer', '* exit 1.5\n'],
     ['an exit code beyond a shell', '* exit 256\n'],
     ['a negative exit code', '* exit -1\n'],
-    ['an exit code that is no number', '* exit NaN\n'],
+    ['an exit code that is not a number', '* exit NaN\n'],
     ['an exit without a code', '* exit\n'],
     ['an exit with more than a code', '* exit 1 2\n'],
   ]
@@ -58,14 +60,14 @@ describe('a guest that breaks the protocol loses its ports, and its VM is marked
     await guest.closed
     await expect(asked).rejects.toThrow(GuestFault)
     expect([exits, faults.length]).toEqual([[], 1])
-    expect(faults[0]?.message).toMatch(/broke the protocol/)
+    expect(faults[0]?.message).toMatch(/violated the protocol/)
   })
 
   const logs: ReadonlyArray<readonly [string, (nonce: string) => string | Buffer]> = [
     ['a frame of a terabyte', nonce => `\nH ${nonce} 1 1\nL 1 1 1 999999999999\n`],
     ['a frame that is a byte too long', nonce => `\nH ${nonce} 1 1\nL 1 1 1 8193\n`],
     ['a header without an end', nonce => `\nH ${nonce} 1 1\n${'L'.repeat(5000)}`],
-    ['a hello without an end', nonce => `\nH ${nonce} ${'1'.repeat(5000)}`],
+    ['an endless hello', nonce => `\nH ${nonce} ${'1'.repeat(5000)}`],
     ['a hello without numbers', nonce => `\nH ${nonce} a b\n`],
     ['lines without frames', nonce => `\nH ${nonce} 1 1\n${'\n'.repeat(100_000)}`],
     ['numbers without end', nonce => `\nH ${nonce} 1 1\n${`L ${'9'.repeat(40)} 1 1 0\n\n`.repeat(100)}`],
@@ -82,7 +84,7 @@ describe('a guest that breaks the protocol loses its ports, and its VM is marked
     expect([frames, faults.length]).toEqual([[], 1])
   })
 
-  it('is not connected to again over vsock', async () => {
+  it('vsock: no reconnect after a violation', async () => {
     const { both, faults, events } = await opened()
     await using _ports = both
     const guest = lastingGuest(both.ports, 0, events, () => true)
@@ -92,7 +94,7 @@ describe('a guest that breaks the protocol loses its ports, and its VM is marked
     expect([faults.length, both.connections()]).toEqual([1, 1])
   })
 
-  it('and one whose first answer is none, too', async () => {
+  it('vsock: no reconnect after an invalid first answer', async () => {
     const { both, faults, events } = await opened()
     await using _ports = both
     const guest = lastingGuest(both.ports, 0, events, () => true)
@@ -105,8 +107,8 @@ describe('a guest that breaks the protocol loses its ports, and its VM is marked
   })
 })
 
-describe('what a guest may say has an end', () => {
-  it('the output of a program is cut at 1 MiB, whatever the guest sends', async () => {
+describe("a guest's answers are limited", () => {
+  it('the output of a program is truncated at 1 MiB, whatever the guest sends', async () => {
     const { both, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -121,7 +123,7 @@ describe('what a guest may say has an end', () => {
     guest.close()
   })
 
-  it('control characters count as what they are in JSON, so that an answer stays below 2 MiB', async () => {
+  it('control characters count with their JSON length, so that an answer stays below 2 MiB', async () => {
     const { both, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -139,7 +141,7 @@ describe('what a guest may say has an end', () => {
     guest.close()
   })
 
-  it('eight programs run at once, also in a guest that never answers', async () => {
+  it('at most eight programs run at once, also in a guest that never answers', async () => {
     const { both, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -151,7 +153,7 @@ describe('what a guest may say has an end', () => {
     expect(await Promise.all(running)).toHaveLength(8)
   })
 
-  it('the text of a refusal is short, and has no control characters', async () => {
+  it('the text of a refusal is truncated and has no control characters', async () => {
     const { both, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -166,7 +168,7 @@ describe('what a guest may say has an end', () => {
     guest.close()
   })
 
-  it('lines come no faster than they can be handled: what is more waits in the guest', async () => {
+  it('lines are read at a limited rate, and excess lines wait in the guest', async () => {
     const { both, faults, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -180,8 +182,8 @@ describe('what a guest may say has an end', () => {
   })
 })
 
-describe('what a guest may have the agent read has a pace', () => {
-  it('of its log: a flood of empty lines waits in the guest after the first four thousand', async () => {
+describe("the agent reads a guest's output at a limited rate", () => {
+  it('log: a flood of empty lines waits in the guest after the first four thousand', async () => {
     const { both, frames, faults, events } = await opened()
     await using _ports = both
     const guest = await openGuest(both.ports, 0, events)
@@ -193,13 +195,13 @@ describe('what a guest may have the agent read has a pace', () => {
     log.socket.write(`\nH ${nonce} 1 1\n${lines.join('')}`)
     await until(() => frames.length >= 12_000, { what: 'the lines come' })
     const [burst, perSecond] = [4096, 4096]
-    // A part of the stream is taken whole: 64 KiB have 5,000 such lines.
+    // A chunk is always handled completely; 64 KiB contain 5,000 such lines.
     expect(performance.now() - startedMs).toBeGreaterThan(((12_000 - burst - 6_000) / perSecond) * 1000)
     expect(faults).toEqual([])
     guest.close()
   })
 
-  it('of its console: what is more than 1 MiB waits in the guest', async () => {
+  it('console: output beyond 1 MiB waits in the guest', async () => {
     await using dir = await testDir()
     const server = createServer()
     await once(server.listen(join(dir.path, 'console.sock')), 'listening')
@@ -225,7 +227,7 @@ describe('answers', () => {
     ['status', Status],
     ['two counts', TwoCounts],
     ['a result', ExecResult],
-  ] as const)('%s: any words are counts that JSON and PostgreSQL take, or a GuestFault', (_, schema) => {
+  ] as const)('%s: any answer yields counts that JSON and PostgreSQL accept, or a GuestFault', (_, schema) => {
     fc.assert(
       fc.property(words, said => {
         try {
@@ -238,7 +240,7 @@ describe('answers', () => {
     )
   })
 
-  it('a workload ends with a code that the record of its VM takes', () => {
+  it('exit codes are limited to the range that the VM record accepts', () => {
     expect(parseWorkload('exited 137')).toEqual({ state: 'exited', code: 137 })
     expect(parseWorkload('running 7')).toEqual({ state: 'running' })
     for (const text of ['exited', 'exited 1.5', 'exited -1', 'exited NaN', 'exited 1e3', 'gone', ''])
@@ -246,12 +248,12 @@ describe('answers', () => {
   })
 })
 
-describe('frames of any bytes', () => {
+describe('a log stream of random bytes', () => {
   const piece = fc.oneof(
     fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes)),
     fc.constantFrom('\nH abc 1 2\n', 'L 1 1 1 5\nhello\n', 'L 2 1 2 0\n\n', 'L 3 1 1 99\n', '\n').map(Buffer.from),
   )
-  it('are frames or a GuestFault, however they are cut', () => {
+  it('yields frames or a GuestFault, however it is split', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), fc.integer({ min: 1, max: 50 }), (pieces, cut) => {
         const data = Buffer.concat([Buffer.from('\nH abc 1 2\n'), ...pieces])

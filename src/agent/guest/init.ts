@@ -8,17 +8,17 @@ import { cachedDir } from './cache.ts'
 
 const sourceDir = fileURLToPath(new URL('../../../guest/', import.meta.url))
 
-/** musl gives a 70 KiB static init; glibc's static one works too and is ten times that. */
+/** A static init is 70 KiB with musl, and ten times as large with glibc. */
 const compilers = ['musl-gcc', 'gcc', 'cc'] as const
 
-/** Changes whenever the guest's init would. */
+/** Hash of the sources of the guest's init. */
 export async function initSourceHash(): Promise<string> {
   const hash = createHash('sha256')
   for (const file of await sources()) hash.update(file).update(await readFile(join(sourceDir, file)))
   return hash.digest('hex').slice(0, 16)
 }
 
-/** The guest's PID 1, compiled at first use; answers its path. */
+/** Compiles the guest's PID 1 on first use, and returns its path. */
 export async function buildInit(cacheDir: string, onProgress: (line: string) => void): Promise<string> {
   const dir = await cachedDir(join(cacheDir, 'init', await initSourceHash()), async target => {
     onProgress('compiling the guest init')
@@ -28,7 +28,7 @@ export async function buildInit(cacheDir: string, onProgress: (line: string) => 
   return join(dir, 'init')
 }
 
-/** A program for guests: it needs nothing of them. @throws Error that names what to install */
+/** Compiles a static program for guests. @throws Error with the packages to install */
 export async function compileStatic(target: string, files: readonly string[]): Promise<void> {
   for (const compiler of compilers) {
     try {
@@ -38,7 +38,7 @@ export async function compileStatic(target: string, files: readonly string[]): P
       if (!hasCode(error, 'ENOENT')) throw error
     }
   }
-  throw new Error('no C compiler for programs of guests: install musl-tools (or gcc with libc6-dev)')
+  throw new Error('no C compiler found, which guest programs require: install musl-tools (or gcc with libc6-dev)')
 }
 
 async function sources(): Promise<string[]> {

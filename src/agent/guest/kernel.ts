@@ -12,22 +12,24 @@ import { collectModules, guestModules, type KernelModule, lateModules, pciModule
 import { shippedKernel } from './shipped-kernel.ts'
 
 export interface GuestKernel {
-  /** An ELF kernel that can be entered through PVH. */
+  /** An ELF kernel with a PVH entry point. */
   readonly kernel: string
-  /** An initramfs with our init and the modules a guest needs. */
+  /** An initramfs with Mote's init and the modules that guests need. */
   readonly initrd: string
   readonly version: string
-  /** How it learns of virtio-mmio devices: from ACPI tables, or from its command line, which boots 0.2 s sooner. */
+  /** Source of the list of virtio-mmio devices: ACPI tables, or the command line, which boots 0.2 s faster. */
   readonly devices: 'acpi' | 'command-line'
 }
 
-/** `shipped`: the one in `guest/kernel`; `distribution`: the host's packaged one; otherwise a directory with `vmlinux`. */
+/**
+ * `shipped`: the kernel in `guest/kernel`; `distribution`: the host's package; otherwise a directory with `vmlinux`.
+ */
 export type KernelChoice = 'shipped' | 'distribution' | (string & {})
 
 /**
- * Returns the guest's kernel and initramfs, made at first use: 0.2 s the first time, 2 ms afterwards. Needs no root and no
+ * Returns the guest's kernel and initramfs, built on first use (0.2 s; 2 ms afterwards). Needs neither root nor
  * network.
- * @throws Error that says what to do
+ * @throws Error with the next step
  */
 export async function ensureKernel(
   cacheDir: string,
@@ -84,7 +86,7 @@ async function initramfs(source: string, init: Buffer): Promise<Buffer> {
   ])
 }
 
-/** What guest/boot.c loads, and when. */
+/** Module lists that guest/boot.c loads at different times. */
 const moduleLists = {
   'modules.list': guestModules,
   'modules.pci': pciModules,

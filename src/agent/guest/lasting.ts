@@ -5,16 +5,16 @@ import { GuestFault } from './fault.ts'
 import type { Frame } from './frames.ts'
 import type { GuestPorts } from './ports.ts'
 
-/** A guest that boots refuses until its init listens: then every attempt counts. */
+/** A booting guest refuses connections until its init listens, so retries are frequent at first. */
 const retryMs = 10
 const slowRetryMs = 100
 const slowAfterMs = 60_000
 
 /**
- * A channel over ports that may close while the guest lives on: vsock connections are cut when a snapshot is taken, and
- * do not survive a start from one. It connects again, hands on no frame twice, and tells an exit that happened between.
- * A request waits for the connection; one that is under way when it breaks is rejected.
- * @param alive whether the VMM's process is there: when it is not, the channel closes
+ * A channel that reconnects when its ports close while the guest lives: vsock connections close when a snapshot is
+ * taken or restored. It delivers no frame twice, and reports an exit that happened during the interruption. Requests
+ * wait for a connection; a request in flight is rejected when the connection closes.
+ * @param alive whether the VMM's process is running; if not, the channel closes
  */
 export function lastingGuest(
   ports: GuestPorts,
@@ -48,7 +48,7 @@ export function lastingGuest(
       if (word === 'exited') events.onExit(code)
       await connection.broken
     } finally {
-      // It would be as hostile again, a hundred times a second.
+      // Do not reconnect after a protocol violation: the guest would repeat it a hundred times per second.
       if (connection.fault()) ended = true
       next = Promise.withResolvers<GuestConnection>()
       next.promise.catch(() => undefined)

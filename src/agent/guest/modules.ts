@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { unxz } from './vmlinux.ts'
 
-/** What a guest needs; a name that the kernel has built in, or does not have at all, is left out. */
+/** Modules that every guest needs. Names that the kernel has built in, or lacks, are skipped. */
 export const guestModules = [
   'virtio_mmio',
   'virtio_blk',
@@ -14,13 +14,13 @@ export const guestModules = [
   'virtio_balloon',
 ] as const
 
-/** Loaded when the first volume comes. */
+/** Loaded when the first volume is attached. */
 export const lateModules = ['virtio_scsi', 'sd_mod'] as const
 
-/** Loaded where there is a PCI bus (Cloud Hypervisor). */
+/** Loaded in VMs with a PCI bus (Cloud Hypervisor). */
 export const pciModules = ['virtio_pci'] as const
 
-/** Loaded where the ports to the host are vsock (Firecracker, Cloud Hypervisor). */
+/** Loaded in VMs that use vsock (Firecracker, Cloud Hypervisor). */
 export const vsockModules = ['vmw_vsock_virtio_transport'] as const
 
 export interface KernelModule {
@@ -29,9 +29,9 @@ export interface KernelModule {
 }
 
 /**
- * The wanted modules and all they depend on, dependencies first, uncompressed.
- * @param moduleDir lib/modules/<version> of an unpacked kernel package. Its modules.dep does not exist before depmod
- *   ran, so the dependencies are read from the modules themselves.
+ * Returns the modules and all their dependencies, dependencies first, uncompressed.
+ * @param moduleDir lib/modules/<version> of an unpacked kernel package. It has no modules.dep before depmod has run, so
+ *   dependencies are read from the modules themselves.
  */
 export async function collectModules(moduleDir: string, wanted: readonly string[]): Promise<KernelModule[]> {
   const files = new Map<string, string>()
@@ -51,7 +51,7 @@ export async function collectModules(moduleDir: string, wanted: readonly string[
   return [...ordered.values()]
 }
 
-/** `depends=a,b` in the .modinfo section, which is a list of NUL-terminated strings. */
+/** Parses `depends=a,b` in the .modinfo section, a list of NUL-terminated strings. */
 function dependenciesOf(module: Buffer): string[] {
   const at = module.indexOf('\0depends=')
   if (at < 0) return []

@@ -1,4 +1,4 @@
-/** Small programs of our own in C, for what Node.js cannot do: compiled at first use. */
+/** Small C programs for system calls that Node.js does not offer. They are compiled on first use. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -8,8 +8,8 @@ import { hasCode } from '../../lib/files.ts'
 import { cachedDir } from './cache.ts'
 
 /**
- * The program that this source file makes, static, so that it needs no library of the host's.
- * @throws Error where there is no compiler
+ * Compiles the source file and returns the program's path. It is linked statically, so it needs no library of the host.
+ * @throws Error if no C compiler is installed
  */
 export async function nativeProgram(cacheDir: string, source: URL): Promise<string> {
   const file = fileURLToPath(source)

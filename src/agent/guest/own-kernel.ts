@@ -23,7 +23,7 @@ const needed = [
   { program: 'xz', package: 'xz-utils' },
 ] as const
 
-/** Where the kernel of our configuration is, or would be; another configuration is another directory. */
+/** Returns the build directory for the current configuration and patches, which may not exist yet. */
 export async function ownKernelDir(cacheDir: string): Promise<string> {
   const hash = createHash('sha256').update(await readFile(configFile))
   for (const patch of await patches()) hash.update(await readFile(patch))
@@ -31,17 +31,17 @@ export async function ownKernelDir(cacheDir: string): Promise<string> {
 }
 
 /**
- * Builds the guest kernel of `guest/kernel.config` and `guest/kernel-patches` from the distribution's source package: how
- * the shipped kernel was made, and how an operator makes one with a newer source or another configuration. Needs no root;
- * 150 MB of download, 1.5 GB of disk while it runs, and 8 minutes of two cores. A second call finds the result.
- * @throws Error naming the packages to install, or what the compiler said.
+ * Builds a guest kernel with `guest/kernel.config` and `guest/kernel-patches` from the distribution's source package.
+ * The shipped kernel is built this way, and operators can build one from a newer source or with another configuration.
+ * Needs no root, 150 MB of download, 1.5 GB of disk and 8 minutes on two cores. The result is cached.
+ * @throws Error with the packages to install, or the compiler's messages.
  */
 export async function buildOwnKernel(
   cacheDir: string,
   onProgress: (line: string) => void,
   signal: AbortSignal,
 ): Promise<string> {
-  if (arch() !== 'x64') throw new Error('our kernel configuration is for x86-64')
+  if (arch() !== 'x64') throw new Error('the kernel configuration is for x86-64 hosts only')
   await requireTools()
   return cachedDir(await ownKernelDir(cacheDir), async dir => {
     const work = join(dir, 'work')
@@ -62,7 +62,10 @@ export async function buildOwnKernel(
   })
 }
 
-/** The same source, configuration and compiler make the same bytes (Linux Documentation/kbuild/reproducible-builds.rst). */
+/**
+ * Makes builds reproducible for the same source, configuration and compiler (Linux
+ * Documentation/kbuild/reproducible-builds.rst).
+ */
 const reproducible = {
   KBUILD_BUILD_TIMESTAMP: 'Sun Nov 22 00:00:00 UTC 2026',
   KBUILD_BUILD_USER: 'mote',
@@ -79,7 +82,9 @@ async function requireTools(): Promise<void> {
 /** The series that `guest/kernel.config` is written for and that boots on every supported VMM. */
 const series = 'linux-source-6.1'
 
-/** The series of the shipped kernel where apt has it, else the distribution's own: Debian and Ubuntu name it alike. */
+/**
+ * Returns the source package: the shipped kernel's series if apt has it, otherwise the distribution's (Debian, Ubuntu).
+ */
 async function sourcePackage(): Promise<string> {
   if ((await run('apt-cache', ['show', series]).catch(() => '')) !== '') return series
   const about = await run('apt-cache', ['depends', 'linux-source']).catch(() => '')
@@ -106,15 +111,18 @@ async function unpackSource(work: string, onProgress: (line: string) => void, si
   return join(work, tree)
 }
 
-/** Kconfig drops what it does not know or what lacks a dependency without a word; a guest would miss it later. */
+/**
+ * Checks that the built configuration has all options. Kconfig silently drops options that are unknown or lack a
+ * dependency.
+ */
 async function refuseLostOptions(built: string): Promise<void> {
   const options = (text: string) => text.split('\n').filter(line => line.endsWith('=y'))
   const got = new Set(options(await readFile(built, 'utf8')))
   const lost = options(await readFile(configFile, 'utf8')).filter(line => !got.has(line))
-  if (lost.length > 0) throw new Error(`this kernel source does not take ${lost.join(', ')}`)
+  if (lost.length > 0) throw new Error(`this kernel source does not support the options ${lost.join(', ')}`)
 }
 
-/** `make vmlinux` with the number of compiled files as progress, since it takes minutes. */
+/** Runs `make vmlinux`, which takes minutes, and reports the number of compiled files as progress. */
 async function compile(tree: string, onProgress: (line: string) => void, signal: AbortSignal): Promise<void> {
   const child = spawn('make', [`-j${cpus().length}`, 'vmlinux'], {
     cwd: tree,

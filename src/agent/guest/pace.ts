@@ -3,23 +3,24 @@ import type { Socket } from 'node:net'
 export interface Pace {
   readonly bytesPerSecond: number
   readonly burstBytes: number
-  /** A line costs as much as this many bytes; a guest may send a million empty ones in a moment. */
+  /** Extra cost of each line, in bytes, because a guest can send a million empty lines at once. */
   readonly lineBytes: number
 }
 
-/** More than a guest's whole output of a program that it runs for us, which has to come in its time: 2 % of a core at most. */
+/** More than the complete output of one `exec`, which must arrive within its timeout. Costs at most 2 % of a core. */
 const answerPace: Pace = { bytesPerSecond: 16 << 20, burstBytes: 8 << 20, lineBytes: 1024 }
 /**
- * Four times what its log keeps (`AgentConfig.log`), and all that its ring has held while nobody read it. At the pace of
- * answers one guest took 8 % of a core for lines that were cut; what waits is dropped in the guest, and counted, too.
+ * Four times the rate that the log retains (`AgentConfig.log`), plus the guest's full ring buffer. At the pace of
+ * answers, one guest used 8 % of a core for lines that were then dropped. The guest drops and counts lines that do not
+ * fit its ring.
  */
 export const logPace: Pace = { bytesPerSecond: 4 << 20, burstBytes: 4 << 20, lineBytes: 1024 }
-/** Nobody reads more of it than its end. */
+/** Only the end of the console is retained. */
 export const consolePace: Pace = { bytesPerSecond: 64 << 10, burstBytes: 1 << 20, lineBytes: 0 }
 
 /**
- * Reads the socket, but no faster than it can be handled beside the host's other guests: what is more waits in the guest.
- * @param take handles a part, and answers how many lines it had
+ * Reads the socket at a limited rate, so that one guest cannot starve the others. Excess data waits in the guest.
+ * @param take handles a chunk, and returns its number of lines
  */
 export function readPaced(
   socket: Socket,

@@ -1,26 +1,26 @@
 import type { Socket } from 'node:net'
 import { connectIn } from '../../lib/short-socket.ts'
 
-/** Where a guest's control and log ports are reached. */
+/** Connects to a guest's control and log ports. */
 export interface GuestPorts {
   control(): Promise<Socket>
   log(): Promise<Socket>
 }
 
-/** QEMU's sockets of the two virtio-serial ports, in the VM's directory. */
+/** The two virtio-serial ports of a QEMU guest: sockets in the VM's directory. */
 export function serialPorts(dir: string): GuestPorts {
   return { control: () => connectIn(dir, 'ctl.sock'), log: () => connectIn(dir, 'log.sock') }
 }
 
-/** The guest's vsock ports; guest/ports.c listens there. */
+/** The vsock ports on which guest/ports.c listens. */
 const vsockPort = { control: 1001, log: 1002 } as const
-/** A guest whose driver is not there yet, or that is paused, says nothing. */
+/** Timeout for guests that are paused or have not loaded their vsock driver yet. */
 const handshakeMs = 2_500
 const maxAnswerChars = 64
 
 /**
- * The vsock device of Firecracker and Cloud Hypervisor: a unix socket, on which the host says `CONNECT <port>` and is
- * answered `OK <host port>` (Firecracker docs/vsock.md; Cloud Hypervisor docs/vsock.md).
+ * The vsock device of Firecracker and Cloud Hypervisor: a unix socket, to which the host writes `CONNECT <port>` and
+ * the VMM answers `OK <host port>` (Firecracker docs/vsock.md; Cloud Hypervisor docs/vsock.md).
  */
 export function vsockPorts(dir: string, name: string): GuestPorts {
   const connect = async (port: number) => {
@@ -38,7 +38,7 @@ export function vsockPorts(dir: string, name: string): GuestPorts {
   return { control: () => connect(vsockPort.control), log: () => connect(vsockPort.log) }
 }
 
-/** Reads the answer's line and nothing more. @throws Error when it is another one, late, or the connection ends. */
+/** Reads exactly the answer's line. @throws Error if it is not `OK`, is late, or the connection closes. */
 function acknowledged(socket: Socket): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let text = ''

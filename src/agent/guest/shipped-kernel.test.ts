@@ -7,12 +7,12 @@ import { ensureKernel } from './kernel.ts'
 import { ownKernelDir } from './own-kernel.ts'
 import { shippedKernel, shippedManifest } from './shipped-kernel.ts'
 
-test('the shipped kernel was built from the configuration and patches beside it', async () => {
+test('the shipped kernel was built from the current configuration and patches', async () => {
   const { configHash } = await shippedManifest()
   expect(basename(await ownKernelDir('/cache')), 'build it again: guest/kernel/README.md').toBe(configHash)
 })
 
-test('the shipped kernel unpacks to the pinned bytes, an ELF file that keeps what every VMM needs', async () => {
+test('the shipped kernel unpacks to the pinned bytes, an ELF file with the options that every VMM needs', async () => {
   await using dir = await testDir()
   const found = await shippedKernel(dir.path)
   const vmlinux = await readFile(join(found, 'vmlinux'))
@@ -31,7 +31,7 @@ test('the shipped kernel unpacks to the pinned bytes, an ELF file that keeps wha
     for (const option of options) expect(config, `${what} needs ${option}`).toContain(`CONFIG_${option}=y\n`)
 })
 
-test('the kernel needs no distribution, and a directory without one is refused by name', async () => {
+test('the kernel needs no distribution package, and a directory without a kernel is refused by name', async () => {
   await using dir = await testDir()
   const kernel = await ensureKernel(dir.path, () => undefined)
   expect(kernel).toMatchObject({ devices: 'command-line', version: (await shippedManifest()).version })

@@ -19,10 +19,10 @@ const Manifest = Type.Object({
   /** The source package and its version. */
   source: Type.String(),
   compiler: Type.String(),
-  /** Of the uncompressed `vmlinux`, in hexadecimal. */
+  /** Hash of the uncompressed `vmlinux`, hexadecimal. */
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
   bytes: Type.Integer({ minimum: 1 }),
-  /** Of `guest/kernel.config` and the patches, as `ownKernelDir` computes it: another configuration needs another build. */
+  /** Hash of `guest/kernel.config` and the patches, as in `ownKernelDir`. A different one requires a new build. */
   configHash: Type.String(),
 })
 export type KernelManifest = Readonly<Static<typeof Manifest>>
@@ -33,7 +33,7 @@ export async function shippedManifest(): Promise<KernelManifest> {
 
 /**
  * Unpacks the shipped kernel into the cache, once (0.1 s).
- * @throws Error when the file is not the one that the manifest names
+ * @throws Error if the file's checksum is not the one in the manifest
  */
 export async function shippedKernel(cacheDir: string): Promise<string> {
   const manifest = await shippedManifest()

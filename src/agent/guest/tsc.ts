@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { run } from '../../lib/exec.ts'
 
 /**
- * The host's TSC frequency in kHz, for `tsc_early_khz`. The guest counts time with it, so the processor's current
- * clock, which moves, is only the last resort: the kernel's own measurement comes first, then the nominal frequency
- * in the processor's name.
+ * Returns the host's TSC frequency in kHz, for `tsc_early_khz`. The guest's clock depends on it. Sources, in order: the
+ * host kernel's measurement, the nominal frequency in the CPU's model name, and the CPU's current frequency, which
+ * varies.
  */
 export async function hostTscKhz(): Promise<number> {
   const messages = await run('dmesg', [], { timeoutMs: 2_000 }).catch(() => '')
@@ -12,7 +12,7 @@ export async function hostTscKhz(): Promise<number> {
   return tscKhzFrom(messages, cpu)
 }
 
-/** Pure half of `hostTscKhz`. */
+/** Extracts the TSC frequency from the kernel log and /proc/cpuinfo. Pure. */
 export function tscKhzFrom(kernelMessages: string, cpuinfo: string): number {
   const measured = [...kernelMessages.matchAll(/tsc: (?:Refined TSC clocksource calibration:|Detected) ([\d.]+) MHz/g)]
   const mhz = measured.at(-1)?.[1] ?? /^cpu MHz\s*:\s*([\d.]+)/m.exec(cpuinfo)?.[1]

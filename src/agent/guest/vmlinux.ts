@@ -6,10 +6,10 @@ import { childEnv } from '../../lib/child-env.ts'
 const bootProtocolMagic = 'HdrS'
 
 /**
- * The ELF kernel inside a bzImage, so that it can be started through PVH without decompressing itself under emulation
- * (0.7 s of a 2.5 s boot). Offsets: Linux Documentation/arch/x86/boot.rst, `payload_offset` and `payload_length`
- * (boot protocol 2.08).
- * @throws Error when it is no bzImage, or its compression is none of gzip, lz4, zstd, xz.
+ * Extracts the ELF kernel from a bzImage. It starts through PVH and need not decompress itself under emulation (0.7 s
+ * of a 2.5 s boot). Offsets: Linux Documentation/arch/x86/boot.rst, `payload_offset` and `payload_length` (boot
+ * protocol 2.08).
+ * @throws Error if it is not a bzImage, or is not compressed with gzip, lz4, zstd or xz.
  */
 export async function extractVmlinux(bzImage: Buffer): Promise<Buffer> {
   if (bzImage.subarray(0x202, 0x206).toString('latin1') !== bootProtocolMagic) throw new Error('not a Linux bzImage')
@@ -30,7 +30,7 @@ async function decompress(payload: Buffer): Promise<Buffer> {
   throw new Error(`the kernel is compressed in an unknown way (magic ${magic.toString(16)})`)
 }
 
-/** By the `xz` program: Node has no decoder for it. */
+/** Decompresses with the `xz` program, because Node.js has no xz decoder. */
 export async function unxz(data: Buffer): Promise<Buffer> {
   const running = promisify(execFile)('xz', ['-dc'], { encoding: 'buffer', maxBuffer: 1 << 28, env: childEnv('xz') })
   running.child.stdin?.end(data)
@@ -49,7 +49,7 @@ function lz4Legacy(data: Buffer): Buffer {
   return Buffer.concat(blocks)
 }
 
-/** One raw block, by lz4's doc/lz4_Block_format.md. */
+/** Decompresses one raw block (lz4's doc/lz4_Block_format.md). */
 export function lz4Block(source: Buffer, maxBytes: number): Buffer {
   const target = Buffer.allocUnsafe(maxBytes)
   let from = 0

@@ -1,4 +1,4 @@
-/** guest/warm.c as it is compiled into the guest's init, on this machine's page cache. */
+/** Tests guest/warm.c, as compiled into the guest's init, on this host's page cache. */
 import { execFileSync } from 'node:child_process'
 import { mkdir, open, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -13,7 +13,7 @@ const missing = process.getuid?.() === 0 ? [] : ['root (for a chroot)']
 for (const program of ['fincore', 'dd', 'mkfifo']) if (!(await hasProgram(program))) missing.push(program)
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** An image's root, and a program that does in it what init does before its template is taken. */
+/** Creates an image's root, and a program that warms it up as init does before its template is taken. */
 async function image() {
   const dir = await testDir()
   const root = join(dir.path, 'root')
@@ -32,7 +32,7 @@ async function image() {
   return {
     at,
     put,
-    /** Written out, and no more in memory. */
+    /** Flushes the file and evicts it from the page cache. */
     async forget(path: string) {
       const file = await open(at(path), 'r+')
       await file.sync()
@@ -40,14 +40,14 @@ async function image() {
       execFileSync('dd', [`of=${at(path)}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0', 'status=none'])
     },
     warm: () => execFileSync(program, [root], { timeout: 30_000 }),
-    /** Bytes of it that are in memory. */
+    /** Number of its bytes in the page cache. */
     cached: (path: string) => Number(execFileSync('fincore', ['-bno', 'RES', at(path)], { encoding: 'utf8' })),
     [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
   }
 }
 
-describe.skipIf(missing.length > 0)(`what an image lists is in memory ${reason}`, () => {
-  it('and nothing else, whatever the list names', async () => {
+describe.skipIf(missing.length > 0)(`warm-up loads the files that an image lists ${reason}`, () => {
+  it('and no others, whatever the list contains', async () => {
     await using root = await image()
     const bytes = 1 << 20
     for (const name of ['listed', 'not-listed', 'last']) {
@@ -64,7 +64,7 @@ describe.skipIf(missing.length > 0)(`what an image lists is in memory ${reason}`
     expect(root.cached('bin/not-listed')).toBe(0)
   })
 
-  it('up to what a template can afford', async () => {
+  it('up to a limit', async () => {
     await using root = await image()
     await root.put('big', '')
     await truncate(root.at('big'), 200 * 2 ** 20)
@@ -74,11 +74,11 @@ describe.skipIf(missing.length > 0)(`what an image lists is in memory ${reason}`
     await root.put('usr/share/mote/warm', '/big\n/late\n')
     root.warm()
     expect(root.cached('late')).toBe(0)
-    // 96 MiB, and what the kernel reads ahead.
+    // 96 MiB plus the kernel's read-ahead.
     expect(root.cached('big')).toBeLessThan(128 * 2 ** 20)
   })
 
-  it('and an image without a list starts as well', async () => {
+  it('and does nothing in an image without a list', async () => {
     await using root = await image()
     await root.put('bin/sh', 'x')
     expect(() => root.warm()).not.toThrow()

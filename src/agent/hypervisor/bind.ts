@@ -3,8 +3,8 @@ import { sep } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
 /**
- * Shows a file or device of another file system, where no link can lead: a device gets a node of its own, a file is
- * bind-mounted. Needs root. Taken away with `unbind`.
+ * Makes a file or device of another file system, which cannot be hard-linked, available under `to`: a device gets its
+ * own node, a file is bind-mounted. Needs root. `unbind` removes it.
  */
 export async function bind(from: string, to: string): Promise<void> {
   const what = await stat(from)
@@ -22,24 +22,24 @@ export async function bind(from: string, to: string): Promise<void> {
   }
 }
 
-/** Removes what was shown under this name, bound or linked. Idempotent. */
+/** Removes the mount, node or link at this path. Idempotent. */
 export async function unbind(path: string): Promise<void> {
   await unbindBelow(path)
   await rm(path, { force: true })
 }
 
-/** Nothing at or below the path is a mount any more: it can be removed without touching what was shown there. */
+/** Unmounts everything at or below the path, so that removing it does not touch the mounted files. */
 export async function unbindBelow(path: string): Promise<void> {
   for (const mounted of await mountedBelow(path)) await run('umount', [mounted])
 }
 
-/** Mount points at or below the path, newest first. The kernel names them without symbolic links. */
+/** Lists mount points at or below the path, newest first. The kernel reports them with symbolic links resolved. */
 export async function mountedBelow(path: string): Promise<string[]> {
   const root = await realpath(path).catch(() => path)
   return (await mountPoints()).filter(one => one === root || one.startsWith(root + sep))
 }
 
-/** Newest first. Blanks and backslashes are written as octal numbers (proc_pid_mountinfo(5)). */
+/** Lists all mount points, newest first. Blanks and backslashes are octal escapes (proc_pid_mountinfo(5)). */
 async function mountPoints(): Promise<string[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).trim().split('\n').toReversed()
   const decode = (text: string) =>
@@ -47,7 +47,7 @@ async function mountPoints(): Promise<string[]> {
   return lines.map(line => decode(line.split(' ')[4] ?? ''))
 }
 
-/** As makedev(3) of glibc puts them together; the numbers here are far below 2^31. */
+/** Splits a device number that glibc's makedev(3) composed; the numbers here are far below 2^31. */
 function deviceNumbers(rdev: number): readonly [number, number] {
   return [(rdev >> 8) & 0xfff, (rdev & 0xff) | ((rdev >> 12) & 0xfff00)]
 }

@@ -7,42 +7,42 @@ import { hasCode } from '../../lib/files.ts'
 
 export interface VmLimits {
   readonly vcpus: number
-  /** Guest memory and what the VMM needs besides. */
+  /** Guest memory plus the VMM's own memory. */
   readonly memoryMib: number
 }
 
-/** One cgroup (version 2) for each VM of one agent. */
+/** The cgroups (version 2) of one agent, one for each VM. */
 export interface Cgroups {
-  /** The controllers that limit here; without any, a group still counts cpu time and ends as a whole. */
+  /** The controllers that are available. Without any, a group still counts CPU time and can be killed as a whole. */
   readonly controllers: readonly string[]
-  /** Makes the VM's group with these limits. @returns its directory, for a process that starts in it */
+  /** Creates the VM's group with these limits. @returns its directory, for a process that starts in it */
   make(vmId: string, limits: VmLimits): Promise<string>
-  /** Moves the process into it, which waits for the kernel on all cores: 12 to 18 ms. */
+  /** Moves the process into the group. Takes 12 to 18 ms, because the kernel synchronizes all cores. */
   enter(vmId: string, pid: number): Promise<void>
-  /** Makes it and moves the process into it. */
+  /** Calls `make`, then `enter`. */
   confine(vmId: string, pid: number, limits: VmLimits): Promise<void>
-  /** A group without limits for processes that wait to be a VM's; it is kept by nobody, so `reclaim` ends what is in it. */
+  /** Creates a group without limits for processes that are started ahead of their VM. `reclaim` kills its processes. */
   makeWaiting(): Promise<string>
   releaseWaiting(): Promise<void>
-  /** What the VM's processes have used since the group was made; undefined: there is no group. */
+  /** CPU time of the VM's processes since the group was created; undefined if the VM has no group. */
   cpuSeconds(vmId: string): number | undefined
-  /** Ends what is left in the group and removes it. Idempotent. */
+  /** Kills the processes in the group and removes it. Idempotent. */
   release(vmId: string): Promise<void>
-  /** Does so for every group of this agent that belongs to none of `keep`. */
+  /** Releases every group of this agent whose VM is not in `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
-  /** The agent's own level goes when no VM is left in it. Idempotent. */
+  /** Removes the agent's own group if no VM is left in it. Idempotent. */
   close(): Promise<void>
 }
 
 const parentName = 'mote'
 const wanted = ['cpu', 'memory', 'pids'] as const
-/** A VMM's threads: vCPUs, devices, QEMU's pool of up to 64 for disks. */
+/** Maximum number of a VMM's threads: vCPUs, devices, and up to 64 disk workers of QEMU. */
 const maxTasks = 256
 
 /**
- * The cgroups below `<mount>/mote/<agent>`; undefined where version 2 is not mounted or not ours to write. What a VM may
- * use of cpu is its vCPUs and half a cpu for the VMM's own threads.
- * @param mount where cgroup2 is mounted; undefined: found in /proc/self/mounts
+ * Opens the cgroups below `<mount>/mote/<agent>`. Returns undefined if cgroup2 is not mounted or not writable. A VM may
+ * use as many CPUs as it has vCPUs, and half a CPU more for the VMM's own threads.
+ * @param mount mount point of cgroup2; default: from /proc/self/mounts
  */
 export async function openCgroups(
   dataDir: string,
@@ -106,7 +106,7 @@ function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
   }
 }
 
-/** Files and values of a VM's group, as far as the controllers are there (Linux, admin-guide/cgroup-v2). */
+/** Returns files and values of a VM's group for the available controllers (Linux, admin-guide/cgroup-v2). */
 export function limitsOf({ vcpus, memoryMib }: VmLimits, controllers: readonly string[]): Array<[string, string]> {
   const periodUs = 100_000
   const all: Array<[string, string]> = [
@@ -118,7 +118,7 @@ export function limitsOf({ vcpus, memoryMib }: VmLimits, controllers: readonly s
   return all.filter(([file]) => controllers.includes(file.split('.')[0] ?? ''))
 }
 
-/** Turns the controllers on from the root down; answers those that all levels have. */
+/** Enables the controllers from the root down, and returns those that all levels have. */
 async function delegate(levels: readonly string[]): Promise<string[]> {
   let usable: readonly string[] = wanted
   for (const level of levels) {
@@ -139,7 +139,7 @@ async function delegate(levels: readonly string[]): Promise<string[]> {
 async function removeGroup(group: string): Promise<void> {
   try {
     for (;;) {
-      // Each time: it ends who is there, not who comes.
+      // Repeated, because cgroup.kill does not affect processes that enter the group later.
       await writeFile(join(group, 'cgroup.kill'), '1')
       const gone = await rmdir(group).then(
         () => true,

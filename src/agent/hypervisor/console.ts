@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { connectIn } from '../../lib/short-socket.ts'
 import { consolePace, readPaced } from '../guest/pace.ts'
 
-/** The guest's serial console: only its end is kept, to explain a boot that failed. */
+/** The guest's serial console. Only its end is retained, to explain failed boots. */
 export interface Console {
   readonly connected: boolean
   tail(): string

@@ -14,13 +14,13 @@ import { openIsolation, vmUsers } from './isolation.ts'
 import { driverCases, type DriverCase } from '../../../test/support/agent/hypervisor.ts'
 import { devicesOf } from '../../../test/support/agent/hypervisor-tap.ts'
 
-/** What every driver that has processes promises about the host: who a VM is there, and which of its files it is shown. */
+/** Tests of every driver that starts processes: the user of a VM on the host, and its access to files. */
 const cases = (await driverCases()).filter(({ name }) => name !== 'fake')
 const cgroupMount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
 
 describe.each(cases)('driver $name', ({ config, spec, skip }) => {
   test.skipIf(skip || process.getuid?.() !== 0)(
-    'two VMs are two users, each in a cgroup of its own (with taps in a network, too), behind a system call filter; nothing of it stays (needs root)',
+    'each VM has its own user, cgroup, system call filter and (with taps) network namespace, and leaves nothing behind (needs root)',
     { timeout: 180_000 },
     async () => {
       await using host = await testAgent(config)
@@ -33,7 +33,7 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
         expect(new Set(groups).size).toBe(2)
         for (const group of groups) expect(group).toMatch(/\/mote\/[0-9a-f]{16}\/[0-9a-f]{16}$/)
       }
-      // The first thread of Cloud Hypervisor only waits for the others, and has no filter.
+      // Cloud Hypervisor's first thread only waits for the others and has no filter.
       const first = spec.hypervisor === 'cloud-hypervisor' ? 1 : 0
       for (const { filtered } of found) {
         expect(filtered.slice(first)).toContain(true)
@@ -63,12 +63,12 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
     },
   )
 
-  test.skipIf(skip)('drives that come with a VM are found: one is read, the other written', { timeout: 120_000 }, () =>
+  test.skipIf(skip)('a VM finds its additional drives, reads one and writes to the other', { timeout: 120_000 }, () =>
     readAndWrite({ config, spec }),
   )
 })
 
-/** By a system call filter (proc_pid_status(5)). */
+/** True if the task has a system call filter (proc_pid_status(5)). */
 function isFiltered(task: string): boolean {
   return /^Seccomp:\s+2$/m.test(readFileSync(join(task, 'status'), 'utf8'))
 }

@@ -14,7 +14,7 @@ import { until } from '../../../test/support/wait.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 
-/** Every driver present keeps the same promises, seen through the bus. */
+/** Tests the same behavior of every available driver, through the message bus. */
 describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   const desired = (
     generation: number,
@@ -30,7 +30,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     (await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)).text()
 
   test.skipIf(skip)(
-    'a whole life: run, pause, survive an agent restart, stop, run again, absent',
+    'a full life cycle: run, pause, survive an agent restart, stop, run again, absent',
     { timeout: 180_000 },
     async () => {
       await using host = await testAgent(config)
@@ -77,7 +77,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 
   test.skipIf(skip)(
-    'a workload that ends is started again as often as it may, then the VM is crashed',
+    'a workload that exits is restarted up to the limit, then the VM is crashed',
     { timeout: 120_000 },
     async () => {
       await using host = await testAgent(config)
@@ -107,7 +107,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 
   test.skipIf(skip)(
-    'a fault of the image is final; absent takes the VM away in any state',
+    'an image fault is not retried; the desired state absent removes the VM in any state',
     { timeout: 60_000 },
     async () => {
       await using host = await testAgent(config)
@@ -123,7 +123,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   )
 
   test.skipIf(skip)(
-    'as far as the capabilities say: volumes, balloon, snapshot and clone, migration to another host',
+    'the declared capabilities work: volumes, balloon, snapshot and clone, migration to another host',
     { timeout: 120_000 },
     async () => {
       await using host = await testAgent(config)
@@ -183,7 +183,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     },
   )
 
-  /** A fork of the VM goes on with a clone of its volume, and neither sees what the other writes. */
+  /** A fork of the VM gets a clone of its volume, and neither sees the other's writes. */
   async function forks(host: TestAgent, disk: DiskSpec): Promise<void> {
     const sh = async (vmId: string, script: string) =>
       spec.hypervisor === 'fake' ? '' : (await host.exec(vmId, ['/bin/sh', '-c', script])).stdout
@@ -206,7 +206,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   }
 
   test.skipIf(skip)(
-    'beats carry the offer and statistics; log batches come over the bus',
+    'heartbeats carry capacity and statistics; log batches arrive over the bus',
     { timeout: 60_000 },
     async () => {
       await using host = await testAgent(config)
@@ -241,7 +241,7 @@ async function offerOf({ bus, agent }: TestAgent): Promise<HypervisorOffer> {
   return offer
 }
 
-/** What beats say of this VM from now on. */
+/** Collects the reports about this VM in heartbeats from now on. */
 async function statsOf({ bus, agent }: TestAgent, vmId: string): Promise<readonly HostHeartbeat['stats'][number][]> {
   const observed: HostHeartbeat['stats'] = []
   await bus.subscribe(subjects.heartbeat(agent.hostId), ({ data }) => {

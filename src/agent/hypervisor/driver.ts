@@ -14,23 +14,23 @@ import type { Frame } from '../guest/frames.ts'
 import type { Wire } from './transfer/wire.ts'
 import type { ProcessIdentity } from '../../lib/process-identity.ts'
 
-/** What a driver gets to know about one VM: its wish and its directory. */
+/** One VM as a driver sees it: its desired state and its directory. */
 export interface VmHome {
   readonly vmId: string
-  /** The VM's own directory; only its driver and the agent's state write here. */
+  /** The VM's directory. Only its driver and the agent's VM record write here. */
   readonly dir: string
   readonly spec: VmSpec
-  /** Start from this snapshot instead of booting; `spec.from`, resolved and verified. */
+  /** The snapshot to restore instead of a boot: `spec.from`, resolved and verified. */
   readonly from?: SnapshotSource
-  /** Volumes that it brings from the host that it comes from. */
+  /** Volumes that move to this host with the VM. */
   readonly arriving?: ArrivingVolumes
-  /** Disks besides its own; only a driver that shows them may take such a VM. */
+  /** Additional disks. Only drivers with `showsDrives` accept such a VM. */
   readonly drives?: readonly RawDrive[]
 }
 
 /**
- * A file as it is, which the guest finds by its serial; `mote.<serial>=` on the kernel's command line names another one,
- * where the hypervisor chooses serials by itself. Letters and digits, at most 20.
+ * A file that the guest sees as a raw disk with this serial (letters and digits, at most 20). Where the hypervisor
+ * assigns serials itself, `mote.<serial>=` on the kernel's command line maps the serial to the assigned one.
  */
 export interface RawDrive {
   readonly serial: string
@@ -38,22 +38,22 @@ export interface RawDrive {
   readonly readOnly: boolean
 }
 
-/** What a driver says of a snapshot that it made. Plain data: it is stored beside the files. */
+/** A driver's description of a snapshot that it took. Plain data, stored next to the snapshot's files. */
 export interface SnapshotMade {
-  /** VMM and version, CPU model: a start from it needs the same. */
+  /** VMM, its version and the CPU model. A restore needs the same ones. */
   readonly madeBy: string
   readonly imageDigest: string
-  /** What the VM's wish called the image; absent in older ones. */
+  /** Image reference in the VM's desired state; absent in older snapshots. */
   readonly image?: string
-  /** How long the guest stood still. */
+  /** How long the guest was paused. */
   readonly pauseMs: number
-  /** The driver's own notes. */
+  /** Driver-specific data. */
   readonly notes: Prepared['notes']
-  /** Volumes that it had. */
+  /** Volumes that were attached to the VM. */
   readonly disks?: readonly SnapshotDisk[]
-  /** The VM was not let run any more: its volumes are as they were then, unless somebody else has had them. */
+  /** The VM has not run since: its volumes are unchanged, unless they were attached to another VM. */
   readonly stays?: boolean
-  /** Its app was well. */
+  /** The app passed its health check. */
   readonly healthy?: boolean
 }
 
@@ -61,64 +61,66 @@ export interface SnapshotMade {
 export interface OpenDisk {
   readonly disk: DiskSpec
   readonly file: string
-  /** Of the LUKS container that the file is, base64. */
+  /** Key of the LUKS container in the file, base64. */
   readonly key?: string
 }
 
-/** A volume that takes the place of one (`of`) that the snapshot's guest has mounted: the same one, or a clone of it. */
+/**
+ * A volume that replaces the volume `of`, which the snapshot's guest has mounted: the same volume, or a clone of it.
+ */
 export interface KeptDisk extends OpenDisk {
   readonly of: string
 }
 
 export interface SnapshotSource {
-  /** Holds the driver's files; read-only. */
+  /** Directory with the driver's files; read-only. */
   readonly dir: string
   readonly made: SnapshotMade
-  /** A clone: it gets a new identity. Clock and entropy are renewed in any case. */
+  /** True for a clone, which gets a new identity. Clock and entropy are renewed in either case. */
   readonly renew: boolean
-  /** Others that start from it are none that its memory would have to be spared for. */
+  /** No other VM starts from this snapshot, so sharing memory with clones does not matter. */
   readonly alone?: boolean
-  /** The volumes that the snapshot's guest has mounted, as they were then. */
+  /** The volumes that the snapshot's guest has mounted, with their contents at the time of the snapshot. */
   readonly disks?: readonly KeptDisk[]
-  /** Awaited when all is loaded, before the guest runs. */
+  /** Awaited after the state is loaded and before the guest runs. */
   readonly beforeRun?: () => Promise<void>
 }
 
-/** Volumes that leave with their VM. */
+/** Volumes that move away with their VM. */
 export interface LeavingVolumes {
-  /** What can be sent before the VM itself: their snapshots, and where theirs begins what opens them. */
+  /** Sends everything that can precede the VM itself: the volumes' snapshots, and the data that opens each volume. */
   send(wire: Wire): Promise<void>
 }
 
-/** Volumes that come with their VM. */
+/** Volumes that arrive with their VM. */
 export interface ArrivingVolumes {
   readonly count: number
-  /** The other end of `LeavingVolumes.send`; they are open then, and not whole yet. */
+  /** Receives from `LeavingVolumes.send`. The returned volumes are open, but not complete yet. */
   take(wire: Wire): Promise<readonly OpenDisk[]>
-  /** They are whole: after it resolves that survives a power cut. */
+  /** Marks the volumes as complete. The mark is durable once the promise resolves. */
   keep(): Promise<void>
 }
 
-/** How far a migration is. */
+/** Progress of a migration. */
 export interface MigrationProgress {
   readonly percent: number
   readonly transferredBytes: number
   readonly totalBytes: number
 }
 
-/** A VM that is about to arrive from another host. */
+/** A process that waits for a VM from another host. */
 export interface Arrival {
-  /** What must be stored to find the waiting process again; there is no workload in it yet. */
+  /** Stored to find the waiting process after a restart of the agent. It has no workload yet. */
   readonly running: Running
-  /** Where it listens, for the source. */
+  /** Address that the source connects to. */
   readonly uri: string
-  /** Resolves when the guest runs here; rejects when it did not come (the process has gone then). */
+  /** Resolves when the guest runs here. Rejects when the migration failed; the process has ended by then. */
   readonly arrived: Promise<RunningVm>
   /** Ends the waiting process. */
   cancel(): Promise<void>
-  /** Lets go of the waiting process: the agent ends. What goes through it breaks off. */
+  /** Closes the connections to the waiting process when the agent ends. A transfer through the agent fails. */
   detach?(): void
-  /** The source has let go for good: the guest has run here. Without it, that is not known before `arrived`. */
+  /** True once the source has given the VM up and the guest has run here. If absent, only `arrived` shows that. */
   hasRun?(): boolean
 }
 
@@ -126,96 +128,101 @@ export interface Arrival {
 export interface Prepared {
   readonly imageDigest: string
   readonly endpoint: Endpoint
-  /** The driver's own notes, such as the tap's name. JSON. */
+  /** Driver-specific data, such as the tap's name. JSON. */
   readonly notes: Readonly<Record<string, string | number | null>>
 }
 
-/** What must be stored to find a running VM again after a restart of the agent. */
+/** Stored to find a running VM after a restart of the agent. */
 export interface Running {
   readonly prepared: Prepared
   readonly process: ProcessIdentity
-  /** Counts the boots of this VM; log lines carry it, so that the guest's numbering is told apart. */
+  /** Boot counter of this VM. Log lines carry it, because the guest restarts its line numbers at each boot. */
   readonly boot: number
 }
 
-/** Receives what happens inside; no call after `onGone`. */
+/** Receives the events of a running VM. `onGone` is the last call. */
 export interface Watcher {
   readonly onFrames: (frames: readonly Frame[]) => void
-  /** The workload ended; the VM lives on until told otherwise. */
+  /** The workload ended. The VM stays up until it is stopped. */
   readonly onExit: (code: number) => void
-  /** The guest broke the protocol of its ports, which are closed for good: it can only be ended. */
+  /** The guest violated the protocol of its ports. The ports are closed for good, so the VM can only be killed. */
   readonly onBroken: (fault: GuestFault) => void
-  /** The VM has gone. `detail` has the console's last lines, if any. */
+  /** The VM has ended. `detail` has the last lines of its console, if any. */
   readonly onGone: (detail: string) => void
 }
 
-/** A copy of a volume that is to be made; disposed of, nothing of it goes on. */
+/** A prepared copy of a volume. Disposing it cancels the copy. */
 export interface DiskCopy extends AsyncDisposable {
-  /** The instant that it is of. */
+  /** Fixes the point in time that the copy represents. */
   begin(): Promise<void>
-  /** Resolves when it is whole. @throws StepError `vm_not_running`, or what the hypervisor says */
+  /** Resolves when the copy is complete. @throws StepError `vm_not_running`, or the hypervisor's error */
   whole(): Promise<void>
 }
 export type DiskCopier = (volumeId: string, target: string) => Promise<DiskCopy>
 
 export type WorkloadState = { readonly state: 'running' } | { readonly state: 'exited'; readonly code: number }
 
-/** Raw counters; the agent makes rates of them. */
+/** Raw counters; the agent derives rates from them. */
 export interface VmStatistics {
   readonly cpuSeconds: number
   readonly ramUsedBytes: number
-  /** From the guest's side. */
+  /** Received and sent by the guest. */
   readonly rxBytes: number
   readonly txBytes: number
-  /** What the balloon leaves to the guest; absent without one. */
+  /** Memory that the balloon leaves to the guest; absent without a balloon. */
   readonly balloonActualMib?: number
 }
 
 /** One running VM. */
 export interface RunningVm {
   readonly running: Running
-  /** The state of the workload when the machine was booted or adopted. */
+  /** State of the workload when the VM was booted or adopted. */
   readonly workload: WorkloadState
-  /** Whether the machine is paused, as the hypervisor says. */
+  /** Reads from the hypervisor whether the VM is paused. */
   inspect(): Promise<'running' | 'paused'>
   startWorkload(): Promise<void>
-  /** A health check of the driver's own, where asking over the network makes no sense. */
+  /** The driver's own health check, for guests that have no network. */
   readonly probe?: (signal: AbortSignal) => Promise<boolean>
-  /** True when something in the guest accepts TCP connections on the port. */
+  /** True if a program in the guest accepts TCP connections on the port. */
   listening(port: number): Promise<boolean>
   /**
-   * Asks the guest to end, ends it by force after `graceMs`. Resolves when no process is left.
-   * @param after `exit`: its program has ended, and nobody needs what it has written; default: it is all on its disks
+   * Shuts the guest down, and kills it after `graceMs`. Resolves when no process is left.
+   * @param after the guest's message to wait for. `exit`: its program has ended, and its scratch data is not needed.
+   *   Default: its disks are flushed.
    */
   stop(graceMs: number, after?: GuestWord): Promise<void>
-  /** Ends it at once, without letting a guest that stands still do anything more. */
+  /** Kills the VM at once. A paused guest does not run again. */
   kill(): Promise<void>
   pause(): Promise<void>
   resume(): Promise<void>
   stats(): Promise<VmStatistics>
-  /** Leaves the guest this much of its memory (null: all); the driver keeps a floor. Capability `balloon`. */
+  /**
+   * Sets how much of its memory the guest keeps (null: all), with a minimum set by the driver. Capability `balloon`.
+   */
   setBalloon?(targetMib: number | null): Promise<void>
   /** Runs a program in the guest, without a shell. */
   exec?(command: readonly string[], timeoutMs: number): Promise<VmExecAnswer>
-  /** Copies what the volume holds at one instant into the file while the guest goes on. Without it the guest stands still. */
+  /** Copies the volume at one point in time while the guest runs. Drivers without it pause the guest for the copy. */
   copyDisk?(volumeId: string, target: string): Promise<DiskCopy>
-  /** Writes memory, devices and scratch disk into the empty directory; the guest is then as it was. Capability `snapshot`. */
+  /** Writes memory, devices and scratch disk into the empty directory, and resumes the guest. Capability `snapshot`. */
   snapshot?(dir: string): Promise<SnapshotMade>
-  /** Shows the file to the guest as a disk and mounts it there. Idempotent. Capability `hotplugDisk`. */
+  /** Attaches the file to the guest as a disk and mounts it. Idempotent. Capability `hotplugDisk`. */
   attachDisk?(disk: DiskSpec, file: string, key?: string): Promise<void>
-  /** Its file has become that large: the guest sees it, and its file system grows. Without it, at the VM's next start. */
+  /**
+   * Grows the guest's disk and its file system after the file has grown. If absent, both grow at the VM's next start.
+   */
   growDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>, sizeMib: number): Promise<void>
-  /** The guest writes what it has of the disk and holds its file system, for some seconds at most. */
+  /** Flushes and freezes the disk's file system in the guest, for a few seconds at most. */
   freezeDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
-  /** It goes on. Idempotent. */
+  /** Ends `freezeDisk`. Idempotent. */
   thawDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
-  /** Unmounts the disk and takes it away. Idempotent. */
+  /** Unmounts and detaches the disk. Idempotent. */
   detachDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /**
-   * Moves the VM to where `Arrival.uri` listens. Resolves when it runs there and is stopped here; on failure or abort it
-   * runs on here. Capability `migrate`.
-   * @param volumes those that it has, where its driver `movesVolumes`
-   * @param release awaited before the guest is stopped for the switch; rejects if the VM must stay here
+   * Moves the VM to the host that listens at `Arrival.uri`. Resolves when the VM runs there and is stopped here. On
+   * failure or abort, the VM keeps running here. Capability `migrate`.
+   * @param volumes the VM's volumes, if its driver has `movesVolumes`
+   * @param release awaited before the guest is paused for the switchover; rejects if the VM must stay here
    */
   handOver?(
     uri: string,
@@ -224,50 +231,52 @@ export interface RunningVm {
     volumes?: LeavingVolumes,
     release?: () => Promise<void>,
   ): Promise<{ readonly downtimeMs: number }>
-  /** Log frames up to `seq` are safe. */
+  /** Confirms that log frames up to `seq` are stored. */
   ack(seq: number): void
-  /** Lets go of the VM without touching it: the agent ends, the VM stays. */
+  /** Closes the connections to the VM when the agent ends. The VM keeps running. */
   detach(): void
 }
 
 /**
- * One hypervisor. What not all of them can do is declared in `capabilities` and an optional method of `RunningVm`; what is
- * false there is answered `unsupported_by_hypervisor`.
+ * The interface that every hypervisor implements. Optional features are declared in `capabilities` and are optional
+ * methods of `RunningVm`; a request for a missing feature is refused with `unsupported_by_hypervisor`.
  */
 export interface Driver {
   readonly name: HypervisorName
   readonly capabilities: Capabilities
-  /** Its machines can be given volumes that are LUKS containers, with their key. */
+  /** VMs can attach volumes that are LUKS containers. */
   readonly opensLuks?: boolean
-  /** Its machines can be shown `VmHome.drives`. */
+  /** VMs can have `VmHome.drives`. */
   readonly showsDrives?: boolean
-  /** Starts from snapshots of VMs that have volumes: `SnapshotSource.disks`. */
+  /** Restores snapshots of VMs that have volumes (`SnapshotSource.disks`). */
   readonly keepsVolumes?: boolean
-  /** A machine that is handed over takes its volumes along: `VmHome.arriving`. */
+  /** A live migration includes the VM's volumes (`VmHome.arriving`). */
   readonly movesVolumes?: boolean
-  /** A machine that is paused can be handed over, and received. */
+  /** Paused VMs can be sent and received. */
   readonly movesPaused?: boolean
-  /** Starts from snapshots that another host has made. */
+  /** Restores snapshots that another host has taken. */
   readonly movesSnapshots?: boolean
-  /** How guests are connected, for the host's beat. */
+  /** Network mode of guests, for the host's heartbeat. */
   readonly network: string
-  /** Whether it works here, and how (`kvm`, `tcg`) or why not. */
+  /** Checks whether the hypervisor works on this host. `detail`: how (`kvm`, `tcg`), or why not. */
   probe(signal: AbortSignal): Promise<{ readonly available: boolean; readonly detail: string }>
-  /** Image and network, before there is a process. Idempotent: called again after a failure or before a new boot. */
+  /**
+   * Provides image and network before the VMM starts. Idempotent: called again after a failure or before a new boot.
+   */
   prepare(home: VmHome, context: PrepareContext): Promise<Prepared>
-  /** What a snapshot made now would say in `madeBy`. */
+  /** The `madeBy` of a snapshot that is taken now. */
   snapshotKind?(): Promise<string>
-  /** Instead of `boot`: a process that waits for the VM. On failure or abort nothing is left running. */
+  /** Replaces `boot` for an arriving VM: starts a process that waits for it. On failure or abort no process is left. */
   receive?(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Arrival>
-  /** Resolves when the workload was started, or goes on from `home.from`. On failure or abort nothing is left running. */
+  /** Resolves when the workload was started or restored from `home.from`. On failure or abort no process is left. */
   boot(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<RunningVm>
-  /** Finds a VM that outlived the agent. `fromSeq`: the last log frame that is safe. Undefined: it has gone. */
+  /** Reconnects to a VM that outlived the agent; undefined if it has ended. `fromSeq`: the last stored log frame. */
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<RunningVm | undefined>
-  /** What copies volumes of this VM while it runs; undefined: nothing can. */
+  /** Copies volumes of this VM while it runs; undefined if the driver cannot. */
   copierOf?(vmId: string): DiskCopier | undefined
-  /** Gives back all that `prepare` took. Idempotent, also without a successful `prepare`. */
+  /** Releases all resources of `prepare`. Idempotent, also after a failed `prepare`. */
   release(vmId: string, dir: string): Promise<void>
-  /** At start, before any VM: removes what belongs to none of `keep`. */
+  /** Called at start before any VM: removes the resources of all VMs that are not in `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
   close(): Promise<void>
 }

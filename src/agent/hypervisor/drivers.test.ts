@@ -61,7 +61,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
       expect(made.madeBy).toBe(await driver.snapshotKind?.())
       expect(await runningVm.inspect()).toBe('running')
       expect(readdirSync(saved)).toContain('scratch.img')
-      // Its connections are cut by that, and come back.
+      // A snapshot closes the guest's connections, and the channel reconnects.
       expect(await runningVm.listening(8080)).toBe(true)
 
       const from = { dir: saved, made, renew: true }
@@ -88,7 +88,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     }
   })
 
-  test('a snapshot has volumes: they are back for the same VM, and clones are in their places for a fork', {
+  test('a snapshot with volumes: a restore gets the same volumes, a fork gets clones', {
     timeout: 120_000,
   }, async () => {
     await using dir = await testDir()
@@ -117,7 +117,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
       const { runningVm: back } = await bring(driver, { ...(await homeIn(dir.path, vmId)), from }, watcher())
       expect(order).toEqual(['stored'])
       for (const { disk, file } of disks) {
-        // It is there already: nothing is put in a second time.
+        // The volume is attached already, so this is a no-op.
         await back.attachDisk?.(disk, file)
         await truncate(file, 2 * 2 ** 20)
         await back.growDisk?.(disk, 2)
@@ -130,11 +130,11 @@ describe.each(fakedVmms)('$name, faked', fake => {
     await goesOn('vm', [kept(one, one.disk.volumeId), kept(two, two.disk.volumeId)], false)
     const clone = await volume(randomUUID())
     await goesOn('fork', [kept(clone, one.disk.volumeId), kept(two, two.disk.volumeId)], true)
-    // Without what its guest has mounted it does not run at all.
+    // A start without the mounted volumes fails.
     await expect(goesOn('bare', [], true)).rejects.toThrow(/did not start/)
   })
 
-  test('drives come with a VM, under the serials that its guest looks for', { timeout: 120_000 }, async () => {
+  test('additional drives of a VM have the serials that its guest looks for', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver } = await fakedHost(fake, dir.path)
     const drives = ['source', 'output'].map(serial => ({
@@ -152,7 +152,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await readFile(join(dir.path, 'output'), 'utf8')).toBe('x'.repeat(512))
   })
 
-  test('a VMM that is killed is told of; one that refuses leaves nothing', { timeout: 120_000 }, async () => {
+  test('the end of a killed VMM is reported; a refused boot leaves no process', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver, program } = await fakedHost(fake, dir.path)
     const observed = watcher()
@@ -166,7 +166,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await childrenOf(program)).toEqual([])
   })
 
-  test('a move to another host: one runs, never two; cancelled or refused, it stays', {
+  test('a migration never leaves two running VMs; if cancelled or refused, the VM stays on the source', {
     timeout: 120_000,
   }, async () => {
     await using here = await testDir()
@@ -204,7 +204,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await arrived.inspect()).toBe('running')
     expect(isRunning(runningVm.running.process)).toBe(false)
     expect(percents.length).toBeGreaterThan(0)
-    // Not a VM that died, which would be started again.
+    // The migrated VM is not reported as ended, because it would be restarted.
     expect(observed.gone).toEqual([])
     expect(existsSync(join(home.dir, 'move.left'))).toBe(true)
     expect(existsSync(join(waiting.dir, 'move.arriving'))).toBe(false)
@@ -214,7 +214,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
   })
 })
 
-/** Processes that were started in the directory of the program. */
+/** Lists processes whose working directory is below the program's directory. */
 async function childrenOf(program: string): Promise<string[]> {
   const root = `${dirname(program)}/`
   const found: string[] = []

@@ -11,7 +11,7 @@ import { toyGuest } from './toy-guest.ts'
 import { converse, type Exchange } from './transcript.ts'
 import { vmmHttp } from './vmm-http.ts'
 
-/** What the drivers are tested against is worth something as far as it answers what the real programs answered. */
+/** Compares the fake VMMs, which the driver tests run against, with recorded answers of the real programs. */
 
 const cases = [
   {
@@ -29,8 +29,8 @@ const cases = [
 ] as const
 
 /**
- * A refusal is compared by its status: the texts are the real ones' own. Where the KVM of the machine on which the
- * transcript was made refused (it saves no nested state, which Cloud Hypervisor asks for), there is nothing to compare.
+ * Compares refusals by status only, because the fakes have other texts. Calls that failed for lack of KVM support on
+ * the recording host (it cannot save nested state, which Cloud Hypervisor requires) are not compared.
  */
 const outline = ({ method, path, body, status, answer }: Exchange) => ({
   method,
@@ -39,14 +39,14 @@ const outline = ({ method, path, body, status, answer }: Exchange) => ({
   status,
   answer: status < 300 ? answer : null,
 })
-/** Taking one that should work, and all that follows from there being one. */
+/** True for a call that takes a snapshot successfully, and for all calls that need the snapshot. */
 const needsSnapshot = (calls: ReadonlyArray<Pick<Exchange, 'path'>>, at: number) =>
   calls.some(({ path }) => path === '/vm.restore')
     ? at > 0
     : calls[at]?.path === '/vm.snapshot' && calls.slice(0, at).some(({ path }) => path === '/vm.add-disk')
 const refusedByKvm = ({ answer }: Exchange) => typeof answer === 'string' && answer.includes('GetNestedState')
 
-test.each(cases)('the fake of $name answers what the real one answered', { timeout: 120_000 }, async one => {
+test.each(cases)('the fake $name gives the same answers as the real one', { timeout: 120_000 }, async one => {
   await using dir = await testDir()
   const transcripts = await readFile(new URL(`./${one.name}/transcripts.json`, import.meta.url), 'utf8')
   const real: Exchange[][] = Object.values(JSON.parse(transcripts))

@@ -1,4 +1,4 @@
-/** A guest that has taken its VMM over speaks for it: whatever that says, the agent goes on. */
+/** A guest may compromise its VMM. Whatever the VMM then answers, the agent keeps working. */
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -9,7 +9,7 @@ import { readMemory } from './qemu/balloon.ts'
 import { connectQmp } from './qemu/qmp.ts'
 import { vmmHttp } from './vmm-http.ts'
 
-/** A unix socket of a VMM, which says this to each that connects, after what they asked. */
+/** A VMM's unix socket that sends this answer to each connection after its request. */
 async function speaking(say: (socket: Socket, asked: string) => void) {
   const dir = await testDir()
   const server = createServer(socket => {
@@ -26,7 +26,7 @@ async function speaking(say: (socket: Socket, asked: string) => void) {
   }
 }
 
-/** As fast as it is taken, until the other end hangs up. */
+/** Sends as fast as possible until the other end closes the connection. */
 const endlessly = (socket: Socket, data: Buffer) => {
   const more = () => socket.write(data, error => !error && !socket.destroyed && more())
   more()
@@ -36,9 +36,9 @@ const okay = (asked: string) => `{"return":{},"id":${/"id":(\d+)/.exec(asked)?.[
 
 describe('QMP', () => {
   it.each([
-    ['a message without an end', (socket: Socket) => endlessly(socket, mib)],
-    ['no JSON', (socket: Socket) => socket.write('{"return":\n')],
-    ['a nesting without end', (socket: Socket) => socket.write(`${'['.repeat(900_000)}\n`)],
+    ['an endless message', (socket: Socket) => endlessly(socket, mib)],
+    ['invalid JSON', (socket: Socket) => socket.write('{"return":\n')],
+    ['endless nesting', (socket: Socket) => socket.write(`${'['.repeat(900_000)}\n`)],
   ])('%s ends the connection, and what was asked', async (_, say) => {
     await using vmm = await speaking((socket, asked) =>
       asked.includes('qmp_capabilities') ? socket.write(okay(asked)) : say(socket),
@@ -49,7 +49,7 @@ describe('QMP', () => {
     await expect(qmp.execute('query-status')).rejects.toThrow(/QEMU broke its protocol/)
   })
 
-  it.each(['1.5', '-1', '1e300', '"x"', 'null', '{}'])('a balloon of %s MiB is none', async actual => {
+  it.each(['1.5', '-1', '1e300', '"x"', 'null', '{}'])('a balloon of %s MiB counts as 0', async actual => {
     await using vmm = await speaking((socket, asked) => {
       for (const line of asked.trim().split('\n')) {
         const id = /"id":(\d+)/.exec(line)?.[1]
@@ -64,8 +64,8 @@ describe('QMP', () => {
   })
 })
 
-describe('the HTTP of a VMM', () => {
-  it('whose answer has no end is hung up on', async () => {
+describe('the HTTP API of a VMM', () => {
+  it('an endless answer closes the connection', async () => {
     await using vmm = await speaking(socket => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
       endlessly(socket, Buffer.concat([Buffer.from('100000\r\n'), mib, Buffer.from('\r\n')]))
@@ -73,7 +73,7 @@ describe('the HTTP of a VMM', () => {
     await expect(vmmHttp('a VMM', vmm.path, 'vmm.sock').call('GET', '/')).rejects.toThrow(/too long/)
   })
 
-  it('that refuses with a long reason has its beginning shown', async () => {
+  it('a long reason of a refusal is truncated', async () => {
     const reason = 'x'.repeat(100_000)
     await using vmm = await speaking(socket =>
       socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-length: ${reason.length}\r\n\r\n${reason}`),

@@ -5,7 +5,7 @@ import type { VmNotes } from './prepare.ts'
 
 export const identityMs = 5_000
 
-/** The words of the guest's `identity` verb (guest/identity.c). */
+/** The arguments of the guest's `identity` command (guest/identity.c). */
 export function identity(home: VmHome, notes: VmNotes, how: { moved: boolean; renew: boolean }): string {
   const settings: unknown = how.moved ? JSON.parse(notes.guest) : {}
   const network = Object.entries(typeof settings === 'object' && settings !== null ? settings : {})
@@ -19,12 +19,15 @@ export function identity(home: VmHome, notes: VmNotes, how: { moved: boolean; re
   return spoken(words)
 }
 
-/** The words of the guest's `begin` verb: the rest is on the config disk. @param mac unless it has it already */
+/**
+ * The arguments of the guest's `begin` command; all others are on the config disk.
+ * @param mac if the guest has another one
+ */
 export function beginning(mac?: string): string {
   return spoken([...fresh(), ...(mac === undefined ? [] : [['mac', mac] as const])])
 }
 
-/** For a guest that stood still: the time of now. Its answer is worth no wait. */
+/** Sets the clock of a guest that was paused. Callers need not wait for the answer. */
 export const afterPause = (): string => spoken(fresh())
 
 const fresh = (): Array<readonly [string, string]> => [
@@ -35,7 +38,7 @@ const fresh = (): Array<readonly [string, string]> => [
 const spoken = (words: ReadonlyArray<readonly [string, string]>) =>
   words.map(([key, value]) => `${key}=${encodeWord(value)}`).join(' ')
 
-/** 32 hexadecimal digits (machine-id(5)), the same for a VM whenever it starts. */
+/** Returns the VM's machine id: 32 hexadecimal digits (machine-id(5)), the same at every start. */
 export function machineId(vmId: string): string {
   return createHash('sha256').update(`machine-id ${vmId}`).digest('hex').slice(0, 32)
 }

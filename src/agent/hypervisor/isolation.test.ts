@@ -23,7 +23,7 @@ const root = process.getuid?.() === 0
 const mounted = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
 const hasGroups = root && mounted !== undefined
 
-test('a VM gets its vCPUs and half a cpu, its memory, a bound on processes: as far as the controllers are there', () => {
+test('a VM is limited to its vCPUs plus half a CPU, its memory, and a number of tasks, if the controllers are available', () => {
   const limits = { vcpus: 2, memoryMib: 640 }
   expect(limitsOf(limits, ['cpu', 'memory', 'pids'])).toEqual([
     ['cpu.max', '250000 100000'],
@@ -35,7 +35,9 @@ test('a VM gets its vCPUs and half a cpu, its memory, a bound on processes: as f
   expect(limitsOf(limits, [])).toEqual([])
 })
 
-test('every VM of every agent has another user, the same one whenever it starts (needs root)', async ({ skip }) => {
+test('every VM of every agent has a different user, which is the same at every start (needs root)', async ({
+  skip,
+}) => {
   skip(!root, 'needs root')
   const [one, two] = [await openIsolation('/var/lib/a'), await openIsolation('/var/lib/b')]
   const uids = [one.userOf('vm-1'), one.userOf('vm-2'), two.userOf('vm-1')].map(user => user?.uid ?? 0)
@@ -47,7 +49,7 @@ test('every VM of every agent has another user, the same one whenever it starts 
   }
 })
 
-test('a group is made, counts, ends with all that is in it, and is reclaimed (needs root and cgroup2)', async ({
+test('a cgroup is created, counts CPU time, kills its processes on release, and is reclaimed (needs root and cgroup2)', async ({
   skip,
 }) => {
   skip(!hasGroups, 'needs root and cgroup2')
@@ -78,7 +80,7 @@ test('a group is made, counts, ends with all that is in it, and is reclaimed (ne
   expect(existsSync(join(mounted ?? '', path, '..'))).toBe(false)
 })
 
-test('a file is shown without a copy, as the user’s own or readable', async ({ skip }) => {
+test('a file is made available without a copy, owned by the user or readable', async ({ skip }) => {
   skip(!root, 'needs root')
   await using dir = await testDir()
   const [from, to] = [join(dir.path, 'from'), join(dir.path, 'to')]
@@ -95,7 +97,7 @@ test('a file is shown without a copy, as the user’s own or readable', async ({
 })
 
 test.skipIf(!root).for(fakedVmms)(
-  '$name: each VM has a user and a group of its own, and leaves no group (faked; needs root)',
+  '$name: each VM has its own user and cgroup, and leaves no cgroup behind (faked; needs root)',
   { timeout: 120_000 },
   async (fake, { skip }) => {
     const reason = unreachable(fake)
@@ -112,7 +114,7 @@ test.skipIf(!root).for(fakedVmms)(
       const uids = await Promise.all(pids.map(uidOf))
       const users = vms.map(vmId => isolation.userOf(vmId))
       expect(new Set(users.map(user => user?.uid)).size).toBe(2)
-      // Firecracker's jailer makes its own devices; Cloud Hypervisor opens those of the machine, which may be root's alone.
+      // Firecracker's jailer creates its own device nodes. Cloud Hypervisor opens the host's, which may be root-only.
       const hasUsers = fake.name === 'firecracker' || deviceGroup(['/dev/kvm', '/dev/net/tun'], 1) !== undefined
       expect(uids).toEqual(users.map(user => (hasUsers ? user?.uid : 0)))
       const groups = await Promise.all(pids.map(groupOf))

@@ -15,23 +15,23 @@ export interface VmUser {
 }
 
 /**
- * How VMs of this agent are kept apart on the host: a user and a cgroup each, as far as the agent may give them, and what
- * each may take of its disks.
+ * How the VMs of this agent are isolated on the host: one user and one cgroup per VM, if the agent has the privileges,
+ * and disk limits.
  */
 export interface Isolation {
-  /** The VM's own user; undefined: the agent is not root, and VMs run as its own user. */
+  /** The VM's own user; undefined if the agent is not root and VMs run as the agent's user. */
   userOf(vmId: string): VmUser | undefined
   readonly cgroups: Cgroups | undefined
-  /** Whether the agent may make network namespaces. */
+  /** Whether the agent may create network namespaces. */
   readonly ownNetworks: boolean
-  /** The program that starts a VMM without a network but its tap (netless.c); undefined: QEMU is in the host's. */
+  /** Path of the compiled netless.c; undefined if QEMU runs in the host's network namespace. */
   readonly netless: string | undefined
   readonly diskLimits: DiskLimits
 }
 
 /**
- * @param dataDir the agent's own directory: agents of one machine do not share users
- * @param netless see `Isolation`; left out where this agent may not make network namespaces
+ * @param dataDir the agent's directory: agents on one host do not share users
+ * @param netless see `Isolation`; ignored if the agent may not create network namespaces
  */
 export async function openIsolation(
   dataDir: string,
@@ -49,7 +49,7 @@ export async function openIsolation(
   }
 }
 
-/** For agents that give VMs neither users nor groups, such as a probe. */
+/** No isolation: VMs get neither users nor cgroups, for example in a probe. */
 export const noIsolation: Isolation = {
   userOf: () => undefined,
   cgroups: undefined,
@@ -64,23 +64,23 @@ export function vmUsers(dataDir: string): Isolation['userOf'] {
   return vmId => (mayGive ? vmUser(dataDir, vmId) : undefined)
 }
 
-/** Numbers in linux/capability.h: to give a process away, and to look after it then. */
+/** Bits in linux/capability.h that are needed to start a process as another user and to manage it afterwards. */
 const capabilities = { chown: 0, setgid: 6, setuid: 7, sysPtrace: 19 } as const
 
-/** Root in a container may lack what makes it root. */
+/** Checks the effective capabilities: root in a container may lack some. */
 function holds(wanted: Readonly<Record<string, number>>): boolean {
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
   return Object.values(wanted).every(bit => ((BigInt(`0x${effective}`) >> BigInt(bit)) & 1n) === 1n)
 }
 
-/** Moves the VM's process into its cgroup, where there are any. */
+/** Moves the VM's process into its cgroup, if the agent has cgroups. */
 export async function confine({ cgroups }: Isolation, vmId: string, pid: number, limits: VmLimits): Promise<void> {
   await cgroups?.confine(vmId, pid, limits)
 }
 
 /**
- * An empty directory in the VM's own that its VMM may write to: what it makes or opens while it runs is there. The VM's
- * directory can then be passed through, but not listed.
+ * Creates an empty subdirectory of the VM's directory for the files that its VMM creates or opens at run time. The
+ * VMM's user may then traverse the VM's directory, but not list it.
  */
 export async function makeRunDir(dir: string, user: VmUser | undefined): Promise<string> {
   const run = join(dir, runDir)
@@ -96,16 +96,16 @@ export async function makeRunDir(dir: string, user: VmUser | undefined): Promise
 
 export const runDir = 'run'
 
-/** Derived, so that there is nothing to store or to hand back: the same VM has the same user whenever it starts. */
+/** Derives the user from the VM's id: the VM has the same user at every start, and nothing is stored or released. */
 function vmUser(dataDir: string, vmId: string): VmUser {
   const uid = firstUid + (createHash('sha256').update(`${dataDir}\0${vmId}`).digest().readUInt32BE(0) % uidCount)
   return { uid, gid: uid }
 }
 
 /**
- * The group that opens these devices for a VMM without root's rights: they have to be open to all, or to one group.
- * A device that this machine lacks asks for no group: the VMM names it when it opens it. Undefined: the group cannot be
- * had, and such a VMM has to run as root.
+ * Returns the group that lets an unprivileged VMM open these devices: each must be accessible to all users, or to that
+ * one group. Missing devices are ignored; the VMM reports them when it opens them. Undefined if no such group exists
+ * and the VMM has to run as root.
  */
 export function deviceGroup(devices: readonly string[], uid: number): number | undefined {
   const groups = new Set<number>()
@@ -122,8 +122,8 @@ export function deviceGroup(devices: readonly string[], uid: number): number | u
 }
 
 /**
- * Shows a file to a VMM under another name, without a copy where both are on one file system.
- * `writable`: it becomes the VM's own; otherwise it has to be readable.
+ * Makes a file available to a VMM under another path, as a hard link if both are on one file system. With `write`, the
+ * VM's user becomes the owner of the file; with `read`, the file becomes readable.
  */
 export async function showFile(
   from: string,
@@ -136,7 +136,7 @@ export async function showFile(
     await link(from, to)
   } catch (error) {
     if (!hasCode(error, 'EXDEV')) throw error
-    // A copy of what is written to would not be the disk any more.
+    // A writable disk must not be copied: writes to the copy would be lost.
     if (access === 'write') await bind(from, to)
     else await copySparse(from, to)
   }

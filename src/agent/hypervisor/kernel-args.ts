@@ -1,4 +1,4 @@
-/** What every guest's kernel is told: quiet, no waiting, no tests, and a restart of the machine as its end. */
+/** Kernel arguments of every guest: no console output, no delays, no self-tests, and a reboot on panic. */
 export const commonKernelArgs = [
   'console=ttyS0 quiet loglevel=1 panic=-1',
   'rcupdate.rcu_expedited=1 init_on_alloc=0 mitigations=off random.trust_cpu=on 8250.nr_uarts=1',

@@ -1,4 +1,4 @@
-/** A real VM that is paused moves between two agents, and is paused there, with what it knew. */
+/** Migrates a paused VM between two agents with a real QEMU. The VM stays paused and keeps its state. */
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
@@ -26,7 +26,7 @@ const sh = async (host: TestAgent, script: string) => (await host.exec('vm-1', [
 test.skipIf(!hasQemu).each([
   ['without a volume', 0],
   ['with a volume', 1],
-] as const)('a paused VM %s moves and stays paused (needs qemu)', { timeout: 120_000 }, async (_, count) => {
+] as const)('a paused VM %s migrates and stays paused (needs qemu)', { timeout: 120_000 }, async (_, count) => {
   await using source = await testAgent({ hypervisor: 'qemu', network: 'user' })
   await using target = await testAgent({ hypervisor: 'qemu', network: 'user' })
   const disks = (generation: number) => (count === 0 ? [] : [disk(generation)])

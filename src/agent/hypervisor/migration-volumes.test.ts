@@ -1,4 +1,4 @@
-/** A real VM moves between two agents with the volume that it writes to, while it runs. */
+/** Migrates a running VM with a volume between two agents, with a real QEMU. */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -44,7 +44,7 @@ const putVolume = async (host: TestAgent, generation: number, kind: Kind, change
 const observed = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved
 const sh = (host: TestAgent, script: string) => host.exec('vm-1', ['sh', '-c', script], 20_000)
 
-/** A VM with a volume that holds 24 MiB, and a snapshot of before. */
+/** Creates a VM with a volume that contains 24 MiB, and an earlier snapshot of the volume. */
 async function vmWithVolume(source: TestAgent, kind: Kind): Promise<string> {
   await putVolume(source, 1, kind)
   await until(async () => (await observed(source)).state === 'ready', { what: 'the volume', timeoutMs: 30_000 })
@@ -58,7 +58,7 @@ async function vmWithVolume(source: TestAgent, kind: Kind): Promise<string> {
   return (await sh(source, 'md5sum /data/big')).stdout
 }
 
-/** Writes one number after the other, wherever the VM runs, and tells which were acknowledged: synced, and answered. */
+/** Writes increasing numbers in the VM, on either host, and returns those whose write and sync were acknowledged. */
 async function writeUntil(hosts: readonly TestAgent[], signal: AbortSignal): Promise<number[]> {
   const acknowledged: number[] = []
   for (let n = 1; !signal.aborted; n++) {
@@ -81,7 +81,7 @@ const awaitVm = async (target: TestAgent, kind: Kind, migrationId = 'm-1', gener
 }
 
 test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
-  'a VM moves with its volume in a %s pool: no acknowledged write is lost, and nothing is left (needs qemu)',
+  'a VM migrates with its volume in a %s pool: no acknowledged write is lost, and the source keeps nothing (needs qemu)',
   limit,
   async kind => {
     await using source = await testAgent(config(kind))
@@ -110,14 +110,14 @@ test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
     expect(acknowledged.filter(n => !there.includes(n))).toEqual([])
     expect((await sh(target, 'md5sum /data/big')).stdout).toBe(sum)
     expect((await sh(target, 'cat /data/file')).stdout).toBe('after\nover there\n')
-    // Nothing is left, and nothing runs there any more, whatever it is told of old.
+    // The source has no VMM, and an outdated desired state does not start one.
     expect(await vmmsIn(source.config.dataDir)).toEqual([])
     await source.put(desired(3, { disks: [disk(1, kind)] }, 'absent'))
     await source.until('vm-1', 'absent', vm => vm.state === 'absent')
     await putVolume(source, 3, kind, { want: 'absent' })
     await until(async () => (await observed(source)).state === 'absent', { what: 'the old one has gone' })
     expect(await readdir(join(source.config.dataDir, 'volumes', 'local'))).toEqual([])
-    // A later agent finds all of it, and the snapshot holds what it held.
+    // A restarted agent finds VM and volume, and the snapshot has its old contents.
     await target.restart()
     await target.until('vm-1', 'healthy', vm => vm.healthy)
     await target.put(desired(3, {}, 'stopped'))
@@ -131,7 +131,7 @@ test.skipIf(!hasQemu).each(['dir', 'dir-luks'] as const)(
 )
 
 test.skipIf(!hasQemu)(
-  'a VM with a volume whose move is cancelled, or breaks, writes on where it was (needs qemu)',
+  'a VM with a volume keeps running on the source when its migration is cancelled or fails (needs qemu)',
   limit,
   async () => {
     await using source = await testAgent(config('dir'))
@@ -153,7 +153,7 @@ test.skipIf(!hasQemu)(
     const again = await awaitVm(target, 'dir', 'm-2', 3)
     await source.put(desired(4, { outgoing: again, disks: [disk(1, 'dir')] }))
     await source.until('vm-1', 'copying', vm => vm.migration?.migrationId === 'm-2' && vm.migration.percent > 0)
-    // The agent of the target dies: its VMM lives on, stands still, and is ended by the next one.
+    // The target's agent restarts. The paused VMM outlives the old agent, and the new one kills it.
     await target.restart()
     const failed = await source.until('vm-1', 'failed', vm => vm.migration?.phase === 'failed')
     expect(failed).toMatchObject({ state: 'running', startedAtMs })
@@ -163,13 +163,21 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test.skipIf(!hasQemu)('a VM that did not come boots, and no later agent ends it (needs qemu)', limit, async () => {
-  await using target = await testAgent(config('dir'))
-  await awaitVm(target, 'dir')
-  // The source has let go, and its word was lost: VM and volume are this host's.
-  await target.put(desired(2, { disks: [disk(2, 'dir')] }))
-  await putVolume(target, 3, 'dir')
-  const { startedAtMs } = await target.until('vm-1', 'healthy', vm => vm.healthy && vm.disks?.[0]?.state === 'attached')
-  await target.restart()
-  expect(await target.until('vm-1', 'healthy', vm => vm.healthy)).toMatchObject({ startedAtMs, restartCount: 0 })
-})
+test.skipIf(!hasQemu)(
+  'a VM whose arrival failed boots, and a restarted agent does not kill it (needs qemu)',
+  limit,
+  async () => {
+    await using target = await testAgent(config('dir'))
+    await awaitVm(target, 'dir')
+    // The source has given the VM up, but its message was lost. VM and volume now belong to this host.
+    await target.put(desired(2, { disks: [disk(2, 'dir')] }))
+    await putVolume(target, 3, 'dir')
+    const { startedAtMs } = await target.until(
+      'vm-1',
+      'healthy',
+      vm => vm.healthy && vm.disks?.[0]?.state === 'attached',
+    )
+    await target.restart()
+    expect(await target.until('vm-1', 'healthy', vm => vm.healthy)).toMatchObject({ startedAtMs, restartCount: 0 })
+  },
+)

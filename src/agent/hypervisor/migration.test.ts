@@ -16,78 +16,70 @@ const desired = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1'
   spec: testSpec(change),
 })
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
-test.skipIf(!hasQemu)(
-  'migration: a VM moves to another agent and answers all the while (needs qemu)',
-  limit,
-  async () => {
-    await using source = await testAgent(qemu)
-    await using target = await testAgent(qemu)
-    await source.put(desired(1))
-    const before = await healthy(source)
-    await source.exec('vm-1', [
-      'sh',
-      '-c',
-      'echo moved > /tmp/state; dd if=/dev/urandom of=/tmp/big bs=1M count=16 2>/dev/null',
-    ])
-    const sum = (await source.exec('vm-1', ['md5sum', '/tmp/big'])).stdout
+test.skipIf(!hasQemu)('a VM serves requests while it migrates to another agent (needs qemu)', limit, async () => {
+  await using source = await testAgent(qemu)
+  await using target = await testAgent(qemu)
+  await source.put(desired(1))
+  const before = await healthy(source)
+  await source.exec('vm-1', [
+    'sh',
+    '-c',
+    'echo moved > /tmp/state; dd if=/dev/urandom of=/tmp/big bs=1M count=16 2>/dev/null',
+  ])
+  const sum = (await source.exec('vm-1', ['md5sum', '/tmp/big'])).stdout
 
-    await target.put(desired(1, { incoming: { migrationId: 'm-1' } }))
-    const listening = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
-    const asking = new AbortController()
-    const gaps = longestGap([before.endpoint, listening.endpoint], asking.signal)
-    const uri = listening.migration?.uri ?? ''
-    await source.put(desired(2, { outgoing: { migrationId: 'm-1', uri } }))
-    const left = await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
-    expect(left).toMatchObject({
-      healthy: false,
-      endpoint: null,
-      migration: { role: 'source', percent: 100, error: null },
-    })
-    const arrived = await healthy(target)
-    asking.abort()
-    // The promise is a second and a half; a machine that others keep busy may take longer.
-    expect(await gaps).toBeLessThan(promisedMs(1_500))
-    expect(arrived).toMatchObject({ state: 'running', migration: { role: 'target', phase: 'switched' } })
-    expect((await target.exec('vm-1', ['cat', '/tmp/state'])).stdout).toBe('moved\n')
-    expect((await target.exec('vm-1', ['md5sum', '/tmp/big'])).stdout).toBe(sum)
-    expect((await source.until('vm-1', 'stopped', vm => vm.state === 'stopped')).endpoint).toBeNull()
-    expect(await vmmsIn(source.config.dataDir)).toEqual([])
-    await target.restart()
-    await healthy(target)
-  },
-)
+  await target.put(desired(1, { incoming: { migrationId: 'm-1' } }))
+  const listening = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
+  const asking = new AbortController()
+  const gaps = longestGap([before.endpoint, listening.endpoint], asking.signal)
+  const uri = listening.migration?.uri ?? ''
+  await source.put(desired(2, { outgoing: { migrationId: 'm-1', uri } }))
+  const left = await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
+  expect(left).toMatchObject({
+    healthy: false,
+    endpoint: null,
+    migration: { role: 'source', percent: 100, error: null },
+  })
+  const arrived = await healthy(target)
+  asking.abort()
+  // The documented limit is 1.5 s; a busy test host gets more.
+  expect(await gaps).toBeLessThan(promisedMs(1_500))
+  expect(arrived).toMatchObject({ state: 'running', migration: { role: 'target', phase: 'switched' } })
+  expect((await target.exec('vm-1', ['cat', '/tmp/state'])).stdout).toBe('moved\n')
+  expect((await target.exec('vm-1', ['md5sum', '/tmp/big'])).stdout).toBe(sum)
+  expect((await source.until('vm-1', 'stopped', vm => vm.state === 'stopped')).endpoint).toBeNull()
+  expect(await vmmsIn(source.config.dataDir)).toEqual([])
+  await target.restart()
+  await healthy(target)
+})
 
-test.skipIf(!hasQemu)(
-  'migration: what fails or is cancelled leaves exactly one running (needs qemu)',
-  limit,
-  async () => {
-    await using source = await testAgent({ hypervisor: 'qemu', network: 'user' })
-    await using target = await testAgent({ hypervisor: 'qemu', network: 'user' })
-    await source.put(desired(1))
-    const { startedAtMs } = await healthy(source)
-    const nobody = { migrationId: 'm-0', uri: 'tcp://127.0.0.1:1?disk=1&devices=command-line' }
-    await source.put(desired(2, { outgoing: nobody }))
-    const failed = await source.until('vm-1', 'failed', vm => vm.migration?.phase === 'failed')
-    expect(failed).toMatchObject({ state: 'running', migration: { error: expect.stringContaining('QEMU') } })
+test.skipIf(!hasQemu)('a failed or cancelled migration leaves exactly one running VM (needs qemu)', limit, async () => {
+  await using source = await testAgent({ hypervisor: 'qemu', network: 'user' })
+  await using target = await testAgent({ hypervisor: 'qemu', network: 'user' })
+  await source.put(desired(1))
+  const { startedAtMs } = await healthy(source)
+  const nobody = { migrationId: 'm-0', uri: 'tcp://127.0.0.1:1?disk=1&devices=command-line' }
+  await source.put(desired(2, { outgoing: nobody }))
+  const failed = await source.until('vm-1', 'failed', vm => vm.migration?.phase === 'failed')
+  expect(failed).toMatchObject({ state: 'running', migration: { error: expect.stringContaining('QEMU') } })
 
-    await target.put(desired(1, { incoming: { migrationId: 'm-1' } }))
-    const { migration } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
-    await source.exec('vm-1', ['dd', 'if=/dev/urandom', 'of=/tmp/big', 'bs=1M', 'count=30'])
-    await source.put(desired(3, { outgoing: { migrationId: 'm-1', uri: migration?.uri ?? '' } }))
-    await source.until('vm-1', 'copying', vm => vm.migration?.migrationId === 'm-1')
-    await source.put(desired(4))
-    const cancelled = await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
-    expect(cancelled.startedAtMs).toBe(startedAtMs)
-    await target.put(desired(2, {}, 'vm-1', 'absent'))
-    await target.until('vm-1', 'absent', vm => vm.state === 'absent')
-    expect(await vmmsIn(target.config.dataDir)).toEqual([])
-    expect((await source.exec('vm-1', ['echo', 'here'])).stdout).toBe('here\n')
-    await healthy(source)
-  },
-)
+  await target.put(desired(1, { incoming: { migrationId: 'm-1' } }))
+  const { migration } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
+  await source.exec('vm-1', ['dd', 'if=/dev/urandom', 'of=/tmp/big', 'bs=1M', 'count=30'])
+  await source.put(desired(3, { outgoing: { migrationId: 'm-1', uri: migration?.uri ?? '' } }))
+  await source.until('vm-1', 'copying', vm => vm.migration?.migrationId === 'm-1')
+  await source.put(desired(4))
+  const cancelled = await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
+  expect(cancelled.startedAtMs).toBe(startedAtMs)
+  await target.put(desired(2, {}, 'vm-1', 'absent'))
+  await target.until('vm-1', 'absent', vm => vm.state === 'absent')
+  expect(await vmmsIn(target.config.dataDir)).toEqual([])
+  expect((await source.exec('vm-1', ['echo', 'here'])).stdout).toBe('here\n')
+  await healthy(source)
+})
 
 test.skipIf(!hasQemu)(
-  'migration: a VM that waits runs, and stays when the agent restarts or the move is given up (needs qemu)',
+  'a VM that waits for its switchover keeps running, also after a restart of the agent or a cancelled migration (needs qemu)',
   limit,
   async () => {
     await using source = await testAgent(qemu)
@@ -125,7 +117,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-/** Asks the addresses in turn and answers the longest time without an answer from any, ms. */
+/** Polls the endpoints in turn, and returns the longest time without an answer from any of them, in ms. */
 async function longestGap(
   endpoints: ReadonlyArray<{ host: string; port: number } | null>,
   signal: AbortSignal,

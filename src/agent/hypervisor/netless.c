@@ -1,8 +1,8 @@
 /*
  * netless <tap> <fd> <program> [argument]...
  *
- * Starts a program in a network namespace of its own in which there is nothing, with the tap of the host's open as <fd>.
- * What reaches the program's network is then the tap's traffic alone; what it might connect to by itself is nobody.
+ * Starts a program in a new, empty network namespace, with the host's tap open as <fd>. The tap carries the program's
+ * only traffic; the program itself cannot connect to anything.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
   struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
   strcpy(request.ifr_name, argv[1]);
   int wanted = atoi(argv[2]);
-  /* TUNSETIFF would make one that nothing filters. */
+  /* TUNSETIFF would create a missing tap, which no firewall rule would filter. */
   if (if_nametoindex(argv[1]) == 0) return fail(argv[1]);
   int tap = open("/dev/net/tun", O_RDWR | O_NONBLOCK);
   if (tap < 0) return fail("/dev/net/tun");

@@ -1,4 +1,4 @@
-/** What somebody who has taken over the process of a VM could speak to. */
+/** Tests which network addresses a compromised VMM process can reach. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
@@ -25,7 +25,7 @@ import { devicesOf } from '../../../test/support/agent/hypervisor-tap.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 
-/** Connects to each of its arguments, an address and port or the name of an abstract socket, and prints who answered. */
+/** Connects to each argument (address and port, or an abstract socket's name), and prints the results. */
 const knock = `
 const net = require('node:net')
 const tries = process.argv.slice(1).map(to => new Promise(resolve => {
@@ -70,7 +70,7 @@ test.skipIf(why !== '')(
     ]
     const asUser = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
 
-    // From the host all of it answers, so that what follows says something.
+    // Control: all targets are reachable from the host.
     const fromHost = await outcome(
       [],
       targets.filter(target => target !== '192.0.2.1:80'),
@@ -78,7 +78,7 @@ test.skipIf(why !== '')(
     expect(new Set(Object.values(fromHost))).toEqual(new Set(['open']))
 
     const inside = ['nsenter', '-t', String(pid), '-n']
-    // Each of its threads: one that began before the others left would have stayed.
+    // Check each thread: a thread that was created before unshare would stay in the host's namespace.
     const threads = readdirSync(`/proc/${pid}/task`).map(task => readlinkSync(`/proc/${pid}/task/${task}/ns/net`))
     expect(threads.length).toBeGreaterThan(1)
     expect(new Set(threads).size).toBe(1)
@@ -87,7 +87,7 @@ test.skipIf(why !== '')(
     for (const before of [inside, [...inside, ...asUser]])
       expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
 
-    // Its user is a second wall: of a VMM that had no namespace of its own it would let nothing out.
+    // The firewall also blocks the VM's user, in case the VMM has no network namespace of its own.
     const network = targets.filter(target => target !== abstract)
     expect(Object.values(await outcome(asUser, network)).filter(result => result === 'open')).toEqual([])
     expect(await outcome(['setpriv', '--reuid=65534', '--clear-groups'], [`127.0.0.1:${port}`])).toEqual({
@@ -98,7 +98,7 @@ test.skipIf(why !== '')(
 )
 
 test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
-  '$name speaks to nobody either: its tap comes to the host, it stays in a namespace without one (faked; needs root)',
+  '$name reaches nothing either: its tap moves to the host, and its own namespace stays empty (faked; needs root)',
   { timeout: 120_000 },
   async (fake, { skip }) => {
     const reason = unreachable(fake)
@@ -134,7 +134,7 @@ test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
       for (const before of [inside, [...inside, ...asUser]])
         expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
 
-      // It is started again on the host of its tap, as after a crash.
+      // A second start finds the tap on the host, as after a crash.
       await runningVm.stop(500)
       const again = await bring(driver, home, watcher())
       expect(again.runningVm.running.prepared.endpoint).toEqual(runningVm.running.prepared.endpoint)
@@ -150,7 +150,7 @@ test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a tap is opened by its VM alone, and no new one is made (needs root)',
+  'only its VM can open a tap, and no new tap is created (needs root)',
   async () => {
     await using dir = await testDir()
     const netless = await buildNetless(dir.path)
@@ -160,11 +160,11 @@ test.skipIf(process.getuid?.() !== 0)(
     const as = (uid: number, name = tap) =>
       run('setpriv', [`--reuid=${uid}`, '--clear-groups', netless, name, String(tapFd), 'true'])
     try {
-      // Where no program has changed what the kernel makes of it, the device is root's alone: nobody else gets as far as a tap.
+      // With the kernel's default mode only root may open the device, so another user fails before the tap.
       const isOpen = (statSync('/dev/net/tun').mode & 0o006) === 0o006
       const refused = '/dev/net/tun: Permission denied'
       await expect(as(1_900_000_002)).rejects.toThrow(isOpen ? `${tap}: Operation not permitted` : refused)
-      // It may open it, and then lacks the right to leave the host's network: that is the agent's to do.
+      // The VM's user may open the tap, but may not unshare the network namespace; only the agent can.
       await expect(as(1_900_000_001)).rejects.toThrow(isOpen ? 'unshare: Operation not permitted' : refused)
       await expect(as(0, 'mt-missing')).rejects.toThrow('mt-missing: No such device')
       await as(0)

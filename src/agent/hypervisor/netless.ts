@@ -1,17 +1,18 @@
-/** Starts a VMM without a network but its tap (netless.c). */
+/** Starts a VMM in a network namespace whose only link to the outside is the VM's tap (netless.c). */
 import { nativeProgram } from '../guest/native.ts'
 
-/** What the tap is open as. */
+/** File descriptor of the open tap. */
 export const tapFd = 3
 
 /**
- * The program, compiled at first use. It is static, so that it does not read a library that is preloaded for the VMM.
- * @throws Error where there is no compiler
+ * Compiles the program on first use. It is linked statically: a library that is preloaded for the VMM does not affect
+ * it.
+ * @throws Error if no C compiler is installed
  */
 export const buildNetless = (cacheDir: string): Promise<string> =>
   nativeProgram(cacheDir, new URL('./netless.c', import.meta.url))
 
-/** The command that starts this one so. */
+/** Wraps a command so that it runs under netless. */
 export const withoutNetwork = (
   netless: string,
   tap: string,

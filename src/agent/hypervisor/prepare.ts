@@ -18,22 +18,22 @@ import { configFile, refuseOther } from './snapshot-files.ts'
 export interface PrepareDeps {
   readonly images: ImageStore
   readonly network: Network
-  /** Made at first use; shared by all boots. */
+  /** Built on first use and shared by all boots. */
   readonly kernel: () => Promise<GuestKernel>
-  /** How guests of this hypervisor talk to the host; absent: virtio-serial. */
+  /** Channel between guest and host; default: virtio-serial. */
   readonly ports?: 'vsock'
-  /** How a VM gets its tap (`Network.connect`); default: the network makes it, and its rules hold at once. */
+  /** How a VM gets its tap (`Network.connect`). Default: the network creates it, and its rules apply at once. */
   readonly device?: 'apart' | 'ahead'
 }
 
-/** Image, network and config disk. */
+/** Provides image, network and config disk of a new VM. */
 export async function prepareVm(deps: PrepareDeps, home: VmHome, context: PrepareContext): Promise<Prepared> {
-  // Given up when a newer wish comes; the base and the kernel are made to the end, others may want them.
+  // A newer desired state aborts only the wait: other VMs may need the base and the kernel, so their builds continue.
   const made = Promise.all([deps.images.base(home.spec.image, context, home.spec), deps.kernel()])
   const [base, { devices }] = await abortable(made, context.signal)
   const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
   await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))
-  // Always of one size: a guest that goes on from a template has seen how large the disk was.
+  // The size is fixed, because a guest that starts from a template already knows the size of the disk.
   await truncate(join(home.dir, configFile), configBytes)
   return {
     imageDigest: base.config.digest,
@@ -43,8 +43,8 @@ export async function prepareVm(deps: PrepareDeps, home: VmHome, context: Prepar
 }
 
 /**
- * The base that the snapshot's guest has mounted, and a network. The guest has read its configuration long ago.
- * @throws StepError `snapshot_mismatch`, or `snapshot_base_missing` when the image's base is no more on this host.
+ * Provides the base that the snapshot's guest has mounted, and a network. The guest has already read its config disk.
+ * @throws StepError `snapshot_mismatch`, or `snapshot_base_missing` if the host no longer has the image's base.
  */
 export async function prepareFrom(
   deps: PrepareDeps,
@@ -72,7 +72,8 @@ export async function prepareFrom(
 }
 
 /**
- * Of a snapshot that came from another host it is where this one keeps its own of the same image, which is equal to the byte.
+ * Returns the base file of a snapshot. For a snapshot from another host, this is the host's own base of the same image,
+ * which is byte-identical.
  * @throws StepError `snapshot_base_missing`
  */
 export async function baseOfSnapshot(
@@ -88,12 +89,14 @@ export async function baseOfSnapshot(
   )
   if (isThere) return known
   const base = await images.base(pinnedImage(spec.image, imageDigest), context).catch((cause: unknown) => {
-    throw new StepError('snapshot_base_missing', 'the image that the snapshot was made over is not here', { cause })
+    throw new StepError('snapshot_base_missing', 'the image that the snapshot is based on is not on this host', {
+      cause,
+    })
   })
   if (base.config.digest === imageDigest) return base.file
   throw new StepError(
     'snapshot_base_missing',
-    `the snapshot was made over ${imageDigest}, ${spec.image} is another one`,
+    `the snapshot is based on ${imageDigest}, but ${spec.image} has another digest`,
   )
 }
 
@@ -118,7 +121,7 @@ function guestConfig({ vmId, spec }: VmHome, image: RunConfig, nic: Nic, ports: 
   })
 }
 
-/** The environment may hold secrets: nobody else reads the file, and it never exists with a wider mode. */
+/** Writes a file with mode 0600 from the start, because the environment may contain secrets. */
 async function writePrivate(path: string, data: Buffer): Promise<void> {
   await rm(path, { force: true })
   await writeFile(path, data, { mode: 0o600, flag: 'wx' })
@@ -135,9 +138,9 @@ export interface VmNotes {
   readonly tap: string | null
   /** The guest's network settings, JSON. */
   readonly guest: string
-  /** How the guest's kernel learns of its devices; a machine is built for it. */
+  /** How the guest's kernel finds its devices. */
   readonly devices: GuestKernel['devices']
-  /** The base's file system; empty in a VM that was restored. */
+  /** File system of the base; empty if the VM was restored. */
   readonly baseType: string
 }
 

@@ -7,7 +7,7 @@ import { hasCode } from '../../lib/files.ts'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../lib/process-identity.ts'
 import type { LastingProcess, Launcher } from '../launcher/launcher.ts'
 
-/** Where the VMM's own complaints go, in the VM's directory. */
+/** The VMM's standard output and error, in the VM's directory. */
 export const errorFile = 'vmm.err'
 
 export interface VmmProcess {
@@ -17,7 +17,7 @@ export interface VmmProcess {
 }
 
 export interface VmmCommand {
-  /** For messages. */
+  /** Name of the VMM in error messages. */
   readonly name: string
   readonly program: string
   readonly args: readonly string[]
@@ -26,17 +26,17 @@ export interface VmmCommand {
   /** Working directory; the VM's directory by default. */
   readonly cwd?: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Without root's rights. */
+  /** Drops root's privileges to this user. */
   readonly user?: { readonly uid: number; readonly gid: number }
-  /** Default: the host's. */
+  /** Default: `host`. */
   readonly network?: VmmNetwork
 }
 
-/** The network namespace of a process: `own` is an empty one, which goes with it. */
+/** The network namespace of a process. `own` is an empty namespace that ends with the process. */
 export type VmmNetwork = 'host' | 'own'
 
 /**
- * Starts a VMM in a session of its own, so that it outlives the agent.
+ * Starts a VMM in its own session, so that it outlives the agent.
  * @throws Error when the program is not installed.
  */
 export async function spawnVmm(command: VmmCommand): Promise<VmmProcess> {
@@ -71,8 +71,8 @@ export async function spawnVmm(command: VmmCommand): Promise<VmmProcess> {
 }
 
 /**
- * `spawnVmm` through the launcher, where there is one.
- * @param cgroup the directory of the one that it starts in; without a launcher it has to be moved there
+ * Starts a VMM through the launcher if the agent has one, otherwise with `spawnVmm`.
+ * @param cgroup directory of the cgroup that the VMM starts in; without a launcher, the caller moves it there
  */
 export async function launchVmm(
   { start }: Launcher,
@@ -92,7 +92,7 @@ export async function launchVmm(
   return { identity: identifyProcess(started.pid) ?? (await ended), ended }
 }
 
-/** Rejects with the last words in the directory. */
+/** Rejects when the process ends, with the end of its error file. */
 export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess, 'ended'>): Promise<never> {
   const reported = ended.then(async how => {
     throw new Error(`${name} ended (${how}): ${await lastError(dir)}`)
@@ -101,7 +101,7 @@ export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess,
   return reported
 }
 
-/** unshare(1) makes the namespace while it is root, gives its rights up, and becomes the program: the process stays one. */
+/** unshare(1) creates the namespace as root, drops its privileges and executes the program, in one process. */
 function apart({ user, program, args, ...rest }: VmmCommand): VmmCommand {
   const as = user ? ['--setgid', String(user.gid), '--setuid', String(user.uid)] : []
   return { ...rest, program: 'unshare', args: ['--net', ...as, '--', program, ...args] }
@@ -125,17 +125,17 @@ async function lastError(dir: string): Promise<string> {
   }
 }
 
-/** Kills the process if it is still the same one, and waits for its end. */
+/** Kills the process if the pid still belongs to it, and waits until it has ended. */
 export async function endProcess({ process: identity }: { readonly process: ProcessIdentity }): Promise<void> {
   try {
     if (isRunning(identity)) process.kill(identity.pid, 'SIGKILL')
   } catch (error) {
-    if (!hasCode(error, 'ESRCH')) throw error // it ended in between
+    if (!hasCode(error, 'ESRCH')) throw error // the process ended in the meantime
   }
   await untilGone({ process: identity })
 }
 
-/** A control connection closes a moment before the process is reaped. */
+/** Waits until the process has been reaped: its control connection closes a moment earlier. */
 export async function untilGone({ process: identity }: { readonly process: ProcessIdentity }): Promise<void> {
   while (isRunning(identity)) await sleep(3)
 }

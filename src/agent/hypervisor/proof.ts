@@ -6,8 +6,8 @@ import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 import { explainSilence } from './silent-guest.ts'
 
 /**
- * What a proof boot found: undefined when KVM works, otherwise why not. One for each boot of the machine, kept in the
- * cache: nothing but what `about` names changes its outcome, and it can take seconds.
+ * Returns undefined if a proof boot shows that KVM works, otherwise the reason. The outcome is cached until the host
+ * reboots: it depends only on the programs in `about`, and a proof boot can take seconds.
  */
 export async function cachedProof(
   cacheDir: string,
@@ -25,7 +25,7 @@ export async function cachedProof(
   return reason
 }
 
-/** The same, but only a proof that passed is kept: a slow machine may be quicker the next time. */
+/** Like `cachedProof`, but caches only success: a slow host may be faster the next time. */
 export async function cachedPass(
   cacheDir: string,
   about: string,
@@ -46,7 +46,7 @@ async function proofFile(cacheDir: string, about: string): Promise<string> {
   return join(cacheDir, 'kvm-proof', key)
 }
 
-/** Without disks our init stops with a message of its own: that line proves kernel, memory and user space. */
+/** Waits for the message of Mote's init about missing disks, which proves that kernel, memory and user space work. */
 export async function untilInitSpeaks(
   tail: () => Promise<string>,
   ended: Promise<never>,

@@ -10,26 +10,26 @@ import { afterPause } from './identity.ts'
 import { endProcess, untilGone } from './process.ts'
 
 export const answerMs = 2_000
-/** What the guest holds back is written first. */
+/** Includes the time to flush the guest's page cache. */
 const freezeMs = 10_000
 
 export interface GuestMemory {
-  /** 0 until the guest has reported for the first time. */
+  /** 0 until the guest's first report. */
   readonly ramUsedBytes: number
   readonly balloonActualMib: number
 }
 
-/** What a machine asks of its hypervisor. */
+/** The hypervisor-specific operations of a running VM. */
 export interface Vmm
   extends Required<Pick<RunningVm, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>>,
     Pick<RunningVm, 'growDisk' | 'copyDisk'> {
   readMemory(): Promise<GuestMemory>
-  /** @param logSeq the last log line that the agent has safely */
+  /** @param logSeq the last log line that the agent has stored */
   snapshot(dir: string, logSeq: number): ReturnType<NonNullable<RunningVm['snapshot']>>
   readonly handOver: NonNullable<RunningVm['handOver']>
-  /** The guest runs elsewhere, and what is here must never run again. */
+  /** True if the guest has moved to another host: the local copy must never run again. */
   hasLeft(): Promise<boolean>
-  /** Resolves when the VMM has let go of its connection, or at once where there is none that stays. */
+  /** Resolves when the VMM closes its control connection, or at once if it has no permanent one. */
   readonly closed: Promise<void>
   close(): void
 }
@@ -43,26 +43,26 @@ export interface RunningVmParts {
   readonly consoleTail: () => string
   readonly watcher: Watcher
   readonly tap: string | null
-  /** Log lines of the guest up to here are safe already. */
+  /** Last log line of the guest that is already stored. */
   readonly fromSeq: number
-  /** Of its cgroup; undefined: there is none. */
+  /** CPU time of the VM's cgroup; undefined if it has none. */
   readonly cgroupCpuSeconds: () => number | undefined
 }
 
-/** A booted or adopted VM as the agent sees it. */
+/** Builds the `RunningVm` of a booted or adopted VM. */
 export function runningVmOf(parts: RunningVmParts): RunningVm {
   const { running, vmm, guest, watcher } = parts
   let detached = false
-  /** It runs on without us: whoever waited for its end would keep this process until then. */
+  /** The agent has detached: waiting for the VM's end would keep this process alive until then. */
   let left = false
   let logSeq = parts.fromSeq
-  // The guest's connection ends when its last line has been read, which may be after the process has gone.
+  // The guest's connection closes after its last line was read, which may be after the process has ended.
   const gone = Promise.all([vmm.closed, guest.closed]).then(() => (left ? undefined : untilGone(running)))
   let move: Promise<unknown> = Promise.resolve()
   gone.then(async () => {
     guest.close()
     vmm.close()
-    // A VM that has moved ends here too, before its move is over.
+    // The source process of a migration ends before the migration is complete.
     await move.catch(() => undefined)
     if (!detached) watcher.onGone(parts.consoleTail())
   })
@@ -78,9 +78,10 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
     listening: async port => (await guest.request(`listening ${port}`, answerMs)) === '1',
     async stop(graceMs, after = 'halted') {
       detached = true
-      // What the guest's kernel does from then on to switch itself off takes 50 ms, and nobody needs it.
+      // Don't wait for the guest kernel to power off, which takes another 50 ms.
       const over = Promise.race([guest.said('halted'), guest.said(after)]).then(() => vmm.inspect())
-      // A paused guest cannot hear; a guest that does not answer is ended when its time is up.
+      // Resume first, because a paused guest cannot answer. A guest that does not answer is killed after the grace
+      // period.
       const ask = () => vmm.resume().then(() => guest.request(`off ${graceMs}`, answerMs))
       const asked = vmm.hasLeft().then(left => (left ? Promise.reject(new Error('it runs elsewhere')) : ask()))
       const timer = new AbortController()
@@ -96,7 +97,7 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
     pause: vmm.pause,
     async resume() {
       await vmm.resume()
-      // Its clock stood still with it.
+      // The guest's clock stopped during the pause.
       guest.request(`identity ${afterPause()}`, answerMs).catch(() => undefined)
     },
     stats: () => readStats(parts),
@@ -148,24 +149,24 @@ async function guestCounters(guest: GuestChannel): Promise<Counters> {
   return { rxBytes, txBytes }
 }
 
-/** What the host sends into the tap is what the guest receives. */
+/** Reads the tap's counters: the bytes that the host sends are the bytes that the guest receives. */
 function tapCounters(tap: string): Counters {
   const read = (name: string) => Number(readFileSync(`/sys/class/net/${tap}/statistics/${name}`, 'utf8'))
   return { rxBytes: read('tx_bytes'), txBytes: read('rx_bytes') }
 }
 
-/** From the answer to the guest's `status`. @throws GuestFault */
+/** Parses the guest's answer to `status`. @throws GuestFault */
 export function parseWorkload(status: string): WorkloadState {
   const [word, code] = parseWords(Status, status)
   return word === 'exited' ? { state: 'exited', code } : { state: 'running' }
 }
 
-/** What a guest is always left: less than this, and its kernel would kill its own programs. */
+/** The minimum of memory that the balloon leaves. With less, the guest's kernel would kill its programs. */
 export function balloonFloorMib(memoryMib: number): number {
   return Math.min(memoryMib, Math.max(64, Math.ceil(memoryMib / 4)))
 }
 
-/** What the guest keeps, of its memory, when it is asked to keep `targetMib` (null: all). */
+/** Clamps the balloon's target (null: all memory) to the range between the minimum and the VM's memory. */
 export function balloonTarget(targetMib: number | null, memoryMib: number): number {
   return Math.min(memoryMib, Math.max(targetMib ?? memoryMib, balloonFloorMib(memoryMib)))
 }

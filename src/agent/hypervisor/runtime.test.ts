@@ -4,7 +4,7 @@ import { until } from '../../../test/support/wait.ts'
 import { type DiskSpec, type HostHeartbeat, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 
-/** What a running VM of a real hypervisor can be asked for. */
+/** Operations on a running VM of a real hypervisor. */
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -19,7 +19,7 @@ const desired = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1'
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 
 test.skipIf(!hasQemu)(
-  'exec: as the image user, without a shell, bounded, timed out, several at once (needs qemu)',
+  'exec runs as the image user, without a shell, with limits for output and time, several at once (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)
@@ -54,7 +54,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test.skipIf(!hasQemu)('a pause does not leave the guest in the past (needs qemu)', limit, async () => {
+test.skipIf(!hasQemu)("a pause does not set back the guest's clock (needs qemu)", limit, async () => {
   await using host = await testAgent(qemu)
   await host.put(desired(1))
   await healthy(host)
@@ -70,7 +70,7 @@ test.skipIf(!hasQemu)('a pause does not leave the guest in the past (needs qemu)
 })
 
 test.skipIf(!hasQemu)(
-  'balloon: the target is followed without a reboot, and keeps a floor (needs qemu)',
+  'the balloon follows its target without a reboot, down to a minimum (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)
@@ -108,7 +108,7 @@ const attached = (host: TestAgent, generation: number) =>
   host.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached' && vm.disks[0].generation === generation)
 
 test.skipIf(!hasQemu)(
-  'volumes come and go while the VM runs, and keep what was written (needs qemu)',
+  'volumes are attached and detached while the VM runs, and keep their data (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)
@@ -129,14 +129,14 @@ test.skipIf(!hasQemu)(
     expect((await sh('cat /srv/deep/file; echo new > /srv/deep/file')).stdout).toBe('kept\n')
     expect((await sh('cat /srv/deep/file')).stdout).toBe('kept\n')
 
-    // In use: it stays until nobody needs it, and says why.
+    // A volume in use stays attached, with the reason, until the program ends.
     const sleeper = host.exec('vm-1', ['sh', '-c', 'cd /srv/deep; touch /tmp/there; sleep 2'])
     await until(async () => (await sh('test -e /tmp/there')).exitCode === 0, { what: 'somebody uses it' })
     await host.put(desired(5, { disks: [disk(1)] }))
     const busy = await host.until('vm-1', 'busy', vm => vm.disks?.[0]?.error !== null)
     expect(busy.disks?.[0]).toMatchObject({ state: 'detaching', error: expect.stringContaining('busy') })
     await sleeper
-    // An older attachment than this host has seen.
+    // An attachment older than the last one on this host.
     const stale = await host.until('vm-1', 'refused', vm => vm.error?.code === 'stale_volume_generation')
     expect(stale.disks?.[0]?.state).toBe('failed')
     expect((await host.get('vm-1')).startedAtMs).toBe(startedAtMs)
@@ -144,7 +144,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a volume is there before the workload starts, also when the VM is made anew (needs qemu)',
+  'a volume is attached before the workload starts, also when the VM is recreated (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)

@@ -1,12 +1,12 @@
-/** Explains a guest that was started and does not reach Mote's init, in words that name what to change. */
+/** Explains why a started guest did not reach Mote's init, and what to do next. */
 
-/** A guest speaks after 0.3 to 2 s; emulated on a machine that is four times overcommitted, after 10. */
+/** Mote's init reports after 0.3 to 2 s; with emulation on a four times overcommitted host, after 10 s. */
 export const silentAfterMs = 20_000
 
 export interface SilentGuest {
   /** The end of its serial console. */
   readonly console: string
-  /** Share of one host CPU that its VMM has used since the start; undefined: unknown. */
+  /** Share of one host CPU that its VMM has used since the start; undefined if unknown. */
   readonly busy?: number | undefined
 }
 
@@ -17,7 +17,7 @@ interface Silence {
 
 const idleBelow = 0.1
 
-/** Pure. The first matching cause wins: a kernel's own message is better evidence than how busy its processor is. */
+/** Returns the first matching cause: a kernel message is better evidence than CPU usage. Pure. */
 export function causeOfSilence({ console, busy }: SilentGuest): Silence {
   const lines = console.split('\n').filter(line => line.trim() !== '')
   const last = lines.at(-1)
@@ -31,7 +31,7 @@ export function causeOfSilence({ console, busy }: SilentGuest): Silence {
     return { cause: 'vmm', says: 'its processor does not run, and its console is silent' }
   return {
     cause: 'cpu',
-    says: 'its processor runs, and its console is silent: the kernel does not get along with this CPU or VMM',
+    says: 'its processor runs, and its console is silent: the kernel does not work with this CPU or VMM',
   }
 }
 
@@ -42,7 +42,7 @@ const nextStep: Readonly<Record<Silence['cause'], string>> = {
   vmm: 'look for a stopped or starved process on the host, and run mote doctor',
 }
 
-/** One sentence for a log line or an error. */
+/** Returns one sentence for a log line or an error. */
 export function explainSilence(guest: SilentGuest): string {
   const { cause, says } = causeOfSilence(guest)
   return `${says} (cause: ${cause}; next: ${nextStep[cause]})`

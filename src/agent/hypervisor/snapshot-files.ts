@@ -5,23 +5,23 @@ import type { RunCommand } from '../launcher/launcher.ts'
 import { StepError } from '../base/step-error.ts'
 import type { Prepared, SnapshotMade } from './driver.ts'
 
-/** Disks of a VM, under the same names in its directory and in its snapshots. */
+/** Disk files of a VM. They have the same names in its directory and in its snapshots. */
 export const scratchFile = 'scratch.img'
 export const configFile = 'config.img'
 
-/** Holes stay holes: what the guest never touched costs neither time nor space. */
+/** Copies a file and preserves its holes: untouched ranges cost neither time nor space. */
 export async function copySparse(from: string, to: string, runs: RunCommand = run): Promise<void> {
   await runs('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
 }
 
-/** A disk to write to; the snapshot's own file is read-only. */
+/** Makes a writable copy of a snapshot's file, which is read-only. */
 export async function copyWritable(from: string, to: string, runs?: RunCommand): Promise<void> {
   await rm(to, { force: true })
   await copySparse(from, to, runs)
   await chmod(to, 0o600)
 }
 
-/** What every driver keeps of the VM that a snapshot was taken of. */
+/** The driver data of a VM that every driver stores in its snapshots. */
 export function snapshotNotes(notes: Prepared['notes'], logSeq: number): Prepared['notes'] {
   const { base = null, mac = null, guest = null, devices = null } = notes
   return { base, mac, guest, devices, logSeq }
@@ -33,7 +33,7 @@ export function refuseOther(made: SnapshotMade, here: string): void {
   throw new StepError('snapshot_mismatch', `the snapshot was made by ${made.madeBy}, this host has ${here}`)
 }
 
-/** The model in /proc/cpuinfo: what a guest that was started on this host has seen of it. */
+/** Returns the CPU model in /proc/cpuinfo, which guests of this host see. */
 export function hostCpu(): string {
   return /^model name\s*:\s*(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? 'unknown'
 }

@@ -22,7 +22,7 @@ const fetchText = async (endpoint: { host: string; port: number } | null) =>
   (await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)).text()
 
 test.skipIf(!hasQemu)(
-  'snapshot, restore and clones: state goes on, identities differ (needs qemu)',
+  'restored VMs and clones continue from the snapshot with different identities (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)
@@ -47,7 +47,7 @@ test.skipIf(!hasQemu)(
     const restored = await healthy(host)
     expect((await host.exec('vm-1', ['cat', '/tmp/state'])).stdout).toBe('before\n')
     expect(await fetchText(restored.endpoint)).toContain('Hello from hello-1')
-    // Its log goes on: nothing counts as dropped because the numbering does not begin at 1.
+    // The log continues. Lines before the snapshot do not count as dropped, although the numbers do not begin at 1.
     await until(async () => (await host.logs('vm-1')).at(-1)?.line.includes('url:/') === true, { what: 'the log' })
     expect(dropped.reduce((sum, lines) => sum + lines, 0)).toBe(0)
     const skewS = Number((await host.exec('vm-1', ['sh', '-c', 'date +%s'])).stdout) - Date.now() / 1000
@@ -71,7 +71,7 @@ test.skipIf(!hasQemu)(
     for (const [index, vm] of observed.entries())
       expect(await fetchText(vm.endpoint)).toContain(`Hello from ${clones[index]}`)
 
-    // A clone that gives memory back must not take it from the others: the files are still what was hashed.
+    // A clone that frees memory must not change the shared snapshot files.
     await host.put(
       desired(2, { hostname: 'clone-1', balloonTargetMib: 80, from: { snapshotId: 'snap-1', renew: true } }, 'clone-1'),
     )
@@ -90,7 +90,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'a snapshot that was damaged or made elsewhere is refused with its reason (needs qemu)',
+  'a damaged snapshot, or one of another VMM, is refused with the reason (needs qemu)',
   limit,
   async () => {
     await using host = await testAgent(qemu)

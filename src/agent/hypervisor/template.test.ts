@@ -34,7 +34,7 @@ const shell = async (host: TestAgent, vmId: string, script: string) =>
   (await host.exec(vmId, ['sh', '-c', script])).stdout
 const steps = (vm: VmObserved) => vm.steps.map(step => step.name)
 
-/** A cache whose templates are its own. What others have finished in the cache of all tests need not be made again. */
+/** Creates a cache directory with its own templates. Other entries are links to the shared cache of all tests. */
 async function ownCache() {
   const dir = await testDir()
   const shared = join(homedir(), '.cache', 'mote')
@@ -57,7 +57,7 @@ async function ownCache() {
 }
 
 test.skipIf(!hasQemu)(
-  'the second VM of an image starts where the first had no name yet, and shares nothing with it (needs qemu)',
+  'the second VM of an image starts from the template of the first, and shares no identity with it (needs qemu)',
   limit,
   async () => {
     await using cache = await ownCache()
@@ -85,7 +85,7 @@ test.skipIf(!hasQemu)(
     expect(Math.abs(Number(await shell(host, 'vm-2', 'date +%s')) - Date.now() / 1000)).toBeLessThan(3)
     expect((await shell(host, 'vm-2', 'echo $MORE')).length).toBe(100_001)
 
-    // What its snapshot holds is the template's memory with all that it changed, mapped by clones of it.
+    // Its snapshot contains the template's memory with its own changes, and clones map it.
     await shell(host, 'vm-2', 'echo mine > /dev/shm/state; dd if=/dev/urandom of=/dev/shm/big bs=1M count=8')
     const sum = await shell(host, 'vm-2', 'md5sum < /dev/shm/big')
     expect(await host.snapshot('snap-1', 'vm-2')).toMatchObject({ state: 'ready' })
@@ -96,28 +96,24 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test.skipIf(!hasQemu)(
-  'a template that is damaged, or of another kind of VM, is no obstacle: the VM boots (needs qemu)',
-  limit,
-  async () => {
-    await using cache = await ownCache()
-    await using host = await testAgent({ ...qemu, cacheDir: cache.path })
-    await host.put(desired('vm-1'))
-    await healthy(host, 'vm-1')
-    const template = await cache.written()
-    await host.put(desired('larger', { memoryMib: 160 }))
-    expect(steps(await healthy(host, 'larger'))).not.toContain('load')
+test.skipIf(!hasQemu)('a VM boots even if its template is damaged or of another kind (needs qemu)', limit, async () => {
+  await using cache = await ownCache()
+  await using host = await testAgent({ ...qemu, cacheDir: cache.path })
+  await host.put(desired('vm-1'))
+  await healthy(host, 'vm-1')
+  const template = await cache.written()
+  await host.put(desired('larger', { memoryMib: 160 }))
+  expect(steps(await healthy(host, 'larger'))).not.toContain('load')
 
-    await chmod(join(template, 'state'), 0o600)
-    await truncate(join(template, 'state'), 5_000)
-    await host.put(desired('vm-2'))
-    expect(steps(await healthy(host, 'vm-2'))).not.toContain('load')
-    expect(existsSync(template)).toBe(false)
-  },
-)
+  await chmod(join(template, 'state'), 0o600)
+  await truncate(join(template, 'state'), 5_000)
+  await host.put(desired('vm-2'))
+  expect(steps(await healthy(host, 'vm-2'))).not.toContain('load')
+  expect(existsSync(template)).toBe(false)
+})
 
 test.skipIf(!hasQemu)(
-  'rules that do not hold and a full disk are no fault of the template: it stays, and the next VM starts from it (needs qemu)',
+  'missing firewall rules and a full disk do not invalidate the template: the next VM starts from it (needs qemu)',
   limit,
   async () => {
     await using cache = await ownCache()
@@ -138,7 +134,7 @@ test.skipIf(!hasQemu)(
     const driver = drivers.get('qemu')
     if (!driver) throw new Error('BUG: no driver')
     await driver.probe(new AbortController().signal)
-    /** The steps of a start. */
+    /** Collects the steps of a start. */
     const start = async (vmId: string) => {
       const { runningVm, steps } = await bring(driver, await homeIn(dir.path, vmId), watcher())
       await runningVm.kill()
@@ -165,9 +161,9 @@ test.skipIf(!hasQemu)(
 
 const child = fileURLToPath(new URL('../../../test/support/agent/agent-child.ts', import.meta.url))
 
-// Half there, there while the VM that left it is not yet told who it is, and another VM half-way out of it.
+// Killed while the template is written, before its VM gets its identity, and while another VM loads the template.
 test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(
-  'kill -9 of the agent at "%s": the next one brings the VM up, and the template is whole or not there (needs qemu)',
+  'after kill -9 of the agent at "%s", the next agent starts the VM, and the template is complete or absent (needs qemu)',
   limit,
   async moment => {
     await using cache = await ownCache()
@@ -198,7 +194,7 @@ test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(
   },
 )
 
-test('templates are bounded: those that were not used for longest go, and none is made where none may be', async () => {
+test('the least recently used templates are evicted, and a limit of 0 disables templates', async () => {
   await using dir = await testDir()
   const errors: unknown[] = []
   const onError = (error: unknown) => void errors.push(error)

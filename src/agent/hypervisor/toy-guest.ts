@@ -1,6 +1,6 @@
 /**
- * The smallest guest there is, for tests of a VMM where KVM cannot carry a kernel: it says `T` on the serial port for
- * some moments and halts for ever. An ELF file with a PVH entry (Xen's PHYS32_ENTRY note), which both Firecracker and
+ * A minimal guest, for tests of a VMM on hosts whose KVM cannot boot a kernel: it writes `T` to the serial port for a
+ * short time and then halts. It is an ELF file with a PVH entry (Xen's PHYS32_ENTRY note), which both Firecracker and
  * Cloud Hypervisor start in 32-bit mode without paging; the instructions mean the same in 64-bit mode.
  */
 export function toyGuest(): Buffer {

@@ -1,16 +1,16 @@
 import { asObject, VmmError, type VmmHttp, type VmmMethod } from './vmm-http.ts'
 
-/** One exchange with a VMM, as it is kept for comparison: what changes from run to run is not in it. */
+/** One recorded exchange with a VMM, without the values that differ between runs. */
 export interface Exchange {
   readonly method: VmmMethod
   readonly path: string
   readonly body?: unknown
   readonly status: number
-  /** The VMM's reason for a refusal, or the names of what it answered. */
+  /** The VMM's reason for a refusal, or the names of the fields in its answer. */
   readonly answer: string | readonly string[] | null
 }
 
-/** Says the calls one after the other, whatever is answered. */
+/** Makes the calls in order and records each answer, including refusals. */
 export async function converse(
   api: VmmHttp,
   calls: ReadonlyArray<Pick<Exchange, 'method' | 'path' | 'body'>>,

@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A guest's kernel finds a new disk, and what a disk has grown by, within some 50 ms. */
+/** A guest's kernel detects a new disk, or the new size of a disk, within about 50 ms. */
 const foundMs = 10_000
 
-/** Asks the guest until its kernel has found the disk, or its new size; `absent` is the guest's word for "not yet". */
+/**
+ * Repeats the request until the guest's kernel has detected the disk or its new size. The guest answers `absent` until
+ * then.
+ */
 export async function untilThere(ask: () => Promise<string>): Promise<void> {
   const deadline = performance.now() + foundMs
   for (;;) {

@@ -4,7 +4,7 @@ import { connectIn } from '../../lib/short-socket.ts'
 
 export type VmmMethod = 'GET' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** An answer that is no success. `reason` is the VMM's own text. */
+/** A refused call. `reason` is the VMM's own text. */
 export class VmmError extends Error {
   readonly status: number
   readonly reason: string
@@ -18,7 +18,7 @@ export class VmmError extends Error {
 
 export interface VmmHttp {
   /**
-   * The parsed answer; undefined for one without a body. Nothing is ever sent twice.
+   * Returns the parsed answer; undefined if it has no body. Calls are never retried.
    * @throws VmmError when refused, Error when the VMM cannot be reached or does not answer in time.
    */
   call(method: VmmMethod, path: string, body?: unknown, options?: { readonly timeoutMs: number }): Promise<unknown>
@@ -27,7 +27,9 @@ export interface VmmHttp {
 /** Longer than the VMM's own longest wait for its vCPUs (30 s). */
 const defaultTimeoutMs = 35_000
 
-/** HTTP over the unix socket `name` in the directory; one connection a call, as calls are rare and agents restart. */
+/**
+ * HTTP over the unix socket `name` in the directory. Each call opens a connection: calls are rare, and agents restart.
+ */
 export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
   return {
     async call(method, path, body, { timeoutMs } = { timeoutMs: defaultTimeoutMs }) {
@@ -39,7 +41,10 @@ export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
   }
 }
 
-/** A guest may have taken the VMM over; what it says of a VM with all its devices has some ten KiB, JSON of a MiB may take a second. */
+/**
+ * A guest may have compromised the VMM. The description of a VM with all its devices takes about ten KiB; parsing a MiB
+ * of JSON may take a second.
+ */
 const maxAnswerBytes = 128 << 10
 
 interface Exchange {
@@ -84,7 +89,7 @@ function exchange(
   return promise.finally(() => socket.destroy())
 }
 
-/** Firecracker says `{"fault_message": text}`, Cloud Hypervisor an array of texts, the cause last. */
+/** Firecracker answers `{"fault_message": text}`, Cloud Hypervisor an array of texts with the root cause last. */
 function reasonOf(text: string): string {
   return fullReasonOf(text).slice(0, maxReasonChars)
 }
@@ -102,7 +107,7 @@ function fullReasonOf(text: string): string {
   }
 }
 
-/** Answers are JSON objects; anything else reads as an empty one. */
+/** Returns the value if it is a JSON object, otherwise an empty object. */
 export function asObject(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }

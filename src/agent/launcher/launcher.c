@@ -1,17 +1,19 @@
 /*
- * Starts programs on behalf of the agent, which talks to it over stdin and stdout, and ends when stdin does.
- * What it has started lives on.
+ * Starts programs for the agent, which sends requests on stdin and reads answers from stdout. The launcher exits when
+ * its stdin closes; programs that it has started keep running.
  *
  * A request: u32 length, then
  *   u32 id, u32 arguments, u32 variables,
- *   working directory, file for its errors, cgroup directory (each ends with a zero byte; empty: none),
- *   arguments, variables (likewise), and up to the end what the program reads from its stdin.
- * With a file for its errors the program is in a session of its own, and its output goes there; else it is collected.
+ *   working directory, output file, cgroup directory (each zero-terminated; empty: none),
+ *   arguments, variables (each zero-terminated), and the program's stdin up to the end of the request.
+ * A program with an output file gets its own session and writes its output to that file; otherwise its output is
+ * collected.
  *
- * An answer: u32 length, u32 id, u8 kind, i32 a, i32 b, u32 bytes of stdout, stdout, stderr (of both: the last MAX_OUTPUT bytes).
- *   'S' it runs: a is its pid.  'F' it could not be started: a is errno.
- *   'X' it has ended: a is its exit code, or -1, and b the signal, or 0.
- * Numbers are in the byte order of the machine.
+ * An answer: u32 length, u32 id, u8 kind, i32 a, i32 b, u32 bytes of stdout, stdout, stderr (the last MAX_OUTPUT bytes
+ * of each).
+ *   'S' the program runs: a is its pid.  'F' the program could not be started: a is errno.
+ *   'X' the program has ended: a is its exit code, or -1, and b the signal, or 0.
+ * Numbers are in the host's byte order.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,7 +55,7 @@ static void put(const void *data, size_t size) {
   for (const char *at = data; size > 0;) {
     ssize_t n = write(1, at, size);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) _exit(1); /* nobody listens any more */
+    if (n < 0) _exit(1); /* the agent has ended */
     at += n, size -= (size_t)n;
   }
 }
@@ -66,7 +68,7 @@ static void answer(uint32_t id, char kind, int32_t a, int32_t b, uint32_t out, u
   put(head, sizeof head);
 }
 
-/* The end of what is in the file. */
+/* Writes the last `size` bytes of the file to stdout. */
 static void put_file(int fd, uint32_t size) {
   static char buffer[1 << 16];
   off_t at = lseek(fd, 0, SEEK_END) - size;
@@ -100,7 +102,7 @@ static void reap(void) {
   }
 }
 
-/* Into its cgroup at once, where the kernel can: moving a process there afterwards waits for all cores (15 ms). */
+/* Forks into the cgroup if the kernel supports it: moving a process there afterwards waits for all cores (15 ms). */
 static pid_t fork_into(int cgroup, int *late) {
   struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
   pid_t pid = cgroup < 0 ? fork() : (pid_t)syscall(SYS_clone3, &args, sizeof args);
@@ -137,7 +139,7 @@ static void become(const struct request *request, int in, int out, int err) {
   execvp(request->argv[0], request->argv);
 }
 
-/* 0, or errno. The program has been found and runs, or nothing is left of it. */
+/* Starts the program. Returns 0 once it runs; otherwise errno, and no process is left. */
 static int start(const struct request *request) {
   int detached = *request->errors != 0, failure = 0, late = 0, cgroup = -1, told[2];
   if (*request->cgroup && (cgroup = open(request->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) return errno;
@@ -164,7 +166,7 @@ static int start(const struct request *request) {
   return 0;
 }
 
-/* Each string ends with a zero byte; where one is missing the agent is not what it should be. */
+/* Reads a zero-terminated string. A missing zero byte is a bug of the agent. */
 static char *text(char **at, char *end) {
   char *found = *at, *zero = memchr(found, 0, (size_t)(end - found));
   if (!zero) _exit(2);
@@ -187,7 +189,7 @@ static void serve(char *at, char *end) {
   free(request.argv), free(request.envp);
 }
 
-/* What came, as whole requests; the rest of one stays. */
+/* Reads from stdin and serves all complete requests; an incomplete one stays in the buffer. */
 static void receive(void) {
   static char *buffer;
   static size_t used, room;
@@ -210,7 +212,7 @@ int main(void) {
   sigset_t ended;
   sigemptyset(&ended), sigaddset(&ended, SIGCHLD);
   sigprocmask(SIG_BLOCK, &ended, NULL);
-  /* It ends with the agent, whoever else is told to end. */
+  /* The launcher ends only with the agent, not by signals to its process group. */
   signal(SIGPIPE, SIG_IGN), signal(SIGINT, SIG_IGN), signal(SIGTERM, SIG_IGN), signal(SIGHUP, SIG_IGN);
   struct pollfd wait[2] = {{.fd = 0, .events = POLLIN}, {.fd = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK), .events = POLLIN}};
   for (;;) {

@@ -18,29 +18,29 @@ const both: ReadonlyArray<readonly [string, Launcher]> = [
 ]
 
 describe.each(both)('a command %s', (_, { run }) => {
-  test('reads its input and answers its output', async () => {
+  test('reads its input and returns its output', async () => {
     expect(await run('cat', [], { input: 'what is said\n'.repeat(20_000) })).toBe('what is said\n'.repeat(20_000))
     expect(await run('printf', ['%s.', 'a b', '', '*'])).toBe('a b..*.')
   })
 
-  test('has the environment of the agent, and messages in English', async () =>
+  test('has the environment of the agent, with messages in English', async () =>
     expect(await run('sh', ['-c', 'echo $LC_ALL $HOME'])).toBe(`C ${process.env.HOME}\n`))
 
-  test('that fails says how', async () => {
+  test('that fails reports its exit code and errors', async () => {
     const failed = run('sh', ['-c', 'echo gone wrong >&2; exit 3'])
     await expect(failed).rejects.toMatchObject({ exitCode: 3, stderr: 'gone wrong\n' })
     await expect(failed).rejects.toBeInstanceOf(CommandError)
     await expect(run('sh', ['-c', 'kill -9 $$'])).rejects.toMatchObject({ exitCode: null })
   })
 
-  test('that is not installed is ENOENT', () =>
+  test('that is not installed fails with ENOENT', () =>
     expect(run('no-such-program', [])).rejects.toMatchObject({ code: 'ENOENT' }))
 
   test('does not wait for others', async () => {
     await using dir = await testDir()
     const pipe = join(dir.path, 'pipe')
     await run('mkfifo', [pipe])
-    // Ends once something is written for it.
+    // This program ends once the other one has written to its file.
     const first = run('cat', [pipe])
     await Promise.all(Array.from({ length: 20 }, (_, n) => run('echo', [String(n)])))
     await writeFile(pipe, 'done')
@@ -48,7 +48,7 @@ describe.each(both)('a command %s', (_, { run }) => {
   })
 })
 
-/** A program that lasts until it is told. */
+/** Starts a shell script that outlives the agent. */
 const lasting = (dir: string, script: string) =>
   launcher.start?.({ program: 'sh', args: ['-c', script], cwd: dir, env: {}, errorFile: join(dir, 'errors') })
 
@@ -59,8 +59,8 @@ const made = await mkdir(group, { recursive: true }).then(
   () => false,
 )
 
-describe('a program that lasts', () => {
-  test('is in its directory and a session of its own, and its end is told', async () => {
+describe('a program that outlives the agent', () => {
+  test('has its directory and its own session, and its end is reported', async () => {
     await using dir = await testDir()
     const started = await lasting(dir.path, 'echo here >&2; exec sleep 60')
     expect(await readlink(`/proc/${started?.pid}/cwd`)).toBe(dir.path)
@@ -71,7 +71,7 @@ describe('a program that lasts', () => {
     expect(await started?.ended).toBe('SIGKILL')
   })
 
-  test('that cannot be started says so', async () => {
+  test('that cannot be started fails', async () => {
     await using dir = await testDir()
     const errorFile = join(dir.path, 'errors')
     const start = (program: string, cwd: string) =>
@@ -86,7 +86,7 @@ describe('a program that lasts', () => {
     const errorFile = join(dir.path, 'errors')
     const started = await other.start?.({ program: 'sleep', args: ['60'], cwd: dir.path, env: {}, errorFile })
     other.close()
-    await expect(started?.ended).rejects.toThrow('the launcher')
+    await expect(started?.ended).rejects.toThrow('the program launcher')
     expect(await readlink(`/proc/${started?.pid}/cwd`)).toBe(dir.path)
     process.kill(started?.pid ?? 0, 'SIGKILL')
   })
@@ -108,26 +108,26 @@ describe('a program that lasts', () => {
       process.kill(started?.pid ?? 0, 'SIGKILL')
       await started?.ended
       await rmdir(group)
-      // In a container the path begins with that of the container's own.
+      // In a container, the path starts with the container's own cgroup.
       expect(cgroups).toMatch(new RegExp(`^0::(?:/.*)?/${groupName}$`, 'm'))
     },
   )
 })
 
-test('after its end the launcher is started again', async () => {
+test('a launcher that has died is restarted', async () => {
   const other = await openLauncher(cacheDir)
   const parent = Number(await other.run('sh', ['-c', 'echo $PPID']))
   const under = other.run('sleep', ['60'])
   process.kill(parent, 'SIGKILL')
-  await expect(under).rejects.toThrow('the launcher')
+  await expect(under).rejects.toThrow('the program launcher')
   expect(Number(await other.run('sh', ['-c', 'echo $PPID']))).not.toBe(parent)
   other.close()
 })
 
-test('a zero byte ends no argument early', () =>
+test('an argument with a zero byte is refused', () =>
   expect(() => requestBytes({ id: 1, argv: ['a\0b'], env: {}, input: '' })).toThrow('zero byte'))
 
-test('answers come in parts', () => {
+test('answers are parsed from partial chunks', () => {
   const observed: unknown[] = []
   const take = answersOf(answer => observed.push(answer))
   const bytes = Buffer.alloc(42)

@@ -1,7 +1,7 @@
 /**
- * Starts the agent's short programs (nft, ip, cp) and QEMU from a small process of its own (launcher.c). Node.js starts a
- * program by fork(2), which copies the page tables of this process, and nothing else happens in it meanwhile: 2 ms with
- * 50 MiB, 9 ms with 150, 19 ms with 250. A wake had ten of them. From there it is 0.2 ms, and nobody waits.
+ * Starts QEMU and the agent's short-lived programs (nft, ip, cp) through a small helper process (launcher.c). Node.js
+ * starts a program by fork(2), which copies the page tables of the agent and blocks it meanwhile: 2 ms with 50 MiB, 9
+ * ms with 150, 19 ms with 250. Waking a VM took ten such forks. The helper takes 0.2 ms and does not block the agent.
  */
 import { spawn } from 'node:child_process'
 import { Socket } from 'node:net'
@@ -12,7 +12,7 @@ import { CommandError, run } from '../../lib/exec.ts'
 import { nativeProgram } from '../guest/native.ts'
 import { type Answer, answersOf, type Request, requestBytes } from './wire.ts'
 
-/** As `run` of src/lib/exec.ts, with its errors. */
+/** Runs a program like `run` of src/lib/exec.ts, with the same errors. */
 export type RunCommand = (
   program: string,
   args: readonly string[],
@@ -25,33 +25,33 @@ export interface Lasting {
   readonly args: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Where its stdout and stderr go; made anew. */
+  /** File for its stdout and stderr; an existing one is replaced. */
   readonly errorFile: string
-  /** Directory of the cgroup that it starts in. */
+  /** Directory of the cgroup to start it in. */
   readonly cgroup?: string
 }
 
 export interface LastingProcess {
   readonly pid: number
-  /** Its exit code, or the signal that ended it. Rejects when nobody can know any more. */
+  /** Resolves with its exit code, or the signal that killed it. Rejects if the launcher ends first. */
   readonly ended: Promise<number | string>
 }
 
 export interface Launcher {
   readonly run: RunCommand
-  /** In a session of its own. @throws Error with a code, such as ENOENT when it is not installed */
+  /** Starts a program in its own session. @throws Error with a code, such as ENOENT if it is not installed */
   readonly start: ((program: Lasting) => Promise<LastingProcess>) | undefined
-  /** What it has started lives on. */
+  /** Ends the helper. Programs that it has started keep running. */
   close(): void
 }
 
-/** Where there is no compiler. */
+/** Fallback for hosts without a C compiler. */
 export const noLauncher: Launcher = { run, start: undefined, close: () => undefined }
 
 /**
- * Its program is compiled at first use, started with the first request, and started anew after its end, which fails what was
- * under way.
- * @throws Error where there is no compiler
+ * Compiles the helper. It starts with the first request. If it dies, pending requests fail and the next request
+ * restarts it.
+ * @throws Error if no C compiler is installed
  */
 export async function openLauncher(cacheDir: string): Promise<Launcher> {
   const program = await nativeProgram(cacheDir, new URL('./launcher.c', import.meta.url))
@@ -94,11 +94,11 @@ interface Waiting {
 }
 
 function startHelper(program: string, onGone: () => void): Helper {
-  // A session of its own: what is typed on a terminal is not for it.
+  // Detached, so that a terminal's Ctrl-C does not reach it.
   const child = spawn(program, [], { detached: true, stdio: ['pipe', 'pipe', 'ignore'], env: childEnv(program) })
   const waiting = new Map<number, Waiting>()
   let lastId = 0
-  // Whoever waits for a program of a moment keeps this process; that a VMM may end one day does not.
+  // Pending short-lived programs keep this process alive; running VMMs do not.
   const hold = () => {
     const isWaitedFor = [...waiting.values()].some(({ lasts }) => !lasts)
     for (const part of [child, child.stdin, child.stdout]) {
@@ -113,8 +113,10 @@ function startHelper(program: string, onGone: () => void): Helper {
     waiting.clear()
   }
   child.once('error', gone)
-  child.once('exit', () => gone(new Error('the launcher of programs has ended: asked again, another one is started')))
-  child.stdin.on('error', () => undefined) // its end is told by the process
+  child.once('exit', () =>
+    gone(new Error('the program launcher has ended: retry the operation, which starts a new one')),
+  )
+  child.stdin.on('error', () => undefined) // the exit event reports the end
   child.stdout.on(
     'data',
     answersOf(answer => {
@@ -130,7 +132,7 @@ function startHelper(program: string, onGone: () => void): Helper {
     ask(request) {
       const id = ++lastId
       const [started, ended] = [Promise.withResolvers<number>(), Promise.withResolvers<Ended>()]
-      // Each caller waits for one of the two.
+      // Each caller awaits only one of the two.
       for (const { promise } of [started, ended]) promise.catch(() => undefined)
       const bytes = requestBytes({ ...request, id })
       waiting.set(id, { name: request.argv[0] ?? '', lasts: request.errorFile !== undefined, started, ended })

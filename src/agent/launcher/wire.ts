@@ -1,4 +1,4 @@
-/** What is said to launcher.c, and what it says. */
+/** The requests to launcher.c and its answers. */
 import { endianness } from 'node:os'
 
 export interface Request {
@@ -7,7 +7,7 @@ export interface Request {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly input: string
   readonly cwd?: string
-  /** It lasts: its output goes to this file. */
+  /** Set for a program that outlives the agent: file for its output. */
   readonly errorFile?: string
   readonly cgroup?: string
 }
@@ -18,7 +18,7 @@ export type Answer =
   | {
       readonly is: 'ended'
       readonly id: number
-      /** Null: a signal ended it. */
+      /** Null if a signal killed it. */
       readonly code: number | null
       readonly signal: number
       readonly stdout: string
@@ -37,7 +37,7 @@ function u32(value: number): Buffer {
 export const i32At = (bytes: Buffer, at: number) => (little ? bytes.readInt32LE(at) : bytes.readInt32BE(at))
 const u32At = (bytes: Buffer, at: number) => (little ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at))
 
-/** @throws Error for a zero byte, which would end an argument early */
+/** Encodes a request. @throws Error for a zero byte, which would truncate an argument */
 export function requestBytes({ id, argv, env, input, cwd = '', errorFile = '', cgroup = '' }: Request): Buffer {
   const variables = variablesOf(env)
   return framed([id, argv.length, variables.length], [cwd, errorFile, cgroup, ...argv, ...variables], input)
@@ -47,11 +47,11 @@ export const variablesOf = (env: Request['env']): string[] =>
   Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
 
 /**
- * Their length, the numbers (u32), texts with a zero byte at the end of each, and what is left.
+ * Encodes a frame: its length, the numbers (u32), the zero-terminated texts, and `rest`.
  * @throws Error for a zero byte in a text
  */
 export function framed(numbers: readonly number[], texts: readonly string[], rest = ''): Buffer {
-  if (texts.some(text => text.includes('\0'))) throw new Error('an argument of a program holds a zero byte')
+  if (texts.some(text => text.includes('\0'))) throw new Error('an argument of a program contains a zero byte')
   const body = Buffer.concat([
     ...numbers.map(u32),
     ...[Buffer.from(texts.map(text => `${text}\0`).join('')), Buffer.from(rest)],
@@ -71,7 +71,7 @@ function parseAnswer(bytes: Buffer): Answer {
   return { is: 'ended', id, code: b === 0 ? a : null, signal: b, stdout, stderr }
 }
 
-/** Takes what comes, in parts, and hands over whole answers. */
+/** Parses a stream of chunks into answers. */
 export function answersOf(onAnswer: (answer: Answer) => void): (part: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0)
   return part => {

@@ -8,7 +8,7 @@ import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 export interface Departures {
   /** It goes soon. Nothing is waited for. */
   begin(name: string): void
-  /** Resolves when it is not there any more. @throws what taking this one away says; it will be tried again */
+  /** Resolves when it is not there any more. @throws what taking this one away says; it will be retried */
   gone(name: string): Promise<void>
   /** Resolves when nothing is under way: what is left then could not be taken away. */
   settled(): Promise<void>

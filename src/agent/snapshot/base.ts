@@ -5,7 +5,10 @@ import { baseOfSnapshot } from '../hypervisor/prepare.ts'
 import { imageStore } from '../image/store.ts'
 import type { ReceiveDeps } from './move.ts'
 
-/** Makes the bases of snapshots that come from other hosts. One that does not say what its image is called is left to its forks. */
+/**
+ * Provides the bases of snapshots from other hosts. Without an image reference in the snapshot, its forks fetch the
+ * base.
+ */
 export function basesOfSnapshots(config: AgentConfig, say: (line: string) => void): ReceiveDeps['makeBase'] {
   if (config.hypervisor === 'fake') return async () => undefined
   const images = imageStore({ ...config, cacheDir: resolve(config.cacheDir), imageDir: resolve(config.imageDir) })

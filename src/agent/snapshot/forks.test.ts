@@ -1,4 +1,4 @@
-/** Forks of a real VM that has a volume: each goes on with a clone of its own, and nobody sees what another one writes. */
+/** Forks of a real VM with a volume: each gets its own clone, and none sees the writes of another. */
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { DiskSpec, VmSpec } from '../../contract/agent.ts'
@@ -27,60 +27,64 @@ const sh = async (host: TestAgent, vmId: string, script: string) => {
   const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
   return (stdout + stderr).trim()
 }
-/** Holds the file open, and goes on writing to it wherever it wakes up. */
+/** A program that keeps a file open and continues to write to it after each restore. */
 const command = [
   '/bin/sh',
   '-c',
   '(exec 3>> /data/ticks; while true; do hostname >&3; sleep 1; done) & exec /bin/sh /app/start',
 ]
 
-test.skipIf(!hasQemu)('a fork goes on where its parent was, on a volume of its own', { timeout: 150_000 }, async () => {
-  await using host = await testAgent({ hypervisor: 'qemu', network })
-  await host.volume({ volumeId: 'vol-1' })
-  await host.put(desired('parent', 1, { command, disks: [disk('vol-1', 4)] }))
-  await healthy(host, 'parent')
-  const boot = await sh(host, 'parent', 'echo then > /data/file; sync; cat /proc/sys/kernel/random/boot_id')
-  const kept = await host.snapshot('snap-1', 'parent')
-  expect(kept).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
-  await sh(host, 'parent', 'echo parent > /data/file; sync')
+test.skipIf(!hasQemu)(
+  'a fork continues from the state of its parent, with its own volume',
+  { timeout: 150_000 },
+  async () => {
+    await using host = await testAgent({ hypervisor: 'qemu', network })
+    await host.volume({ volumeId: 'vol-1' })
+    await host.put(desired('parent', 1, { command, disks: [disk('vol-1', 4)] }))
+    await healthy(host, 'parent')
+    const boot = await sh(host, 'parent', 'echo then > /data/file; sync; cat /proc/sys/kernel/random/boot_id')
+    const kept = await host.snapshot('snap-1', 'parent')
+    expect(kept).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
+    await sh(host, 'parent', 'echo parent > /data/file; sync')
 
-  const fork = async (n: number) => {
-    const [vmId, volumeId] = [`fork-${n}`, `clone-${n}`]
-    await host.volume({ volumeId, from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
-    const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId, of: 'vol-1' }] }
-    await host.put(desired(vmId, 1, { command, disks: [disk(volumeId, 1)], from }))
-    await healthy(host, vmId)
-    expect((await host.get(vmId)).disks).toMatchObject([{ volumeId, state: 'attached' }])
-    return { vmId, volumeId, from }
-  }
-  const [one, two] = [await fork(1), await fork(2)]
-  for (const { vmId, volumeId } of [one, two]) {
-    expect(await sh(host, vmId, 'cat /data/file /proc/sys/kernel/random/boot_id')).toBe(`then\n${boot}`)
-    // Its kernel knows the disk by its own name now.
-    expect(await sh(host, vmId, 'cat /sys/block/sda/device/vpd_pg80 | tr -cd "a-z0-9-"')).toContain(volumeId)
-    await until(async () => (await sh(host, vmId, 'tail -n 1 /data/ticks')) === vmId, {
-      what: `the program of ${vmId} goes on writing`,
-    })
-    await sh(host, vmId, `echo ${vmId} > /data/file; sync; echo 3 > /proc/sys/vm/drop_caches`)
-  }
-  const files = async () => Promise.all(['parent', one.vmId, two.vmId].map(vmId => sh(host, vmId, 'cat /data/file')))
-  expect(await files()).toEqual(['parent', 'fork-1', 'fork-2'])
-  expect(await sh(host, 'parent', 'grep fork /data/ticks || echo none')).toBe('none')
-  expect(await sh(host, one.vmId, 'grep fork-2 /data/ticks || echo none')).toBe('none')
+    const fork = async (n: number) => {
+      const [vmId, volumeId] = [`fork-${n}`, `clone-${n}`]
+      await host.volume({ volumeId, from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
+      const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId, of: 'vol-1' }] }
+      await host.put(desired(vmId, 1, { command, disks: [disk(volumeId, 1)], from }))
+      await healthy(host, vmId)
+      expect((await host.get(vmId)).disks).toMatchObject([{ volumeId, state: 'attached' }])
+      return { vmId, volumeId, from }
+    }
+    const [one, two] = [await fork(1), await fork(2)]
+    for (const { vmId, volumeId } of [one, two]) {
+      expect(await sh(host, vmId, 'cat /data/file /proc/sys/kernel/random/boot_id')).toBe(`then\n${boot}`)
+      // The fork's kernel knows the disk by the clone's name.
+      expect(await sh(host, vmId, 'cat /sys/block/sda/device/vpd_pg80 | tr -cd "a-z0-9-"')).toContain(volumeId)
+      await until(async () => (await sh(host, vmId, 'tail -n 1 /data/ticks')) === vmId, {
+        what: `the program of ${vmId} goes on writing`,
+      })
+      await sh(host, vmId, `echo ${vmId} > /data/file; sync; echo 3 > /proc/sys/vm/drop_caches`)
+    }
+    const files = async () => Promise.all(['parent', one.vmId, two.vmId].map(vmId => sh(host, vmId, 'cat /data/file')))
+    expect(await files()).toEqual(['parent', 'fork-1', 'fork-2'])
+    expect(await sh(host, 'parent', 'grep fork /data/ticks || echo none')).toBe('none')
+    expect(await sh(host, one.vmId, 'grep fork-2 /data/ticks || echo none')).toBe('none')
 
-  // What the snapshot has is untouched, and a volume of a fork comes and goes as any other.
-  await host.volume({ volumeId: 'look', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
-  const looking = disk('look', 1)
-  const mounted = { ...looking, mountPoint: '/srv/look' }
-  await host.put(desired(one.vmId, 2, { command, disks: [disk(one.volumeId, 1), mounted], from: one.from }))
-  await host.until(one.vmId, 'it has both', vm => vm.disks?.filter(each => each.state === 'attached').length === 2)
-  expect(await sh(host, one.vmId, 'cat /srv/look/file; grep fork /srv/look/ticks || echo none')).toBe('then\nnone')
-  await host.put(desired(one.vmId, 3, { command, disks: [disk(one.volumeId, 1)], from: one.from }))
-  await host.until(one.vmId, 'it has let go', vm => vm.generation === 3 && vm.disks?.length === 1)
+    // The snapshot's copy is unchanged, and a fork's volume can be detached and attached like any other.
+    await host.volume({ volumeId: 'look', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
+    const looking = disk('look', 1)
+    const mounted = { ...looking, mountPoint: '/srv/look' }
+    await host.put(desired(one.vmId, 2, { command, disks: [disk(one.volumeId, 1), mounted], from: one.from }))
+    await host.until(one.vmId, 'it has both', vm => vm.disks?.filter(each => each.state === 'attached').length === 2)
+    expect(await sh(host, one.vmId, 'cat /srv/look/file; grep fork /srv/look/ticks || echo none')).toBe('then\nnone')
+    await host.put(desired(one.vmId, 3, { command, disks: [disk(one.volumeId, 1)], from: one.from }))
+    await host.until(one.vmId, 'it has let go', vm => vm.generation === 3 && vm.disks?.length === 1)
 
-  // One that ends boots from its own volume, and never goes back.
-  await host.put(desired(two.vmId, 2, { command, disks: [disk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
-  await host.until(two.vmId, 'booted', vm => vm.healthy && !vm.steps.some(step => step.name === 'resume'))
-  expect(await sh(host, two.vmId, 'cat /data/file')).toBe('fork-2')
-  expect(await sh(host, two.vmId, 'cat /proc/sys/kernel/random/boot_id')).not.toBe(boot)
-})
+    // A fork that restarts boots with its own volume, and is not restored again.
+    await host.put(desired(two.vmId, 2, { command, disks: [disk(two.volumeId, 1)], from: two.from, vcpus: 2 }))
+    await host.until(two.vmId, 'booted', vm => vm.healthy && !vm.steps.some(step => step.name === 'resume'))
+    expect(await sh(host, two.vmId, 'cat /data/file')).toBe('fork-2')
+    expect(await sh(host, two.vmId, 'cat /proc/sys/kernel/random/boot_id')).not.toBe(boot)
+  },
+)

@@ -1,4 +1,7 @@
-/** A snapshot of a VM from one host to another: its files, and what is known of it. Content of volumes goes with these. */
+/**
+ * Transfers a VM snapshot between hosts: its files and its description. Contents of volumes are transferred with the
+ * volumes.
+ */
 import type { StatsFs } from 'node:fs'
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,27 +15,27 @@ import { StepError } from '../base/step-error.ts'
 import { chunksOf, dataIn, hashOf } from '../volume/move/content.ts'
 import { digestOf, type SnapshotStore, Taken } from './store.ts'
 
-/** Named in the greeting: both hosts have to speak the same. */
+/** Protocol version in `hello`, which must be the same on both hosts. */
 const protocol = 'mote snapshot 1'
-/** Left to the host beside what comes: other things grow meanwhile. */
+/** Disk space that must remain free on the host, because other data grows during the transfer. */
 const [spareBytes, spareShare] = [64 << 20, 0.05]
 const fileName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 export interface ReceiveDeps {
   readonly store: Pick<SnapshotStore, 'make' | 'root'>
-  /** What snapshots that are made here now say in `madeBy`, of each hypervisor. */
+  /** Returns the `madeBy` of snapshots that are taken on this host, for each hypervisor. */
   readonly kinds: () => Promise<readonly string[]>
   readonly room: Room
-  /** The base that its guest has mounted is on this host. @throws StepError `snapshot_base_missing` */
+  /** Provides the base that the snapshot's guest has mounted. @throws StepError `snapshot_base_missing` */
   readonly makeBase: (made: SnapshotMade, signal: AbortSignal) => Promise<void>
   /** The address where snapshots of other hosts arrive. */
   readonly migrationHost: () => string
-  /** After it resolves what has come survives a power cut, and so does that it is whole. */
+  /** Stores the complete snapshot. It is durable once the promise resolves. */
   readonly keep: (taken: Taken) => Promise<void>
 }
 
 /**
- * Takes what the other host sends, and counts it as come when what was read back has the same hash.
+ * Receives a snapshot from another host. It is complete once its files, read back from disk, have the same hash.
  * @throws StepError `snapshot_mismatch` (made by another VMM or CPU), `no_space`, `snapshot_damaged`
  */
 export async function receiveSnapshot(
@@ -44,14 +47,17 @@ export async function receiveSnapshot(
   const { signal, report } = move
   const here = await kinds()
   if (!here.includes(incoming.madeBy))
-    throw new StepError('snapshot_mismatch', `it was made by ${incoming.madeBy}, this host has ${here.join(' and ')}`)
+    throw new StepError(
+      'snapshot_mismatch',
+      `the snapshot was made by ${incoming.madeBy}, this host has ${here.join(' and ')}`,
+    )
   using reserved = await room.reserve(store.root, incoming.sizeBytes)
   using use = await awaitWire(migrationHost(), protocol, move)
   const { wire } = use
   try {
     const taken = await store.make(snapshotId, async dir => {
       const come = await takeFiles(wire, dir, reserved.took)
-      // Now, while the other host still has it, and not when somebody starts from it.
+      // The base is fetched now, while the source still has the snapshot, and not at the first start from it.
       await makeBase(come.made, signal)
       signal.throwIfAborted()
       return come
@@ -66,13 +72,13 @@ export async function receiveSnapshot(
   report({ phase: 'complete', percent: 100 })
 }
 
-/** For what is on its way: all of it has to fit, and not each alone. */
+/** Disk space for all transfers in progress, which must fit together. */
 export interface Room {
-  /** Given back when disposed of. @throws StepError `no_space` */
+  /** Reserves space until disposed. @throws StepError `no_space` */
   reserve(dir: string, sizeBytes: number): Promise<Reserved>
 }
 export interface Reserved extends Disposable {
-  /** So much of it is on the disk now. */
+  /** Reduces the reservation by bytes that are on the disk now. */
   took(bytes: number): void
 }
 
@@ -89,7 +95,7 @@ export function createRoom(space: Space = statfs): Room {
       if (free < sizeBytes)
         throw new StepError(
           'no_space',
-          `it takes ${Math.ceil(sizeBytes / 2 ** 20)} MiB, and this host has ${mib(free)} MiB free`,
+          `the snapshot takes ${Math.ceil(sizeBytes / 2 ** 20)} MiB, and this host has ${mib(free)} MiB free`,
         )
       const id = Symbol('snapshot')
       coming.set(id, sizeBytes)
@@ -101,11 +107,11 @@ export function createRoom(space: Space = statfs): Room {
   }
 }
 
-/** Into an empty directory. */
+/** Receives the files into an empty directory, and verifies their hash. */
 async function takeFiles(wire: Wire, dir: string, took: Reserved['took']): Promise<Taken> {
   const { names, taken } = await wire.expect('snapshot')
   if (!names.every(name => fileName.test(name)) || !Value.Check(Taken, taken))
-    throw new Error('the other host sent no snapshot that is known here')
+    throw new Error('the other host sent an invalid description of the snapshot')
   const files = fileReceiver(Object.fromEntries(names.map(name => [name, join(dir, name)])))
   try {
     for (;;) {
@@ -116,18 +122,18 @@ async function takeFiles(wire: Wire, dir: string, took: Reserved['took']): Promi
       } else if (frame?.kind === 'message' && frame.message.say === 'file')
         await files.take(frame.message.name, frame.message.size)
       else if (frame?.kind === 'message' && frame.message.say === 'complete') break
-      else throw new Error('the source ended before it had sent all')
+      else throw new Error('the source closed the connection before all data was sent')
     }
   } finally {
     await files.close()
   }
   const arrived = await digestOf(dir)
   if (arrived.sha256 !== taken.sha256)
-    throw new StepError('snapshot_damaged', 'what arrived of the snapshot is not what was taken')
+    throw new StepError('snapshot_damaged', 'the snapshot was damaged during the transfer: its hash differs')
   return { made: taken.made, ...arrived }
 }
 
-/** @throws StepError with the other host's reason, Error when the connection breaks */
+/** Sends the snapshot. @throws StepError with the target's reason, Error if the connection closes */
 export async function sendSnapshot(
   dir: string,
   taken: Taken,

@@ -1,4 +1,7 @@
-/** A snapshot of a VM that has a volume goes to another host, with the volume: forks of it start there, with what was written before it. */
+/**
+ * Transfers a snapshot of a VM together with the VM's volume to another host. Forks start there with the data that was
+ * written before the snapshot.
+ */
 import { existsSync } from 'node:fs'
 import { appendFile, chmod, readdir, rename, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -24,7 +27,7 @@ const disk = (volumeId: string, generation: number): DiskSpec => ({
   readOnly: false,
 })
 const filesOf = (host: TestAgent) => join(host.config.dataDir, 'snapshots/snap-1/files')
-/** A VM that has written to its volume, kept, and has written since. */
+/** Creates a VM that has written to its volume before and after a snapshot. */
 async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promise<Kept> {
   await source.volume({ volumeId: 'vol-1' })
   const spec = testSpec({ hypervisor, disks: [disk('vol-1', 1)] })
@@ -33,10 +36,12 @@ async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promis
   return { source, kept: await source.snapshot('snap-1', 'parent') }
 }
 
-describe('between two agents with simulated VMs', () => {
+describe('a snapshot between two agents with simulated VMs', () => {
   const fake: Partial<AgentConfig> = { hypervisor: 'fake' }
 
-  test('arrives whole, counts when control says so, and survives both agents', { timeout: 60_000 }, async () => {
+  test('arrives complete, is usable once the control plane confirms it, and survives restarts of both agents', {
+    timeout: 60_000,
+  }, async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     const one = await kept(source, 'fake')
@@ -45,7 +50,7 @@ describe('between two agents with simulated VMs', () => {
       ['complete', null],
     ])
     expect(await digestOf(filesOf(target))).toMatchObject({ sha256: one.kept.sha256 })
-    // It does not count yet, and an agent that starts now knows what has come.
+    // The snapshot is not usable yet, and a restarted agent knows that it has arrived.
     expect(await observedOf(target)).toMatchObject({ state: 'creating' })
     await target.restart()
     expect(await phase(target, 'complete')).toMatchObject({ transferId: 't1' })
@@ -60,11 +65,14 @@ describe('between two agents with simulated VMs', () => {
     expect(await readdir(join(source.config.dataDir, 'snapshots'))).toEqual([])
   })
 
-  test('counts only by the transfer by which it came', { timeout: 60_000 }, async () => {
+  test('is usable only for the transfer by which it arrived', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await put(target, 2, { arrived: { transferId: 't1' } })
-    expect(await observedOf(target)).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
+    expect(await observedOf(target)).toMatchObject({
+      state: 'failed',
+      error: expect.stringContaining('does not have the snapshot'),
+    })
     const one = await kept(source, 'fake')
     await send(one, target, 't2', 3)
     await put(target, 4, { arrived: { transferId: 't1' } })
@@ -76,7 +84,7 @@ describe('between two agents with simulated VMs', () => {
     await until(async () => (await observedOf(target)).state === 'absent', { what: 'nothing of it is there' })
   })
 
-  test('that a host has lost is not taken anew in its place', { timeout: 60_000 }, async () => {
+  test('that a host has lost is not retaken', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await kept(source, 'fake')
     const lost = { snapshotId: 'snap-2', vmId: 'parent', generation: 2, want: 'present', taken: true } as const
@@ -84,13 +92,16 @@ describe('between two agents with simulated VMs', () => {
     const observed = async () => (await source.request('snapshot.get', { snapshotId: 'snap-2' })) as SnapshotObserved
     await until(async () => (await observed()).transfer?.phase === 'failed', { what: 'it cannot be sent' })
     await source.request('snapshot.put', { ...lost, generation: 3 })
-    expect(await observed()).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
+    expect(await observed()).toMatchObject({
+      state: 'failed',
+      error: expect.stringContaining('does not have the snapshot'),
+    })
     await source.restart()
     expect(await observed()).toMatchObject({ state: 'failed' })
     expect(existsSync(join(source.config.dataDir, 'snapshots/snap-2/files'))).toBe(false)
   })
 
-  test('that was damaged is refused where it arrives, and nothing is kept there', { timeout: 60_000 }, async () => {
+  test('that is damaged is refused by the target, which keeps nothing', { timeout: 60_000 }, async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     const one = await kept(source, 'fake')
@@ -100,14 +111,14 @@ describe('between two agents with simulated VMs', () => {
     const ends = await send(one, target, 't1', 2)
     for (const { phase, error } of ends) {
       expect(phase).toBe('failed')
-      expect(error).toContain('is not what was taken')
+      expect(error).toContain('was damaged during the transfer')
     }
     expect(existsSync(filesOf(target))).toBe(false)
     await put(target, 3, { arrived: { transferId: 't1' } })
     expect(await observedOf(target)).toMatchObject({ state: 'failed' })
   })
 
-  test('of another VMM, or larger than the room that there is, is refused at once', { timeout: 60_000 }, async () => {
+  test('of another VMM, or larger than the free space, is refused at once', { timeout: 60_000 }, async () => {
     await using target = await testAgent(fake)
     await put(target, 2, { incoming: { transferId: 't1', sizeBytes: 1, madeBy: 'qemu 9 of elsewhere' } })
     expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('qemu 9 of elsewhere') })
@@ -117,13 +128,13 @@ describe('between two agents with simulated VMs', () => {
     expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('MiB free') })
   })
 
-  test('room is kept for what is on its way, and 5 % for the host', async () => {
+  test('counts against the free space while it is transferred, and 5 % remain for the host', async () => {
     const mib = 2 ** 20
     const disk = { blocks: 10_000, bavail: 2_500, bsize: mib }
     const room = createRoom(async () => disk)
     const first = await room.reserve('/', 1_500 * mib)
     await expect(room.reserve('/', 501 * mib)).rejects.toThrow('501 MiB, and this host has 500 MiB free')
-    // What has come is on the disk, and counts once.
+    // Received bytes are on the disk and must not be counted twice.
     disk.bavail -= 1_000
     first.took(1_000 * mib)
     using _second = await room.reserve('/', 500 * mib)
@@ -132,7 +143,7 @@ describe('between two agents with simulated VMs', () => {
   })
 
   test.each(['before', 'after'] as const)(
-    'that is removed %s its copy of a volume has come leaves nothing of it where that arrives',
+    'that is removed %s its copy of a volume has arrived leaves nothing on the target',
     { timeout: 60_000 },
     async when => {
       await using source = await testAgent(fake)
@@ -158,7 +169,7 @@ describe('between two agents with simulated VMs', () => {
     },
   )
 
-  test('whose other host goes away in the middle stays where it is, and can be sent again', {
+  test('whose target disappears during the transfer stays on the source, and can be sent again', {
     timeout: 60_000,
   }, async () => {
     await using source = await testAgent(fake)
@@ -178,7 +189,7 @@ describe('between two agents with simulated VMs', () => {
 })
 
 test.skipIf(!hasQemu)(
-  'a fork of it goes on there, on a clone of what the volume held',
+  'a fork starts on the target host with a clone of the volume (needs qemu)',
   { timeout: 240_000 },
   async () => {
     await using cache = await testDir()
@@ -186,7 +197,7 @@ test.skipIf(!hasQemu)(
     const usual = join(homedir(), '.cache', 'mote')
     const cacheDir = await cacheWithoutImages(usual, cache.path)
     await using source = await testAgent({ hypervisor: 'qemu', network, cacheDir })
-    // The image's base is elsewhere there than the snapshot says, and has to be made first.
+    // The base has another path on the target than in the snapshot, and must be created first.
     const elsewhere = await cacheWithoutImages(usual, otherCache.path)
     await using target = await testAgent({ hypervisor: 'qemu', network, cacheDir: elsewhere })
     const sh = async (host: TestAgent, vmId: string, script: string) => {
@@ -205,13 +216,13 @@ test.skipIf(!hasQemu)(
     await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
     await source.until('parent', 'gone', vm => vm.state === 'absent')
 
-    // Without its image it is of no use there: the move fails, and not each fork.
+    // Without its image the snapshot is unusable, so the transfer fails instead of each fork.
     await rename(join(cacheDir, 'bases'), join(cacheDir, 'bases.away'))
     const image = join(target.config.imageDir, 'hello')
     await rename(image, `${image}.away`)
     for (const { phase, error } of await send({ source, kept: taken }, target, 't0', 2)) {
       expect(phase).toBe('failed')
-      expect(error).toContain('the image that the snapshot was made over is not here')
+      expect(error).toContain('the image that the snapshot is based on is not on this host')
     }
     expect(existsSync(filesOf(target))).toBe(false)
     await rename(`${image}.away`, image)
@@ -229,14 +240,14 @@ test.skipIf(!hasQemu)(
     await target.until('fork', 'healthy', vm => vm.healthy)
     const found = await sh(target, 'fork', 'sha256sum < /data/file; cat /proc/sys/kernel/random/boot_id /tmp/state')
     expect(found).toBe(`${known}\nmemory`)
-    // And so is what is on the disk, without the memory that came along.
+    // The data on the disk is the same without the restored memory.
     await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
     await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
     expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])
   },
 )
 
-/** All that an agent has fetched and built, but no images. */
+/** Creates a cache directory with everything that an agent fetches and builds, except images. */
 async function cacheWithoutImages(cacheDir: string, dir: string): Promise<string> {
   for (const name of await readdir(cacheDir)) if (name !== 'bases') await symlink(join(cacheDir, name), join(dir, name))
   return dir

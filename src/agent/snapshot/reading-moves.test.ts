@@ -1,4 +1,4 @@
-/** A snapshot of a VM that only reads a volume goes to another host, with the volume: forks of it go on there. */
+/** Transfers a snapshot of a VM with a read-only volume to another host, together with the volume. Forks run there. */
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { DiskSpec } from '../../contract/agent.ts'
@@ -30,7 +30,7 @@ const runs = async (host: TestAgent, vmId: string, change: Parameters<typeof tes
 }
 
 test.skipIf(!hasQemu)(
-  'and reads there what it read; where somebody has written since, it boots',
+  'a fork with a read-only volume reads the same data on the target host; after a write to the volume it boots instead',
   { timeout: 240_000 },
   async () => {
     await using source = await testAgent({ hypervisor: 'qemu', network })
@@ -41,7 +41,7 @@ test.skipIf(!hasQemu)(
     await gone(source, 'writer')
 
     await runs(source, 'reader', { disks: [disk(true)] })
-    // A part of it is in the guest's memory by then, and its program has a file of it open.
+    // Part of the volume is in the guest's memory, and its program has a file open.
     const known = await sh(
       source,
       'reader',
@@ -63,7 +63,7 @@ test.skipIf(!hasQemu)(
     await runs(target, 'fork', { disks: [disk(true)], from })
     const again = 'head -c 1000000 /data/file | sha256sum; cat /proc/sys/kernel/random/boot_id'
     expect(await sh(target, 'fork', again)).toBe(known)
-    // And what it had not read then, from the disk that came.
+    // Data that was not in memory is read from the transferred disk.
     expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(whole)
     await gone(target, 'fork')
 

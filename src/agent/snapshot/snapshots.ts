@@ -1,3 +1,4 @@
+/** VM snapshots of a host: they are taken, verified, transferred to other hosts and removed. */
 import type { Logger } from 'pino'
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import type { SnapshotMade, SnapshotSource } from '../hypervisor/driver.ts'
@@ -12,13 +13,13 @@ export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 
   readonly check: (vmId: string) => void
   /** Fills the directory with a snapshot of the running VM. */
   readonly take: (desired: SnapshotPut, dir: string) => Promise<SnapshotMade>
-  /** Volumes that the VM has, if it is here. */
+  /** Returns the volumes of the VM, if it is on this host. */
   readonly disksOf: (vmId: string) => readonly string[]
-  /** Removes what the snapshot has of a volume. Idempotent. */
+  /** Removes the snapshot's copy of a volume. Idempotent. */
   readonly dropCopy: (volumeId: string, snapshotId: string) => Promise<void>
-  /** Removes what volumes of this host have of it, whichever they are. Idempotent. */
+  /** Removes the snapshot's copies of all volumes on this host. Idempotent. */
   readonly dropCopies: (snapshotId: string) => Promise<void>
-  /** Some VM of this host was started from it and may need its files. */
+  /** True if a VM of this host was started from the snapshot and may need its files. */
   readonly inUse: (snapshotId: string) => boolean
   readonly onObserved: (observed: SnapshotObserved) => void
   readonly log: Logger
@@ -26,22 +27,22 @@ export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 
 
 /** All VM snapshots of this host. */
 export interface Snapshots {
-  /** Reads what an earlier agent left. VMs may start from it then. */
+  /** Loads the stored snapshots, so that VMs can start from them. */
   load(): Promise<void>
-  /** Once the VMs are known: half-taken ones are taken anew, those to be removed are removed. */
+  /** Called once the VMs are known: retakes incomplete snapshots, and removes those that are not wanted. */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_snapshot` */
   put(desired: SnapshotPut): Promise<SnapshotObserved>
   get(snapshotId: string): Promise<SnapshotObserved>
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   source(snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>>
-  /** It is here, or is being taken. */
+  /** True if this host has the snapshot or is taking it. */
   has(snapshotId: string): boolean
-  /** It was here and is not to be here any more. */
+  /** True if this host had the snapshot and it is removed or to be removed. */
   isGone(snapshotId: string): Promise<boolean>
-  /** A VM has gone: what only it needed can go too. */
+  /** Called when a VM has ended: retries the removal of snapshots that it used. */
   poke(): void
-  /** Resolves when nothing is being done any more. */
+  /** Resolves when all work has stopped. */
   stop(): Promise<void>
 }
 
@@ -49,9 +50,9 @@ interface Entry {
   desired: SnapshotPut
   outcome: Outcome | undefined
   busy: Promise<void> | undefined
-  /** Its content was found equal to its hash by this agent. */
+  /** Verification of its contents against its hash by this agent. */
   verified: Promise<void> | undefined
-  /** Its files are going. */
+  /** Its files are being removed. */
   leaving?: boolean
 }
 
@@ -63,7 +64,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
   const publishObserved = (entry: Entry) => deps.onObserved(observe(entry, moves))
   const moves = snapshotMoves(deps, id => entries.get(id), publishObserved)
 
-  /** One at a time for each snapshot, until the wish is true or has to wait. */
+  /** Reconciles one snapshot with its desired state, one step at a time, until it matches or has to wait. */
   const follow = (entry: Entry): void => {
     if (stopped) return
     moves.follow(entry.desired, takenOf(entry)?.received)
@@ -82,7 +83,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
       publishObserved(entry)
     }
     const failed = (err: unknown) =>
-      log.error({ snapshotId: entry.desired.snapshotId, err }, 'cannot follow the snapshot')
+      log.error({ snapshotId: entry.desired.snapshotId, err }, 'cannot reconcile the snapshot')
     const { desired } = entry
     entry.busy = work()
       .catch(failed)
@@ -95,7 +96,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
   const verify = (entry: Entry, sha256: string): Promise<void> => {
     entry.verified ??= digestOf(store.filesDir(entry.desired.snapshotId)).then(found => {
       if (found.sha256 === sha256) return
-      throw new StepError('snapshot_damaged', 'the snapshot is not what it was when it was taken')
+      throw new StepError('snapshot_damaged', 'the snapshot is damaged: its contents do not match its hash')
     })
     return entry.verified
   }
@@ -111,7 +112,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
     },
     async put(desired) {
       if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(desired.snapshotId)) {
-        throw new StepError('invalid_snapshot', 'a snapshot id has letters, digits, - and _ only')
+        throw new StepError('invalid_snapshot', 'a snapshot id may contain only letters, digits, - and _')
       }
       const known = entries.get(desired.snapshotId)
       const generation = known?.desired.generation ?? (await store.buriedGeneration(desired.snapshotId))
@@ -143,7 +144,9 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
     async source(snapshotId) {
       const entry = entries.get(snapshotId)
       const outcome = entry && takenOf(entry)
-      // What comes counts when control says so. One that is not wanted any more stays for a VM that was to start from it before.
+      // An arriving snapshot is usable once the control plane has confirmed it. A snapshot that is to be removed
+      // remains usable
+      // for a VM that was to start from it earlier.
       if (!entry || !outcome || entry.leaving || entry.desired.incoming || !isCome(entry)) {
         throw new StepError('snapshot_missing', `this host has no snapshot ${snapshotId}`)
       }
@@ -173,7 +176,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
 const takenOf = ({ outcome }: Pick<Entry, 'outcome'>): Taken | undefined =>
   outcome && 'made' in outcome ? outcome : undefined
 
-/** How those that leave or come get at the snapshots of this host. */
+/** Transfers of snapshots from and to other hosts. */
 function snapshotMoves(
   { store, kinds, makeBase, migrationHost, log }: SnapshotsDeps,
   find: (snapshotId: string) => Entry | undefined,
@@ -183,7 +186,7 @@ function snapshotMoves(
   const keep = async (snapshotId: string, taken: Taken) => {
     const entry = find(snapshotId)
     if (!entry || entry.desired.incoming?.transferId !== taken.received)
-      throw new Error('nobody wants the snapshot here any more')
+      throw new Error('this transfer of the snapshot is no longer wanted')
     await store.saveOutcome(snapshotId, taken)
     entry.outcome = taken
     entry.verified = Promise.resolve()
@@ -201,7 +204,7 @@ function snapshotMoves(
     async send(desired, move) {
       const entry = find(desired.snapshotId)
       const taken = entry && takenOf(entry)
-      if (!taken) throw new StepError('snapshot_missing', 'this host does not have it')
+      if (!taken) throw new StepError('snapshot_missing', 'this host does not have the snapshot')
       await sendSnapshot(store.filesDir(desired.snapshotId), taken, desired, move)
     },
     onChange(snapshotId) {
@@ -212,10 +215,10 @@ function snapshotMoves(
   })
 }
 
-/** What comes from another host, or was there before. */
+/** True for a snapshot that arrives from another host or was already taken, so that this host must not take it. */
 const isElsewhere = ({ incoming, arrived, taken }: SnapshotPut) => Boolean(incoming ?? arrived ?? taken)
 
-/** A failure stands until there is a newer wish. */
+/** True if the snapshot has to be taken. A failed one is retried only for a newer generation. */
 function isDue({ outcome, desired }: Entry): boolean {
   if (isElsewhere(desired)) return false
   return outcome === undefined || ('error' in outcome && outcome.generation < desired.generation)
@@ -225,7 +228,7 @@ async function take(deps: SnapshotsDeps, entry: Entry, publishObserved: (entry: 
   entry.outcome = undefined
   publishObserved(entry)
   const outcome = await outcomeOf(deps, entry.desired)
-  // Stored before it is told: what was ready once stays ready.
+  // Stored before it is reported, so that a ready snapshot stays ready after a restart.
   await deps.store.saveOutcome(entry.desired.snapshotId, outcome)
   entry.outcome = outcome
   entry.verified = 'error' in outcome ? undefined : Promise.resolve()
@@ -258,12 +261,15 @@ function observe({ desired, outcome }: Entry, moves: Pick<Transfers<SnapshotPut>
   return { ...base, state: 'ready', sha256, sizeBytes, madeBy: made.madeBy, pauseMs: made.pauseMs, ...disks }
 }
 
-/** By the transfer that its wish names, if it names one. */
+/** True if the snapshot arrived by the transfer that its desired state names, or if it names none. */
 const isCome = ({ desired, outcome }: Pick<Entry, 'desired' | 'outcome'>) =>
   desired.arrived === undefined || takenOf({ outcome })?.received === desired.arrived.transferId
-const notHere = 'the snapshot is not here, or not what another host sent'
+const notHere = 'this host does not have the snapshot, or has another one than the transfer was for'
 
-/** Of one that failed, or was never finished, some may be there; what has come of one from another host is with any volume. */
+/**
+ * Removes the snapshot's copies of volumes. A failed snapshot may have copies of any volume of its VM; an unfinished
+ * transfer, of any volume on this host.
+ */
 async function dropCopies({ dropCopy, disksOf, ...deps }: SnapshotsDeps, { desired, outcome }: Entry): Promise<void> {
   const { snapshotId, vmId } = desired
   if (outcome === undefined) return deps.dropCopies(snapshotId)

@@ -19,12 +19,12 @@ const Made = Type.Object({
   healthy: Type.Optional(Type.Boolean()),
 })
 
-/** A snapshot that is whole. */
+/** A complete snapshot. */
 export const Taken = Type.Object({
   made: Made,
   sha256: Type.String(),
   sizeBytes: Type.Integer(),
-  /** The transfer by which it came from another host. */
+  /** The transfer that brought it from another host. */
   received: Type.Optional(Type.String()),
 })
 export interface Taken {
@@ -34,7 +34,7 @@ export interface Taken {
   readonly received?: string
 }
 
-/** How the taking of a snapshot ended. Written last: without it, what lies beside it is half-done. */
+/** Outcome of taking a snapshot. It is written last: without it, the files are incomplete. */
 const Outcome = Type.Union([Taken, Type.Object({ error: Type.String(), generation: Type.Integer() })])
 export type Outcome = Taken | { readonly error: string; readonly generation: number }
 
@@ -46,14 +46,14 @@ export interface StoredSnapshot {
 /** The host's snapshot directory: `<id>/wish.json`, `<id>/outcome.json`, `<id>/files/`. */
 export interface SnapshotStore {
   readonly root: string
-  /** Where the finished files are. */
+  /** Returns the directory of the complete files. */
   filesDir(id: string): string
   load(): Promise<StoredSnapshot[]>
   saveDesired(desired: SnapshotPut): Promise<void>
-  /** Has `make` fill an empty directory, which appears under `filesDir` complete or not at all. */
+  /** Lets `make` fill an empty directory, which becomes `filesDir` atomically. */
   make<T>(id: string, make: (dir: string) => Promise<T>): Promise<T>
   saveOutcome(id: string, outcome: Outcome): Promise<void>
-  /** Leaves the generation, so that an old message cannot bring it back. */
+  /** Deletes the snapshot but keeps its generation, so that an outdated message cannot create it again. */
   bury(desired: SnapshotPut): Promise<void>
   buriedGeneration(id: string): Promise<number>
 }
@@ -97,7 +97,7 @@ export function snapshotStore(dataDir: string): SnapshotStore {
   }
 }
 
-/** Over names and contents; and the bytes that the files really take. */
+/** Returns a hash of names and contents, and the disk space that the files use. */
 export async function digestOf(dir: string): Promise<{ sha256: string; sizeBytes: number }> {
   const hash = createHash('sha256')
   let sizeBytes = 0
@@ -108,7 +108,7 @@ export async function digestOf(dir: string): Promise<{ sha256: string; sizeBytes
   return { sha256: hash.digest('hex'), sizeBytes }
 }
 
-/** On the disk, and no more to be written. */
+/** Flushes the files and makes them read-only. */
 async function seal(dir: string): Promise<void> {
   for (const name of await readdir(dir)) {
     const file = await open(join(dir, name))
@@ -123,7 +123,7 @@ async function seal(dir: string): Promise<void> {
 
 async function loadOne(dir: string): Promise<StoredSnapshot | undefined> {
   const desired = parse(SnapshotPut, await readIfExists(join(dir, 'wish.json')))
-  // Without a wish it was never acknowledged.
+  // A snapshot without a desired state was never acknowledged.
   if (!desired) await rm(dir, { recursive: true, force: true })
   return desired && { desired, outcome: parse(Outcome, await readIfExists(join(dir, 'outcome.json'))) }
 }
@@ -133,6 +133,6 @@ function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T
     const value: unknown = JSON.parse(text ?? '')
     return Value.Check(schema, value) ? value : undefined
   } catch {
-    return undefined // cut short by a power cut
+    return undefined // incomplete after a power cut
   }
 }

@@ -1,4 +1,4 @@
-/** Snapshots of real VMs that have volumes: the guest and its file system always fit each other, and nothing goes back. */
+/** Snapshots of real VMs with volumes: guest memory and file system are always consistent, and no write is lost. */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ const killVmm = async (host: TestAgent) => {
   await until(async () => !(await vmmsIn(host.config.dataDir)).includes(pid), { what: 'the VMM has gone' })
 }
 
-/** Writes to its volume all the time. */
+/** A program that writes to its volume continuously. */
 const command = ['/bin/sh', '-c', '(while true; do echo tick; sleep 1; done >> /data/ticks) & exec /bin/sh /app/start']
 
 async function hostWithVm(): Promise<TestAgent> {
@@ -52,11 +52,11 @@ async function hostWithVm(): Promise<TestAgent> {
 }
 
 test.skipIf(!hasQemu)(
-  'restored: memory and volume are those of one instant, and a crash later loses nothing',
+  'a restore gets memory and volume of the same point in time, and a later crash loses nothing',
   limit,
   async () => {
     await using host = await hostWithVm()
-    // An open file, and what of it is still in the guest's memory, go along.
+    // The snapshot includes an open file with unflushed data in the guest's memory.
     await sh(host, 'echo before > /data/file; echo before > /tmp/state')
     const ticking = 'while true; do echo tick; sleep 1; done >> /data/ticks'
     await sh(host, `setsid sh -c '${ticking}' > /dev/null 2>&1 < /dev/null &`)
@@ -94,7 +94,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'asleep: it does not run on, and the clone goes on with what was written last',
+  'a VM that sleeps does not run again, and its clone continues with the last writes',
   limit,
   async () => {
     await using host = await hostWithVm()
@@ -109,7 +109,7 @@ test.skipIf(!hasQemu)(
         },
         { what: 'asleep', timeoutMs: 20_000 },
       )
-    // Woken before it was gone: it runs on, and that snapshot is of no use any more.
+    // The snapshot is deleted before the VM was, so the VM resumes.
     await sleep(1, 'present', 'sleep-0')
     await slept('sleep-0')
     expect(await copies(host)).toEqual([])
@@ -128,7 +128,7 @@ test.skipIf(!hasQemu)(
     expect(await sh(host, 'cat /data/file /proc/sys/kernel/random/boot_id', 'vm-2')).toBe(`kept\n${boot}`)
     await sh(host, 'echo newer > /data/file; sync', 'vm-2')
 
-    // Under the next generation somebody has written since: it boots, and sees that.
+    // The next generation means a write since the snapshot, so the VM boots and sees the write.
     await host.put(desired(2, { command, hostname: 'woken', disks: [disk(2)], from }, 'vm-2', 'absent'))
     await host.until('vm-2', 'gone', vm => vm.state === 'absent')
     await host.put(desired(1, { command, hostname: 'third', disks: [disk(3)], from }, 'vm-3'))

@@ -1,10 +1,10 @@
-/** What is said of VMs that have no actor here. */
+/** Reports about VMs that have no actor on this host. */
 import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
 
 export const cannotTouch = (hypervisor: HypervisorName) =>
-  `the VM is here, and this agent does not offer ${hypervisor}: start the agent with it (--hypervisor) again`
+  `the VM is on this host, but this agent does not offer ${hypervisor}: restart the agent with --hypervisor ${hypervisor}`
 
-/** It is here, and that is all that is known: under generation 0 it is no news of the VM. */
+/** Reports that the VM exists here, without more information. Generation 0 keeps the control plane's other data. */
 export function unseen(vmId: string, hypervisor: HypervisorName): VmObserved {
   const error = { code: 'unsupported_by_hypervisor', message: cannotTouch(hypervisor) } as const
   return { ...absent(vmId, 0), state: 'crashed', hypervisor, error }

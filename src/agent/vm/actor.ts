@@ -1,3 +1,4 @@
+/** The life cycle of VMs on a host: one actor per VM reconciles it with its desired state. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SnapshotPut, VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
 import type { SnapshotMade } from '../hypervisor/driver.ts'
@@ -7,7 +8,7 @@ import { canWait, decide, type VmAction, type VmFacts } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from '../base/step-error.ts'
 import { Jobs, notRunning } from './jobs.ts'
-import { keepVm } from './snapshot.ts'
+import { snapshotVm } from './snapshot.ts'
 import { migrationFact } from './migration.ts'
 import { VmRecordFile } from './record-file.ts'
 import { isCrashed, observe, type Stage } from './observe.ts'
@@ -16,14 +17,14 @@ import { Retry } from './retry.ts'
 import { Steps } from './steps.ts'
 import { quiesce } from './quiesce.ts'
 
-/** One VM on this host. It follows its wish level-triggered, one step at a time, until it is absent. */
+/** Reconciles one VM with its desired state: level-triggered, one step at a time, until the VM is absent. */
 export class VmActor {
   readonly #deps: ActorDeps
   readonly #end = new AbortController()
   readonly #retry = new Retry()
   readonly #jobs = new Jobs()
   readonly #recordFile: VmRecordFile
-  readonly #body: VmProcess
+  readonly #vmProcess: VmProcess
   readonly #adjuster: Adjuster
   readonly #steps: Steps
   #desired: VmPut
@@ -48,7 +49,7 @@ export class VmActor {
       vmId: desired.vmId,
       onError: err => deps.log.error({ err }, 'cannot close a volume'),
     })
-    this.#body = new VmProcess({
+    this.#vmProcess = new VmProcess({
       ...deps,
       vmId: desired.vmId,
       recordFile,
@@ -61,7 +62,7 @@ export class VmActor {
     this.#steps = new Steps({
       ...deps,
       recordFile,
-      body: this.#body,
+      vmProcess: this.#vmProcess,
       adjuster: this.#adjuster,
       onChange,
       ending: this.#end.signal,
@@ -79,7 +80,7 @@ export class VmActor {
     return this.#desired
   }
 
-  /** The snapshot that its process maps, or that it shall start from. */
+  /** The snapshot that the VM's process maps or that the VM will start from. */
   get snapshotId(): string | undefined {
     return this.#desired.spec.from?.snapshotId
   }
@@ -89,32 +90,32 @@ export class VmActor {
       desired: this.#desired,
       record: this.#recordFile.record,
       stage: this.#stage,
-      healthy: this.#body.healthy,
+      healthy: this.#vmProcess.healthy,
       fault: this.#retry.fault,
       disks: this.#adjuster.observed(),
       firewall: this.#deps.guard.guarded(this.#desired.vmId),
     })
-    // Grows as long as the agent runs, whatever becomes of the clock.
+    // Increases monotonically while the agent runs, even if the clock is set back.
     return { ...observed, atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) }
   }
 
-  /** What it depends on beyond its wish has changed. */
+  /** Decides again, because a fact outside the desired state has changed. */
   look(): void {
     this.#poke()
   }
 
-  /** Publishes what is seen. */
+  /** Publishes the observed state. */
   report(): void {
     this.#publishObserved()
   }
 
   stats(nowMs: number): Promise<VmStats | undefined> {
-    return this.#body.stats(nowMs)
+    return this.#vmProcess.stats(nowMs)
   }
 
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   async exec({ command, timeoutMs }: VmExec): Promise<VmExecAnswer> {
-    const { runningVm } = this.#body
+    const { runningVm } = this.#vmProcess
     if (!runningVm || this.#recordFile.record.paused) throw notRunning()
     if (!runningVm.exec) throw unsupported(this.#deps.driver.name)
     return runningVm.exec(command, timeoutMs)
@@ -126,15 +127,23 @@ export class VmActor {
     if (!driver.capabilities.snapshot) throw unsupported(driver.name)
   }
 
-  /** Between two steps. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
+  /**
+   * Takes a snapshot between two steps.
+   * @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached`
+   */
   async takeSnapshot(desired: SnapshotPut, dir: string): Promise<SnapshotMade> {
     this.checkSnapshot()
     const { driver, volumes } = this.#deps
-    const onQuiesced = () => this.#body.unhealthy()
+    const onQuiesced = () => this.#vmProcess.unhealthy()
     const taken = this.#jobs.add(async runningVm => {
-      const { healthy } = this.#body
+      const { healthy } = this.#vmProcess
       const { image } = this.desired.spec
-      const made = await keepVm({ driver, volumes, recordFile: this.#recordFile, onQuiesced }, runningVm, desired, dir)
+      const made = await snapshotVm(
+        { driver, volumes, recordFile: this.#recordFile, onQuiesced },
+        runningVm,
+        desired,
+        dir,
+      )
       return { ...made, image, healthy }
     })
     this.#poke()
@@ -142,8 +151,8 @@ export class VmActor {
   }
 
   /**
-   * Between two steps, does something while the guest stands still and has written what it had of the volume.
-   * @returns for how long it stood still, ms
+   * Runs `act` between two steps, while the guest is paused and has flushed the volume.
+   * @returns how long the guest was paused, in ms
    * @throws StepError `vm_not_running`
    */
   async still(volumeId: string, act: () => Promise<void>): Promise<number> {
@@ -157,23 +166,23 @@ export class VmActor {
   }
 
   /**
-   * Between two steps: the volume's file has become that large, and the guest makes use of it.
+   * Grows the guest's disk and file system between two steps, after the volume's file has grown.
    * @throws StepError `vm_not_running`, `vm_paused`
    */
   async grow(volumeId: string, sizeMib: number): Promise<void> {
     const done = this.#jobs.add(async runningVm => {
       const { record } = this.#recordFile
       const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)
-      // One that only reads has nothing to write its file system's new size with.
+      // A read-only attachment cannot grow its file system.
       if (!disk || disk.readOnly) return
-      if (record.paused) throw new StepError('vm_paused', 'the VM that has the volume is paused: resume it first')
+      if (record.paused) throw new StepError('vm_paused', 'the VM with the volume is paused: resume the VM first')
       await runningVm.growDisk?.(disk, sizeMib)
     })
     this.#poke()
     return done
   }
 
-  /** The caller has checked the generation and stored the wish. */
+  /** Sets the desired state. The caller has checked its generation and stored it. */
   put(desired: VmPut): void {
     const before = this.#desired
     this.#desired = desired
@@ -185,16 +194,16 @@ export class VmActor {
     const other = desired.spec.outgoing?.migrationId !== before.spec.outgoing?.migrationId
     if (step && (decide(this.#facts()) !== step.action || bootKey(desired.spec) !== step.key || other))
       step.abort.abort(superseded)
-    if (desired.spec.healthCheckPath !== before.spec.healthCheckPath) this.#body.healthPathChanged()
+    if (desired.spec.healthCheckPath !== before.spec.healthCheckPath) this.#vmProcess.healthPathChanged()
     this.#poke()
   }
 
-  /** Looks for the VM that an earlier agent left running, then begins to follow the wish. */
+  /** Adopts the VM that an earlier agent started, if it still runs, then starts to reconcile. */
   async start(): Promise<void> {
     const { running } = this.#recordFile.record
     if (running) {
       const fromSeq = await this.#deps.vmLog.lastSeq(running.boot)
-      const watcher = this.#body.watcher(running.boot)
+      const watcher = this.#vmProcess.watcher(running.boot)
       const home = { vmId: this.#desired.vmId, dir: this.#deps.dir, spec: this.#desired.spec }
       const runningVm = await this.#deps.driver.adopt(home, running, fromSeq, watcher)
       if (runningVm) await this.#steps.adopted(runningVm)
@@ -203,14 +212,16 @@ export class VmActor {
     this.#loop = this.#run()
   }
 
-  /** Ends the loop. The VM lives on, unless `stopVm`. What has no process and shall be absent goes even now. */
+  /**
+   * Ends the loop. The VM keeps running unless `stopVm`. A VM without a process that is to be absent is still released.
+   */
   async stop(stopVm: boolean): Promise<void> {
     this.#end.abort(superseded)
     this.#step?.abort.abort(superseded)
     this.#poke()
     await this.#loop
-    const { runningVm } = this.#body
-    this.#body.drop()
+    const { runningVm } = this.#vmProcess
+    this.#vmProcess.drop()
     if (stopVm && runningVm) {
       await runningVm.stop(this.#deps.stopGraceMs)
       await this.#steps.lost()
@@ -223,7 +234,7 @@ export class VmActor {
     while (!this.#end.signal.aborted && this.#stage !== 'absent') {
       const wake = this.#wake.promise
       const action = decide(this.#facts())
-      if (this.#jobs.any && canWait(action)) await this.#jobs.runNext(this.#body.runningVm)
+      if (this.#jobs.any && canWait(action)) await this.#jobs.runNext(this.#vmProcess.runningVm)
       else if (action === 'rest') await wake
       else await this.#try(action, wake).catch((error: unknown) => this.#broken(error))
     }
@@ -254,19 +265,19 @@ export class VmActor {
     this.#poke()
   }
 
-  /** Not even the failure could be stored (the disk is full, say): the loop must go on, but not in a spin. */
+  /** Handles an error that could not be stored, for example because the disk is full. The delay avoids a busy loop. */
   async #broken(err: unknown): Promise<void> {
-    this.#deps.log.error({ vmId: this.#desired.vmId, err }, 'cannot follow the VM')
+    this.#deps.log.error({ vmId: this.#desired.vmId, err }, 'cannot reconcile the VM')
     if (!this.#end.signal.aborted) await sleep(1_000)
   }
 
-  /** Final faults crash the VM; everything else is tried again, later and later. */
+  /** Handles a failed step: a final fault crashes the VM, any other is retried with backoff. */
   async #failed(action: VmAction, error: unknown, wake: Promise<void>): Promise<void> {
     const { code, message, final, isNew } = this.#retry.failed(error)
     const { attempt } = this.#retry
     this.#deps.log.warn({ vmId: this.#desired.vmId, action, attempt, err: error }, 'step failed')
-    // A crash says its reason itself; a reason that stays the same is said once.
-    if (isNew && !final) this.#deps.vmLog.say(`${message}; it will be tried again`)
+    // Log each distinct reason once. A crash logs its own reason.
+    if (isNew && !final) this.#deps.vmLog.say(`${message}; it will be retried`)
     if (final) {
       this.#retry.reset()
       return this.#steps.crash(code, message)
@@ -282,7 +293,7 @@ export class VmActor {
   #facts(): VmFacts {
     const { want, spec } = this.#desired
     const { record } = this.#recordFile
-    const { runningVm, workload } = this.#body
+    const { runningVm, workload } = this.#vmProcess
     return {
       want,
       workload,
@@ -312,6 +323,7 @@ export class VmActor {
   }
 }
 
-const superseded = new Error('a newer wish replaced this step')
+const superseded = new Error('a newer desired state superseded this step')
 
-const unsupported = (driver: string) => new StepError('unsupported_by_hypervisor', `${driver} cannot do that`)
+const unsupported = (driver: string) =>
+  new StepError('unsupported_by_hypervisor', `${driver} does not support this operation`)

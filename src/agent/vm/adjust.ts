@@ -16,7 +16,7 @@ export interface AdjusterDeps {
   readonly onChange: () => void
 }
 
-/** Makes true what may change while the VM runs: the firewall, the balloon and the volumes. */
+/** Reconciles the parts of the desired state that can change while the VM runs: firewall, balloon and volumes. */
 export class Adjuster {
   readonly #deps: AdjusterDeps
   #done: string | undefined
@@ -35,22 +35,22 @@ export class Adjuster {
     return [...this.#states.values()]
   }
 
-  /** The machine has what the spec wants. */
+  /** True if the VM matches the spec. */
   isDone(spec: VmSpec): boolean {
     return this.#done === keyOf(spec)
   }
 
-  /** The machine has gone, or is a new one that nothing was attached to. */
+  /** Resets the state: the VM has ended, or is new and has no volumes attached. */
   forget(): void {
     this.#done = undefined
     this.#states = new Map()
     const { recordFile, volumes, vmId, onError } = this.#deps
-    // Whoever opens one of them next comes after this.
+    // Not awaited: a later open of the same volume waits for the close.
     for (const { volumeId } of recordFile.record.disks ?? []) volumes.close(volumeId, vmId).catch(onError)
     recordFile.note({ disks: [] })
   }
 
-  /** Opens the volumes for a machine that does not exist yet. @throws StepError as `Volumes.open` */
+  /** Opens the volumes for a VM that does not exist yet. @throws StepError as `Volumes.open` */
   async open(disks: readonly DiskSpec[]): Promise<OpenDisk[]> {
     const { recordFile, volumes, vmId } = this.#deps
     const opened: OpenDisk[] = []
@@ -61,17 +61,19 @@ export class Adjuster {
     return opened
   }
 
-  /** They are open for a machine that comes from another host with them: whatever becomes of it closes them. */
+  /**
+   * Records volumes that are open for an arriving VM, so that they are closed whether the migration succeeds or fails.
+   */
   async expect(disks: readonly DiskSpec[]): Promise<void> {
     await this.#deps.recordFile.save({ disks: [...disks] })
   }
 
-  /** The machine has come with what it had. */
+  /** Reports the volumes of an arrived VM as attached. */
   arrived(): void {
     for (const disk of this.#deps.recordFile.record.disks ?? []) this.#report(disk, 'attached', null)
   }
 
-  /** @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or what the guest said */
+  /** @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or the guest's error */
   async adjust(runningVm: RunningVm, spec: VmSpec): Promise<void> {
     const { guard, vmId } = this.#deps
     await guard.guard(vmId, networkPlan(spec)).finally(this.#deps.onChange)
@@ -79,7 +81,8 @@ export class Adjuster {
     if (capabilities.balloon && runningVm.setBalloon) await runningVm.setBalloon(spec.balloonTargetMib)
     const has = this.#deps.recordFile.record.disks ?? []
     if (has.length + spec.disks.length > 0) {
-      if (!capabilities.hotplugDisk) throw new StepError('unsupported_by_hypervisor', `${name} has no runtime volumes`)
+      if (!capabilities.hotplugDisk)
+        throw new StepError('unsupported_by_hypervisor', `${name} cannot attach volumes to a running VM`)
       for (const disk of has) if (!spec.disks.some(wanted => isSame(wanted, disk))) await this.#detach(runningVm, disk)
       for (const disk of spec.disks) await this.#attach(runningVm, disk)
     }
@@ -93,7 +96,7 @@ export class Adjuster {
       if (this.#states.get(disk.volumeId)?.state !== 'attached') this.#report(disk, 'attaching', null)
       const { file, key } = await volumes.open(disk, vmId)
       if (key && !this.#deps.driver.opensLuks)
-        throw new StepError('unsupported_by_hypervisor', `${this.#deps.driver.name} cannot have encrypted volumes`)
+        throw new StepError('unsupported_by_hypervisor', `${this.#deps.driver.name} does not support encrypted volumes`)
       await recordFile.save({ disks: [...others, disk] })
       await runningVm.attachDisk?.(disk, file, key)
       this.#report(disk, 'attached', null)
@@ -124,7 +127,7 @@ export class Adjuster {
   }
 }
 
-/** A volume that changed its place or its mode is taken away and comes back. */
+/** True if the attachment is unchanged. A volume with another mount point or mode is detached and attached again. */
 function isSame(one: DiskSpec, other: DiskSpec): boolean {
   return one.volumeId === other.volumeId && one.mountPoint === other.mountPoint && one.readOnly === other.readOnly
 }

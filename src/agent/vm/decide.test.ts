@@ -32,7 +32,7 @@ const every: VmFacts[] = wants.flatMap(want =>
   ),
 )
 
-/** What each action makes true, so that following the decisions can be played through. */
+/** Applies the effect of an action to the facts, to simulate a sequence of decisions. */
 function perform(facts: VmFacts, action: VmAction): VmFacts {
   const effects = {
     release: {},
@@ -52,7 +52,7 @@ function perform(facts: VmFacts, action: VmAction): VmFacts {
 }
 
 test.each(every)(
-  'from $want $machine $workload current=$current crashed=$crashed left=$restartsLeft adjusted=$adjusted migration=$migration the wish comes true',
+  'from $want $runningVm $workload current=$current crashed=$crashed left=$restartsLeft adjusted=$adjusted migration=$migration the desired state is reached',
   start => {
     let facts = start
     const taken: VmAction[] = []
@@ -66,7 +66,7 @@ test.each(every)(
     expect(facts.runningVm).toBe(nowhere ? 'none' : goal[facts.want])
     const begun = taken.filter(action => action !== 'stop' && action !== 'clear')
     if (start.migration === 'left') expect(begun).toEqual([])
-    // What has ended and stays has nothing open; one that goes for good is released, which clears too.
+    // A VM that has ended is cleared; a deleted one is released, which includes clearing.
     if (facts.runningVm === 'none' && facts.want !== 'absent') expect(facts.cleared).toBe(true)
     if (facts.runningVm === 'running') expect(facts.adjusted).toBe(true)
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')
@@ -76,7 +76,7 @@ test.each(every)(
 )
 
 test.each(every)(
-  'kept for a snapshot, from $want $machine $workload current=$current crashed=$crashed migration=$migration it never runs',
+  'retained for a snapshot, from $want $runningVm $workload current=$current crashed=$crashed migration=$migration the VM never runs',
   start => {
     let facts: VmFacts = { ...start, kept: true }
     for (let n = 0, action = decide(facts); action !== 'rest' && action !== 'release'; action = decide(facts)) {

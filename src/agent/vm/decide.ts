@@ -1,28 +1,28 @@
 import type { VmWant } from '../../contract/agent.ts'
 import type { MigrationFact } from './migration.ts'
 
-/** What is true of a VM on this host. */
+/** The facts about a VM on this host that determine its next step. */
 export interface VmFacts {
   readonly want: VmWant
   readonly runningVm: 'none' | 'running' | 'paused'
   readonly workload: 'running' | 'exited'
-  /** The running machine was booted from what the wish says. */
+  /** The running VM was booted with the desired spec. */
   readonly current: boolean
-  /** It crashed under this generation: nothing is tried again before a new one. */
+  /** The VM crashed under this generation, and is not restarted before a newer one. */
   readonly crashed: boolean
   readonly restartsLeft: boolean
   readonly migration: MigrationFact
-  /** A snapshot of it is there whose volumes have to stay as they are: it does not run on. */
+  /** A snapshot depends on the current contents of the VM's volumes, so the VM must not run. */
   readonly kept: boolean
-  /** Balloon and volumes are as wished. */
+  /** Firewall, balloon and volumes match the desired state. */
   readonly adjusted: boolean
-  /** No mount and no volume of an earlier process is left: counts where there is no machine. */
+  /** No mount and no open volume of an earlier process is left. Only relevant without a running VM. */
   readonly cleared: boolean
 }
 
 /**
- * The one next step. `boot` includes image, disk and network; `restart` starts the workload again in the same machine; `clear`
- * takes away what an ended process had open.
+ * The next step. `boot` includes image, disk and network; `restart` restarts the workload in the same VM; `clear`
+ * removes the mounts and closes the volumes of an ended process.
  */
 export type VmAction =
   | 'release'
@@ -38,7 +38,7 @@ export type VmAction =
   | 'adjust'
   | 'rest'
 
-/** Level-triggered: only the facts count, not how they came about. */
+/** Decides the next step. Level-triggered: depends only on the current facts. */
 export function decide(facts: VmFacts): VmAction {
   const { runningVm, migration } = facts
   if (facts.want === 'absent') return runningVm === 'none' ? 'release' : 'stop'
@@ -46,7 +46,7 @@ export function decide(facts: VmFacts): VmAction {
   if (facts.want === 'stopped' || facts.crashed || migration === 'left') return runningVm === 'none' ? atRest : 'stop'
   if (facts.kept) return atRest
   if (runningVm === 'none') return migration === 'incoming' ? 'receive' : 'boot'
-  // Before anything else is done to a machine that may be half-way elsewhere.
+  // First, because the VM may be in the middle of a migration.
   if (migration === 'outgoing') return 'hand-over'
   if (!facts.current) return 'stop'
   if (facts.workload === 'exited') return facts.restartsLeft ? 'restart' : 'crash'
@@ -55,5 +55,5 @@ export function decide(facts: VmFacts): VmAction {
   return facts.adjusted ? 'rest' : 'adjust'
 }
 
-/** Neither ends nor begins a process: what was asked of the running one comes first. */
+/** True if the step neither starts nor ends a process, so that pending jobs on the running VM run first. */
 export const canWait = (action: VmAction): boolean => action === 'rest' || action === 'adjust' || action === 'clear'

@@ -8,7 +8,7 @@ import type { Guard } from '../net/net.ts'
 import type { HealthTiming } from './health.ts'
 import type { VmRecord } from './record.ts'
 
-/** What an actor works with. */
+/** The dependencies of a VM's actor. */
 export interface ActorDeps {
   readonly driver: Driver
   readonly dir: string
@@ -21,15 +21,15 @@ export interface ActorDeps {
   readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
-  /** The snapshot is here, or is being taken. */
+  /** True if this host has the snapshot or is taking it. */
   readonly hasSnapshot: (snapshotId: string) => boolean
-  /** Resolves once the driver may boot: its proof is done. */
+  /** Resolves once the driver's proof boot is done and VMs may boot. */
   readonly ready: Promise<void>
   readonly saveRecord: (record: VmRecord) => Promise<void>
   readonly onObserved: (observed: VmObserved) => void
   /**
-   * The VM has given everything back; removes what is left of it on disk.
-   * @returns false when it is wanted again meanwhile, and nothing was removed
+   * Removes the files of a VM that has released all other resources.
+   * @returns false if a newer desired state wants the VM again; nothing was removed then
    */
   readonly bury: () => Promise<boolean>
 }

@@ -1,13 +1,13 @@
 import { type HealthTiming, type Probe, watchHealth } from './health.ts'
 
-/** The running health check of one VM, and its last word. */
+/** The running health check of one VM, and its last result. */
 export class HealthWatch {
   readonly #timing: HealthTiming
   readonly #onChange: (healthy: boolean, afterMs: number) => void
   #watch: AbortController | undefined
   #healthy = false
 
-  /** `afterMs`: time since the check was started. */
+  /** @param onChange gets the time since the check was started as `afterMs` */
   constructor(timing: HealthTiming, onChange: (healthy: boolean, afterMs: number) => void) {
     this.#timing = timing
     this.#onChange = onChange
@@ -22,8 +22,8 @@ export class HealthWatch {
   }
 
   /**
-   * Asks from now on with this probe; what was known stays known until it says otherwise.
-   * @param first asked until it has passed once
+   * Starts the check with this probe. The last result remains until the probe returns another one.
+   * @param first probe to use until it has passed once
    */
   start(probe: Probe, first: Probe = probe): void {
     this.#watch?.abort()
@@ -43,7 +43,7 @@ export class HealthWatch {
     void watchHealth(ask, this.#healthy, this.#timing, onChange, watch.signal)
   }
 
-  /** Nothing is asked any more, and nothing counts as healthy. */
+  /** Stops the check. The VM then counts as not healthy. */
   stop(): void {
     this.#watch?.abort()
     this.#watch = undefined

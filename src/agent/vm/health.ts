@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Endpoint } from '../base/endpoint.ts'
 
 export interface HealthTiming {
-  /** Between probes until the first one passes. */
+  /** Interval until the first probe passes. */
   readonly startingMs: number
-  /** Between probes afterwards. */
+  /** Interval while the VM is healthy. */
   readonly steadyMs: number
-  /** Between probes while one has failed. */
+  /** Interval after a failed probe. */
   readonly failingMs: number
-  /** Failures in a row that make a healthy VM unhealthy. */
+  /** Consecutive failures that make a healthy VM unhealthy. */
   readonly failuresAllowed: number
 }
 
@@ -18,10 +18,10 @@ export const healthTiming: HealthTiming = { startingMs: 25, steadyMs: 5_000, fai
 
 const firstPauseMs = 2
 
-/** Answers whether the app is well now; never throws. */
+/** Returns whether the app is healthy now. Never throws. */
 export type Probe = (signal: AbortSignal) => Promise<boolean>
 
-/** Probes until the signal ends it; tells each change. */
+/** Probes until the signal aborts, and reports each change. */
 export async function watchHealth(
   probe: Probe,
   healthyNow: boolean,
@@ -39,19 +39,19 @@ export async function watchHealth(
     if (now !== healthy) onChange(now)
     healthy = now
     const pauseMs = !healthy ? timing.startingMs : failures > 0 ? timing.failingMs : timing.steadyMs
-    // One that has just started is asked again at once.
+    // An app that has just started is probed again almost at once.
     const soon = healthy ? pauseMs : Math.min(pauseMs, firstPauseMs * 2 ** failures)
-    // An app that stays unhealthy for long is asked less often.
+    // An app that stays unhealthy is probed less and less often.
     const slower = healthy ? pauseMs : Math.min(timing.failingMs, soon * (1 + failures / 40))
     await sleep(slower, undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** A SYN sent before the guest's network is up would be repeated only after a second: the first tries are short. */
+/** The first attempts time out early: TCP would repeat a SYN that the guest missed only after a second. */
 const connectMs = (tries: number) => Math.min(250, 30 * 2 ** tries)
 const answerMs = 4_000
 
-/** Where the app is, and the host's own address to ask it from; undefined: any. */
+/** The app's endpoint, and the source address of probes (undefined: any). */
 export interface ProbePath {
   readonly to: Endpoint
   readonly from: string | undefined
@@ -64,13 +64,13 @@ const socketOf = ({ to, from }: ProbePath, tries: number) => ({
   ...(from === undefined ? {} : { localAddress: from }),
 })
 
-/** 2xx and 3xx are healthy (contract, `healthCheckPath`); what cannot be asked for is not. */
+/** Probes over HTTP. 2xx and 3xx are healthy (contract, `healthCheckPath`); an invalid path is not. */
 export function httpProbe(way: ProbePath, path: string): Probe {
   let tries = 0
   return signal => askOnce(way, path, tries++, signal).catch(() => false)
 }
 
-/** No answer is worth more: a guest may go on with its headers for ever. */
+/** Limits for the whole answer, because a guest may send headers endlessly. */
 const wholeAnswerMs = 5_000
 const maxHeaderBytes = 16 << 10
 
@@ -84,7 +84,7 @@ function askOnce(way: ProbePath, path: string, tries: number, signal: AbortSigna
       maxHeaderSize: maxHeaderBytes,
       headers: { 'user-agent': 'mote-health' },
     })
-    // Answers before the answer (1xx) may come without end.
+    // A guest may send informational answers (1xx) endlessly.
     asked.on('information', () => asked.destroy())
     asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(answerMs)))
     asked.on('timeout', () => asked.destroy())

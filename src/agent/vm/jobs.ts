@@ -6,7 +6,7 @@ interface Job {
   readonly refuse: (error: Error) => void
 }
 
-/** What others want done with the machine, one at a time, between the steps of its actor. */
+/** A queue of operations on the running VM. They run one at a time, between the steps of its actor. */
 export class Jobs {
   #waiting: Job[] = []
   #closed = false
@@ -15,7 +15,7 @@ export class Jobs {
     return this.#waiting.length > 0
   }
 
-  /** @throws StepError `vm_not_running` when there is no machine by then, or what `act` throws */
+  /** Queues an operation. @throws StepError `vm_not_running` if the VM does not run by then, or the error of `act` */
   add<T>(act: (runningVm: RunningVm) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     if (this.#closed) reject(notRunning())
@@ -29,7 +29,7 @@ export class Jobs {
     else job?.refuse(notRunning())
   }
 
-  /** Nobody will run what waits, or what comes. */
+  /** Refuses all queued and later operations. */
   close(): void {
     this.#closed = true
     for (const job of this.#waiting.splice(0)) job.refuse(notRunning())
@@ -37,5 +37,5 @@ export class Jobs {
 }
 
 export function notRunning(): StepError {
-  return new StepError('vm_not_running', 'the VM does not run')
+  return new StepError('vm_not_running', 'the VM is not running')
 }

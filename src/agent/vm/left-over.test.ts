@@ -1,4 +1,4 @@
-/** What a VM that has no process any more leaves on its host: nothing, whenever its agent ends. */
+/** A VM without a process leaves nothing on its host, whenever its agent ends. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -13,7 +13,7 @@ const isRoot = process.getuid?.() === 0
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const spec = testSpec({ hypervisor: 'fake' })
 
-/** A host whose verb waits until it is let go. */
+/** A simulated host on which one verb blocks until it is released. */
 function heldAt(verb: string): { host: FakeHost; reached: Promise<void>; go: () => void } {
   const host = createFakeHost(instant)
   const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -33,13 +33,13 @@ async function mountableDir(): Promise<{ path: string } & AsyncDisposable> {
   return {
     path: dir.path,
     async [Symbol.asyncDispose]() {
-      await unbindBelow(dir.path) // of a test that failed half-way
+      await unbindBelow(dir.path) // left by a failed test
       await dir[Symbol.asyncDispose]()
     },
   }
 }
 
-/** As a driver shows a volume of another file system to its VMM. */
+/** Mounts a volume the way a driver does for its VMM. */
 async function showVolume({ config }: TestAgent, vmId: string): Promise<void> {
   const run = join(config.dataDir, 'vms', vmId, runDir)
   await mkdir(run, { recursive: true })
@@ -54,7 +54,7 @@ const runVm = async (host: TestAgent, vmId: string) => {
 }
 
 describe('an agent that ends while a VM is being deleted', () => {
-  test.each(['stop', 'release'])('in its %s releases the VM first', async verb => {
+  test.each(['stop', 'release'])('during %s releases the VM first', async verb => {
     const held = heldAt(verb)
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, held.host)
@@ -69,7 +69,7 @@ describe('an agent that ends while a VM is being deleted', () => {
     await host.restart()
   })
 
-  test.skipIf(!isRoot)('takes away the mounts of its volumes (needs root)', async () => {
+  test.skipIf(!isRoot)('removes the mounts of its volumes (needs root)', async () => {
     const held = heldAt('stop')
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, held.host)
@@ -88,7 +88,7 @@ describe('an agent that ends while a VM is being deleted', () => {
 describe('a VM that is being deleted', () => {
   const vmIds = Array.from({ length: 40 }, (_, n) => `vm-${n}`)
 
-  test('leaves nothing when it is asked to go again and again', async () => {
+  test('leaves nothing when its deletion is requested repeatedly', async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await Promise.all(
@@ -102,7 +102,7 @@ describe('a VM that is being deleted', () => {
     expect(await readdir(join(dir.path, 'vms'))).toEqual([])
   })
 
-  test('runs when it is wanted again, however far its removal is', async () => {
+  test('runs again when it is wanted again, at any point of its removal', async () => {
     await using dir = await testDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await Promise.all(
@@ -120,7 +120,7 @@ describe('a VM that is being deleted', () => {
 })
 
 test.skipIf(!isRoot)(
-  'an agent that ends with its VMs leaves no mount of a VM that starts again (needs root)',
+  'an agent that stops its VMs leaves no mounts of VMs that are to start again (needs root)',
   async () => {
     await using dir = await mountableDir()
     const fake = createFakeHost(instant)
@@ -142,7 +142,7 @@ test.skipIf(!isRoot)(
 )
 
 describe.skipIf(!isRoot)('mounts of a VM without a process (needs root)', () => {
-  test.each(['stopped', 'crashed'] as const)('go when it is %s, not only when it is deleted', async state => {
+  test.each(['stopped', 'crashed'] as const)('are removed when it is %s, not only when it is deleted', async state => {
     await using dir = await mountableDir()
     const fake = createFakeHost(instant)
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, fake)
@@ -154,7 +154,7 @@ describe.skipIf(!isRoot)('mounts of a VM without a process (needs root)', () => 
     await until(async () => (await mountedBelow(dir.path)).length === 0, { what: 'no mount is left' })
   })
 
-  test('of an agent that was killed go with the next one', async () => {
+  test('that a killed agent left are removed by the next one', async () => {
     await using dir = await mountableDir()
     await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
     await host.put({ vmId: 'vm-1', generation: 1, want: 'stopped', spec })

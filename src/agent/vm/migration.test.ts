@@ -1,4 +1,4 @@
-/** What becomes of a VM that is coming, when its wish changes or its agent is started anew. */
+/** Arriving VMs when their desired state changes or their agent restarts. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -27,8 +27,8 @@ const prepared = { imageDigest: 'sha256:0', endpoint: { host: '127.0.0.1', port:
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const running = { prepared, process: { pid: 1, startTicks: 0 }, boot: 1 }
 
-describe('a newer wish', () => {
-  /** A VM that has been let run here or not, and says that it has arrived only when it is told to. */
+describe('a newer desired state', () => {
+  /** An arriving VM that has run here or not, and whose arrival the test controls. */
   const arriving = async (hasRun: boolean) => {
     const coming = Promise.withResolvers<RunningVm>()
     const [abort, ending, listening] = [new AbortController(), new AbortController(), Promise.withResolvers<void>()]
@@ -62,10 +62,10 @@ describe('a newer wish', () => {
     return { runningVm, abort, ending, cancelled, phase, coming, [Symbol.asyncDispose]: dir[Symbol.asyncDispose] }
   }
 
-  test('does not end a guest that has been let run here: it comes in order first', async () => {
+  test('does not kill a guest that has run here: its arrival completes first', async () => {
     await using come = await arriving(true)
-    come.abort.abort(new Error('a newer wish'))
-    // Nobody looks into it.
+    come.abort.abort(new Error('superseded'))
+    // The agent does not inspect it.
     const guest: RunningVm = Object.create(null)
     come.coming.resolve(guest)
     expect(await come.runningVm).toBe(guest)
@@ -73,14 +73,14 @@ describe('a newer wish', () => {
     expect(come.phase()).toBe('switched')
   })
 
-  test('ends one that has not, and one that fails after it has', async () => {
+  test('kills a guest that has not run here, and one that fails after it has', async () => {
     await using early = await arriving(false)
-    early.abort.abort(new Error('a newer wish'))
+    early.abort.abort(new Error('superseded'))
     expect(await early.runningVm).toBeUndefined()
     expect(early.cancelled).toEqual(['cancelled'])
     expect(early.phase()).toBe('cancelled')
     await using broken = await arriving(true)
-    broken.abort.abort(new Error('a newer wish'))
+    broken.abort.abort(new Error('superseded'))
     broken.coming.reject(new Error('its guest does not answer'))
     expect(await broken.runningVm).toBeUndefined()
     expect(broken.cancelled).toEqual(['cancelled'])
@@ -89,7 +89,7 @@ describe('a newer wish', () => {
 
   test('does not keep an agent from ending', async () => {
     await using come = await arriving(true)
-    come.abort.abort(new Error('a newer wish'))
+    come.abort.abort(new Error('superseded'))
     await setImmediate()
     come.ending.abort(new Error('the agent ends'))
     await expect(come.runningVm).rejects.toThrow('the agent ends')
@@ -97,7 +97,7 @@ describe('a newer wish', () => {
   })
 })
 
-test('an agent that finds a VM arrived, where the one before could not say so, says that it has run here', async () => {
+test('an agent that adopts an arrived VM records its arrival, which the earlier agent could not', async () => {
   await using dir = await testDir()
   const spec = testSpec({ hypervisor: 'fake' })
   const config = { hypervisor: 'fake', dataDir: dir.path } as const
@@ -117,7 +117,7 @@ test('an agent that finds a VM arrived, where the one before could not say so, s
   expect(observed.migration).toMatchObject({ migrationId: 'm-1', phase: 'switched', percent: 100 })
 })
 
-describe('a VM that shall wait before it leaves', () => {
+describe('a VM that waits for its release before it leaves', () => {
   const outgoing = (uri: string, waits?: boolean) => ({
     outgoing: { migrationId: 'm-1', uri, ...(waits ? { waits } : {}) },
   })
@@ -160,7 +160,7 @@ describe('a VM that shall wait before it leaves', () => {
     await target.until('vm-1', 'healthy', vm => vm.healthy)
   })
 
-  test('stays, and is healthy, when the move is given up meanwhile', async () => {
+  test('stays, and is healthy, when the migration is cancelled meanwhile', async () => {
     await using hosts = await twoHosts()
     const { source } = hosts
     await source.put({ vmId: 'vm-1', generation: 3, want: 'running', spec: testSpec({ hypervisor: 'fake' }) })

@@ -7,8 +7,8 @@ import type { VmRecordFile } from './record-file.ts'
 import type { VmRecord } from './record.ts'
 
 /**
- * What the wish and the record say together. `incoming`: the VM shall arrive here; `outgoing`: it shall leave, or is
- * leaving; `left`: it runs elsewhere now, or did not come: nothing may run here.
+ * The state of a migration, from the desired state and the record. `incoming`: the VM arrives here. `outgoing`: it is
+ * to leave or is leaving. `left`: it runs on another host, or its arrival failed; it must not run here.
  */
 export type MigrationFact = 'none' | 'incoming' | 'outgoing' | 'left'
 
@@ -17,7 +17,7 @@ export function migrationFact({ incoming, outgoing }: VmSpec, { migration }: VmR
   if (migration?.role === 'source') {
     if (migration.phase === 'switched') return 'left'
     if (outgoing?.migrationId === migration.migrationId) return isOver(migration) ? 'none' : 'outgoing'
-    if (!isOver(migration)) return 'outgoing' // cancelled while the agent was down: what became of it has to be seen
+    if (!isOver(migration)) return 'outgoing' // cancelled while the agent was down: the driver has to find its outcome
   }
   if (migration?.role === 'target' && incoming) {
     if (migration.phase === 'switched') return 'none'
@@ -30,10 +30,10 @@ export function isOver({ phase }: MigrationObserved): boolean {
   return phase === 'switched' || phase === 'cancelled' || phase === 'failed'
 }
 
-/** The control plane releases a VM after seconds; without it the guest would stay half-way for ever. */
+/** The control plane releases a VM within seconds. The timeout ends migrations that it never releases. */
 const releaseMs = 120_000
 
-/** The guest runs; its agent has to answer, and may be told its new address. */
+/** Timeout for a guest that already runs here to answer and receive its new address. */
 const settlingMs = 60_000
 
 const nothingYet = { percent: 0, transferredBytes: 0, totalBytes: 0, downtimeMs: null, error: null, uri: null } as const
@@ -44,15 +44,18 @@ export interface MigrationDeps {
   readonly volumes: Pick<Volumes, 'leaving'>
   readonly onChange: () => void
   readonly desired: () => Pick<VmPut, 'spec'>
-  /** Resolves after the next wish, at the latest. */
+  /** Resolves at the next desired state or earlier. */
   readonly nextChange: () => Promise<void>
-  /** The machine runs elsewhere now: forget it here. */
+  /** Called when the VM runs on the target host. */
   readonly onLeft: () => void
-  /** It did not come, or has ended as it came. */
+  /** Called when the arrival failed, or the VM ended during it. */
   readonly onLost: () => void
 }
 
-/** Hands the machine over. Resolves when it has gone from here; on failure or abort it runs on, and the record says so. */
+/**
+ * Migrates the VM away. Resolves when it has left, or keeps running here after a failure or abort; the record says
+ * which.
+ */
 export async function sendAway(
   deps: MigrationDeps,
   runningVm: RunningVm,
@@ -76,7 +79,7 @@ export async function sendAway(
   }
   await recordFile.save({ migration: begun })
   onChange()
-  // A wish that no longer wants it, seen only after a restart: the driver finds out whether it is too late.
+  // The migration was cancelled while the agent was down. The driver checks whether the VM has already left.
   const stop = spec.outgoing ? signal : AbortSignal.abort()
   const release = async () => {
     if (!spec.outgoing?.waits) return
@@ -107,11 +110,11 @@ async function untilReleased({ desired, nextChange }: MigrationDeps, signal: Abo
   while (desired().spec.outgoing?.waits)
     await abortable(nextChange(), AbortSignal.any([signal, limit])).catch((error: unknown) => {
       if (signal.aborted || !limit.aborted) throw error
-      throw new StepError('not_released', 'the control plane did not release the VM in time; it stays here')
+      throw new StepError('not_released', 'the control plane did not release the VM in time; the VM stays on this host')
     })
 }
 
-/** What goes with it; undefined: it has no volumes. @throws StepError `volumes_attached` */
+/** Returns the volumes that move with the VM; undefined if it has none. @throws StepError `volumes_attached` */
 function along(
   driver: Driver,
   { record }: VmRecordFile,
@@ -121,23 +124,26 @@ function along(
   const has = record.disks ?? []
   if (has.length === 0) return undefined
   const named = outgoing?.volumes ?? []
-  // Cancelled by now: what is under way is undone, and nothing more goes.
+  // The migration was cancelled: undo it without sending more volumes.
   if (outgoing === undefined) return volumes.leaving([])
   if (!driver.movesVolumes || has.some(disk => !named.some(one => one.volumeId === disk.volumeId)))
-    throw new StepError('volumes_attached', `${driver.name} takes no volumes along while a VM runs: stop it first`)
+    throw new StepError(
+      'volumes_attached',
+      `${driver.name} cannot migrate a running VM with volumes: stop the VM first`,
+    )
   return volumes.leaving(named)
 }
 
 export interface Reception {
   readonly prepare: () => Promise<Prepared>
-  /** Undefined where the driver has no migration. */
+  /** Resolves with undefined if the driver does not support migration. */
   readonly listen: (prepared: Prepared) => Promise<Arrival | undefined>
   readonly signal: AbortSignal
-  /** The agent itself ends. */
+  /** Aborted when the agent ends. */
   readonly ending: AbortSignal
 }
 
-/** Waits for the machine from elsewhere; undefined when it did not come, which the record says. */
+/** Receives a VM from another host. Returns undefined if the migration failed; the record has the reason. */
 export async function receive(
   { driver, recordFile, onChange, onLost }: MigrationDeps,
   migrationId: string,
@@ -155,14 +161,14 @@ export async function receive(
     arrival = await listen(await prepare())
     if (!arrival) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
     const { running, uri } = arrival
-    // From here on the process may become the VM at any moment: a new agent has to know it.
+    // From here on the process may become the VM at any time, so a restarted agent must find it.
     await recordFile.save({ running, paused: false })
     await change({ phase: 'listening', uri })
     const runningVm = await untilArrived(arrival, signal, ending)
     await change({ phase: 'switched', percent: 100 })
     return runningVm
   } catch (error) {
-    // The next agent looks whether it has arrived in the meantime.
+    // The agent ends. The next one checks whether the VM has arrived meanwhile.
     if (ending.aborted && arrival) {
       arrival.detach?.()
       throw error
@@ -171,7 +177,7 @@ export async function receive(
     await arrival?.cancel()
     await recordFile.save({ running: null })
     onLost()
-    // It ended here, and what it has written is here.
+    // The guest has run here, so this host has its latest data.
     if (hasRun) await change({ phase: 'switched', percent: 100 })
     else await change(signal.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
     return undefined
@@ -179,8 +185,8 @@ export async function receive(
 }
 
 /**
- * A newer wish is no reason to end a guest that has been let run: it runs nowhere else. Once it is here in order, the next
- * decision stops or adjusts it.
+ * Waits for the arrival. A newer desired state does not abort it once the guest has run here, because this is the only
+ * copy of the guest. After the arrival, the next decision stops or adjusts the VM.
  */
 async function untilArrived(
   { arrived, hasRun }: Arrival,
@@ -195,7 +201,7 @@ async function untilArrived(
   }
 }
 
-/** Told once a percent or so: a beat of hundreds a second helps nobody. */
+/** Limits progress reports to about one per percent. */
 function throttled(change: (progress: MigrationProgress) => void): (progress: MigrationProgress) => void {
   let last = -1
   return progress => {

@@ -22,7 +22,7 @@ const observed = (change: Partial<VmObserved> = {}): VmObserved => ({
 })
 const steps = (n: number) => Array.from({ length: n }, (_, at) => ({ name: `s${at}`, ms: 1 }))
 
-test('of a start that goes on as it should, says how far it has come a moment later, together, and nothing twice', () => {
+test('the progress of a normal start is published with a delay, combined and without duplicates', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.report(observed())
@@ -41,20 +41,20 @@ test('of a start that goes on as it should, says how far it has come a moment la
 })
 
 test.each<readonly [what: string, before: Partial<VmObserved>, after: Partial<VmObserved>]>([
-  ['it is well', {}, { state: 'running', healthy: true }],
-  ['it is not well any more', { state: 'running', healthy: true }, { state: 'running' }],
-  ['it begins anew', { state: 'running', healthy: true }, { state: 'preparing' }],
+  ['the VM is healthy', {}, { state: 'running', healthy: true }],
+  ['the VM is no longer healthy', { state: 'running', healthy: true }, { state: 'running' }],
+  ['the VM starts again', { state: 'running', healthy: true }, { state: 'preparing' }],
   ['a step failed', {}, { error: { code: 'step_failed', message: 'no such image' } }],
-  ['it goes on after a failure', { error: { code: 'step_failed', message: 'no such image' } }, {}],
-  ['it crashed', {}, { state: 'crashed', error: { code: 'exited', message: 'ended' } }],
-  ['it is paused', { state: 'running' }, { state: 'paused' }],
-  ['it goes on after a pause', { state: 'paused' }, { state: 'running' }],
-  ['it follows a newer wish', {}, { generation: 2 }],
-  ['its program was started again', { state: 'running' }, { state: 'running', restartCount: 1 }],
-  ['its program has ended', { state: 'running' }, { state: 'running', exitCode: 0 }],
-  ['it stops', { state: 'running' }, { state: 'stopping' }],
-  ['it has gone', { state: 'stopping' }, { state: 'absent' }],
-])('says at once that %s', (_, before, after) => {
+  ['the VM continues after a failure', { error: { code: 'step_failed', message: 'no such image' } }, {}],
+  ['the VM has crashed', {}, { state: 'crashed', error: { code: 'exited', message: 'ended' } }],
+  ['the VM is paused', { state: 'running' }, { state: 'paused' }],
+  ['the VM resumes', { state: 'paused' }, { state: 'running' }],
+  ['the desired state is newer', {}, { generation: 2 }],
+  ['its workload was restarted', { state: 'running' }, { state: 'running', restartCount: 1 }],
+  ['its workload has exited', { state: 'running' }, { state: 'running', exitCode: 0 }],
+  ['the VM is stopping', { state: 'running' }, { state: 'stopping' }],
+  ['the VM is absent', { state: 'stopping' }, { state: 'absent' }],
+])('publishes at once that %s', (_, before, after) => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.report(observed(before))
@@ -63,7 +63,7 @@ test.each<readonly [what: string, before: Partial<VmObserved>, after: Partial<Vm
   expect(said).toEqual([observed(before), observed(after)])
 })
 
-test('says nothing any more once it is stopped', () => {
+test('publishes nothing after stop', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.report(observed())

@@ -2,17 +2,17 @@ import type { VmObserved } from '../../contract/agent.ts'
 
 export interface News {
   report(observed: VmObserved): void
-  /** Nothing more is said, what waits included. */
+  /** Stops publishing and drops pending reports. */
   stop(): void
 }
 
-/** How far a start has come is for people who watch. */
+/** Delay of progress reports, which are only displayed. */
 const waitMs = 150
 
 /**
- * Says what is seen of one VM: at once what somebody acts on; how far its start has come, and mere steps, a moment later and
- * with what came meanwhile; nothing twice. Each message is a transaction of the control plane on the cores that the start
- * needs itself: of a VM that is well within the moment, that is all that is said.
+ * Publishes the observed state of one VM without duplicates. States that the control plane acts on are published at
+ * once. The progress of a start is delayed and combined, because each message costs the control plane a transaction, on
+ * cores that the start itself may need. A VM that becomes healthy within the delay causes a single message.
  */
 export function newsOf(publish: (observed: VmObserved) => void): News {
   let reported: VmObserved | undefined
@@ -40,7 +40,10 @@ export function newsOf(publish: (observed: VmObserved) => void): News {
 
 const factsOf = (observed: object) => JSON.stringify({ ...observed, steps: [], atUs: 0 })
 
-/** What changes while a start goes on as it should; the answer to its wish has said that it does. */
+/**
+ * Fields that change during a normal start. They are not urgent, because the control plane already knows that it
+ * started.
+ */
 const ofStart = { state: null, endpoint: null, imageDigest: null, startedAtMs: null, firewall: null } as const
 
 const mayWait = (observed: VmObserved, reported: VmObserved | undefined) =>

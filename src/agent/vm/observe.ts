@@ -15,7 +15,7 @@ export interface Observed {
   readonly firewall: FirewallObserved | undefined
 }
 
-/** The user-visible state is derived here and stored nowhere. */
+/** Derives the user-visible state, which is not stored. */
 export function observe({ desired, record, stage, healthy, fault, disks, firewall }: Observed): VmObserved {
   const { running } = record
   return {

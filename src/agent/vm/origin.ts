@@ -3,14 +3,14 @@ import type { SnapshotSource } from '../hypervisor/driver.ts'
 import type { ActorDeps } from './deps.ts'
 import type { VmRecord } from './record.ts'
 
-/** One wish to go on from a snapshot. */
+/** Identifies one request to restore a snapshot. */
 export const originKey = ({ from, restarts }: Pick<VmSpec, 'from' | 'restarts'>): string =>
   `${from?.snapshotId ?? ''}/${restarts}`
 
 /**
- * What the next start goes on from; undefined: it boots. A guest that has volumes mounted knows what is on them, so it goes
- * on only with volumes that are as they were: put back to that where the same VM is restored, untouched since where it slept,
- * clones of that where it is a fork.
+ * Returns the snapshot that the next start restores; undefined if the VM boots. A guest with mounted volumes has cached
+ * their contents, so it can only be restored with volumes in the same state: a restored VM's volumes are reset to the
+ * snapshot, a sleeping VM's volumes must be unchanged, and a fork gets clones.
  * @throws StepError `snapshot_missing`, `snapshot_damaged`
  */
 export async function originOf(
@@ -20,7 +20,7 @@ export async function originOf(
 ): Promise<SnapshotSource | undefined> {
   const { from, disks } = spec
   if (!from) return undefined
-  // What its guest has written since is not to be lost. The snapshot may have gone by now.
+  // Already restored once: another restore would lose the guest's later writes, and the snapshot may be deleted.
   if (origin === originKey(spec)) return undefined
   const source = { ...(await snapshot(from.snapshotId)), renew: from.renew, alone: from.alone ?? false }
   const had = source.made.disks ?? []
@@ -28,24 +28,24 @@ export async function originOf(
   const since = from.renew ? (source.made.stays ? 'asleep' : 'forked') : 'restored'
   const obstacle = obstacleOf(had, disks, since, from.clones)
   if (obstacle === undefined) return source
-  vmLog.say(`boots instead of going on from its snapshot: ${obstacle}`)
+  vmLog.say(`the VM boots instead of restoring its snapshot: ${obstacle}`)
   return undefined
 }
 
 type Clones = NonNullable<NonNullable<VmSpec['from']>['clones']>
 
-/** The volume that a VM has in the place of the one that the snapshot's guest knows. */
+/** Returns the VM's volume that replaces this volume of the snapshot's guest. */
 export const inPlaceOf = (volumeId: string, clones: Clones = []): string =>
   clones.find(clone => clone.of === volumeId)?.volumeId ?? volumeId
 
-/** The volume that the snapshot's guest knows in the place of this one. */
+/** Returns the volume of the snapshot's guest that this volume replaces. */
 export const placeOf = (volumeId: string, clones: Clones = []): string =>
   clones.find(clone => clone.volumeId === volumeId)?.of ?? volumeId
 
 /**
- * Why the guest of a snapshot cannot have the volumes of now.
- * @param since `asleep`: nothing wrote after the snapshot; `restored`: they are put back to it first; `forked`: the VM that it
- * was taken of went on, and this one has clones
+ * Returns why the snapshot's guest cannot use the VM's current volumes; undefined if it can.
+ * @param since `asleep`: the volumes must be unchanged since the snapshot; `restored`: they are reset to the snapshot
+ * first; `forked`: the original VM kept running, and this one has clones
  */
 export function obstacleOf(
   had: readonly SnapshotDisk[],
@@ -54,21 +54,23 @@ export function obstacleOf(
   clones: Clones = [],
 ): string | undefined {
   const now = new Map(disks.map(disk => [disk.volumeId, disk]))
-  if (had.length !== disks.length) return 'it has other volumes now'
+  if (had.length !== disks.length) return 'its volumes have changed'
   for (const then of had) {
     const volumeId = inPlaceOf(then.volumeId, clones)
     const disk = now.get(volumeId)
-    if (disk?.mountPoint !== then.mountPoint || disk.readOnly !== then.readOnly) return 'it has other volumes now'
-    if (!isAsThen(then, disk, since)) return `volume ${volumeId} was written to meanwhile`
+    if (disk?.mountPoint !== then.mountPoint || disk.readOnly !== then.readOnly) return 'its volumes have changed'
+    if (!isAsThen(then, disk, since)) return `volume ${volumeId} was written to since the snapshot`
   }
   return undefined
 }
 
-/** Each writer, and each restore of the volume, raises its generation by one; this start is one of them. */
+/**
+ * Compares generations: each attachment of a writer, including this start, and each restore raises a volume's by one.
+ */
 function isAsThen(then: SnapshotDisk, now: DiskSpec, since: 'asleep' | 'restored' | 'forked'): boolean {
   if (then.readOnly) return now.generation === then.generation
   if (since === 'asleep') return now.generation === then.generation + 1
   if (since === 'restored') return then.copied
-  // A clone begins with what was copied, and this start is its first writer.
+  // A clone starts with the copied contents, and this start is its first writer.
   return then.copied && now.volumeId !== then.volumeId && now.generation === 1
 }

@@ -2,7 +2,9 @@ import type { VmSpec } from '../../contract/agent.ts'
 import type { Driver, RunningVm } from '../hypervisor/driver.ts'
 import { httpProbe, type Probe, type ProbePath, tcpProbe } from './health.ts'
 
-/** Behind QEMU's user networking every connect succeeds, so there a bare TCP check is asked of the guest itself. */
+/**
+ * Selects the VM's probe. With QEMU's user networking every connect succeeds, so the guest itself checks the TCP port.
+ */
 export function probeOf(driver: Driver, runningVm: RunningVm, path: ProbePath, spec: VmSpec): Probe {
   if (runningVm.probe) return runningVm.probe
   if (spec.healthCheckPath !== null) return httpProbe(path, spec.healthCheckPath)

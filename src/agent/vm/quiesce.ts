@@ -2,8 +2,8 @@ import type { DiskSpec } from '../../contract/agent.ts'
 import type { RunningVm } from '../hypervisor/driver.ts'
 
 /**
- * Has the guest write what it holds back of the volume and hold its file system, pauses the machine, acts, and lets
- * both go on. Answers for how long the machine was paused, ms.
+ * Quiesces a volume: the guest flushes and freezes its file system, the VM is paused for `act`, then both resume.
+ * Returns how long the VM was paused, in ms.
  */
 export async function quiesce(
   runningVm: RunningVm,
@@ -15,7 +15,7 @@ export async function quiesce(
     await act()
     return 0
   }
-  // A guest that cannot be asked is no obstacle: what it holds back is lost as in a power cut, and the rest is whole.
+  // If the guest does not answer, continue without the freeze: the copy is then crash-consistent, as after a power cut.
   await runningVm.freezeDisk?.(disk).catch(() => undefined)
   try {
     const startedMs = performance.now()
@@ -27,7 +27,7 @@ export async function quiesce(
     }
     return performance.now() - startedMs
   } finally {
-    // It thaws by itself after some seconds.
+    // If this fails, the guest thaws by itself after a few seconds.
     await runningVm.thawDisk?.(disk).catch(() => undefined)
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { VmRecord } from './record.ts'
 import { recentRestarts, restartPauseMs } from './restarts.ts'
 
-/** What the host knows about one VM, on disk after every `save`. */
+/** The record of one VM in memory and, after every `save`, on disk. */
 export class VmRecordFile {
   readonly #write: (record: VmRecord) => Promise<void>
   #record: VmRecord
@@ -16,7 +16,7 @@ export class VmRecordFile {
     return this.#record
   }
 
-  /** Known at once, stored with the next `save`. */
+  /** Changes the record in memory; the next `save` stores it. */
   note(change: Partial<VmRecord>): void {
     this.#record = { ...this.#record, ...change }
   }

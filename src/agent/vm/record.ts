@@ -8,9 +8,9 @@ const Prepared = Type.Object({
   notes: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()])),
 })
 
-/** What the host knows about a VM besides its wish; stored after every change, so that a restart goes on from here. */
+/** The host's record of a VM, in addition to its desired state. Stored after every change, to survive restarts. */
 export const VmRecord = Type.Object({
-  /** Boots so far; the current one while there is a process. */
+  /** Number of boots so far, including that of the current process. */
   boot: Type.Integer(),
   running: Type.Union([
     Type.Object({
@@ -20,28 +20,28 @@ export const VmRecord = Type.Object({
     }),
     Type.Null(),
   ]),
-  /** `bootKey` of the spec that the process runs. */
+  /** `bootKey` of the spec that the process runs with. */
   bootKey: Type.String(),
   paused: Type.Boolean(),
   imageDigest: Type.Union([Type.String(), Type.Null()]),
   startedAtMs: Type.Union([Type.Number(), Type.Null()]),
   restartCount: Type.Integer(),
-  /** Restarts that count against `maxRestarts`: a workload that ran for long starts from zero again. */
+  /** Restarts that count against `maxRestarts`. A long run resets the counter. */
   recentRestarts: Type.Integer(),
   exitCode: Type.Union([Type.Integer(), Type.Null()]),
-  /** Terminal for wishes up to this generation. */
+  /** Final for desired states up to this generation. */
   crash: Type.Union([
     Type.Object({ generation: Type.Integer(), code: Type.String(), message: Type.String() }),
     Type.Null(),
   ]),
   steps: Type.Array(VmStep),
-  /** Volumes that the machine has, or was about to get. */
+  /** Volumes that are attached or were about to be. */
   disks: Type.Optional(Type.Array(DiskSpec)),
-  /** The snapshot for which it was stopped for good: as long as that is there, it does not run. */
+  /** The snapshot that depends on the volumes' contents. The VM does not run while the snapshot exists. */
   keptFor: Type.Optional(Type.String()),
-  /** `originKey` of the snapshot with volumes that it went on from last: it does so once, and boots after that. */
+  /** `originKey` of the last restored snapshot with volumes. It is restored only once; later starts boot. */
   origin: Type.Optional(Type.String()),
-  /** The last one that this host took part in. */
+  /** The last migration of the VM from or to this host. */
   migration: Type.Optional(MigrationObserved),
 })
 export type VmRecord = Static<typeof VmRecord>
@@ -60,12 +60,12 @@ export const newRecord: VmRecord = {
   steps: [],
 }
 
-/** Changes when the VM has to boot again for the spec to be true; the other fields are followed while it runs. */
+/** Hashes the fields of the spec whose change requires a new boot. The other fields are applied at run time. */
 export function bootKey(spec: VmSpec): string {
   const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...kept } = spec
-  // How it came here and where it goes says nothing about what runs; volumes come and go.
+  // Origin and migration do not affect the running VM, and volumes are attached at run time.
   const { disks: _disks, firewall: _firewall, from: _from, incoming: _incoming, outgoing: _outgoing, ...runs } = kept
-  // Says how the image may be fetched, not which it is.
+  // Only affects how the image is fetched.
   const { builtImage: _built, ...rest } = runs
   return createHash('sha256')
     .update(JSON.stringify(sorted(rest)))

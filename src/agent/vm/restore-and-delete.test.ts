@@ -1,4 +1,4 @@
-/** A snapshot that is deleted while its VM is on its way back to it. */
+/** Deletes a snapshot while its VM is being restored from it. */
 import { expect, test } from 'vitest'
 import { createFakeHost } from '../hypervisor/fake/host.ts'
 import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
@@ -6,7 +6,7 @@ import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
 const spec = testSpec({ hypervisor: 'fake' })
 
-test('a VM goes on from the snapshot that it was to go back to, although the snapshot is not wanted any more', async () => {
+test('a VM is restored from its snapshot although the deletion of the snapshot was requested meanwhile', async () => {
   const fake = createFakeHost(instant)
   const [stopping, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const pass = fake.pass.bind(fake)

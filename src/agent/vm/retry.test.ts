@@ -2,18 +2,18 @@ import { expect, it } from 'vitest'
 import { bootAttempts, StepError } from '../base/step-error.ts'
 import { Retry } from './retry.ts'
 
-/** What becomes of one failure after the other. */
+/** Tests sequences of failures. */
 function ends(...codes: string[]): boolean[] {
   const retry = new Retry()
   return codes.map(code => retry.failed(new StepError(code, 'no')).final)
 }
 
-it('gives a boot two tries, whatever else fails between', () => {
+it('a boot has two attempts, even if other steps fail in between', () => {
   expect(bootAttempts).toBe(2)
   expect(ends('boot_failed', 'network_failed', 'boot_failed')).toEqual([false, false, true])
 })
 
-it('tries again without end what is a fault of the host, later and later', () => {
+it('a fault of the host is retried indefinitely, with increasing delays', () => {
   expect(ends(...Array<string>(20).fill('network_failed'))).not.toContain(true)
   const retry = new Retry()
   const pauses = Array.from({ length: 12 }, () => {
@@ -24,17 +24,17 @@ it('tries again without end what is a fault of the host, later and later', () =>
   expect(pauses.at(-1)).toBe(30_000)
 })
 
-it('ends at once what no repetition mends', () => {
+it('a fault that a retry cannot fix is final at once', () => {
   expect(ends('snapshot_missing')).toEqual([true])
 })
 
-it('knows whether the last try failed in another way', () => {
+it('reports whether a failure differs from the previous one', () => {
   const retry = new Retry()
   const news = ['no', 'no', 'busy', 'busy'].map(message => retry.failed(new StepError('network_failed', message)).isNew)
   expect(news).toEqual([true, false, true, false])
 })
 
-it('tells no tenant where something is on the host', () => {
+it('messages for tenants contain no host paths', () => {
   const cases = {
     "ENOENT: no such file or directory, open '/var/lib/mote/vms/a/disk.img'":
       "ENOENT: no such file or directory, open 'disk.img'",

@@ -2,7 +2,7 @@ import type { VmObserved } from '../../contract/agent.ts'
 import { backoffMs } from '../../lib/backoff.ts'
 import { bootAttempts, isFinal, StepError } from '../base/step-error.ts'
 
-/** The failures of one VM's current endeavour. */
+/** Counts the failures on the way to one VM's desired state. */
 export class Retry {
   #attempt = 0
   #bootFailures = 0
@@ -17,14 +17,14 @@ export class Retry {
     return this.#attempt
   }
 
-  /** A step succeeded, or a new wish began. */
+  /** Called when a step succeeded or a new desired state arrived. */
   reset(): void {
     this.#attempt = 0
     this.#bootFailures = 0
     this.#fault = null
   }
 
-  /** @returns what failed, whether it is worth another try, and whether the last try failed in another way. */
+  /** @returns the fault, whether it is final, and whether it differs from the previous one. */
   failed(error: unknown): { code: string; message: string; final: boolean; isNew: boolean } {
     const { code, message } = StepError.of(error)
     const isNew = this.#fault?.message !== message

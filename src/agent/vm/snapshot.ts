@@ -4,38 +4,41 @@ import type { Volumes } from '../volume/volumes.ts'
 import { StepError } from '../base/step-error.ts'
 import type { VmRecordFile } from './record-file.ts'
 
-export interface KeepDeps {
+export interface SnapshotVmDeps {
   readonly driver: Pick<Driver, 'name' | 'keepsVolumes'>
   readonly volumes: Pick<Volumes, 'copy'>
   readonly recordFile: VmRecordFile
-  /** The guest stands still, and stays so. */
+  /** Called when the guest is paused for good. */
   readonly onQuiesced: () => void
 }
 
 /**
- * A snapshot of a running or paused VM, with its volumes at the same instant. With `afterwards: 'stay'` a VM with volumes is not
- * let run any more: then they need no copy.
+ * Takes a snapshot of a running or paused VM and a consistent copy of its volumes. With `afterwards: 'stay'`, a VM with
+ * volumes does not resume, so its volumes need no copy.
  * @throws StepError `unsupported_by_hypervisor`, `volumes_attached`
  */
-export async function keepVm(
-  deps: KeepDeps,
+export async function snapshotVm(
+  deps: SnapshotVmDeps,
   runningVm: RunningVm,
   { snapshotId, afterwards = 'go-on' }: Pick<SnapshotPut, 'snapshotId' | 'afterwards'>,
   dir: string,
 ): Promise<SnapshotMade> {
   const { driver, recordFile } = deps
-  if (!runningVm.snapshot) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot do that`)
+  if (!runningVm.snapshot) throw new StepError('unsupported_by_hypervisor', `${driver.name} does not support snapshots`)
   const { disks = [] } = recordFile.record
   if (disks.length === 0) return runningVm.snapshot(dir)
   if (!driver.keepsVolumes)
-    throw new StepError('volumes_attached', `${driver.name} keeps no VM with volumes: detach them, or snapshot them`)
+    throw new StepError(
+      'volumes_attached',
+      `${driver.name} cannot snapshot a VM with volumes: detach the volumes, or snapshot them instead`,
+    )
   return afterwards === 'stay'
-    ? keepStill(deps, runningVm, snapshotId, dir, disks)
-    : keepWithCopies(deps, runningVm, snapshotId, dir, disks)
+    ? snapshotPaused(deps, runningVm, snapshotId, dir, disks)
+    : snapshotWithCopies(deps, runningVm, snapshotId, dir, disks)
 }
 
-async function keepWithCopies(
-  { volumes, recordFile }: KeepDeps,
+async function snapshotWithCopies(
+  { volumes, recordFile }: SnapshotVmDeps,
   runningVm: RunningVm,
   snapshotId: string,
   dir: string,
@@ -45,36 +48,36 @@ async function keepWithCopies(
   const startedMs = performance.now()
   if (!paused) await runningVm.pause()
   try {
-    // Memory first: a write that a VMM does after that is done once more by whoever goes on from there; one that it did between a
-    // copy and the memory would be missing.
+    // Memory first: a restored guest repeats writes that the VMM completes after the memory snapshot. A write between a
+    // volume's copy and a later memory snapshot would be lost.
     const made = await runningVm.snapshot?.(dir)
     if (!made) throw new Error('BUG: no snapshot was made')
-    // What only reads has nothing of its own to go back to.
+    // Read-only volumes need no copy.
     for (const disk of disks) if (!disk.readOnly) await volumes.copy(disk.volumeId, snapshotId)
     const pauseMs = paused ? 0 : Math.round(performance.now() - startedMs)
-    return { ...made, pauseMs, disks: disks.map(disk => keptDisk(disk, !disk.readOnly)) }
+    return { ...made, pauseMs, disks: disks.map(disk => snapshotDisk(disk, !disk.readOnly)) }
   } finally {
     if (!paused) await runningVm.resume()
   }
 }
 
-async function keepStill(
-  { recordFile, onQuiesced }: KeepDeps,
+async function snapshotPaused(
+  { recordFile, onQuiesced }: SnapshotVmDeps,
   runningVm: RunningVm,
   snapshotId: string,
   dir: string,
   disks: readonly DiskSpec[],
 ): Promise<SnapshotMade> {
   await runningVm.pause()
-  // Stored before the snapshot is: an agent that starts in between must not let it run on.
+  // Stored before the snapshot is taken, so that a restarted agent does not resume the VM.
   await recordFile.save({ paused: true, keptFor: snapshotId })
   onQuiesced()
   const made = await runningVm.snapshot?.(dir)
   if (!made) throw new Error('BUG: no snapshot was made')
-  return { ...made, stays: true, disks: disks.map(disk => keptDisk(disk, false)) }
+  return { ...made, stays: true, disks: disks.map(disk => snapshotDisk(disk, false)) }
 }
 
-const keptDisk = ({ volumeId, generation, mountPoint, readOnly }: DiskSpec, copied: boolean): SnapshotDisk => ({
+const snapshotDisk = ({ volumeId, generation, mountPoint, readOnly }: DiskSpec, copied: boolean): SnapshotDisk => ({
   volumeId,
   generation,
   mountPoint,

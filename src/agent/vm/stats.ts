@@ -1,7 +1,7 @@
 import type { VmStats } from '../../contract/agent.ts'
 import type { VmStatistics } from '../hypervisor/driver.ts'
 
-/** Makes a rate of the VMM's cpu time: share of the VM's vCPUs since the last reading, percent. */
+/** Converts the VMM's CPU time to a rate: percent of the VM's vCPUs since the last reading. */
 export function cpuMeter(vmId: string, vcpus: number): (stats: VmStatistics, atMs: number) => VmStats {
   let last: { cpuSeconds: number; atMs: number } | undefined
   return ({ cpuSeconds, ramUsedBytes, rxBytes, txBytes, balloonActualMib }, atMs) => {

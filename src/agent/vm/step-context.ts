@@ -1,7 +1,7 @@
 import type { VmStep } from '../../contract/agent.ts'
 import type { PrepareContext } from '../base/prepare-context.ts'
 
-/** What a driver's steps report to: each timed step goes to `onStep` when it is done. */
+/** Builds the context of a driver's steps. Each timed step is reported to `onStep` when it has finished. */
 export function stepContext(
   say: (line: string) => void,
   onStep: (step: VmStep) => void,

@@ -16,37 +16,37 @@ import type { Stage } from './observe.ts'
 import { bootKey } from './record.ts'
 import { stepContext } from './step-context.ts'
 
-/** Of a VM that goes for good and leaves nothing behind; one with volumes may have more to write. */
+/** Grace period for a VM that is deleted and has no volumes, and so no data to flush. */
 const absentGraceMs = 2_000
 
 export interface StepsDeps extends ActorDeps {
   readonly recordFile: VmRecordFile
-  readonly body: VmProcess
+  readonly vmProcess: VmProcess
   readonly adjuster: Adjuster
   readonly desired: () => VmPut
-  /** Resolves after the next wish, at the latest. */
+  /** Resolves at the next desired state or earlier. */
   readonly nextChange: () => Promise<void>
-  /** The agent itself ends. */
+  /** Aborted when the agent ends. */
   readonly ending: AbortSignal
   readonly onStage: (stage: Stage) => void
   readonly onStep: (step: VmStep) => void
   readonly onChange: () => void
 }
 
-/** How each decision is carried out. */
+/** Carries out the decisions about one VM. */
 export class Steps {
   readonly #deps: StepsDeps
-  /** False at the start: an earlier agent may have ended before it cleared. */
+  /** False at first, because an earlier agent may have ended before its `clear`. */
   #cleared = false
 
   constructor(deps: StepsDeps) {
     this.#deps = deps
   }
 
-  /** Carries out one decision. @throws what the host, the hypervisor or the guest says; aborted: the signal's reason */
+  /** Carries out one decision. @throws the error of host, hypervisor or guest; when aborted, the signal's reason */
   async perform(action: VmAction, signal: AbortSignal): Promise<void> {
     const { exitCode } = this.#deps.recordFile.record
-    const { runningVm } = this.#deps.body
+    const { runningVm } = this.#deps.vmProcess
     if (action === 'boot' && (await this.#hasLeft())) return
     if (action === 'boot' || action === 'receive') return this.#bring(action, signal)
     if (action === 'stop') return this.#stopRunningVm()
@@ -65,11 +65,11 @@ export class Steps {
     if (!driver.capabilities.pause) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot pause`)
     await (action === 'pause' ? runningVm.pause() : runningVm.resume())
     await this.#deps.recordFile.save({ paused: action === 'pause' })
-    if (action === 'resume') this.#deps.body.watchHealth()
-    else this.#deps.body.unhealthy()
+    if (action === 'resume') this.#deps.vmProcess.watchHealth()
+    else this.#deps.vmProcess.unhealthy()
   }
 
-  /** A new process: it boots, goes on from a snapshot, or takes the VM from another host. */
+  /** Starts a process that boots, restores a snapshot, or receives the VM from another host. */
   async #bring(action: 'boot' | 'receive', signal: AbortSignal): Promise<void> {
     const { driver, bootSlots, vmLog } = this.#deps
     const boot = this.#deps.recordFile.record.boot + 1
@@ -85,17 +85,17 @@ export class Steps {
     if (action === 'receive' || source) vmLog.join(boot)
     if (action === 'receive') return this.#receive(boot, context)
     const prepare = () => driver.prepare({ ...this.#home(), ...(source ? { from: source } : {}) }, context)
-    // A boot times the parts of it: image, base.
+    // For a boot, `prepare` itself times its parts (image, base).
     const prepared = source ? await context.time('prepare', prepare) : await prepare()
     const home = { ...this.#home(), ...(source ? { from: await this.#withVolumes(source) } : {}) }
     const release = await bootSlots.take(signal)
     try {
       this.#deps.onStage('booting')
-      this.#deps.body.expect() // before it can end: a short one ends before the boot has returned
+      this.#deps.vmProcess.expect() // first, because a short workload can exit before the boot returns
       const runningVm = await driver
-        .boot(home, prepared, boot, this.#deps.body.watcher(boot), context)
+        .boot(home, prepared, boot, this.#deps.vmProcess.watcher(boot), context)
         .catch((error: unknown) => Promise.reject(StepError.wrap('boot_failed', error)))
-      this.#deps.body.take(runningVm)
+      this.#deps.vmProcess.take(runningVm)
       await this.#startWithVolumes(runningVm, source === undefined)
       await this.#inhabit(runningVm, this.#deps.desired().spec, source?.made.healthy)
     } finally {
@@ -103,7 +103,7 @@ export class Steps {
     }
   }
 
-  /** The volumes of the snapshot's guest, put back to what they were where the same VM goes on. */
+  /** Opens the volumes of the snapshot's guest. If the same VM is restored, they are first reset to the snapshot. */
   async #withVolumes(source: SnapshotSource): Promise<SnapshotSource> {
     if ((source.made.disks ?? []).length === 0) return source
     const { adjuster, recordFile, volumes, desired } = this.#deps
@@ -114,12 +114,12 @@ export class Steps {
     return {
       ...source,
       disks: (await adjuster.open(disks)).map(one => ({ ...one, of: placeOf(one.disk.volumeId, from?.clones) })),
-      // From here on the guest may write: to go back once more would lose that.
+      // From here on the guest may write. Another reset of the volumes would lose its writes.
       beforeRun: () => recordFile.save({ origin: originKey(spec) }),
     }
   }
 
-  /** A workload with volumes starts when it has them; one that goes on has been started. */
+  /** Attaches the volumes, then starts the workload, unless it was restored and already runs. */
   async #startWithVolumes(runningVm: RunningVm, begins: boolean): Promise<void> {
     const { spec } = this.#deps.desired()
     if (spec.disks.length === 0) return
@@ -127,18 +127,18 @@ export class Steps {
       await this.#deps.adjuster.adjust(runningVm, spec)
       if (begins) await runningVm.startWorkload()
     } catch (error) {
-      this.#deps.body.drop()
+      this.#deps.vmProcess.drop()
       await runningVm.stop(0)
       throw error
     }
   }
 
-  /** @param spec what it runs: the wish may be a newer one by now */
+  /** @param spec the spec that the VM runs with; the desired state may be newer by now */
   async #inhabit(runningVm: RunningVm, spec: VmSpec, wasHealthy = false): Promise<void> {
     const { running } = runningVm
     const { imageDigest } = running.prepared
     this.#deps.recordFile.note({ running, bootKey: bootKey(spec), imageDigest, paused: false })
-    await this.#deps.body.started(wasHealthy)
+    await this.#deps.vmProcess.started(wasHealthy)
   }
 
   async #receive(boot: number, context: PrepareContext): Promise<void> {
@@ -147,8 +147,8 @@ export class Steps {
     const { incoming } = spec
     if (!incoming) throw new Error('BUG: nothing to receive')
     const home = this.#arriving()
-    const watcher = this.#deps.body.watcher(boot)
-    this.#deps.body.expect()
+    const watcher = this.#deps.vmProcess.watcher(boot)
+    this.#deps.vmProcess.expect()
     const come = await receive(this.#migration(), incoming.migrationId, {
       signal: context.signal,
       ending: this.#deps.ending,
@@ -156,7 +156,7 @@ export class Steps {
       listen: async prepared => driver.receive?.(home, prepared, boot, watcher, context),
     })
     if (!come) return
-    this.#deps.body.take(come)
+    this.#deps.vmProcess.take(come)
     this.#deps.adjuster.arrived()
     await this.#inhabit(come, spec)
   }
@@ -175,9 +175,9 @@ export class Steps {
   }
 
   #migration() {
-    const { driver, recordFile, volumes, onChange, desired, nextChange, body, adjuster } = this.#deps
+    const { driver, recordFile, volumes, onChange, desired, nextChange, vmProcess, adjuster } = this.#deps
     const onLeft = () => {
-      body.drop()
+      vmProcess.drop()
       adjuster.forget()
       recordFile.note({ running: null, paused: false })
     }
@@ -185,11 +185,11 @@ export class Steps {
   }
 
   async adopted(runningVm: RunningVm): Promise<void> {
-    this.#deps.body.take(runningVm)
+    this.#deps.vmProcess.take(runningVm)
     const { workload } = runningVm
     const paused = (await runningVm.inspect()) === 'paused'
     const { migration } = this.#deps.recordFile.record
-    // What is still arriving is not adopted: this one was let run here, and the agent before could not say so.
+    // Unfinished arrivals are not adopted, so this VM has arrived; the earlier agent ended before it recorded that.
     const hasCome = migration?.role === 'target' && !isOver(migration)
     await this.#deps.recordFile.save({
       paused,
@@ -197,38 +197,41 @@ export class Steps {
       ...(hasCome ? { migration: { ...migration, phase: 'switched', percent: 100 } } : {}),
     })
     this.#deps.log.info({ vmId: this.#deps.desired().vmId, pid: runningVm.running.process.pid }, 'VM adopted')
-    if (!paused && workload.state === 'running') this.#deps.body.watchHealth()
+    if (!paused && workload.state === 'running') this.#deps.vmProcess.watchHealth()
   }
 
   async #restart(runningVm: RunningVm, signal: AbortSignal): Promise<void> {
     await this.#deps.recordFile.countRestart()
     await this.#deps.recordFile.restartPause(signal)
-    this.#deps.body.expect()
+    this.#deps.vmProcess.expect()
     await runningVm.startWorkload()
-    await this.#deps.body.started()
+    await this.#deps.vmProcess.started()
   }
 
   async #stopRunningVm(): Promise<void> {
     this.#deps.onStage('stopping')
-    this.#deps.body.quiet()
-    const { runningVm } = this.#deps.body
+    this.#deps.vmProcess.quiet()
+    const { runningVm } = this.#deps.vmProcess
     if (this.isKept()) await runningVm?.kill()
     else {
       const hasVolumes = (this.#deps.recordFile.record.disks ?? []).length > 0
       const isBrief = this.#deps.desired().want === 'absent' && !hasVolumes
       await (isBrief ? runningVm?.stop(absentGraceMs, 'exit') : runningVm?.stop(this.#deps.stopGraceMs))
     }
-    this.#deps.body.drop()
+    this.#deps.vmProcess.drop()
     await this.lost()
   }
 
-  /** A snapshot counts on its volumes: not even its end may write to them. */
+  /** True if a snapshot depends on the current contents of the VM's volumes. Not even a shutdown may write to them. */
   isKept(): boolean {
     const { keptFor } = this.#deps.recordFile.record
     return keptFor !== undefined && this.#deps.hasSnapshot(keptFor)
   }
 
-  /** It was let run elsewhere, and what was here died before that could be told: nothing starts it here. */
+  /**
+   * True if the VM now runs on the target host and only the record is missing, which this completes. It must not boot
+   * here.
+   */
   async #hasLeft(): Promise<boolean> {
     const { recordFile, dir, onChange } = this.#deps
     const { migration } = recordFile.record
@@ -248,14 +251,14 @@ export class Steps {
     this.#deps.adjuster.forget()
     if (this.#deps.recordFile.restartsLeft(this.#deps.desired().spec.maxRestarts))
       await this.#deps.recordFile.countRestart()
-    else await this.crash('vm_died', 'the VM ended unexpectedly, more often than it may')
+    else await this.crash('vm_died', 'the VM ended unexpectedly, and has used up its restarts')
   }
 
   get cleared(): boolean {
     return this.#cleared
   }
 
-  /** Takes away what is there, not what the record names: it lacks a volume whose attach was cut short. */
+  /** Removes all mounts below the directory, because the record lacks a volume whose attach was interrupted. */
   async #clear(): Promise<void> {
     this.#deps.adjuster.forget()
     await unbindBelow(this.#deps.dir)
@@ -263,8 +266,8 @@ export class Steps {
   }
 
   /**
-   * The agent ends, and the VM has no process: there may be no agent after this one to take away what is left.
-   * @param stopVm the agent ends its VMs: the host keeps nothing but the directories of those that shall start again
+   * Cleans up after a VM without a process when the agent ends, because no later agent may run on this host.
+   * @param stopVm the agent stops its VMs: release everything except the directories of VMs that are to start again
    */
   async leaveHost(stopVm: boolean): Promise<void> {
     const { vmId, want } = this.#deps.desired()
@@ -272,11 +275,14 @@ export class Steps {
       if (want === 'absent') await this.#release()
       else if (stopVm) await this.#giveBack()
     } catch (err) {
-      this.#deps.log.warn({ vmId, err }, 'a VM that has ended left something on the host: the next start removes it')
+      this.#deps.log.warn(
+        { vmId, err },
+        'cannot release the resources of an ended VM: the next start of the agent retries',
+      )
     }
   }
 
-  /** Mounts, tap, rules and cgroup. Idempotent. */
+  /** Releases mounts, tap, firewall rules and cgroup. Idempotent. */
   async #giveBack(): Promise<void> {
     await this.#deps.driver.release(this.#deps.desired().vmId, this.#deps.dir)
     await this.#clear()

@@ -12,16 +12,16 @@ export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'hea
   readonly vmId: string
   readonly recordFile: VmRecordFile
   readonly spec: () => VmSpec
-  /** Something can be seen from outside now that could not before. */
+  /** The observed state has changed. */
   readonly onChange: () => void
-  /** Facts have changed: the actor has to decide anew. */
+  /** Facts have changed, so the actor has to decide again. */
   readonly onFact: () => void
-  /** It can only be ended, for this reason. */
+  /** The VM can only be killed, for this reason. */
   readonly onBroken: (reason: string) => void
   readonly onGone: () => void
 }
 
-/** The process of one VM while there is one: its workload, its health, what it uses. */
+/** The running process of one VM: its workload, health and resource usage. */
 export class VmProcess {
   readonly #deps: VmProcessDeps
   readonly #health: HealthWatch
@@ -47,7 +47,7 @@ export class VmProcess {
     return this.#health.healthy
   }
 
-  /** A workload is about to start; a short one ends before the start has returned. */
+  /** Marks the workload as running before it starts, because a short one can exit before the start returns. */
   expect(): void {
     this.#workload = 'running'
   }
@@ -57,7 +57,7 @@ export class VmProcess {
     if (runningVm.workload.state === 'exited') this.#exited(runningVm.workload.code)
   }
 
-  /** It is about to end: nobody asks how it is. */
+  /** Stops the health check before the VM is stopped. */
   quiet(): void {
     this.#health.stop()
   }
@@ -67,15 +67,15 @@ export class VmProcess {
     this.#health.stop()
   }
 
-  /** Undefined while there is no process. */
+  /** Reads the statistics; undefined if no process runs. */
   async stats(nowMs: number): Promise<VmStats | undefined> {
     const read = await this.#runningVm?.stats()
     const stats = read && this.#meter(read, nowMs)
-    // A number that is none would cost the host its whole beat.
+    // One invalid number would make the whole heartbeat invalid.
     return Value.Check(VmStats, stats) ? stats : undefined
   }
 
-  /** @param wasHealthy the app goes on, and was well when it was stopped */
+  /** @param wasHealthy the app was restored from a snapshot in which it was healthy */
   async started(wasHealthy = false): Promise<void> {
     const { recordFile, vmId, spec } = this.#deps
     const { startedAtMs, restartCount } = recordFile.record
@@ -90,12 +90,12 @@ export class VmProcess {
     if (runningVm === undefined || recordFile.record.paused) return
     const path = { to: runningVm.running.prepared.endpoint, from: guard.probeFrom }
     const probe = probeOf(driver, runningVm, path, spec())
-    // Its program goes on where it answered: what may be missing is its network, and a whole answer costs it 50 ms more.
+    // A restored app was healthy, so only its network needs a check. A complete HTTP answer would take 50 ms longer.
     const first = wasHealthy ? probeOf(driver, runningVm, path, { ...spec(), healthCheckPath: null }) : probe
     this.#health.start(probe, first)
   }
 
-  /** The path that is asked for has changed. */
+  /** Restarts the health check with the new path. */
   healthPathChanged(): void {
     if (this.#health.active) this.watchHealth()
   }

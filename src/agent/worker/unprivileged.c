@@ -1,10 +1,10 @@
 /*
  * unprivileged <first id> <ids> <dir> host|none [<file or directory>=<name>]... -- <program> [argument]...
  *
- * Runs a program that reads a tenant's bytes. In its user namespace the program is root and can give files to every user
- * of an image; on the host these users are unused ids. <dir> is mounted at /mnt, its working directory, and the named
- * files are mounted read-only below it. The network is the host's or none. The program keeps only the capabilities over
- * its own files. Needs root.
+ * Runs a program that reads a tenant's data. In its user namespace the program is root and can change the owner of
+ * files to any user of an image; on the host these users are unused ids. <dir> is mounted at /mnt, which is the working
+ * directory, and the named files are mounted read-only below it. The network is the host's or none. The program keeps
+ * only capabilities over its own files. Needs root.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +29,7 @@ static int fail(const char *what) {
   return 127;
 }
 
-/* The unprivileged one cannot map ids by itself (user_namespaces(7)): a child that stayed outside does it. */
+/* Maps ids from a child outside the namespace: the unprivileged process cannot do it itself (user_namespaces(7)). */
 static int map_ids(pid_t of, const char *file, const char *first, const char *ids) {
   char path[64], line[64];
   snprintf(path, sizeof path, "/proc/%d/%s", of, file);
@@ -61,7 +61,7 @@ static int enter_user_namespace(const char *first, const char *ids, int network)
   return result;
 }
 
-/* `<source>=<name>`: the source shall be seen under that name of the directory, and not be changed through it. */
+/* Mounts the source of `<source>=<name>` read-only under that name in the directory. */
 static int show(const char *dir, char *pair) {
   char target[4096];
   struct stat about;
@@ -76,7 +76,7 @@ static int show(const char *dir, char *pair) {
   return mount(NULL, target, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL);
 }
 
-/* To be inside a user namespace as its root: over files of its own ids, and nothing else. */
+/* Drops all capabilities of the namespace's root except those over files of its own ids. */
 static int keep_rights_over_files(void) {
   for (int right = 0; prctl(PR_CAPBSET_READ, right) >= 0; right++) {
     int kept = right == CAP_CHOWN || right == CAP_DAC_OVERRIDE || right == CAP_FOWNER || right == CAP_FSETID ||
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
   if (enter_user_namespace(argv[1], argv[2], strcmp(argv[4], "host") == 0 ? 0 : CLONE_NEWNET) < 0) return fail("user namespace");
   if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0) return fail("ids");
   if (keep_rights_over_files() < 0) return fail("capabilities");
-  /* After the change of ids, which forgets it. */
+  /* Set after the change of ids, which resets it. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || chdir(PLACE) < 0) return fail(PLACE);
   umask(022);
   execvp(argv[at + 1], argv + at + 1);

@@ -1,4 +1,4 @@
-/** What a program that works on a tenant's bytes can reach of the host. */
+/** Tests what a program that reads a tenant's data can access on the host. */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { findUnprivileged, openWorker, takeOver, type Worker } from './worker.ts
 const root = process.getuid?.() === 0
 const signal = AbortSignal.timeout(60_000)
 
-/** A worker of a new directory, beside a file of the agent's that is nobody else's business. */
+/** Opens a worker in a new directory, next to a private file of the agent. */
 async function worker<T>(use: (worker: Worker, secret: string) => Promise<T>): Promise<T> {
   await using parent = await testDir()
   const found = await findUnprivileged(parent.path)
@@ -28,7 +28,7 @@ async function worker<T>(use: (worker: Worker, secret: string) => Promise<T>): P
   return await use(its, secret)
 }
 
-describe.skipIf(!root)('a program for the bytes of tenants (needs root)', () => {
+describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () => {
   const sh = (its: Worker, script: string) => its.run('sh', ['-c', script], { signal })
   const cannot: Readonly<Record<string, (secret: string, port: number) => string>> = {
     'read files of the agent': secret => `cat ${secret}`,
@@ -51,7 +51,7 @@ describe.skipIf(!root)('a program for the bytes of tenants (needs root)', () => 
     })
   })
 
-  test('may read what it is shown, and give its files to every user of an image', async () => {
+  test('can read the files that it is given, and change the owner of its files to any user of an image', async () => {
     await worker(async its => {
       const said = await sh(
         its,
@@ -65,12 +65,12 @@ describe.skipIf(!root)('a program for the bytes of tenants (needs root)', () => 
     })
   })
 
-  test('two at a time have no id in common', async () => {
+  test('shares no id with another one at the same time', async () => {
     const owners = await worker(first => worker(async second => [first, second].map(({ dir }) => statSync(dir).uid)))
     expect(new Set(owners).size).toBe(2)
   })
 
-  test('ends with the one that asked for it', async () => {
+  test('ends with the process that started it', async () => {
     await worker(async its => {
       const stop = new AbortController()
       const ran = its.run('sh', ['-c', 'touch started; exec sleep 1000'], { signal: stop.signal })
@@ -81,7 +81,7 @@ describe.skipIf(!root)('a program for the bytes of tenants (needs root)', () => 
   })
 })
 
-test('without namespaces it is the agent itself that works, on the same paths', async () => {
+test('without namespaces, programs run as the agent with the same paths', async () => {
   await using dir = await testDir()
   await writeFile(join(dir.path, 'blob'), 'blob')
   await mkdir(join(dir.path, 'work'))
@@ -102,7 +102,7 @@ describe('a file that a worker made', () => {
       else if (kind === 'a second name') await link(other, made)
       else if (kind === 'a directory') await mkdir(made)
       else await run('mkfifo', [made])
-      await expect(takeOver(made)).rejects.toThrow('is not the file that was to be made')
+      await expect(takeOver(made)).rejects.toThrow('is not a regular file with a single name')
     },
   )
 })

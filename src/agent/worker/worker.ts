@@ -1,4 +1,4 @@
-/** Runs programs that read a tenant's bytes, without root's rights where the host allows it (unprivileged.c). */
+/** Runs programs that read a tenant's data, without root privileges if the host supports that (unprivileged.c). */
 import { chmod, chown, lchown, lstat, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,47 +7,47 @@ import { semaphore } from '../../lib/semaphore.ts'
 import { firstUid, uidCount } from '../base/vm-users.ts'
 import { nativeProgram } from '../guest/native.ts'
 
-/** Whether this host can start programs so. */
+/** Whether this host can run programs without privileges. */
 export type Unprivileged = { readonly program: string } | { readonly program: undefined; readonly reason: string }
 
-/** A file of the host, and the name that it has for the worker: a path below its directory. */
+/** A file of the host, and its path below the worker's directory. */
 export type Shown = readonly [source: string, name: string]
 
 export interface WorkerOptions {
   readonly shown?: readonly Shown[]
-  /** The host's, or none; without namespaces it is the host's. */
+  /** The host's network or none. On hosts without namespaces always the host's. */
   readonly network?: 'host' | 'none'
   readonly signal: AbortSignal
 }
 
-/** Runs programs in one directory, with user ids that no other worker has at the same time. */
+/** Runs programs in one directory, with user ids that no other worker uses at the same time. */
 export interface Worker extends Disposable {
-  /** On the host. */
+  /** Path of the directory on the host. */
   readonly dir: string
-  /** Whether its files may belong to every user of an image. */
+  /** Whether its programs can change the owner of files to any user of an image. */
   readonly givesFilesAway: boolean
-  /** A path below its directory, absolute, as its programs see it. */
+  /** Returns the absolute path of a file in the directory, as its programs see it. */
   path(name: string): string
-  /** Makes a file of its directory, which the agent created, writable to its programs. */
+  /** Makes a file that the agent created in the directory writable for its programs. */
   give(name: string): Promise<void>
   /**
    * Runs a program in its directory.
-   * @throws CommandError when it ends with another code than 0, AbortError
+   * @throws CommandError if the exit code is not 0, AbortError
    */
   run(program: string, args: readonly string[], options: Omit<RunOptions, 'cwd'>): Promise<string>
 }
 
-/** Above the ids of VMs. Each worker has ids of its own, more than any image hands out. */
+/** Above the ids of VMs. Each worker has its own range of ids, larger than any image uses. */
 const firstWorkerId = firstUid + uidCount
 const idsPerWorker = 2 ** 22
 const workers = 24
 const slots = semaphore(workers)
 const freeSlots = Array.from({ length: workers }, (_, n) => n)
 
-/** How many user and group ids files of an image can have: up to this one, exclusive. */
+/** Upper limit (exclusive) for user and group ids in images. */
 export const mostImageIds = idsPerWorker
 
-/** Compiled at first use, and tried: a container may refuse namespaces or mounts. */
+/** Compiles unprivileged.c and runs it once, because a container may forbid namespaces or mounts. */
 export async function findUnprivileged(cacheDir: string): Promise<Unprivileged> {
   if (process.getuid?.() !== 0) return { program: undefined, reason: 'the agent does not run as root' }
   try {
@@ -66,15 +66,15 @@ export async function findUnprivileged(cacheDir: string): Promise<Unprivileged> 
   }
 }
 
-/** One result for all callers. */
+/** Returns `findUnprivileged`, with one cached result for all callers. */
 export function unprivilegedIn(cacheDir: string): () => Promise<Unprivileged> {
   let found: Promise<Unprivileged> | undefined
   return () => (found ??= findUnprivileged(cacheDir))
 }
 
 /**
- * A worker with ids that no other one of this process has meanwhile. Without the program it is the agent's own user.
- * @param dir exists, and becomes the worker's
+ * Opens a worker with ids that no other worker of this process uses. Without the program, it runs as the agent's user.
+ * @param dir existing directory; the worker becomes its owner
  */
 export async function openWorker(how: Unprivileged, dir: string, options: WorkerOptions): Promise<Worker> {
   return how.program === undefined ? itself(dir, options) : apart(how.program, dir, options)
@@ -120,22 +120,22 @@ async function apart(program: string, dir: string, options: WorkerOptions): Prom
   }
 }
 
-/** Where it sees its directory; `PLACE` in unprivileged.c. */
+/** Mount point of the worker's directory; `PLACE` in unprivileged.c. */
 const place = '/mnt'
 
-/** Whoever cannot pass through the directories above it still does not get there. */
+/** Makes a file readable for all users. Users that cannot traverse its parent directories still have no access. */
 async function letOthersRead(file: string): Promise<void> {
   const { mode } = await lstat(file)
   if ((mode & 0o004) === 0) await chmod(file, mode | 0o004)
 }
 
 /**
- * Takes a file over that a worker made.
- * @throws Error when it is not a file with this one name: a link would have the agent change what it points to
+ * Takes over a file that a worker created.
+ * @throws Error if it is not a regular file with a single name: the agent would change the target of a link
  */
 export async function takeOver(file: string): Promise<void> {
   const found = await lstat(file)
-  if (!found.isFile() || found.nlink !== 1) throw new Error(`${file} is not the file that was to be made`)
+  if (!found.isFile() || found.nlink !== 1) throw new Error(`${file} is not a regular file with a single name`)
   if (process.getuid?.() === 0) await lchown(file, 0, 0)
   await chmod(file, 0o600)
 }

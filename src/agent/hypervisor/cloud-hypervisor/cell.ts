@@ -14,7 +14,7 @@ export const consoleSocket = 'console.sock'
 
 const devices = ['/dev/kvm', '/dev/net/tun']
 
-/** The user whose rights it can have: one that may open what it opens. Undefined: only root may. */
+/** Returns the user that Cloud Hypervisor can run as, with access to its devices. Undefined if only root has access. */
 export function cellUser(user: VmUser | undefined): VmUser | undefined {
   const gid = user && deviceGroup(devices, user.uid)
   return user && gid !== undefined ? { uid: user.uid, gid } : undefined
@@ -24,7 +24,7 @@ export async function makeCell(vmDir: string, user: VmUser | undefined): Promise
   return { dir: await makeRunDir(vmDir, user), user }
 }
 
-/** An empty VMM that waits for orders on its socket. Seccomp is on by default; said all the same. */
+/** Starts an empty VMM that listens on its API socket. Seccomp is on by default; the option makes it explicit. */
 export function spawnCloudHypervisor(
   vmDir: string,
   cell: VmmCell,
@@ -38,13 +38,13 @@ export function spawnCloudHypervisor(
 
 const base = '/api/v1'
 
-/** Its API (vmm/src/api/openapi/cloud-hypervisor.yaml, v53), with paths below `/api/v1`. */
+/** Cloud Hypervisor's API (vmm/src/api/openapi/cloud-hypervisor.yaml, v53), with paths below `/api/v1`. */
 export function cloudHypervisorApi(vmDir: string): VmmHttp {
   const http = vmmHttp(title, join(vmDir, runDir), apiSocket)
   return { call: (method, path, body, options) => http.call(method, `${base}${path}`, body, options) }
 }
 
-/** Processes that work in this VM's cell: whoever does is its VMM. */
+/** Finds the VM's VMM processes by their working directory, the VM's cell. */
 export async function processesIn(vmDir: string): Promise<ProcessIdentity[]> {
   const cell = await realpath(join(vmDir, runDir)).catch(() => undefined)
   const found: ProcessIdentity[] = []

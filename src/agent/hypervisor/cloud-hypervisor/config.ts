@@ -3,12 +3,11 @@ import { cellFiles, driveFile } from '../vmm/cell.ts'
 import type { GuestPlan } from '../vmm/platform.ts'
 import { consoleSocket, vsockSocket } from './cell.ts'
 
-/** A snapshot's, as Cloud Hypervisor names them. */
+/** Files of a snapshot, with Cloud Hypervisor's names. */
 export const stateFiles = { memory: 'memory-ranges', state: 'state.json', settings: 'config.json' } as const
 
 /**
- * What one VM may take from all others on the host. After a bucket has run empty it is refilled every 100 ms at the
- * earliest, so the periods are well above that.
+ * I/O limits of one VM. An empty bucket is refilled every 100 ms at the earliest, so the periods are much longer.
  */
 const diskLimit = {
   bandwidth: { size: 400 * 2 ** 20, refill_time: 1000 },
@@ -16,13 +15,15 @@ const diskLimit = {
 } as const
 const netLimit = { bandwidth: { size: 256 * 2 ** 20, refill_time: 1000 } } as const
 
-/** The smallest that a guest may have; each VMM has a socket of its own, so all guests can have the same. */
+/** The lowest valid CID. All guests can use it, because each VMM has its own socket. */
 const guestCid = 3
 
-/** The body of `vm.create` (`VmConfig`). Disks are found by serial, devices are named so that they can be taken away. */
+/**
+ * The body of `vm.create` (`VmConfig`). The guest finds disks by serial; devices have ids so that they can be removed.
+ */
 export function vmConfig({ vcpus, memoryMib, tap, mac, drives }: GuestPlan): Readonly<Record<string, unknown>> {
   return {
-    // A guest has no guests of its own.
+    // No nested virtualization.
     cpus: { boot_vcpus: vcpus, max_vcpus: vcpus, nested: false },
     memory: { size: memoryMib * 2 ** 20 },
     payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
@@ -50,15 +51,15 @@ export interface DiskInput {
   readonly readOnly: boolean
 }
 
-/** The image type is said: one that is found out by looking could be chosen by what a guest writes. */
+/** Sets the image type explicitly: if it were detected, a guest could change it by writing a header. */
 export function diskConfig({ id, serial, path, readOnly }: DiskInput): Readonly<Record<string, unknown>> {
   return { id, serial, path, readonly: readOnly, image_type: 'Raw', rate_limiter_config: diskLimit }
 }
 
-/** Its power-off ends the VMM, and so does that of our init. */
+/** Kernel arguments. A guest's power-off ends the VMM. */
 export const kernelArgs = `${commonKernelArgs} reboot=k no_timer_check tsc=reliable`
 
-/** A kernel and our init without a device. */
+/** Boots a kernel and Mote's init without devices. */
 export const proofConfig = {
   payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
   memory: { size: 128 * 2 ** 20 },
@@ -67,9 +68,9 @@ export const proofConfig = {
 } as const
 
 /**
- * A saved VM's settings for a host where its tap has another name. Its initramfs was read at boot: Cloud Hypervisor would
- * open the file again, and end where there is none. Replaced in the text: numbers in it may have more
- * digits than JavaScript keeps. The host's end of the tap is not the VMM's to configure.
+ * Adapts a saved VM's settings to this host's tap. Removes the initramfs, because Cloud Hypervisor would open the file
+ * again and exit if it is missing, and the host's MAC, because the VMM must not configure the host's end of the tap.
+ * Replaces text instead of parsing JSON, because numbers may have more digits than JavaScript can represent.
  */
 export function settingsHere(settings: string, tap: string): string {
   return settings

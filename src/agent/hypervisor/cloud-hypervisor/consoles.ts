@@ -4,16 +4,18 @@ import { isRunning, type ProcessIdentity } from '../../../lib/process-identity.t
 import { type Console, openConsole } from '../console.ts'
 import { runDir } from '../isolation.ts'
 
-/** The ends of the serial consoles of VMs that this agent started: a socket, so that what a guest writes fills no disk. */
+/**
+ * Serial consoles of the VMs that this agent started. They are sockets, so that a guest's output cannot fill a disk.
+ */
 export interface Consoles {
-  /** Reads along from when the VMM makes the socket until its process ends. */
+  /** Reads the console from the creation of its socket until the VMM ends. */
   follow(vmDir: string, process: ProcessIdentity): void
   tail(vmDir: string): string
   forget(vmDir: string): void
 }
 
 const lookMs = 10
-/** A guest that has booted has nothing to explain any more. */
+/** After this time the guest has booted, and its console is not needed. */
 const patienceMs = 120_000
 
 export function consoles(): Consoles {

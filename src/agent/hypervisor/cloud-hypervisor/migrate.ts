@@ -20,11 +20,11 @@ const leavingSocket = 'leaving.sock'
 const runMs = 30_000
 
 /**
- * Live migration through both agents, which read along: Cloud Hypervisor carries memory and devices, but no disk. The
- * scratch disk goes first while the guest runs; when it stands still and all but the last word (`Complete`) is said, the
- * agent sends what has changed of the disk, and only then that word.
- * Before it the guest goes on here whatever fails. After it, it never does, unless the target refuses.
- * @throws the signal's reason when aborted, StepError or Error with what failed; the guest runs on here then.
+ * Migrates a VM live. Cloud Hypervisor transfers memory and devices, and both agents relay its protocol to add the
+ * scratch disk. The disk is sent first, while the guest runs. Before the agent forwards the last request (`Complete`),
+ * when the guest is paused, it sends the changed parts of the disk.
+ * If a step before `Complete` fails, the guest resumes here. Afterwards it resumes here only if the target refuses.
+ * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running here.
  */
 export async function handOver(
   vm: VmContext,
@@ -34,7 +34,7 @@ export async function handOver(
   release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir } = vm
-  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an earlier agent completed the switchover
   const ends: Array<() => void> = []
   const closeAll = () => ends.forEach(end => end())
   try {
@@ -45,7 +45,7 @@ export async function handOver(
     return await sendVm(vm, wire, end => ends.push(end), onProgress, signal, release)
   } catch (error) {
     if (hasMark(vmDir, 'left')) {
-      // Killed before its connection ends, which would let it run here again.
+      // Kill the VMM before closing its connection, because it would resume the guest here.
       await endProcess(vm.running)
       return { downtimeMs: 0 }
     }
@@ -99,10 +99,10 @@ interface Disk {
   readonly onBytes: (bytes: number) => void
 }
 
-/** Request by request to the target, answer by answer back. @returns when the guest stood still, by performance.now() */
+/** Relays requests to the target, and its responses back. @returns when the guest was paused, by performance.now() */
 async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }: Disk): Promise<number> {
   const answers = byteReader(tunnelOf(wire))
-  // The last memory is sent after the guest was stopped.
+  // The last memory request is sent after the guest was paused.
   let stoppedMs = performance.now()
   const send = async (data: Buffer) => {
     onBytes(data.length)
@@ -118,35 +118,35 @@ async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }:
     }
     await send(request.header)
     await passPayload(request, local.from, send)
-    if (request.command === commands.abandon) throw new Error('Cloud Hypervisor gave the migration up')
+    if (request.command === commands.abandon) throw new Error('Cloud Hypervisor cancelled the migration')
     const response = await readResponse(answers)
     if (isLast) return settle(response, local, vmDir, stoppedMs)
     await local.send(response.bytes)
   }
 }
 
-/** Only the target's own word that it did not let the guest run brings it back here. */
+/** Forwards the last response. Only an explicit refusal of the target lets the guest run here again. */
 async function settle({ ok, bytes }: Response, local: Peer, vmDir: string, stoppedMs: number): Promise<number> {
   if (!ok) await clearMark(vmDir, 'left')
   await local.send(bytes)
-  if (!ok) throw new Error('the target could not let it run')
+  if (!ok) throw new Error('the target could not start the VM')
   return stoppedMs
 }
 
-/** What the target's Cloud Hypervisor answers. */
+/** Yields the responses of the target's Cloud Hypervisor. */
 async function* tunnelOf(wire: Wire): AsyncGenerator<Buffer> {
   for (;;) {
     const frame = await wire.next()
     if (frame?.kind === 'tunnel') yield frame.data
     else if (frame?.kind === 'message' && frame.message.say === 'failed')
-      throw new Error(`the other host said: ${frame.message.reason}`)
+      throw new Error(`the other host reported: ${frame.message.reason}`)
     else throw new Error('the other host closed the connection')
   }
 }
 
 const backMs = 30_000
 
-/** Its connection cut, Cloud Hypervisor gives the guest back, some moments later. */
+/** Waits until Cloud Hypervisor resumes the guest, shortly after its connection is closed. */
 async function untilBack({ api }: VmContext): Promise<void> {
   const deadline = performance.now() + backMs
   for (;;) {
@@ -159,7 +159,7 @@ async function untilBack({ api }: VmContext): Promise<void> {
   }
 }
 
-/** Through /proc/self/fd: a socket's path holds 107 bytes. */
+/** Listens through /proc/self/fd, because a socket path is limited to 107 bytes. */
 async function listen(dir: string): Promise<{ server: Server; connection: Promise<Socket> }> {
   await rm(join(dir, leavingSocket), { force: true })
   const connection = Promise.withResolvers<Socket>()

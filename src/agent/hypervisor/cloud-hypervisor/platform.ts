@@ -26,7 +26,7 @@ import { inspect, readMemory, setPaused, setTakenMib, writeState } from './vmm.t
 import { renamed, volumeNames, volumeSlots } from './volumes.ts'
 
 interface CloudHypervisorHost {
-  /** Undefined: not installed. */
+  /** Undefined if not installed. */
   readonly program: string | undefined
 }
 
@@ -92,8 +92,9 @@ const openDevices =
   'let a group other than root open /dev/kvm (chgrp kvm /dev/kvm; chmod 660), so that VMs need not be root'
 
 /**
- * Its network device ends for good when a packet cannot be written (`NetQueuePairError::WriteTap`), so no guest runs while
- * the tap is on its way. Between the two calls the guest's kernel cannot have got as far as its first packet.
+ * Boots the guest and pauses it while its tap moves to the host: Cloud Hypervisor's network device fails for good when
+ * a packet cannot be written (`NetQueuePairError::WriteTap`). Between `vm.boot` and `vm.pause`, the guest's kernel is
+ * too early in its boot to send a packet.
  */
 async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void> {
   await api.call('PUT', '/vm.create', vmConfig(guest))
@@ -104,10 +105,12 @@ async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void
   await api.call('PUT', '/vm.resume')
 }
 
-/** Relative to its working directory: the way to the VM's directory is closed to its user. */
+/** Relative to the VMM's working directory, because its user cannot access absolute paths in the VM's directory. */
 const fromDir = 'from'
 
-/** Cloud Hypervisor reads the memory into its own, so clones share nothing. The settings name the tap of this VM. */
+/**
+ * Loads a snapshot. Cloud Hypervisor copies the memory, so clones share nothing. The settings get the tap of this VM.
+ */
 async function loadGuest({ cell, api, tap: way }: Launched, { dir: from, tap, volumes }: SavedGuest): Promise<void> {
   const dir = join(cell.dir, fromDir)
   await mkdir(dir, { mode: 0o700 })

@@ -3,8 +3,8 @@ import { type ByteReader, byteReader } from '../transfer/bytes.ts'
 import { drained } from '../transfer/drained.ts'
 
 /**
- * Cloud Hypervisor's migration protocol, version 0 (vm-migration/src/protocol.rs, v53): requests, each answered before the
- * next. A header of 16 bytes: command (two, little-endian), six for the command's own use, length (eight).
+ * Cloud Hypervisor's migration protocol, version 0 (vm-migration/src/protocol.rs, v53): a sequence of requests and
+ * responses. A header has 16 bytes: command (two, little-endian), six for the command's own use, length (eight).
  */
 export const commands = {
   start: 1,
@@ -21,13 +21,13 @@ const headerBytes = 16
 const rangeBytes = 16
 const okStatus = 1
 
-/** The settings of the VM, JSON, are some KiB: more is none of them. */
+/** Maximum size of the VM's settings, which are a few KiB of JSON. */
 const maxConfigBytes = 16 << 20
 
 export interface Request {
   readonly command: number
   readonly header: Buffer
-  /** Of what follows the header. */
+  /** Size of the payload after the header. */
   readonly payloadBytes: number
 }
 
@@ -36,7 +36,7 @@ export async function readRequest(from: ByteReader): Promise<Request> {
   return { command: header.readUInt16LE(0), header, payloadBytes: Number(header.readBigUInt64LE(8)) }
 }
 
-/** Passes what follows a request's header on: the payload and, after a memory table, the memory itself. */
+/** Forwards a request's payload and, after a memory table, the memory itself. */
 export async function passPayload(
   { command, payloadBytes }: Request,
   from: ByteReader,
@@ -53,14 +53,14 @@ export async function passPayload(
   for await (const piece of from.pieces(total)) await send(piece)
 }
 
-/** Passes the settings on, changed. */
+/** Forwards the settings after changing them. */
 export async function passConfig(
   { header, payloadBytes }: Request,
   from: ByteReader,
   send: (data: Buffer) => Promise<void>,
   change: (settings: string) => string,
 ): Promise<void> {
-  if (payloadBytes > maxConfigBytes) throw new Error('the VM has settings that are too large')
+  if (payloadBytes > maxConfigBytes) throw new Error("the VM's settings are too large")
   const settings = Buffer.from(change((await from.read(payloadBytes)).toString('utf8')))
   const changed = Buffer.from(header)
   changed.writeBigUInt64LE(BigInt(settings.length), 8)

@@ -13,10 +13,10 @@ import { settingsHere } from './config.ts'
 import { commands, passConfig, passPayload, type Peer, peerOver, readRequest, readResponse } from './protocol.ts'
 
 const arrivingSocket = 'arriving.sock'
-/** Its whole duration: the call answers when the VM has come. */
+/** Timeout for the whole migration: the call returns when the VM has arrived. */
 const receiveMs = 24 * 3_600_000
 
-/** Takes a VM from another host, request by request; its guest runs here when this resolves. */
+/** Receives a VM from another host by relaying each request. Resolves when its guest runs here. */
 export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void> {
   const { home } = plan
   const { cell, api, unlessGone } = launched
@@ -54,11 +54,11 @@ export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched
 
 interface RelayHow {
   readonly tap: string
-  /** Before the word that lets the guest run. */
+  /** Called before the request that resumes the guest. */
   readonly onLast: () => Promise<void>
 }
 
-/** Request by request to the VMM here, answer by answer back. */
+/** Relays requests to the local VMM, and its responses to the source. */
 async function relay(
   first: Awaited<ReturnType<typeof readRequest>>,
   requests: ReturnType<typeof byteReader>,
@@ -76,7 +76,7 @@ async function relay(
       await peer.send(header)
       await passPayload(request, requests, peer.send)
     }
-    if (command === commands.abandon) throw new Error('the source gave the migration up')
+    if (command === commands.abandon) throw new Error('the source cancelled the migration')
     const { ok, bytes } = await readResponse(peer.from)
     await wire.tunnel(bytes)
     if (isLast && ok) return
@@ -84,7 +84,7 @@ async function relay(
   }
 }
 
-/** Files are written as they come; what is left is Cloud Hypervisor's own protocol. */
+/** Writes received files, and yields the bytes of Cloud Hypervisor's own protocol. */
 async function* tunnelOf(wire: Wire, files: ReturnType<typeof fileReceiver>): AsyncGenerator<Buffer> {
   for (;;) {
     const frame = await wire.next()
@@ -92,17 +92,17 @@ async function* tunnelOf(wire: Wire, files: ReturnType<typeof fileReceiver>): As
     else if (frame?.kind === 'data') await files.data(frame.offset, frame.data)
     else if (frame?.kind === 'message' && frame.message.say === 'file')
       await files.take(frame.message.name, frame.message.size)
-    else throw new Error('the source ended before it had sent all')
+    else throw new Error('the source closed the connection before all data was sent')
   }
 }
 
-/** The socket is there some moments after the call was made. */
+/** Connects with retries: the VMM creates the socket shortly after the call. */
 async function connectSoon(dir: string) {
   const deadline = performance.now() + 10_000
   for (;;) {
     const socket = await connectIn(dir, arrivingSocket).catch(() => undefined)
     if (socket) return socket
-    if (performance.now() > deadline) throw new Error('Cloud Hypervisor does not listen for the VM')
+    if (performance.now() > deadline) throw new Error('Cloud Hypervisor did not open its migration socket in time')
     await sleep(5)
   }
 }

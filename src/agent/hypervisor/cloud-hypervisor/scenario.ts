@@ -1,11 +1,13 @@
 import type { Exchange } from '../transcript.ts'
 import { diskConfig, vmConfig } from './config.ts'
 
-/** What tests say to a Cloud Hypervisor, real or not: all that the driver says, and what has to be refused. */
+/**
+ * Calls that tests make to a real and a fake Cloud Hypervisor: all calls of the driver, and calls that must be refused.
+ */
 export type ScenarioCall = Pick<Exchange, 'method' | 'path' | 'body'>
 
 export const scenarioTap = 'tapscenario'
-/** Where the snapshot goes, and where it is read from: relative, as the driver has it. */
+/** Location of the snapshot: a relative path, as in the driver. */
 const snapshotUrl = 'file://snapshot'
 
 const config = vmConfig({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: '52:54:00:12:34:56', drives: [] })
@@ -13,7 +15,7 @@ const get = (path: string): ScenarioCall => ({ method: 'GET', path })
 const put = (path: string, body?: unknown): ScenarioCall => ({ method: 'PUT', path, ...(body ? { body } : {}) })
 const volume = diskConfig({ id: 'volume-1', serial: '1', path: 'volume.img', readOnly: false })
 
-/** To a new process, one after the other. */
+/** Calls to a new process, in order. */
 export const firstLife: readonly ScenarioCall[] = [
   get('/vmm.ping'),
   get('/nothing'),

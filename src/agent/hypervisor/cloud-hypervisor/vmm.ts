@@ -14,7 +14,7 @@ export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   throw new Error(`Cloud Hypervisor says that its VM is "${String(state)}"`)
 }
 
-/** To pause what is paused is an error there, so it is asked first. */
+/** Pauses or resumes the VM. Checks the state first, because pausing a paused VM is an error. */
 export async function setPaused(api: VmmHttp, paused: boolean): Promise<void> {
   if ((await inspect(api)) === (paused ? 'paused' : 'running')) return
   await api.call('PUT', paused ? '/vm.pause' : '/vm.resume')
@@ -24,7 +24,7 @@ export async function setTakenMib({ api }: VmContext, mib: number): Promise<void
   await api.call('PUT', '/vm.resize', { desired_balloon: mib * 2 ** 20 })
 }
 
-/** Its balloon has no statistics: the guest is asked. One that cannot answer now is as it was: unknown. */
+/** Asks the guest for its memory, because the balloon has no statistics. Without an answer, the usage is 0. */
 export async function readMemory({ api, guest, memoryMib }: VmContext): Promise<GuestMemory> {
   const [info, text] = await Promise.all([
     api.call('GET', '/vm.info'),
@@ -36,10 +36,10 @@ export async function readMemory({ api, guest, memoryMib }: VmContext): Promise<
   return { ramUsedBytes, balloonActualMib: Math.round(actual / 2 ** 20) }
 }
 
-/** Relative to its working directory: the way to the VM's directory is closed to its user. */
+/** Relative to the VMM's working directory, because its user cannot access absolute paths in the VM's directory. */
 const newDir = 'new'
 
-/** Memory, devices and settings of the paused guest, as files of the agent's own. */
+/** Writes memory, devices and settings of the paused guest to files that the agent owns. */
 export async function writeState({ api, vmDir, user }: VmContext, target: string): Promise<void> {
   const dir = join(vmDir, runDir, newDir)
   await rm(dir, { recursive: true, force: true })

@@ -14,7 +14,7 @@ const disk = (volumeId: string) => ({
   mountPoint: '/data',
   readOnly: false,
 })
-/** As it names a device: in its settings, in the device tree, and in a state that is text within the text. */
+/** The places of a device's name: the settings, the device tree, and a state that is JSON inside a JSON string. */
 const saved = (volumeId: string) => {
   const { device, serial } = volumeNames(volumeId)
   return JSON.stringify({
@@ -24,16 +24,16 @@ const saved = (volumeId: string) => {
   })
 }
 
-test('a clone has the names of the volume in whose place it is, wherever a snapshot has them', () => {
+test('a clone replaces the names of its volume everywhere in a snapshot', () => {
   expect(renamed(saved(was), [{ disk: disk(is), of: was }])).toBe(saved(is))
 })
 
-test('what is not cloned keeps its names, also beside one that is', () => {
+test('a volume that is not cloned keeps its names, also next to a cloned one', () => {
   expect(renamed(saved(was), [{ disk: disk(was), of: was }])).toBe(saved(was))
   expect(renamed(saved(other), [{ disk: disk(is), of: was }])).toBe(saved(other))
 })
 
-test('two that change places do not become one', () => {
+test('two volumes that are swapped keep different names', () => {
   const both = [
     { disk: disk(is), of: was },
     { disk: disk(was), of: is },

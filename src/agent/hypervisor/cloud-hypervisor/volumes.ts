@@ -7,10 +7,10 @@ import type { VmContext, VolumeSlots } from '../vmm/platform.ts'
 import { asObject, type VmmHttp } from '../vmm-http.ts'
 import { diskConfig } from './config.ts'
 
-/** How long the guest may take to let go of a disk. */
+/** Timeout for the guest to release a disk. */
 const ejectMs = 10_000
 
-/** Volumes of one running machine: PCI disks that come and go. */
+/** Volumes of one running VM: hot-pluggable PCI disks. */
 export function volumeSlots({ api, vmDir, user }: VmContext): VolumeSlots {
   const pathOf = (device: string) => join(vmDir, runDir, device)
   return {
@@ -42,7 +42,7 @@ export function volumeSlots({ api, vmDir, user }: VmContext): VolumeSlots {
 async function untilEjected(api: VmmHttp, device: string): Promise<void> {
   const deadline = performance.now() + ejectMs
   while (await hasDevice(api, device)) {
-    if (performance.now() > deadline) throw new Error('the guest does not let go of the disk')
+    if (performance.now() > deadline) throw new Error('the guest did not detach the disk in time')
     await sleep(10)
   }
 }
@@ -51,15 +51,15 @@ async function hasDevice(api: VmmHttp, id: string): Promise<boolean> {
   return id in asObject(asObject(await api.call('GET', '/vm.info')).device_tree)
 }
 
-/** A virtio disk's serial has 20 bytes: the end of a UUID, which is random, is enough. */
+/** Derives names from the last, random part of the UUID: a virtio disk's serial has 20 bytes. */
 export function volumeNames(volumeId: string): { device: string; serial: string } {
   const serial = volumeId.replaceAll('-', '').slice(-20)
   return { device: `volume-${serial}`, serial }
 }
 
 /**
- * A part of a snapshot where clones take the places of volumes: a device is known by its id in the settings, in the device tree and in
- * the state of each device, a disk by its serial. Replaced in the text, as in `settingsHere`.
+ * Renames volumes that clones replace in a file of a snapshot. Device ids occur in the settings, the device tree and
+ * the state of each device; disks are identified by serial. Replaces text for the same reason as `settingsHere`.
  */
 export function renamed(text: string, volumes: readonly Pick<KeptDisk, 'disk' | 'of'>[]): string {
   const names = volumes.flatMap(({ disk, of }) => (disk.volumeId === of ? [] : [[of, disk.volumeId].map(volumeNames)]))

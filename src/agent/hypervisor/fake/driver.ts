@@ -15,9 +15,10 @@ import { listenForGuest } from './wire.ts'
 import { fakeAddress, type FakeServer, startFakeServer } from './server.ts'
 
 /**
- * A hypervisor that only pretends: the whole contract in one process, thousands of VMs, no privileges. A VM may ask to
- * misbehave by `MOTE_FAKE` in its environment: `image-missing`, `boot-fails`, `crash` (ends with code 1), `unhealthy`.
- * "Running" is a file in the VM's directory, so that a restarted agent finds its VMs as with a real hypervisor.
+ * A simulated hypervisor: implements the whole `Driver` interface in one process, for thousands of VMs, without
+ * privileges. `MOTE_FAKE` in a VM's environment selects a fault: `image-missing`, `boot-fails`, `crash` (exits with
+ * code 1), `unhealthy`. A running VM is a file in its directory, so that a restarted agent finds it as with a real
+ * hypervisor.
  */
 export function fakeDriver(host: FakeHost, dataDir: string): Driver {
   const indexes = new Map<string, number>()
@@ -96,7 +97,7 @@ const runningAs = (prepared: Prepared, boot: number): Running => ({
   boot,
 })
 
-/** The lowest free one, so that addresses stay in a small range. */
+/** Returns the lowest free index, so that addresses stay in a small range. */
 function takeIndex(indexes: Map<string, number>, vmId: string): number {
   const known = indexes.get(vmId)
   if (known !== undefined) return known
@@ -107,7 +108,7 @@ function takeIndex(indexes: Map<string, number>, vmId: string): number {
   return index
 }
 
-/** The port is kept over restarts, as endpoints are. */
+/** Opens the server on the same port after a restart, because endpoints must not change. */
 async function openServer(host: FakeHost, dataDir: string): Promise<FakeServer> {
   const file = join(dataDir, 'fake-port.json')
   const text = await readIfExists(file)

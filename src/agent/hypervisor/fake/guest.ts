@@ -7,11 +7,11 @@ import { readIfExists, writeFileAtomic } from '../../../lib/files.ts'
 import type { SnapshotMade, SnapshotSource, VmHome } from '../driver.ts'
 import { StepError } from '../../base/step-error.ts'
 
-/** What a simulated guest is, beyond its program: it goes where the VM goes. */
+/** State of a simulated guest. It moves with the VM. */
 export const GuestState = Type.Object({
-  /** Made anew by every boot: whoever has the same one goes on where the other was. */
+  /** Random value of each boot. A guest with the same value continues from the other's state. */
   memory: Type.String(),
-  /** Stands for MAC, machine id and entropy: no two VMs that run have the same. */
+  /** Stands for MAC, machine id and entropy, which differ between all running VMs. */
   identity: Type.String(),
 })
 export type GuestState = Static<typeof GuestState>
@@ -21,13 +21,13 @@ export const newGuest = (): GuestState => ({ memory: randomUUID(), identity: ran
 const RunFile = Type.Object({ boot: Type.Integer(), guest: GuestState })
 const runFile = (home: VmHome) => join(home.dir, 'fake.json')
 
-/** "Running" is this file, so that a restarted agent finds its VMs as with a real hypervisor. */
+/** Writes the file that marks the VM as running, so that a restarted agent finds it. */
 export const markRunning = (home: VmHome, boot: number, guest: GuestState) =>
   writeFileAtomic(runFile(home), JSON.stringify({ boot, guest }), { durable: false })
 
 export const runFileOf = runFile
 
-/** Undefined when it does not run. */
+/** Returns the guest of a running VM; undefined if the VM does not run. */
 export async function runningGuest(home: VmHome): Promise<GuestState | undefined> {
   const text = await readIfExists(runFile(home))
   const stored: unknown = text === undefined ? undefined : JSON.parse(text)
@@ -43,9 +43,10 @@ export async function saveGuest(dir: string, guest: GuestState, imageDigest: str
   return { madeBy, imageDigest, pauseMs: performance.now() - startedMs, notes: {} }
 }
 
-/** The guest as it was; a clone keeps the memory and gets an identity of its own. */
+/** Loads the guest of a snapshot. A clone keeps the memory and gets its own identity. */
 export async function loadGuest({ dir, made, renew }: SnapshotSource): Promise<GuestState> {
-  if (made.madeBy !== madeBy) throw new StepError('snapshot_mismatch', `made by ${made.madeBy}, this is ${madeBy}`)
+  if (made.madeBy !== madeBy)
+    throw new StepError('snapshot_mismatch', `the snapshot was made by ${made.madeBy}, this host has ${madeBy}`)
   const guest = Value.Parse(GuestState, JSON.parse(await readFile(snapshotFile(dir), 'utf8')))
   return renew ? { ...guest, identity: newGuest().identity } : guest
 }

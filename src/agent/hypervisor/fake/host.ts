@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Frame } from '../../guest/frames.ts'
 
-/** How long the simulated steps take, ms. */
+/** Durations of the simulated steps, in ms. */
 export interface FakeTiming {
   readonly imageMs: number
   readonly bootMs: number
   /** From the workload's start to its first passed health check. */
   readonly healthyMs: number
   readonly stopMs: number
-  /** Between two generated log lines of a VM; 0: none but the first. */
+  /** Interval of generated log lines of a VM; 0: only the first line. */
   readonly logEveryMs: number
-  /** How long a migration copies before the guest stops; absent: not at all. */
+  /** How long a migration copies before the guest is paused; default: 0. */
   readonly copyMs?: number
 }
 
@@ -28,40 +28,40 @@ export type FakeVerb =
   | 'snapshot'
   | 'handOver'
 
-/** A simulated VM, as the handle that tests hold sees it. */
+/** A simulated VM, as tests see it. */
 export interface FakeVm {
   readonly vmId: string
   readonly hostname: string
   readonly deploymentId: string
   readonly address: string
-  /** What the program remembers, and who it is to the network. */
+  /** See `GuestState`. */
   memory: string
   readonly identity: string
   /** Mount point of each volume. */
   readonly disks: Map<string, string>
   healthy: boolean
   paused: boolean
-  /** Share of its vCPUs, 0..1, and memory in use. */
+  /** Used share of its vCPUs (0 to 1) and memory in use. */
   load: { cpu: number; ramBytes: number }
   rxBytes: number
   txBytes: number
   say(stream: Frame['stream'], line: string): void
   exit(code: number): void
   die(detail: string): void
-  /** Its guest breaks the protocol of its ports. */
+  /** Makes the guest violate the protocol of its ports. */
   babble(detail: string): void
 }
 
 /**
- * The simulated machine under a fake driver. Whoever starts the agent may make it and turn it: times, faults, what the
- * workloads do. Without one, the agent makes its own from its configuration.
+ * The simulated host of a fake driver. A test creates it to control durations, faults and workloads. Otherwise the
+ * agent creates one from its configuration.
  */
 export interface FakeHost {
   timing: FakeTiming
   readonly vms: Map<string, FakeVm>
-  /** The next `times` calls of that verb fail, for this VM or for all (`*`). */
+  /** Makes the next `times` calls of the verb fail, for this VM or for all (`*`). */
   fail(verb: FakeVerb, vmId: string, message: string, times?: number): void
-  /** Waits `ms`, then throws what `fail` arranged. For the driver. */
+  /** Waits `ms`, then throws the error of a matching `fail`. Called by the driver. */
   pass(verb: FakeVerb, vmId: string, ms: number, signal?: AbortSignal): Promise<void>
 }
 

@@ -14,11 +14,11 @@ export interface FakeVmParts {
   readonly running: Running
   readonly watcher: Watcher
   readonly guest: GuestState
-  /** `goes-on`: found again after a restart of the agent, started from a snapshot, or come from another host. */
+  /** `goes-on`: adopted after a restart of the agent, restored from a snapshot, or migrated from another host. */
   readonly origin: 'booted' | 'goes-on'
 }
 
-/** One simulated VM. */
+/** Builds the `RunningVm` of a simulated VM. */
 export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmParts): RunningVm {
   const { vmId, spec } = home
   const fresh = origin === 'booted'
@@ -26,10 +26,10 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
   let balloonMib = spec.memoryMib
   const startedMs = performance.now()
   const timers: NodeJS.Timeout[] = []
-  let seq = fresh ? 0 : Date.now() // numbering after an adoption only has to go on upwards
+  let seq = fresh ? 0 : Date.now() // after an adoption, numbers need only be higher than before
   const frame = (stream: Frame['stream'], line: string): Frame => ({ seq: ++seq, stream, ageUs: 0, line })
   const after = (ms: number, act: () => void) => timers.push(setTimeout(act, ms).unref())
-  const letGo = () => {
+  const forget = () => {
     for (const timer of timers) clearTimeout(timer)
     host.vms.delete(vmId)
   }
@@ -52,7 +52,7 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
     },
     babble: detail => watcher.onBroken(new GuestFault(detail)),
     die(detail) {
-      letGo()
+      forget()
       void rm(runFile, { force: true }).then(() => watcher.onGone(detail))
     },
   }
@@ -62,14 +62,14 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
     else if (spec.env.MOTE_FAKE !== 'unhealthy') after(fresh ? host.timing.healthyMs : 0, () => (vm.healthy = true))
   }
   const end = async () => {
-    letGo()
+    forget()
     await rm(runFile, { force: true })
   }
   for (const { disk } of home.from?.disks ?? []) vm.disks.set(disk.volumeId, disk.mountPoint)
   host.vms.set(vmId, vm)
   const { logEveryMs } = host.timing
   if (logEveryMs > 0) timers.push(setInterval(() => vm.say('stdout', `tick ${seq}`), logEveryMs).unref())
-  // The caller has to hold the machine before it hears from it.
+  // Events start after the caller has received the VM.
   if (fresh) after(0, startWorkload)
   else vm.healthy = spec.env.MOTE_FAKE !== 'unhealthy'
   return {
@@ -111,7 +111,7 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
         await sleep(Math.min(ms, timeoutMs))
         return { exitCode: ms > timeoutMs ? 124 : 0, stdout: '', stderr: '', truncated: false }
       }
-      // Of database images: there is always a server behind a healthy simulated guest.
+      // The tools of database images succeed, as if the simulated guest ran a server.
       const known = program === 'echo' || program?.startsWith('/usr/local/bin/mote-')
       const stdout = program === 'echo' ? `${rest.join(' ')}\n` : ''
       const stderr = known ? '' : `${program}: not found\n`
@@ -141,6 +141,6 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
       return { downtimeMs: performance.now() - stoppedMs }
     },
     ack: () => undefined,
-    detach: letGo,
+    detach: forget,
   }
 }

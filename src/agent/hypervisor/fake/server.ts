@@ -8,16 +8,16 @@ export interface FakeServer {
 }
 
 /**
- * One HTTP server for all simulated VMs. Each has an address of its own in 127.0.0.0/8, which on Linux is all loopback:
- * the address a request came to tells the VM. It has to listen on every address for that, so whatever did not come to
- * a loopback address is cut.
+ * One HTTP server for all simulated VMs. Each VM has its own address in 127.0.0.0/8, and the destination address of a
+ * request identifies the VM. The server has to listen on every address for that, so it closes connections to addresses
+ * that are not loopback.
  */
 export async function startFakeServer(host: FakeHost, port: number): Promise<FakeServer> {
   const server = createServer((request, response) => {
     const address = request.socket.localAddress ?? ''
     const vm = [...host.vms.values()].find(one => one.address === address)
     if (vm === undefined) return void request.socket.destroy()
-    if (vm.paused) return // a paused guest does not answer, it does not refuse either
+    if (vm.paused) return // a paused guest neither answers nor refuses
     vm.rxBytes += Number(request.headers['content-length'] ?? 0) + 200
     vm.txBytes += 300
     if (request.url !== '/health') vm.say('stdout', `${request.method} ${request.url}`)
@@ -39,7 +39,7 @@ export async function startFakeServer(host: FakeHost, port: number): Promise<Fak
   }
 }
 
-/** The port, or 0 when it is taken. */
+/** Listens and returns the port, or 0 if the port is in use. */
 function listen(server: Server, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(0) : reject(error))
@@ -52,7 +52,7 @@ function listen(server: Server, port: number): Promise<number> {
   })
 }
 
-/** Where Linux answers for all of 127.0.0.0/8, others only for 127.0.0.1: there all VMs share one address. */
+/** Returns the VM's address. Only Linux answers on all of 127.0.0.0/8; elsewhere all VMs share 127.0.0.1. */
 export function fakeAddress(index: number): string {
   if (platform() !== 'linux' || networkInterfaces().lo === undefined) return '127.0.0.1'
   const n = index + 2

@@ -1,4 +1,4 @@
-/** How simulated guests travel between hosts: one JSON document over TCP, answered when it runs there. */
+/** Migration of simulated guests: one JSON document over TCP, answered once the guest runs on the target. */
 import { connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Value } from 'typebox/value'
@@ -6,14 +6,14 @@ import { GuestState } from './guest.ts'
 
 export interface GuestListener {
   readonly uri: string
-  /** Resolves with the guest; `settle` tells the other side that it runs here. */
+  /** Resolves with the guest. `settle` reports to the source that the guest runs here. */
   readonly arrived: Promise<{ readonly guest: GuestState; settle(): void }>
   cancel(): Promise<void>
 }
 
 export async function listenForGuest(): Promise<GuestListener> {
   const { promise: arrived, resolve, reject } = Promise.withResolvers<{ guest: GuestState; settle(): void }>()
-  // Whoever cancels has stopped waiting.
+  // After a cancel, no caller awaits the promise.
   arrived.catch(() => undefined)
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, socket => {
@@ -33,14 +33,14 @@ export async function listenForGuest(): Promise<GuestListener> {
     uri: `tcp:127.0.0.1:${address.port}`,
     arrived,
     cancel: async () => {
-      reject(new Error('nobody waits for the VM any more'))
+      reject(new Error('the target stopped waiting for the VM'))
       for (const socket of sockets) socket.destroy()
       server.close()
     },
   }
 }
 
-/** Resolves when the other side has it. @throws Error when it did not get there, or the signal aborted first */
+/** Sends the guest; resolves when it runs on the target. @throws Error if that failed or the signal aborted first */
 export async function sendGuest(uri: string, guest: GuestState, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
   const port = Number(/^tcp:127\.0\.0\.1:(\d+)$/.exec(uri)?.[1])

@@ -8,31 +8,33 @@ import type { VmUser } from '../isolation.ts'
 import { spawnVmm, type VmmNetwork, type VmmProcess } from '../process.ts'
 import type { VmmCell } from '../vmm/cell.ts'
 
-/** The programs, as absolute paths. Without a jailer, Firecracker is started as the VM's user by the agent itself. */
+/** Absolute paths of the programs. Without a jailer, the agent itself starts Firecracker as the VM's user. */
 export interface FirecrackerPrograms {
   readonly firecracker: string
   readonly jailer: string | undefined
 }
 
-/** Where one Firecracker lives: its root directory behind the jailer, its working directory without. */
+/** Directory of one Firecracker: its root directory with the jailer, its working directory without. */
 export interface Cell extends VmmCell {
-  /** `--id`: names the VM among all processes of the machine. */
+  /** `--id`: identifies the VM among all processes of the host. */
   readonly id: string
 }
 
 export const title = 'Firecracker'
 
-/** In the VM's directory; behind the jailer a link to the directory deep below. */
+/** Directory in the VM's directory; with the jailer, a link to the nested directory that the jailer requires. */
 export const cellName = 'cell'
 const jailName = 'jail'
 export const apiSocket = 'api.sock'
 export const vsockSocket = 'vsock.sock'
 export const consoleFile = 'console'
-/** What a drive slot without a volume shows. */
+/** File of a drive slot without a volume. */
 export const emptyDrive = 'empty.img'
 const emptyBytes = 2 ** 20
 
-/** Letters, digits and hyphens, at most 64 (Firecracker docs/jailer.md). Its first half is the agent's. */
+/**
+ * Returns the id: at most 64 letters, digits and hyphens (Firecracker docs/jailer.md). The first half is the agent's.
+ */
 export function cellId(dataDir: string, vmId: string): string {
   return `${agentPrefix(dataDir)}${hash(vmId).slice(0, 20)}`
 }
@@ -41,7 +43,7 @@ function agentPrefix(dataDir: string): string {
   return `mote-${hash(dataDir).slice(0, 12)}-`
 }
 
-/** An empty cell in the VM's directory; what an earlier one left is removed. */
+/** Creates an empty cell in the VM's directory, and removes an earlier one. */
 export async function makeCell(
   { dir, id }: { readonly dir: string; readonly id: string },
   { firecracker, jailer }: FirecrackerPrograms,
@@ -70,8 +72,8 @@ export async function removeCell(dir: string): Promise<void> {
 }
 
 /**
- * Starts Firecracker in its cell, behind the jailer where there is one: a root directory, device nodes and a user of its
- * own. Its seccomp filters are on by default.
+ * Starts Firecracker in its cell. The jailer, if installed, gives it its own root directory, device nodes and user. Its
+ * seccomp filters are on by default.
  */
 export async function spawnFirecracker(
   vmDir: string,
@@ -95,8 +97,8 @@ export async function spawnFirecracker(
 }
 
 /**
- * The Firecrackers of this agent, by `--id` on their command line: behind the jailer a process cannot be found by its
- * working directory.
+ * Finds the Firecrackers of this agent by `--id` on their command line. With the jailer, a process cannot be found by
+ * its working directory.
  */
 export async function findCells(dataDir: string): Promise<Array<{ id: string; process: ProcessIdentity }>> {
   const found: Array<{ id: string; process: ProcessIdentity }> = []
@@ -112,15 +114,15 @@ export async function findCells(dataDir: string): Promise<Array<{ id: string; pr
 }
 
 /**
- * The serial that Firecracker gives a drive: device, device type and inode of its file, cut at 20 bytes (`build_device_id`
- * of its virtio block device; it cannot be chosen).
+ * Returns the serial that Firecracker assigns to a drive: device, device type and inode of its file, truncated to 20
+ * bytes (`build_device_id` of its virtio block device). It cannot be configured.
  */
 export async function driveSerial(file: string): Promise<string> {
   const { dev, rdev, ino } = await stat(file, { bigint: true })
   return `${dev}${rdev}${ino}`.slice(0, 20)
 }
 
-/** The console's end, without what is not text. The guest writes it: it is bounded by Firecracker's rate limiter. */
+/** Returns the end of the console's text. Firecracker's rate limiter bounds the file, which the guest writes. */
 export async function consoleTail(vmDir: string): Promise<string> {
   try {
     const text = await readFile(join(vmDir, cellName, consoleFile), 'latin1')

@@ -11,16 +11,16 @@ import type { VmContext } from '../vmm/platform.ts'
 import { stateFiles } from './requests.ts'
 import { setPaused, writeState } from './vmm.ts'
 
-/** How long the target may take from the last byte to a guest that stands ready, and then to one that runs. */
+/** Timeouts for the target to load the guest after the last byte, and then to resume it. */
 const loadMs = 120_000
 const runMs = 30_000
 
 /**
- * Stop and copy: Firecracker has no migration of its own. The scratch disk goes first while the guest runs, then the
- * guest stands still for a snapshot, what has changed of the disk, and the start over there.
- * Before `go` the guest goes on here whatever fails. After it, it never does, unless the target says that it has not
- * started it: of two guests with the same disk, one is too many.
- * @throws the signal's reason when aborted, StepError or Error with what failed; the guest runs on here then.
+ * Migrates by stop and copy, because Firecracker has no live migration. The scratch disk is sent while the guest runs.
+ * The guest is then paused for a snapshot, the changed parts of the disk, and the start on the target. If a step before
+ * `go` fails, the guest resumes here. After `go` it resumes here only if the target reports that it did not start the
+ * guest, so that two guests never use the same disk.
+ * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running here.
  */
 export async function handOver(
   vm: VmContext,
@@ -30,7 +30,7 @@ export async function handOver(
   release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir, api } = vm
-  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an earlier agent completed the switchover
   let wire: Wire | undefined
   try {
     signal.throwIfAborted()
@@ -89,10 +89,10 @@ async function sendVm(
   return { downtimeMs: Math.round(performance.now() - stoppedMs) }
 }
 
-/** Only the target's own word that it did not start the guest brings it back here. */
+/** Waits for the target's answer. Only its explicit `failed` lets the guest run here again. */
 async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
   await clearMark(vmDir, 'left')
-  throw new Error(`the target could not let it run: ${answer.message.reason}`)
+  throw new Error(`the target could not start the VM: ${answer.message.reason}`)
 }

@@ -29,9 +29,9 @@ import { callAll, inspect, readMemory, setPaused, setTakenMib, writeState } from
 import { takeOwnName, volumeFile, volumeSlots } from './volumes.ts'
 
 interface FirecrackerHost {
-  /** The agent's own directory: its Firecrackers carry it in their id. */
+  /** The agent's directory; the ids of its Firecrackers contain its hash. */
   readonly dataDir: string
-  /** Undefined: not installed. */
+  /** Undefined if not installed. */
   readonly programs: FirecrackerPrograms | undefined
 }
 
@@ -56,7 +56,7 @@ export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Pla
     async start({ dir, vmId }, user, network) {
       const found = installed(programs)
       const id = cellId(dataDir, vmId)
-      // One that an agent started which died before it could write that down.
+      // Kill a process of this VM that an earlier agent started but did not record before it died.
       for (const stray of await findCells(dataDir)) if (stray.id === id) await endProcess(stray)
       for (const mark of ['arriving', 'left'] as const) await clearMark(dir, mark)
       const cell = await makeCell({ dir, id }, found, user)
@@ -105,10 +105,10 @@ async function bootGuest({ cell, api }: Launched, guest: GuestPlan): Promise<voi
   await callAll(api, bootCalls({ ...guest, serials }))
 }
 
-/** Firecracker maps the memory file privately, so clones share what none of them has changed. */
+/** Loads a snapshot. Firecracker maps the memory file privately, so clones share unchanged pages. */
 async function loadGuest({ cell, api }: Launched, { dir, tap, volumes }: SavedGuest): Promise<void> {
   for (const name of Object.values(stateFiles)) await place(cell, join(dir, name), name, 'read')
-  // Under the names that the state has for them.
+  // The state refers to the volumes by these names.
   for (const { of, file } of volumes) await place(cell, file, volumeFile(of), 'write')
   await callAll(api, [consoleCall(), loadCall(tap)])
   for (const volume of volumes) await takeOwnName(api, cell, volume)

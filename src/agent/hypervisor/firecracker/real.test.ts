@@ -48,9 +48,9 @@ const cases: readonly Case[] = [
   ...(jailer ? [{ name: 'behind the jailer', programs: { ...plain, jailer }, user }] : []),
 ]
 
-/** The real program with a toy guest: all of its API that needs no guest to answer. */
+/** Tests the real program with a toy guest: all API calls that need no answer of the guest. */
 describe.skipIf(!usable).each(cases)(`Firecracker $name${why}`, ({ programs, user }) => {
-  test('says what it said when the transcripts were made; a snapshot goes on in a new process', async () => {
+  test('answers as in the recorded transcripts; a new process loads the snapshot', async () => {
     await using dir = await testDir()
     const first = await converseWith(dir.path, 'mote-test-first', programs, user, firstLife, async cell => {
       await writeFile(join(dir.path, 'toy'), toyGuest())
@@ -88,7 +88,7 @@ async function converseWith(
     await using tap = await tapIn(identity.pid, scenarioTap, user?.uid ?? 0)
     const said = await converse(api, calls)
     await tap.bring()
-    // The driver finds volumes by the files of the drives, after a load too.
+    // The driver finds volumes by the drives' files, also after a load.
     if (calls === secondLife) {
       const { drives } = Value.Parse(Config, await api.call('GET', '/vm/config'))
       const files = Object.fromEntries(drives.map(one => [one.drive_id, one.path_on_host]))

@@ -11,7 +11,7 @@ import { title } from './cell.ts'
 import { consoleCall, loadCall, stateFiles } from './requests.ts'
 import { callAll, setPaused } from './vmm.ts'
 
-/** Takes the files of a VM from another host, loads them, and lets the guest run when the source has let go of it. */
+/** Receives the files of a VM from another host, loads them, and resumes the guest once the source has given it up. */
 export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void> {
   const { dir } = plan.home
   const { cell, api, unlessGone } = launched
@@ -39,7 +39,7 @@ export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched
   await unlessGone(setPaused(api, false))
 }
 
-/** Until the source says that it has sent all. */
+/** Receives files until the source sends `complete`. */
 async function receiveFiles(wire: Wire, paths: Readonly<Record<string, string>>): Promise<void> {
   const receiver = fileReceiver(paths)
   try {
@@ -49,7 +49,7 @@ async function receiveFiles(wire: Wire, paths: Readonly<Record<string, string>>)
       else if (frame?.kind === 'message' && frame.message.say === 'file')
         await receiver.take(frame.message.name, frame.message.size)
       else if (frame?.kind === 'message' && frame.message.say === 'complete') return
-      else throw new Error('the source ended before it had sent all')
+      else throw new Error('the source closed the connection before all data was sent')
     }
   } finally {
     await receiver.close()

@@ -11,16 +11,19 @@ export interface ApiCall {
   readonly body: unknown
 }
 
-/** Drives that volumes come into while the VM runs: whether a drive is read-only cannot be changed. */
+/**
+ * Empty drives that volumes are attached to at run time. A drive's read-only flag cannot change, so there are two
+ * kinds.
+ */
 export const slots = [
   ...['rw0', 'rw1', 'rw2', 'rw3', 'rw4', 'rw5'].map(id => ({ id, readOnly: false })),
   ...['ro0', 'ro1'].map(id => ({ id, readOnly: true })),
 ] as const
 
-/** A snapshot's, under the names that they have in snapshots too. */
+/** State files of a VM. They have the same names in snapshots. */
 export const stateFiles = { memory: 'memory', state: 'state' } as const
 
-/** The serial by which a guest looks for a disk, to the one that Firecracker gave it. */
+/** Maps the serial by which a guest looks for a disk to the serial that Firecracker assigned. */
 export type DiskSerials = Readonly<Record<string, string>>
 
 export interface BootPlan extends GuestPlan {
@@ -28,8 +31,8 @@ export interface BootPlan extends GuestPlan {
 }
 
 /**
- * What one VM may take from all others on the host. Far above what a web app needs; a neighbour that tries for more
- * waits. Tokens are refilled evenly over `refill_time` ms.
+ * I/O limits of one VM, far above the needs of a web app; excess requests wait. Tokens are refilled evenly over
+ * `refill_time` ms.
  */
 const diskLimit = {
   bandwidth: { size: 400 * 2 ** 20, refill_time: 1000 },
@@ -37,12 +40,12 @@ const diskLimit = {
 } as const
 const netLimit = { bandwidth: { size: 256 * 2 ** 20, refill_time: 1000 } } as const
 const entropyLimit = { bandwidth: { size: 65_536, refill_time: 1000 } } as const
-/** The console explains a boot that failed; after that the guest may write 4 KiB every ten minutes. */
+/** The initial burst is enough to explain a failed boot; after that the guest may write 4 KiB every ten minutes. */
 const consoleLimit = { size: 4096, one_time_burst: 262_144, refill_time: 600_000 } as const
 
 /**
- * The guest kernel's command line. Firecracker has no power-off: `reboot=k` (the keyboard controller) is what ends it, and
- * `mote.off` tells our init so.
+ * The guest kernel's command line. Firecracker has no power-off. A reboot through the keyboard controller (`reboot=k`)
+ * ends it, and `mote.off=reboot` makes Mote's init reboot.
  */
 export function kernelArgs(serials: DiskSerials): string {
   return [
@@ -54,8 +57,8 @@ export function kernelArgs(serials: DiskSerials): string {
 }
 
 /**
- * Everything from an empty Firecracker to a running guest, in an order that it accepts. A VM that comes with drives has no
- * room for volumes: there are interrupts for 19 devices.
+ * Returns all calls from an empty Firecracker to a running guest, in an order that it accepts. A VM with drives has no
+ * slots for volumes, because there are interrupts for only 19 devices.
  */
 export function bootCalls(plan: BootPlan): ApiCall[] {
   const others =
@@ -95,7 +98,7 @@ export function bootCalls(plan: BootPlan): ApiCall[] {
 
 const put = (path: string, body: unknown): ApiCall => ({ method: 'PUT', path, body })
 
-/** A kernel and our init without a device. */
+/** Boots a kernel and Mote's init without devices. */
 export function proofCalls(): ApiCall[] {
   const { kernel, initrd } = cellFiles
   return [
@@ -110,10 +113,10 @@ export function proofCalls(): ApiCall[] {
   ]
 }
 
-/** The smallest that a guest may have; each Firecracker has a socket of its own, so all guests can have the same. */
+/** The lowest valid CID. All guests can use it, because each Firecracker has its own socket. */
 const guestCid = 3
 
-/** Not a part of snapshots: said again to every process. */
+/** Snapshots do not include the console, so every process gets this call. */
 export function consoleCall(): ApiCall {
   return {
     method: 'PUT',
@@ -122,7 +125,7 @@ export function consoleCall(): ApiCall {
   }
 }
 
-/** Writeback: a flush of the guest reaches the host's disk; with Unsafe a volume could lose what was promised. */
+/** With Writeback, a guest's flush reaches the host's disk. With Unsafe, a volume could lose acknowledged writes. */
 function drive(id: string, file: string, readOnly: boolean): ApiCall {
   const body = {
     drive_id: id,
@@ -135,7 +138,7 @@ function drive(id: string, file: string, readOnly: boolean): ApiCall {
   return { method: 'PUT', path: `/drives/${id}`, body }
 }
 
-/** The guest stands still after it; the caller lets it run. */
+/** Loads a snapshot. The guest stays paused until the caller resumes it. */
 export function loadCall(tap: string): ApiCall {
   return {
     method: 'PUT',

@@ -15,12 +15,15 @@ export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   throw new Error(`Firecracker says that its VM is "${String(state)}"`)
 }
 
-/** Calls in this order, each after the one before was taken. */
+/** Makes the calls in order and waits for each answer. */
 export async function callAll(api: VmmHttp, calls: readonly ApiCall[]): Promise<void> {
   for (const { method, path, body } of calls) await api.call(method, path, body)
 }
 
-/** To resume what runs is no error there, but the guest hears nothing over vsock from then on (v1.16.1), so it is asked first. */
+/**
+ * Pauses or resumes the VM, if it is not in that state already. Resuming a running VM is no error, but breaks the
+ * guest's vsock for good (v1.16.1).
+ */
 export async function setPaused(api: VmmHttp, paused: boolean): Promise<void> {
   if ((await inspect(api)) === (paused ? 'paused' : 'running')) return
   await api.call('PATCH', '/vm', { state: paused ? 'Paused' : 'Resumed' })
@@ -30,7 +33,9 @@ export async function setTakenMib({ api }: VmContext, mib: number): Promise<void
   await api.call('PATCH', '/balloon', { amount_mib: mib })
 }
 
-/** Before the guest's first report the statistics are refused, or lack the memory. */
+/**
+ * Reads the balloon's statistics. Before the guest's first report, Firecracker refuses the call or omits the memory.
+ */
 export async function readMemory({ api, memoryMib }: VmContext): Promise<GuestMemory> {
   const stats = await api.call('GET', '/balloon/statistics').then(asObject, (error: unknown) => {
     if (error instanceof VmmError) return asObject(undefined)
@@ -42,7 +47,7 @@ export async function readMemory({ api, memoryMib }: VmContext): Promise<GuestMe
   return { ramUsedBytes, balloonActualMib: Math.max(0, memoryMib - countOf(stats.actual_mib)) }
 }
 
-/** Memory and devices of the paused guest, as files of the agent's own. */
+/** Writes memory and devices of the paused guest to files that the agent owns. */
 export async function writeState({ api, vmDir, user }: VmContext, target: string): Promise<void> {
   const cell = join(vmDir, cellName)
   const made = { memory: 'new.memory', state: 'new.state' }

@@ -12,7 +12,7 @@ import { slots } from './requests.ts'
 export const volumeFile = (volumeId: string): string => `volume-${volumeId}.img`
 
 /**
- * Volumes of one running machine: each takes one of the drives that were there from the start, whose file is exchanged
+ * Volumes of one running VM. Each uses one of the drives that exist since the boot; attaching replaces the drive's file
  * (`PATCH /drives`).
  */
 export function volumeSlots(vm: VmContext): VolumeSlots {
@@ -30,7 +30,7 @@ export function volumeSlots(vm: VmContext): VolumeSlots {
       await use(api, free.id, volumeFile(volumeId))
       return driveSerial(pathOf(volumeId))
     },
-    // It looks at the file's size whenever it is told of a file, the same one too.
+    // Firecracker reads the file's size again on each PATCH, even if the path is the same.
     async grow(volumeId) {
       const [slot] = (await drivesIn(api)).get(volumeFile(volumeId)) ?? []
       if (slot) await use(api, slot, volumeFile(volumeId))
@@ -43,7 +43,7 @@ export function volumeSlots(vm: VmContext): VolumeSlots {
   }
 }
 
-/** A clone was loaded under the name of the volume that it takes the place of: from here on it is found by its own. */
+/** Renames a clone, which was loaded under the name of the volume that it replaces, to its own name. */
 export async function takeOwnName(api: VmmHttp, cell: VmmCell, { disk, file, of }: KeptDisk): Promise<void> {
   if (disk.volumeId === of) return
   const own = volumeFile(disk.volumeId)
@@ -62,7 +62,7 @@ function noRoom(readOnly: boolean): string {
   return `a Firecracker VM has room for ${room} ${readOnly ? 'read-only' : 'writable'} volumes: detach one first`
 }
 
-/** File name to the drives that show it. */
+/** Maps each file name to the drives that use it. */
 async function drivesIn(api: VmmHttp): Promise<Map<string, Set<string>>> {
   const { drives } = asObject(await api.call('GET', '/vm/config'))
   const found = new Map<string, Set<string>>()

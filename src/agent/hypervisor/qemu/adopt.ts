@@ -11,7 +11,7 @@ import { readNotes } from '../prepare.ts'
 import { hasMark } from '../transfer/marks.ts'
 import { asObject } from './qmp.ts'
 
-/** Finds the process that an earlier agent left; undefined when it has gone or cannot be talked to. */
+/** Reconnects to the QEMU that an earlier agent started. Undefined if it has ended or does not respond. */
 export async function adoptVm(
   { isolation }: Pick<QemuDeps, 'isolation'>,
   home: VmHome,
@@ -20,17 +20,18 @@ export async function adoptVm(
   watcher: Watcher,
   madeBy: string,
 ): Promise<RunningVm | undefined> {
-  // The working directory too: after a reboot of the host, pid and start time may by chance be those of a stranger.
+  // Also compare the working directory: after a reboot of the host, an unrelated process may have the same pid and
+  // start time.
   const cwd = await readlink(`/proc/${running.process.pid}/cwd`).catch(() => '')
   if (!isRunning(running.process) || cwd !== (await realpath(home.dir))) return undefined
   try {
     const links = await connectVm(home.dir, fromSeq, watcher)
-    // Half of a VM, whose other half runs on where it was.
+    // An unfinished arrival: the VM still runs on the source.
     if (hasMark(home.dir, 'arriving') || asObject(await links.qmp.execute('query-status')).status === 'inmigrate')
-      throw new Error('it has not arrived')
+      throw new Error('the VM has not arrived')
     const console = await openConsole(home.dir)
     const { tap } = readNotes(running.prepared)
-    // A paused guest answers nothing; its workload can only be running or have been reported.
+    // A paused guest does not answer. Its workload runs, or its end was already reported.
     const unanswered: WorkloadState = { state: 'running' }
     const workload = await Promise.race([
       links.guest.ready.then(parseWorkload),
@@ -52,7 +53,7 @@ export async function adoptVm(
       cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(home.vmId),
     })
   } catch {
-    // Alive but not ours to talk to: without its sockets it cannot be run, only ended.
+    // The process cannot be managed without its sockets, so it is killed.
     await endProcess(running)
     return undefined
   }

@@ -6,15 +6,15 @@ import { commonKernelArgs } from '../kernel-args.ts'
 import { sharedMemoryFile } from './private-memory.ts'
 import { type QemuProgram, userArgs } from './program.ts'
 
-/** How the guest comes to life: a kernel, or memory and devices that come from elsewhere. */
+/** How the guest starts: from a kernel, or from a saved or migrated state. */
 export type Start =
   | { readonly kind: 'boot'; readonly kernel: string; readonly initrd: string; readonly kernelArgs: string }
-  /** `memoryFile` is mapped privately; without one the memory comes with the devices. */
+  /** `memoryFile` is mapped privately. Without it, the state includes the memory. */
   | {
       readonly kind: 'incoming'
       readonly memoryFile?: string
       readonly after: 'run' | 'stay-paused'
-      /** A bound on the memory for translated code; absent: that of a boot. */
+      /** Buffer for translated code; default: `bootCodeMib`. */
       readonly codeMib?: number
     }
 
@@ -33,7 +33,9 @@ export interface QemuPlan {
   readonly diskLimits: DiskLimits
   readonly netdev: string
   readonly mac: string
-  /** Whose rights QEMU has once it has opened all that is named here, and how it is asked to take them. */
+  /**
+   * The user that QEMU drops its privileges to after it has opened these files, and the program that needs the option.
+   */
   readonly user?: { readonly is: VmUser; readonly program: QemuProgram }
 }
 
@@ -59,7 +61,7 @@ export function qemuArgs(plan: QemuPlan): string[] {
     ...startOf(plan.start),
     ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ...disk('base', plan.base, ',readonly=on'),
-    // New at every boot: nothing of it has to survive the host, so its flushes do not reach the host's disk.
+    // The scratch disk is new at every boot and need not survive a host crash, so its flushes are ignored.
     ...disk(
       'scratch',
       plan.scratch,
@@ -80,8 +82,8 @@ export function qemuArgs(plan: QemuPlan): string[] {
 }
 
 /**
- * The memory balloon, and where volumes are attached. A microvm without ACPI has eight slots for devices: base, scratch,
- * config, network, ports and the three drives of a build fill them, and a build needs neither of these.
+ * The memory balloon and the SCSI bus for volumes. A microvm without ACPI has eight device slots. Base, scratch,
+ * config, network, ports and the three drives of a build fill them, and a build needs neither balloon nor volumes.
  */
 const optionalDevices = [
   ...['-device', 'virtio-balloon-device,id=balloon0,free-page-reporting=on'],
@@ -89,16 +91,16 @@ const optionalDevices = [
 ]
 
 /**
- * A distribution's kernel finds virtio-mmio devices only through ACPI tables (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is off);
- * for the shipped kernel QEMU names the devices on the command line, which boots sooner.
+ * A distribution's kernel finds virtio-mmio devices only through ACPI tables (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is
+ * off); for the shipped kernel QEMU names the devices on the command line, which boots sooner.
  */
 export function machineOf(devices: GuestKernel['devices']): string {
   return `microvm,acpi=${devices === 'acpi' ? 'on' : 'off'},pit=off,pic=off,x-option-roms=off`
 }
 
 /**
- * Giving its rights up is one of the calls that `elevateprivileges=deny` forbids. They are given up for good: there is no
- * program that it could start (`spawn`).
+ * With a user, `elevateprivileges` must be allowed, because it also forbids dropping privileges. QEMU cannot regain
+ * them: it may start no program (`spawn=deny`).
  */
 function privilegesOf({ user }: QemuPlan): string[] {
   const elevate = user ? 'allow' : 'deny'
@@ -108,7 +110,7 @@ function privilegesOf({ user }: QemuPlan): string[] {
   ]
 }
 
-/** Emulated code is kept in a buffer of this many MiB. A boot translates 50 of them once. */
+/** Size of the buffer for translated code under emulation. A boot translates 50 MiB. */
 const bootCodeMib = 64
 
 function accelOf({ accel, start }: QemuPlan): string {
@@ -117,8 +119,8 @@ function accelOf({ accel, start }: QemuPlan): string {
 }
 
 /**
- * Shared memory: a snapshot reads it through /proc while the guest stands still, so that the state that QEMU writes holds
- * devices only. Without a file, or of a file of which private-memory.c makes a private mapping.
+ * The guest's memory, declared as shared: a snapshot reads it through /proc while the guest is paused, and QEMU's saved
+ * state contains only devices. It is a memfd, or a file that private-memory.c maps privately.
  */
 function memoryOf(plan: QemuPlan): string {
   const { start } = plan
@@ -131,18 +133,19 @@ function memoryOf(plan: QemuPlan): string {
 }
 
 /**
- * A disk that another host writes to until the moment the guest goes on here. Without `share-rw` the export, which is
- * there a little longer, keeps the guest's device from the right to write: it goes on without, and dies of its first write.
+ * True for a live migration, during which the source writes to the disk through an NBD export. The export outlives the
+ * start of the guest by a moment; without `share-rw` it would deny the guest's device write access, and QEMU would
+ * abort at the guest's first write.
  */
 function comesOverTheNetwork(start: Start): boolean {
   return start.kind === 'incoming' && start.memoryFile === undefined
 }
 
 /**
- * Two pages less where the CPU is emulated. Until QEMU 9.0, memory whose size is a multiple of 64 pages took a path in
- * `cpu_physical_memory_sync_dirty_bitmap` that forgot the emulator's TLB: what the guest wrote during a live migration
- * could be missing over there, seen as "VQ ... Guest index inconsistent with Host index" or a guest that never answered
- * (3 of 12 moves on a busy machine).
+ * The memory size, less two pages under emulation. Until QEMU 9.0, memory whose size is a multiple of 64 pages took a
+ * path in `cpu_physical_memory_sync_dirty_bitmap` that did not reset the emulator's TLB. Writes during a live migration
+ * could be missing on the target: QEMU reported "VQ ... Guest index inconsistent with Host index", or the guest did not
+ * respond (3 of 12 migrations on a busy host).
  */
 function memorySize({ accel, memoryMib }: QemuPlan): string {
   return `${memoryMib * 1024 - (accel === 'tcg' ? 8 : 0)}K`
@@ -165,12 +168,12 @@ function escaped(value: string): string {
 }
 
 /**
- * The guest kernel's command line. `tsc_early_khz` is not optional: without it Debian's kernel calibrates the TSC
- * against emulated timers, fails under load and hangs (0 of 10 boots came up; with it 10 of 10). `lapic_hz` is the same for
- * the APIC's timer, which counts nanoseconds in QEMU and KVM: guest/kernel-patches/0001-lapic-hz.patch.
+ * The guest kernel's command line. `tsc_early_khz` is required: without it, Debian's kernel calibrates the TSC against
+ * emulated timers, fails under load and hangs (0 of 10 boots succeeded; with it 10 of 10). `lapic_hz` does the same for
+ * the APIC timer, which counts nanoseconds in QEMU and KVM: guest/kernel-patches/0001-lapic-hz.patch.
  */
 export function kernelArgs(tscKhz: number, devices: GuestKernel['devices']): string {
-  // Without ACPI nothing can be switched off; a reboot ends the machine as well (`-no-reboot`).
+  // Without ACPI the guest cannot power off. It reboots instead, which ends QEMU (`-no-reboot`).
   const end = devices === 'acpi' ? '' : 'acpi=off mote.off=reboot '
   const clocks = `tsc_early_khz=${tscKhz} tsc=reliable lapic_hz=1000000000 no_timer_check`
   return [commonKernelArgs, `${end}reboot=t pci=off ${clocks}`].join(' ')

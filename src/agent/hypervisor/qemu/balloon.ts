@@ -5,7 +5,7 @@ import { asObject, type Qmp } from './qmp.ts'
 
 const balloonPath = '/machine/peripheral/balloon0'
 
-/** The target in QMP's `balloon` is what the guest keeps, in bytes, not what is taken. */
+/** Sets the balloon. QMP's `balloon` takes the memory that the guest keeps, in bytes. */
 export async function setBalloon(qmp: Qmp, targetMib: number | null, memoryMib: number): Promise<void> {
   await qmp.execute('balloon', { value: balloonTarget(targetMib, memoryMib) * 2 ** 20 })
 }
@@ -22,7 +22,9 @@ export async function readMemory(qmp: Qmp): Promise<GuestMemory> {
   return { ramUsedBytes, balloonActualMib: Math.round(countOf(asObject(balloon).actual) / 2 ** 20) }
 }
 
-/** Asks the guest's balloon for statistics every second. The VM of a build has none (`optionalDevices` in argv.ts). */
+/**
+ * Makes QEMU poll the balloon's statistics every second. VMs of builds have no balloon (`optionalDevices` in argv.ts).
+ */
 export async function enableMemoryStats(qmp: Qmp, { drives = [] }: Pick<VmHome, 'drives'>): Promise<void> {
   if (drives.length > 0) return
   await qmp.execute('qom-set', { path: balloonPath, property: 'guest-stats-polling-interval', value: 1 })

@@ -23,9 +23,9 @@ export interface BootPlan extends Omit<Launch, 'scratch' | 'start' | 'env' | 'fr
 }
 
 /**
- * A new VM: from the template of its kind where there is one, otherwise from its kernel, which leaves a template for the
- * next. A template that cannot be started from is given up, unless it is the disk that is full, and the VM boots.
- * @throws StepError `network_failed` when the rules of its network do not hold; Error of the boot
+ * Starts a new VM from its template if one exists, otherwise boots its kernel and creates the template. If the start
+ * from a template fails, the template is deleted (unless the disk is full) and the VM boots its kernel.
+ * @throws StepError `network_failed` if its firewall rules could not be loaded; Error of the boot
  */
 export async function bootVm(
   deps: BootDeps,
@@ -34,7 +34,7 @@ export async function bootVm(
   context: PrepareContext,
 ): Promise<RunningVm> {
   const { templates } = deps
-  // Disks of their own make a machine that is like no other (builds).
+  // VMs with additional drives (builds) have no template.
   if ((plan.home.drives ?? []).length > 0) return bootCold(deps, plan, undefined, madeBy, context)
   const key = await keyOf({ plan, kernel: plan.kernel, kernelArgs: plan.kernelArgs, madeBy })
   const template = await templates.find(key)
@@ -43,7 +43,7 @@ export async function bootVm(
       return await startFromTemplate(deps, plan, template, madeBy, context)
     } catch (error) {
       context.signal.throwIfAborted()
-      // A boot needs the same rules, and takes longer to find that out.
+      // A boot would fail for the same reason, only later.
       if (isNetworkFault(error)) throw error
       deps.onError(error)
       if (!isDiskFull(error)) await templates.distrust(key)
@@ -69,7 +69,7 @@ async function bootCold(
     await context.time('boot', () => unlessEnded(guest.ready))
     if (claim) {
       const taken = claim.fill(dir => takeTemplate(launched, plan, dir))
-      // The VM goes on without.
+      // If the template cannot be taken, the VM starts anyway.
       await context.time('template', () => unlessEnded(taken).catch(onError))
       await unlessEnded(guest.request(`begin ${beginning()}`, 0))
     }

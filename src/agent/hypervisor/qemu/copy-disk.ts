@@ -1,7 +1,7 @@
 /**
- * A copy of a volume as it is at one instant, made by QEMU while the guest goes on: what the guest is about to overwrite is
- * copied first (`blockdev-backup`, QEMU 7.2 QMP reference). The volume's own file is the newest at every moment, so nothing
- * that dies meanwhile costs more than the copy.
+ * Point-in-time copies of volumes while the guest runs. QEMU copies a block before the guest overwrites it
+ * (`blockdev-backup`, QEMU 7.2 QMP reference). The volume's own file always has the latest data, so a crash loses only
+ * the copy.
  */
 import { chown } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -15,9 +15,9 @@ import { nodeOf, openedAs } from './hotplug.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
 const lookEveryMs = 10
-/** Of what is copied, on the volume's node. */
+/** Name of the dirty bitmap that selects the blocks to copy. */
 const bitmap = 'copied'
-/** Less than an int of bytes (qemu-io of QEMU 7.2). */
+/** qemu-io of QEMU 7.2 accepts less than 2^31 bytes per write. */
 const mostMarkedBytes = 2 ** 30
 
 export interface CopyPlan {
@@ -30,33 +30,33 @@ export interface CopyPlan {
 }
 
 /**
- * Makes all ready but the instant, which `begin` takes: a VM stands still for one command. What an earlier agent began for
- * this volume is given up. @throws StepError `vm_not_running`, Error of QEMU
+ * Prepares a copy that `begin` starts with a single command, so that the VM is paused only briefly. Cancels a copy of
+ * this volume that an earlier agent started. @throws StepError `vm_not_running`, Error of QEMU
  */
 export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan): Promise<DiskCopy> {
   const source = nodeOf(volumeId)
   const name = `c${source.slice(1)}`
   const marks = `e${source.slice(1)}`
   const shown = join(dir, runDir, name)
-  const letGo = async () => {
+  const release = async () => {
     try {
       await dropJob(qmp, name)
       for (const node of [name, marks]) await qmp.execute('blockdev-del', { 'node-name': node }).catch(notThere)
       await qmp.execute('block-dirty-bitmap-remove', { node: source, name: bitmap }).catch(notThere)
     } finally {
       await unbind(shown)
-      // The VM's user has it no more.
+      // Take the file back from the VM's user.
       if (user) await chown(target, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
     }
   }
-  await letGo()
+  await release()
   try {
     if (user) await showFile(target, shown, user, 'write')
     const file = { driver: 'file', filename: user ? join(runDir, name) : target, discard: 'unmap' }
     await qmp.execute('blockdev-add', { driver: 'raw', 'node-name': name, discard: 'unmap', file })
     await markData(qmp, dir, source, marks)
   } catch (error) {
-    await letGo()
+    await release()
     throw error
   }
   const job = {
@@ -71,14 +71,14 @@ export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan
   return {
     begin: async () => void (await qmp.execute('blockdev-backup', job)),
     whole: () => untilDone(qmp, name),
-    [Symbol.asyncDispose]: letGo,
+    [Symbol.asyncDispose]: release,
   }
 }
 
 /**
- * Marks what the volume has data in, and from here on what the guest writes to. QEMU itself would also copy what reads as zeros, and
- * the file system would give the copy room for all of the volume (`fallocate`, without holes). A bitmap can only be marked by writes: so they
- * are made to a node that keeps nothing, and merged.
+ * Marks the ranges in which the volume has data, and from then on the guest's writes. Without the bitmap, QEMU would
+ * also copy zeros, and the copy would be fully allocated (`fallocate`, without holes). QEMU marks a bitmap only on
+ * writes, so this function writes to a null device and merges its bitmap.
  */
 async function markData(qmp: Qmp, dir: string, source: string, marks: string): Promise<void> {
   await qmp.execute('block-dirty-bitmap-add', { node: source, name: bitmap })
@@ -86,7 +86,7 @@ async function markData(qmp: Qmp, dir: string, source: string, marks: string): P
   await qmp.execute('blockdev-add', { driver: 'null-co', 'node-name': marks, size: sizeBytes })
   await qmp.execute('block-dirty-bitmap-add', { node: marks, name: bitmap })
   for (const range of await dataRanges(resolve(dir, file))) {
-    // A file that has just grown may have more than QEMU knows of.
+    // A file that has just grown may be longer than the size that QEMU knows.
     const end = Math.min(range.end, sizeBytes)
     for (let at = range.start; at < end; at += mostMarkedBytes) {
       const command = `qemu-io ${marks} "write -q -z ${at} ${Math.min(end - at, mostMarkedBytes)}"`
@@ -120,14 +120,14 @@ async function jobOf(qmp: Qmp, id: string): Promise<Job | undefined> {
 async function untilDone(qmp: Qmp, id: string): Promise<void> {
   for (;;) {
     const job = await jobOf(qmp, id)
-    if (!job) throw new Error('QEMU has forgotten the copy of the volume')
+    if (!job) throw new Error('QEMU no longer has the copy job of the volume')
     if (job.status === 'concluded' && job.error === undefined) return
     if (job.status === 'concluded') throw new Error(`QEMU could not copy the volume: ${job.error}`)
     await sleep(lookEveryMs)
   }
 }
 
-/** Idempotent: one that runs is cancelled, one that has ended is forgotten. */
+/** Cancels a running job and dismisses a finished one. Idempotent. */
 export async function dropJob(qmp: Qmp, id: string): Promise<void> {
   for (let job = await jobOf(qmp, id); job; job = await jobOf(qmp, id)) {
     const verb = job.status === 'concluded' ? 'job-dismiss' : 'job-cancel'

@@ -22,16 +22,19 @@ export interface QemuDeps extends PrepareDeps {
   readonly cacheDir: string
   readonly isolation: Isolation
   readonly launcher: Launcher
-  /** A guest that has not started its workload by then is hung. */
+  /** Timeout for a guest to start its workload. */
   readonly bootLimitMs: number
   /** The address where VMs from other hosts arrive. */
   readonly migrationHost: () => string
-  /** Bound on the templates of this machine; 0: there are none. */
+  /** Limit for all templates of this host; 0 disables templates. */
   readonly templateMib: number
   readonly onError: (error: unknown) => void
 }
 
-/** QEMU's microvm machine: KVM where a proof boot passes, otherwise TCG, so that real VMs run on any Linux machine. */
+/**
+ * QEMU's microvm machine, with KVM if a proof boot passes, otherwise with emulation (TCG), which runs on any Linux
+ * host.
+ */
 export function qemuDriver(deps: QemuDeps): Driver {
   const { isolation, launcher, cacheDir, templateMib, onError } = deps
   const templates = openTemplates({ cacheDir, maxMib: templateMib, onError })
@@ -40,7 +43,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
   const program = once(inspectQemu)
   const memoryEnv = once(async () => ((await program()).memoryNeedsName ? sharedMemoryEnv(cacheDir) : {}))
   const itsQemu = async () => ({ program: await program(), memoryEnv: await memoryEnv() })
-  /** The newest one of each VM. One that came from another host is known to nobody here until the agent starts anew. */
+  /** The current `RunningVm` of each VM. VMs that migrated to this host are missing until the agent restarts. */
   const runningVms = new Map<string, RunningVm>()
   const known = ({ vmId }: VmHome, runningVm: RunningVm) => {
     runningVms.set(vmId, runningVm)
@@ -70,7 +73,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
       home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, ...(await itsQemu()), ...shared }
-      // Of a move that is over: a machine with one would be ended by the next agent, or be taken for one that has left.
+      // Marks of a finished migration: the next agent would kill the VM, or take it for one that has left.
       await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()
@@ -103,7 +106,9 @@ export function qemuDriver(deps: QemuDeps): Driver {
   }
 }
 
-/** Under emulation the guest's CPU is QEMU's own; with KVM it is the host's. `1` counts changes of the machine's layout. */
+/**
+ * Returns `madeBy`. Emulation has QEMU's own CPU model, KVM the host's. `1` is the version of the VM's device layout.
+ */
 function kindOf(version: string, accel: 'kvm' | 'tcg'): string {
   return `qemu ${version} microvm 1, ${arch()}, ${accel === 'kvm' ? hostCpu() : 'tcg max'}`
 }

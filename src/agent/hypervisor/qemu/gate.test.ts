@@ -12,9 +12,9 @@ it.each([
   [256 * mib + 4096, 64 * 1024],
   [512 * mib, 65_536 * 9],
   [65_536 * mib, 4 * mib],
-])('with %i bytes left, %i may pass before the next look', (left, bytes) => expect(copyTimeout(left)).toBe(bytes))
+])('with %i bytes left, %i may pass before the next check', (left, bytes) => expect(copyTimeout(left)).toBe(bytes))
 
-/** Both ends of a connection. */
+/** Opens a connection and returns both ends. */
 async function pair(cleanup: DisposableStack): Promise<readonly [Socket, Socket]> {
   const server = createServer()
   server.listen(0, '127.0.0.1')
@@ -27,7 +27,7 @@ async function pair(cleanup: DisposableStack): Promise<readonly [Socket, Socket]
   return [client, accepted]
 }
 
-it('passes all until little is left, then nothing, and loses nothing', async () => {
+it('forwards all bytes until little memory is left, then none, and loses none', async () => {
   using cleanup = new DisposableStack()
   const [[writes, qemu], [outside, reads]] = [await pair(cleanup), await pair(cleanup)]
   const total = 2 * mib
@@ -50,7 +50,7 @@ it('passes all until little is left, then nothing, and loses nothing', async () 
   expect(heard).toBe(total)
 })
 
-it('closes when QEMU ends', async () => {
+it('closes when QEMU closes its output', async () => {
   using cleanup = new DisposableStack()
   const [[writes, qemu], [outside, reads]] = [await pair(cleanup), await pair(cleanup)]
   reads.resume()

@@ -1,13 +1,15 @@
 /**
- * Holds the memory of a VM that leaves back shortly before its end. QEMU stops the guest by itself as soon as little is left
- * to copy, and 7.2 cannot be told to wait for that: it waits when nobody reads what it writes. The guest runs on meanwhile.
+ * Stalls the memory transfer of a live migration shortly before its end. QEMU pauses the guest as soon as little memory
+ * is left to copy, and 7.2 has no option to delay that. It does wait while its output is not read, and the guest keeps
+ * running.
  */
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 
 /**
- * What QEMU may still write once it is not read (400 KB: its own buffer, both ends of the socket, ours) and between two looks
- * may be pages of zeros, 9 bytes each: 206 MiB of memory. This much must be left.
+ * The gate closes when this much memory is left. QEMU can write 400 KB more after the gate stops reading (its own
+ * buffer, both socket buffers, and the agent's), and some between two checks. If these are zero pages of 9 bytes each,
+ * they stand for 206 MiB of memory.
  */
 const leftBytes = 256 * 2 ** 20
 const pageBytes = 4096
@@ -16,20 +18,20 @@ const leastBytes = 64 * 1024
 const mostBytes = 4 * 2 ** 20
 
 export interface Gate {
-  /** Passes on what QEMU writes until little is left; resolves when it is released. */
+  /** Forwards QEMU's output until little memory is left. Resolves when the gate is released. */
   pass(qemu: Socket, outside: Socket): Promise<void>
-  /** True from when little is left, or QEMU has nothing more to say. */
+  /** True once little memory is left or QEMU has closed its output. */
   closed(): boolean
   release(): void
 }
 
-/** How much may pass before the next look; 0: the gate closes. */
+/** Returns how many bytes may pass before the next check; 0 closes the gate. */
 export const copyTimeout = (remainingBytes: number): number =>
   remainingBytes <= leftBytes
     ? 0
     : Math.min(mostBytes, Math.max(leastBytes, ((remainingBytes - leftBytes) / pageBytes) * zeroPageBytes))
 
-/** @param remaining bytes of memory that QEMU has not sent yet; undefined: it has not begun */
+/** @param remaining reads the bytes of memory that QEMU has not sent yet; undefined before the transfer starts */
 export function createGate(remaining: () => Promise<number | undefined>): Gate {
   const released = Promise.withResolvers<void>()
   let closed = false

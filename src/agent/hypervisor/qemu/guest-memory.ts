@@ -2,32 +2,35 @@ import { type FileHandle, open, readdir, readFile, readlink } from 'node:fs/prom
 import { join } from 'node:path'
 import { copySparse, copyWritable } from '../snapshot-files.ts'
 
-/** The file of a snapshot or template that holds the guest's memory. */
+/** Name of the file with the guest's memory in a snapshot or template. */
 export const memoryName = 'memory'
 
 /**
- * Where a QEMU has its guest's memory: in a memfd, or in a private mapping of a file (private-memory.c), of which it owns
- * the pages that the guest has changed.
+ * Location of a guest's memory in its QEMU: a memfd, or a private mapping of a file (private-memory.c), in which pages
+ * that the guest has changed are QEMU's own.
  */
 export type GuestMemory =
   | { readonly kind: 'shared'; readonly file: string }
   | { readonly kind: 'private'; readonly file: string; readonly pid: number; readonly parts: readonly Part[] }
 
-/** A part of the process's addresses, and where in the file it begins; bytes. */
+/** An address range of the process, and its offset in the file; bytes. */
 interface Part {
   readonly from: number
   readonly to: number
   readonly offset: number
 }
 
-/** Undefined where it cannot be had from outside: then it has to come with the state that QEMU writes. */
+/**
+ * Locates the guest's memory. Undefined if it cannot be read from outside; QEMU then has to include it in the saved
+ * state.
+ */
 export async function memoryOf(pid: number): Promise<GuestMemory | undefined> {
   const fds = `/proc/${pid}/fd`
   for (const name of await readdir(fds)) {
     const file = join(fds, name)
     const target = await readlink(file).catch(() => '')
     if (target.startsWith('/memfd:memory-backend-memfd')) return { kind: 'shared', file }
-    // Its name may be gone by now: the process keeps the file.
+    // The file may have been deleted; the process still has it open.
     if (!target.replace(/ \(deleted\)$/, '').endsWith(`/${memoryName}`)) continue
     const parts = privateParts(await readFile(`/proc/${pid}/maps`, 'utf8'), target)
     if (parts.length > 0 && (await mayRead(pid))) return { kind: 'private', file, pid, parts }
@@ -35,7 +38,7 @@ export async function memoryOf(pid: number): Promise<GuestMemory | undefined> {
   return undefined
 }
 
-/** From proc_pid_maps(5): `from-to permissions offset device inode path`. */
+/** Parses proc_pid_maps(5): `from-to permissions offset device inode path`. */
 function privateParts(maps: string, path: string): Part[] {
   return maps.split('\n').flatMap(line => {
     const match = /^([0-9a-f]+)-([0-9a-f]+) rw.p ([0-9a-f]+) \S+ \d+ +(.*)$/.exec(line)
@@ -45,14 +48,14 @@ function privateParts(maps: string, path: string): Part[] {
   })
 }
 
-/** An agent without root's rights may not, where only a parent may trace (yama). */
+/** False for an agent that is not root, on hosts where only a parent may trace a process (Yama). */
 async function mayRead(pid: number): Promise<boolean> {
   const mem = await open(`/proc/${pid}/mem`).catch(() => undefined)
   await mem?.close()
   return mem !== undefined
 }
 
-/** Copies the memory of a guest that stands still. What was never touched stays a hole. */
+/** Copies the memory of a paused guest. Untouched pages stay holes. */
 export async function copyMemory(memory: GuestMemory, target: string): Promise<void> {
   if (memory.kind === 'shared') return copySparse(memory.file, target)
   await copyWritable(memory.file, target)
@@ -73,14 +76,14 @@ const entryBytes = 8
 const entriesAtOnce = 1 << 15
 const runBytes = 4 << 20
 
-/** The pages of the part that are not the file's any more, in runs. */
+/** Yields the ranges of pages that no longer belong to the file. */
 async function* changed(pagemap: FileHandle, { from, to, offset }: Part): AsyncGenerator<Part> {
   const entries = Buffer.alloc(entriesAtOnce * entryBytes)
   let run: Part | undefined
   for (let at = from; at < to; at += entriesAtOnce * pageBytes) {
     const count = Math.min(entriesAtOnce, (to - at) / pageBytes)
     const { bytesRead } = await pagemap.read(entries, 0, count * entryBytes, (at / pageBytes) * entryBytes)
-    if (bytesRead !== count * entryBytes) throw new Error('the process does not show its pages')
+    if (bytesRead !== count * entryBytes) throw new Error('the page map of the process cannot be read')
     for (let index = 0; index < count; index++) {
       const page = at + index * pageBytes
       const own = isOwn(entries.readUInt32LE(index * entryBytes + 4))
@@ -94,7 +97,10 @@ async function* changed(pagemap: FileHandle, { from, to, offset }: Part): AsyncG
   if (run) yield run
 }
 
-/** Upper half of a pagemap entry: bit 63 present, 62 swapped, 61 of a file (kernel's admin-guide/mm/pagemap.rst). */
+/**
+ * Tests the upper half of a pagemap entry: bit 63 present, 62 swapped, 61 file page (kernel's
+ * admin-guide/mm/pagemap.rst).
+ */
 function isOwn(high: number): boolean {
   return high >>> 30 !== 0 && (high & (1 << 29)) === 0
 }
@@ -103,7 +109,7 @@ async function copyRun(mem: FileHandle, target: FileHandle, { from, to, offset }
   const bytes = Buffer.alloc(to - from)
   for (let done = 0; done < bytes.length; ) {
     const { bytesRead } = await mem.read(bytes, done, bytes.length - done, from + done)
-    if (bytesRead === 0) throw new Error('the process does not show its memory')
+    if (bytesRead === 0) throw new Error('the memory of the process cannot be read')
     done += bytesRead
   }
   await target.write(bytes, 0, bytes.length, offset)

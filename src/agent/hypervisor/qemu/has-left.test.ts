@@ -9,12 +9,12 @@ const qmp = (mirror: boolean, migration: string, status: string) => ({
 })
 
 test.each([
-  ['has gone with its disk', true, 'completed', 'postmigrate', true],
-  ['came from another host, and its disk is being copied to a third', true, 'completed', 'running', false],
-  ['came from another host, is paused, and its disk is being copied', true, 'completed', 'paused', false],
-  ['is being copied', true, 'active', 'running', false],
-  ['was written to a snapshot', false, 'completed', 'postmigrate', false],
-  ['was never moved', false, 'none', 'running', false],
+  ['has migrated with its disk', true, 'completed', 'postmigrate', true],
+  ['has arrived from another host and is migrating to a third', true, 'completed', 'running', false],
+  ['has arrived from another host, is paused, and is migrating', true, 'completed', 'paused', false],
+  ['is migrating', true, 'active', 'running', false],
+  ['was paused for a snapshot', false, 'completed', 'postmigrate', false],
+  ['was never migrated', false, 'none', 'running', false],
 ])('a VM that %s', async (_, mirror, migration, status, left) => {
   expect(await hasLeft(qmp(mirror, migration, status))).toBe(left)
 })

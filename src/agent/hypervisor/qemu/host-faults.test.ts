@@ -3,7 +3,7 @@ import { CommandError } from '../../../lib/exec.ts'
 import { StepError } from '../../base/step-error.ts'
 import { heldBy, isDiskFull, isNetworkFault } from './host-faults.ts'
 
-it('says of rules that do not hold what kept them, under a code of their own', async () => {
+it('missing firewall rules have their own error code, and the message says why', async () => {
   const cause = new CommandError('nft', 1, 'table is busy')
   const failed = await heldBy({ held: () => Promise.reject(cause) }, 'vm-1').catch((error: unknown) => error)
   expect(failed).toMatchObject({ code: 'network_failed', message: expect.stringContaining('table is busy'), cause })
@@ -17,15 +17,15 @@ it.each([
   ['a system call', systemError('ENOSPC'), true],
   ['a quota', systemError('EDQUOT'), true],
   ['a program', new CommandError('cp', 1, "cp: error writing 'x': No space left on device"), true],
-  ['what another error is about', new Error('it did not start', { cause: systemError('ENOSPC') }), true],
+  ['the cause of another error', new Error('it did not start', { cause: systemError('ENOSPC') }), true],
   ['another system call', systemError('ENOENT'), false],
   ['another program', new CommandError('cp', 1, "cp: cannot stat 'x'"), false],
   ['no error', 'ENOSPC', false],
-])('tells a full disk by %s', (_what, error, full) => {
+])('recognizes a full disk by %s', (_what, error, full) => {
   expect(isDiskFull(error)).toBe(full)
   expect(isNetworkFault(error)).toBe(false)
 })
 
-it('takes no other fault of a step for the network', () => {
+it('other step errors are not network faults', () => {
   expect(isNetworkFault(new StepError('boot_failed', 'no'))).toBe(false)
 })

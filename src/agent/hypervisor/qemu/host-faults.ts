@@ -1,18 +1,18 @@
-/** What goes wrong at a start and is neither the guest's doing nor the template's: it is the host that has to be mended. */
+/** Faults of the host during a start. Neither the guest nor the template caused them, so the host must be repaired. */
 import { CommandError } from '../../../lib/exec.ts'
 import { hasCode } from '../../../lib/files.ts'
 import type { Network } from '../../net/net.ts'
 import { StepError } from '../../base/step-error.ts'
 
-/** Code of a StepError: the rules of the VM's network could not be loaded. Not final: it is tried again, later and later. */
+/** StepError code: the firewall rules of the VM could not be loaded. Retried with backoff. */
 export const networkFailed = 'network_failed'
 
-/** As `Network.held`. @throws StepError `network_failed` */
+/** Waits for the VM's firewall rules (`Network.held`). @throws StepError `network_failed` */
 export async function heldBy(network: Pick<Network, 'held'>, vmId: string): Promise<void> {
   try {
     await network.held(vmId)
   } catch (error) {
-    const message = `the firewall rules of the VM could not be loaded, see to nft on its host: ${messageOf(error)}`
+    const message = `the firewall rules of the VM could not be loaded; check nft on the host: ${messageOf(error)}`
     throw new StepError(networkFailed, message, { cause: error })
   }
 }
@@ -21,7 +21,9 @@ export function isNetworkFault(error: unknown): boolean {
   return error instanceof StepError && error.code === networkFailed
 }
 
-/** No room (ENOSPC) or none for this user (EDQUOT), seen by this process or by a program that it ran (strerror(3) in C). */
+/**
+ * True for a full disk (ENOSPC) or quota (EDQUOT), reported to this process or by a program that it ran (strerror(3)).
+ */
 export function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (hasCode(error, 'ENOSPC') || hasCode(error, 'EDQUOT')) return true

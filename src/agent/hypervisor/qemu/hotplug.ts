@@ -11,24 +11,25 @@ import { unbind } from '../bind.ts'
 import { runDir, showFile, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
-/** The guest's kernel finds a new disk within some 50 ms, the first one after its SCSI modules were loaded. */
+/** The guest's kernel detects a new disk within about 50 ms, the first one after it has loaded its SCSI modules. */
 const foundMs = 10_000
 const answerMs = 5_000
-/** A file system of a terabyte writes its new group descriptors meanwhile. */
+/** Growing to a terabyte writes many new group descriptors. */
 const growMs = 60_000
-/** INQUIRY page 0x80 of QEMU's scsi-hd has room for as much. */
+/** Maximum length of a serial in INQUIRY page 0x80 of QEMU's scsi-hd. */
 const serialChars = 36
 
-/** Of a disk on the machine's SCSI bus. */
+/** Address of a disk on the VM's SCSI bus. */
 export const ScsiAddress = Type.Object({ channel: Type.Integer(), id: Type.Integer(), lun: Type.Integer() })
 export type ScsiAddress = Static<typeof ScsiAddress>
 
-/** Volumes of one running machine: SCSI disks, since virtio-mmio devices cannot come later. */
+/** Volumes of one running VM. They are SCSI disks, because virtio-mmio devices cannot be added at run time. */
 export interface Hotplug {
   /**
-   * Shows the file to the guest, mounted or not. Idempotent.
-   * @param at where on the bus; absent: where there is room
-   * @param use `exported`: another host writes to it until the guest goes on here; see `comesOverTheNetwork` in argv.ts
+   * Attaches the file to the guest without mounting it. Idempotent.
+   * @param at address on the bus; default: a free one
+   * @param use `exported`: the source host writes to the file until the guest runs here; see `comesOverTheNetwork` in
+   * argv.ts
    */
   insert(
     disk: Pick<DiskSpec, 'volumeId' | 'readOnly'>,
@@ -37,12 +38,12 @@ export interface Hotplug {
     at?: ScsiAddress,
     use?: 'own' | 'exported',
   ): Promise<void>
-  /** Where each volume's disk is, by volume, for a machine that goes on from this one's state. */
+  /** Returns the SCSI address of each volume. A VM that starts from this one's state needs the same addresses. */
   addresses(): Promise<Record<string, ScsiAddress>>
-  /** @param key of the LUKS container that the file is: its text is the passphrase */
+  /** Attaches and mounts the file. @param key if the file is a LUKS container: its text is the passphrase */
   attach(disk: DiskSpec, file: string, key?: string): Promise<void>
   detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
-  /** The guest's disk and its file system become that large. Idempotent. */
+  /** Grows the guest's disk and its file system to this size. Idempotent. */
   grow(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>, sizeMib: number): Promise<void>
 }
 
@@ -50,7 +51,7 @@ export interface HotplugOptions {
   readonly qmp: Qmp
   readonly guest: GuestChannel
   readonly dir: string
-  /** Whose rights QEMU has: files that come later have to be its own, and within its reach. */
+  /** The user of QEMU. Files that are attached later must be owned by this user and inside the run directory. */
   readonly user: VmUser | undefined
   readonly diskLimits: DiskLimits
 }
@@ -81,7 +82,7 @@ export function hotplug({ qmp, guest, dir, user, diskLimits }: HotplugOptions): 
       id: device,
       drive: node,
       serial: volumeId,
-      // Without one QEMU 10 takes the serial for it, and refuses one of more than 20 characters.
+      // By default QEMU 10 uses the serial as device id, and refuses more than 20 characters.
       device_id: volumeId.replaceAll('-', '').slice(-20),
       ...place,
       ...(use === 'exported' ? { 'share-rw': true } : {}),
@@ -103,7 +104,7 @@ export function hotplug({ qmp, guest, dir, user, diskLimits }: HotplugOptions): 
         await qmp.execute('device_del', { id: device })
         await until(async () => !(await hasDevice(qmp, device)))
       }
-      // The device lets go of its file a moment after it has gone.
+      // The device releases its block node a moment after it is removed.
       const removeNode = () => qmp.execute('blockdev-del', { 'node-name': node }).then(() => true)
       if (await hasNode(qmp, node)) await until(() => removeNode().catch(inUse))
       await removeSecret(qmp, secretOf(node))
@@ -128,13 +129,13 @@ async function throttle(qmp: Qmp, device: string, limits: DiskLimits): Promise<v
   })
 }
 
-/** It wants all of them said: reads and writes share the limits of both. */
+/** QMP requires these fields: no separate limits for reads and writes. */
 const unlimitedApart = { bps_rd: 0, bps_wr: 0, iops_rd: 0, iops_wr: 0 } as const
 
 const secretOf = (node: string) => `key-${node}`
 
 async function addSecret(qmp: Qmp, id: string, key: string): Promise<void> {
-  await removeSecret(qmp, id) // of a try that failed half-way
+  await removeSecret(qmp, id) // left by a failed attempt
   await qmp.execute('object-add', { 'qom-type': 'secret', id, data: key })
 }
 
@@ -152,20 +153,20 @@ function inUse(error: unknown): false {
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + answerMs
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error('QEMU does not let go of the disk')
+    if (performance.now() > deadline) throw new Error('QEMU did not detach the disk in time')
     await sleep(5)
   }
 }
 
 const devicePrefix = 'd-'
 
-/** QEMU's node names have 31 characters at most: the end of a UUID, which is random, is enough. */
+/** Derives names from the last, random part of the UUID: QEMU's node names have at most 31 characters. */
 function namesOf(volumeId: string): { node: string; device: string } {
   const short = volumeId.replaceAll('-', '').slice(-26)
   return { node: `v-${short}`, device: `${devicePrefix}${short}` }
 }
 
-/** The block node of a volume that is attached. */
+/** Returns the block node of an attached volume. */
 export const nodeOf = (volumeId: string): string => namesOf(volumeId).node
 
 async function askUntilThere(guest: GuestChannel, line: string): Promise<void> {
@@ -182,14 +183,14 @@ async function askUntilThere(guest: GuestChannel, line: string): Promise<void> {
 }
 
 /**
- * What QEMU has opened for a block node: its file, relative to QEMU's directory or absolute, and how many bytes the node has.
+ * Returns the file of a block node (absolute, or relative to QEMU's directory) and the node's size.
  * @throws StepError `volume_missing`
  */
 export async function openedAs(qmp: Qmp, node: string): Promise<{ file: string; sizeBytes: number }> {
   const found = (await nodesOf(qmp)).find(one => one['node-name'] === node)
   const [file, sizeBytes] = [found?.file, Number(asObject(found?.image)['virtual-size'])]
   if (typeof file !== 'string' || !(sizeBytes > 0))
-    throw new StepError('volume_missing', 'the VM does not have the volume')
+    throw new StepError('volume_missing', 'the volume is not attached to the VM')
   return { file, sizeBytes }
 }
 

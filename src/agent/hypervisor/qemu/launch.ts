@@ -24,11 +24,11 @@ export interface Launch {
   readonly program: QemuProgram
   readonly accel: 'kvm' | 'tcg'
   readonly start: Start
-  /** Of a QEMU whose memory is of a file. */
+  /** Environment of a QEMU whose memory is a mapped file. */
   readonly env?: Readonly<Record<string, string>>
-  /** Of one whose memory is new. */
+  /** Environment of a QEMU whose memory is new. */
   readonly memoryEnv: Readonly<Record<string, string>>
-  /** Log lines of the guest up to here are not wanted. */
+  /** Log lines of the guest up to this number are skipped. */
   readonly fromSeq: number
   readonly watcher: Watcher
   readonly limitMs: number
@@ -36,11 +36,11 @@ export interface Launch {
   readonly launcher: Launcher
   /** Makes its scratch disk. */
   readonly scratch: () => Promise<void>
-  /** Resolves when the rules of its network hold (`Network.held`). @throws StepError `network_failed` */
+  /** Resolves when the VM's firewall rules apply (`Network.held`). @throws StepError `network_failed` */
   readonly held: (vmId: string) => Promise<void>
 }
 
-/** A process whose sockets answer. */
+/** A QEMU process whose sockets are connected. */
 export interface Launched {
   readonly running: Running
   readonly qmp: Qmp
@@ -48,11 +48,11 @@ export interface Launched {
   readonly console: Console
   readonly limit: AbortSignal
   readonly cgroupCpuSeconds: () => number | undefined
-  /** The step's outcome; rejects when QEMU ends or the time is up. */
+  /** Awaits the step; rejects when QEMU ends or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
 }
 
-/** Starts QEMU and hands it to `use`; whatever fails there, no process is left. */
+/** Starts QEMU and passes it to `use`. If that fails, no process is left. */
 export async function launch<T>(
   plan: Launch,
   context: PrepareContext,
@@ -69,7 +69,7 @@ export async function launch<T>(
     const console = await openConsole(home.dir)
     const watch = setTimeout(() => {
       const silent = { console: console.tail(), busy: busyShare(process.identity.pid, startedMs) }
-      context.say(`the guest is silent for ${silentAfterMs / 1000} s: ${explainSilence(silent)}`)
+      context.say(`the guest has sent nothing for ${silentAfterMs / 1000} s: ${explainSilence(silent)}`)
     }, silentAfterMs)
     try {
       await unlessEnded(plan.held(home.vmId))
@@ -92,7 +92,7 @@ export async function launch<T>(
   }
 }
 
-/** QEMU makes its sockets some 60 ms after it was started; 4 ms between attempts costs nothing. */
+/** Connects as soon as QEMU has created its sockets, about 60 ms after its start. Polling every 4 ms is cheap. */
 async function connectSoon({ home, fromSeq, watcher }: Launch, signal: AbortSignal) {
   for (;;) {
     try {
@@ -104,7 +104,7 @@ async function connectSoon({ home, fromSeq, watcher }: Launch, signal: AbortSign
   }
 }
 
-/** The part of one CPU that a process has used since `startedMs`. */
+/** Returns the share of one CPU that a process has used since `startedMs`. */
 function busyShare(pid: number, startedMs: number): number | undefined {
   const used = cpuSeconds(pid)
   return used === undefined ? undefined : (used * 1000) / (performance.now() - startedMs)

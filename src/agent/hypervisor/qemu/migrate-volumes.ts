@@ -1,7 +1,7 @@
 /**
- * The source's side of a VM that takes its volumes along while it runs. They are mirrored to the target's QEMU as the scratch
- * disk is (NBD, QEMU 7.2), every write going to both hosts before the guest hears that it is done. The guest is let run over there
- * by a word of the agent, said after the mark is on the disk here: of two guests with the same volume, one is too many.
+ * The source's side of a live migration with volumes. QEMU mirrors the volumes and the scratch disk to the target (NBD,
+ * QEMU 7.2); a write is acknowledged to the guest once both hosts have it. The target starts the guest only on a
+ * message from this agent, sent after the `left` mark is durable here, so that two guests never use the same volume.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'
@@ -33,7 +33,7 @@ import { createGate } from './gate.ts'
 import { relayOut } from './relay.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
-/** Named in the greeting of the two agents. */
+/** Protocol version in the `hello` of the two agents. */
 export const volumesGreeting = 'qemu volumes 1'
 const loadMs = 120_000
 const runMs = 30_000
@@ -42,7 +42,7 @@ export interface LeavingWithVolumes extends Leaving {
   readonly vmDir: string
   readonly memoryMib: number
   readonly volumes: LeavingVolumes
-  /** Where the guest has each of them on its bus, and the block node of each. */
+  /** SCSI address of each volume. */
   readonly addresses: Readonly<Record<string, ScsiAddress>>
   readonly nodeOf: (volumeId: string) => string
 }
@@ -55,7 +55,8 @@ interface Mirror {
 }
 
 /**
- * @throws the signal's reason when aborted, StepError or Error with what failed; the guest runs on here then.
+ * Migrates the VM with its volumes.
+ * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running here.
  */
 export async function handOverWithVolumes(
   source: LeavingWithVolumes,
@@ -65,15 +66,15 @@ export async function handOverWithVolumes(
   release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { qmp, vmDir } = source
-  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an earlier agent completed the switchover
   const mirrors = mirrorsOf(source)
   await using undo = new AsyncDisposableStack()
   try {
     const address = parseArrival(uri)
     assertSameDevices(source, address)
     signal.throwIfAborted()
-    // What an earlier agent began went through its own connections.
-    if (await hasMirror(qmp)) throw new Error('the agent was started again while the VM was on its way')
+    // A migration that an earlier agent started cannot continue, because it used that agent's connections.
+    if (await hasMirror(qmp)) throw new Error('the agent restarted during the migration')
     const wire = await openWire(wireOf(address), volumesGreeting)
     undo.defer(async () => wire.close())
     const onAbort = () => wire.close()
@@ -95,7 +96,7 @@ export async function handOverWithVolumes(
     await untilReady(source, mirrors, onProgress, signal)
     await beginMemory(source)
     await releaseMemory(qmp, gate, release, signal)
-    return await letGo(source, mirrors, wire, onProgress, signal)
+    return await switchOver(source, mirrors, wire, onProgress, signal)
   } catch (error) {
     if (hasMark(vmDir, 'left')) return { downtimeMs: 0 }
     await stayHere(qmp, mirrors)
@@ -104,7 +105,7 @@ export async function handOverWithVolumes(
 }
 
 const wireOf = ({ host, volumes }: ArrivalAddress) => {
-  if (!volumes) throw new Error('the target does not wait for volumes')
+  if (!volumes) throw new Error('the target does not accept volumes')
   return formatWire({ host, ...volumes })
 }
 
@@ -132,7 +133,7 @@ async function beginMirror({ qmp }: LeavingWithVolumes, mirror: Mirror): Promise
   })
 }
 
-/** Resolves when the target's disks are equal and every write goes to both hosts. */
+/** Resolves when the target's disks are in sync and every write goes to both hosts. */
 async function untilReady(
   { qmp, memoryMib }: LeavingWithVolumes,
   mirrors: readonly Mirror[],
@@ -149,7 +150,7 @@ async function untilReady(
       ),
     )
     const lost = jobs.find(job => job.failed !== undefined || !job.there)
-    if (lost) throw new Error(`a disk could not be copied: ${lost.failed ?? 'QEMU has forgotten it'}`)
+    if (lost) throw new Error(`a disk could not be copied: ${lost.failed ?? 'QEMU no longer has its copy job'}`)
     if (jobs.every(job => job.ready)) return
     signal.throwIfAborted()
     await sleep(20)
@@ -168,7 +169,7 @@ async function beginMemory({ qmp }: LeavingWithVolumes): Promise<void> {
   await qmp.execute('migrate', { uri: `unix:${runDirName}/${memorySocket}` })
 }
 
-async function letGo(
+async function switchOver(
   source: LeavingWithVolumes,
   mirrors: readonly Mirror[],
   wire: Wire,
@@ -189,7 +190,7 @@ async function letGo(
       throw new Error(`the migration ended: ${String(state['error-desc'] ?? state.status)}`)
     signal.throwIfAborted()
     if (state.status === 'pre-switchover') {
-      // The guest stands still: its last writes are over there when the mirrors have ended, which flush.
+      // The guest is paused. Ending the mirrors flushes its last writes to the target.
       stoppedMs = performance.now()
       for (const mirror of mirrors) await endWhole(source, mirror)
       await wire.say({ say: 'complete' })
@@ -205,7 +206,7 @@ async function letGo(
   return { downtimeMs: Math.round(performance.now() - (stoppedMs ?? performance.now())) }
 }
 
-/** A mirror that is ready ends with two equal disks when it is cancelled without force, unless it says that it could not. */
+/** Ends a ready mirror: a cancel without force leaves two identical disks, unless the job reports an error. */
 async function endWhole({ qmp }: LeavingWithVolumes, { job }: Mirror): Promise<void> {
   await qmp.execute('block-job-cancel', { device: job, force: false })
   for (;;) {
@@ -217,10 +218,10 @@ async function endWhole({ qmp }: LeavingWithVolumes, { job }: Mirror): Promise<v
   }
 }
 
-/** Only the target's own word that it did not start the guest brings it back here. */
+/** Waits for the target's answer. Only its explicit `failed` lets the guest run here again. */
 async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
   await clearMark(vmDir, 'left')
-  throw new Error(`the target could not let it run: ${answer.message.reason}`)
+  throw new Error(`the target could not start the VM: ${answer.message.reason}`)
 }

@@ -11,14 +11,14 @@ import type { GuestKernel } from '../../guest/kernel.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
 /**
- * `tcp://<host>:<port>?disk=<port>[&volumes=<port>.<key>][&devices=command-line]`: where memory and devices, and where the scratch disk go, and
- * what kind of machine waits there.
+ * The address of a waiting QEMU: `tcp://<host>:<port>?disk=<port>[&volumes=<port>.<key>][&devices=command-line]`.
+ * Memory and device state go to `port`, the scratch disk to `disk`; `devices` is the machine type of the target.
  */
 export interface ArrivalAddress {
   readonly host: string
   readonly port: number
   readonly diskPort: number
-  /** Where the agent waits for what goes before: of a VM with volumes. */
+  /** The agent's own port for a VM with volumes. */
   readonly volumes?: { readonly port: number; readonly key: string }
   readonly devices: GuestKernel['devices']
 }
@@ -37,7 +37,8 @@ export function parseArrival(uri: string): ArrivalAddress {
   const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)(?:&volumes=(\d+)\.([0-9a-f]{32}))?(&devices=command-line)?$/.exec(
     uri,
   )
-  if (!match) throw new StepError('invalid_request', 'a migration needs the address that the target told')
+  if (!match)
+    throw new StepError('invalid_request', 'the migration address is invalid: use the address that the target reported')
   return {
     host: match[1] ?? '',
     port: Number(match[2]),
@@ -47,7 +48,7 @@ export function parseArrival(uri: string): ArrivalAddress {
   }
 }
 
-/** What both sides have to agree on. With the return path the source believes nothing before the target has all of it. */
+/** Both sides must set these. With the return path, the migration completes only once the target has everything. */
 export const migrationCapabilities = {
   'x-ignore-shared': false,
   'return-path': true,
@@ -55,11 +56,11 @@ export const migrationCapabilities = {
   'auto-converge': true,
 }
 
-/** In QEMU's run directory, of both sides: what the agents carry over. */
+/** Sockets in QEMU's run directory, on both sides, that the agents relay. */
 export const memorySocket = 'move.sock'
 export const diskSocket = 'move-disk.sock'
 
-/** A QEMU whose guest goes. */
+/** The QEMU on the source. */
 export interface Leaving {
   readonly qmp: Qmp
   readonly runDir: string
@@ -68,10 +69,10 @@ export interface Leaving {
 }
 
 /**
- * Copies the scratch disk and the memory while the guest runs, stops it, copies the rest and lets it go on over there.
- * An agent that was started again finds the copying under way, and that it fails, since it went through the one before.
- * The last of the memory goes after `release`.
- * @throws the signal's reason when aborted, Error with QEMU's reason; the guest runs on here then.
+ * Migrates a VM: copies scratch disk and memory while the guest runs, pauses it, copies the rest, and resumes it on the
+ * target. The switchover waits for `release`. After a restart, the agent finds the migration in progress and sees it
+ * fail, because the data went through the earlier agent.
+ * @throws the signal's reason when aborted, Error with QEMU's reason. In both cases the guest keeps running here.
  */
 export async function handOver(
   source: Leaving,
@@ -107,7 +108,10 @@ export async function handOver(
   }
 }
 
-/** The last of the memory goes once the VM may leave; what fails before is found by who follows. @throws the signal's reason */
+/**
+ * Opens the gate once `release` allows the switchover. The caller detects a failed migration.
+ * @throws the signal's reason
+ */
 export async function releaseMemory(
   qmp: Qmp,
   gate: Gate | undefined,
@@ -146,15 +150,15 @@ export async function hasMirror(qmp: Pick<Qmp, 'execute'>, name = mirrorNode): P
 }
 
 /**
- * It runs elsewhere, and what is here must never run again. A VM that came from another host, or of which a snapshot was taken, has
- * a migration that is `completed`, too; but its guest runs, while QEMU leaves one that has gone as `postmigrate`.
+ * True if the guest has moved to another host: the local copy must never run again. After an arrival or a snapshot,
+ * QEMU's migration is also `completed`, but only a guest that has left is in state `postmigrate`.
  */
 export async function hasLeft(qmp: Pick<Qmp, 'execute'>): Promise<boolean> {
   if (!(await hasMirror(qmp)) || asObject(await qmp.execute('query-migrate')).status !== 'completed') return false
   return asObject(await qmp.execute('query-status')).status === 'postmigrate'
 }
 
-/** Resolves when the target's disk is equal and every write goes to both. */
+/** Resolves when the target's disk is in sync and every write goes to both. */
 async function mirrorDisk(qmp: Qmp, signal: AbortSignal): Promise<void> {
   const server = { type: 'unix', path: `${runDirName}/${diskSocket}` }
   await qmp.execute('blockdev-add', { driver: 'nbd', 'node-name': mirrorNode, server, export: diskExport })
@@ -167,7 +171,7 @@ async function mirrorDisk(qmp: Qmp, signal: AbortSignal): Promise<void> {
 }
 
 export interface MirrorState {
-  /** Its reason where it has ended, and was not dismissed. */
+  /** The error of a job that has ended and is not dismissed yet. */
   readonly failed: string | undefined
   readonly ready: boolean
   readonly there: boolean
@@ -207,20 +211,20 @@ async function follow(
   }
 }
 
-/** The guest stands still: the disk's last writes are over there when the mirror has ended. */
+/** Completes the migration of a paused guest. Ending the mirror flushes the disk's last writes to the target. */
 async function switchOver(qmp: Qmp): Promise<void> {
   if ((await mirrorState(qmp)).there) await endMirror(qmp)
   await qmp.execute('migrate-continue', { state: 'pre-switchover' })
   while (asObject(await qmp.execute('query-migrate')).status === 'pre-switchover') await sleep(1)
 }
 
-/** A mirror that is ready ends with two equal disks when it is cancelled without force. */
+/** Ends a ready mirror: a cancel without force leaves two identical disks. */
 async function endMirror(qmp: Qmp): Promise<void> {
   await qmp.execute('block-job-cancel', { device: mirrorJob, force: false })
   while ((await mirrorState(qmp).catch(() => ({ there: true }))).there) await sleep(2)
 }
 
-/** Undoes what was begun; afterwards the guest runs here, and only here. */
+/** Cancels the migration. Afterwards the guest runs only here. */
 export async function stayHere(
   qmp: Qmp,
   mirrors: readonly { readonly job: string; readonly node: string }[] = [{ job: mirrorJob, node: mirrorNode }],

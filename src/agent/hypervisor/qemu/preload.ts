@@ -1,4 +1,4 @@
-/** Small libraries of our own in C that change how QEMU calls its C library: compiled at first use. */
+/** Small C libraries that intercept QEMU's calls to its C library. They are compiled on first use. */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -8,8 +8,9 @@ import { hasCode } from '../../../lib/files.ts'
 import { cachedDir } from '../../guest/cache.ts'
 
 /**
- * The library that this source file makes, to be named in LD_PRELOAD. It is linked with nothing: it finds in the program what it calls.
- * @throws Error where there is no compiler
+ * Compiles the source file and returns the library's path, for LD_PRELOAD. The library is linked without other
+ * libraries: it calls functions of the program that loads it.
+ * @throws Error if no C compiler is installed
  */
 export async function preloadLibrary(cacheDir: string, source: URL): Promise<string> {
   const file = fileURLToPath(source)
@@ -33,5 +34,5 @@ async function compile(source: string, target: string): Promise<void> {
       if (!hasCode(error, 'ENOENT')) throw error
     }
   }
-  throw new Error('no C compiler for what QEMU is started with: install musl-tools or gcc')
+  throw new Error('no C compiler found, which starting QEMU requires: install musl-tools or gcc')
 }

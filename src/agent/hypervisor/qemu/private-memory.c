@@ -1,13 +1,13 @@
 /*
- * Preloaded into a QEMU whose guest memory is a private mapping of a file: of a snapshot, or of a template. QEMU is told
- * that the memory is shared, since it then leaves it out of the states that it writes (x-ignore-shared), and the mapping
- * is made private here. QEMU 7.2 opens that file for writing, and gives memory that the balloon takes back by punching
- * holes into it: all clones of the snapshot would see zeros in their memory. Here the file is opened for reading, so
- * nothing can change it, and a hole "succeeds" without being made: QEMU then drops the page of the mapping, which is what
- * frees the memory of a private one.
+ * Preloaded into a QEMU whose guest memory is a private mapping of a file of a snapshot or template. QEMU's arguments
+ * declare the memory as shared, because QEMU then omits it from saved states (x-ignore-shared); this library makes the
+ * mapping private. QEMU 7.2 opens the file for writing and frees ballooned memory by punching holes into the file, so
+ * all clones of the snapshot would read zeros. This library opens the file read-only, so that it cannot change, and
+ * reports a punched hole as successful without making one. QEMU then drops the page of the private mapping, which frees
+ * its memory.
  *
- * Memory that is new is a memfd. QEMU 8.1 and newer do not leave that out of their states, since it has no name: they are
- * told of a file, and what they open under its name (MOTE_SHARED_MEMORY) is a memfd.
+ * New memory is a memfd. QEMU 8.1 and newer do not omit a memfd from saved states, because it has no name. Their
+ * arguments name a file (MOTE_SHARED_MEMORY), and this library opens a memfd in its place.
  */
 #include <stddef.h>
 
@@ -67,7 +67,7 @@ int open64(const char *path, int flags, ...) {
 }
 int open(const char *path, int flags, ...) __attribute__((alias("open64")));
 
-/* What a fortified build calls when there is no mode. */
+/* Fortified builds call this function when open has no mode argument. */
 int __open64_2(const char *path, int flags) {
   return open_file(path, flags, 0);
 }

@@ -20,12 +20,12 @@ export interface QemuProof {
   readonly detail: string
 }
 
-/** A real KVM boots the kernel in 0.3 s; one that only opens does not boot it at all. */
+/** A working KVM boots the kernel in 0.3 s; a broken one never does. */
 const kvmLimitMs = 4_000
 
 /**
- * Whether QEMU is here, and what carries a guest: KVM where a proof boot passes (a /dev/kvm that opens is not yet one that
- * works), otherwise emulation. The guest's kernel is booted once under each until our init speaks on the console.
+ * Checks whether QEMU is installed, and selects KVM or emulation. A /dev/kvm that opens may still not work, so a proof
+ * boot runs the guest's kernel until Mote's init writes to the console.
  */
 export async function probeQemu(
   cacheDir: string,
@@ -48,8 +48,8 @@ export async function probeQemu(
     const [why] = kvm.split('\n')
     const tcg = await cachedPass(cacheDir, `tcg ${key}`, () => proveBoot(guest, 'tcg', silentAfterMs, signal))
     signal.throwIfAborted()
-    // A busy machine may be too slow for the proof, so a VM is still tried.
-    const doubt = tcg === undefined ? '' : `; emulation is in doubt: ${tcg}`
+    // A failed proof does not make QEMU unavailable: a busy host may be too slow for it.
+    const doubt = tcg === undefined ? '' : `; emulation may not work: ${tcg}`
     return { available: true, accel: 'tcg', detail: `tcg (${why}), ${about}${doubt}` }
   } catch (error) {
     if (signal.aborted) throw error
@@ -58,17 +58,20 @@ export async function probeQemu(
   }
 }
 
-/** @returns undefined when KVM works */
+/** @returns undefined if KVM works, otherwise the reason */
 async function whyNoKvm(prove: () => Promise<string | undefined>): Promise<string | undefined> {
-  if (!existsSync('/dev/kvm')) return 'there is no /dev/kvm'
+  if (!existsSync('/dev/kvm')) return '/dev/kvm does not exist'
   const usable = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(
     () => true,
     () => false,
   )
-  return usable ? prove() : 'this user may not open /dev/kvm: add it to the group that owns the device'
+  return usable ? prove() : 'this user may not open /dev/kvm: add the user to the group that owns the device'
 }
 
-/** @returns undefined when our init spoke, otherwise why not. @throws Error when QEMU itself does not start */
+/**
+ * @returns undefined if Mote's init wrote to the console, otherwise the reason.
+ * @throws Error if QEMU does not start
+ */
 async function proveBoot(
   guest: GuestKernel,
   accel: 'kvm' | 'tcg',

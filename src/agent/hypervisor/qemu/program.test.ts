@@ -6,7 +6,7 @@ const before =
   '-runas user     change to user id user just before starting the VM\n                user can be numeric uid:gid instead\n'
 const both = `${before}-run-with [async-teardown=on|off][,chroot=dir][user=username|uid:gid]\n`
 const since = '-run-with [async-teardown=on|off][,chroot=dir][user=username|uid:gid]\n'
-/** As a help may be broken into lines. */
+/** Wraps a help text into lines, as QEMU may. */
 const wrapped = '-run-with [async-teardown=on|off][,chroot=dir]\n          [,user=username|uid:gid]\n'
 const chrootOnly = `${before}-run-with [async-teardown=on|off][,chroot=dir]\n`
 
@@ -18,22 +18,19 @@ test.each([
   ['9.1.0', both, ['-run-with', 'user=7:8'], true],
   ['10.0.13', since, ['-run-with', 'user=7:8'], true],
   ['11.0.0', wrapped, ['-run-with', 'user=7:8'], true],
-])(
-  'QEMU %s is asked for the rights of a user in the way that its help names',
-  (version, help, args, memoryNeedsName) => {
-    const program = qemuProgramFrom(`QEMU emulator version ${version} (Debian 1:${version})\n`, help, runningVms)
-    expect(program).toMatchObject({ version, memoryNeedsName })
-    expect(userArgs(program, { uid: 7, gid: 8 })).toEqual(args)
-  },
-)
+])('QEMU %s gets the user option that its help lists', (version, help, args, memoryNeedsName) => {
+  const program = qemuProgramFrom(`QEMU emulator version ${version} (Debian 1:${version})\n`, help, runningVms)
+  expect(program).toMatchObject({ version, memoryNeedsName })
+  expect(userArgs(program, { uid: 7, gid: 8 })).toEqual(args)
+})
 
-test('a QEMU without the microvm machine is refused with what to install', () => {
+test('a QEMU without the microvm machine is refused, and the error says what to install', () => {
   expect(() => qemuProgramFrom('QEMU emulator version 8.0.0\n', before, 'pc  Standard PC\n')).toThrow(
     /8\.0\.0 is built without the microvm machine: install/,
   )
 })
 
-test('versions outside the tested range are named', () => {
+test('versions outside the tested range get a warning', () => {
   expect(untestedQemu('7.2.22')).toBeUndefined()
   expect(untestedQemu('10.0.13')).toBeUndefined()
   expect(untestedQemu('6.2.0')).toContain(`older than ${testedQemu.oldest}`)

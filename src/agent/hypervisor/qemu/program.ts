@@ -1,4 +1,4 @@
-/** The QEMU of this host: the only place that knows how its options differ between versions. */
+/** The QEMU program of this host. Only this file handles option differences between QEMU versions. */
 import { run } from '../../../lib/exec.ts'
 import { ageOf } from '../vmm/version.ts'
 import { qemuBinary } from './spawn.ts'
@@ -7,10 +7,11 @@ export interface QemuProgram {
   /** Such as `7.2.22`. */
   readonly version: string
   /**
-   * How it is asked to give its rights up: `-runas uid:gid`, or `-run-with user=uid:gid` (since 9.1; the only one since 10.0).
+   * The option that drops privileges: `-runas uid:gid`, or `-run-with user=uid:gid` (since 9.1; the only one since
+   * 10.0).
    */
   readonly userOption: 'runas' | 'run-with'
-  /** Since 8.1 it leaves shared memory out of the states that it writes only if that is a file with a name. */
+  /** Since 8.1, QEMU omits shared memory from a saved state only if the memory is a named file. */
   readonly memoryNeedsName: boolean
 }
 
@@ -19,7 +20,10 @@ const memoryNeedsNameSince = '8.1'
 /** The versions that the test suite has run on: Debian 12 and Debian 13. */
 export const testedQemu = { oldest: '7.2', newest: '10.0' } as const
 
-/** Takes 30 ms, nearly all of it QEMU's libraries. @throws ENOENT when it is not installed; Error without what Mote needs */
+/**
+ * Reads version and options of the installed QEMU. Takes 30 ms, mostly to load QEMU's libraries.
+ * @throws ENOENT if QEMU is not installed; Error if it lacks the microvm machine
+ */
 export async function inspectQemu(): Promise<QemuProgram> {
   const [version, help, runningVms] = await Promise.all([
     run(qemuBinary, ['--version']),
@@ -29,7 +33,7 @@ export async function inspectQemu(): Promise<QemuProgram> {
   return qemuProgramFrom(version, help, runningVms)
 }
 
-/** Pure half of `inspectQemu`. */
+/** Parses the output of QEMU's help options. Pure. */
 export function qemuProgramFrom(versionText: string, help: string, runningVms: string): QemuProgram {
   const version = /version (\S+)/.exec(versionText)?.[1] ?? 'unknown'
   if (!/^microvm\s/m.test(runningVms))
@@ -43,7 +47,7 @@ export function qemuProgramFrom(versionText: string, help: string, runningVms: s
   }
 }
 
-/** Undefined when the tests have run on this version, otherwise a sentence about it. */
+/** Returns undefined if the tests have run on this version, otherwise a warning. */
 export function untestedQemu(version: string): string | undefined {
   const { oldest, newest } = testedQemu
   if (ageOf(version, oldest) === 'older') return `older than ${oldest}, the oldest version that Mote is tested with`

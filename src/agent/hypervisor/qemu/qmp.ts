@@ -3,11 +3,11 @@ import { lineReader } from '../../../lib/lines.ts'
 import { connectIn } from '../../../lib/short-socket.ts'
 import { readPaced } from '../../guest/pace.ts'
 
-/** A connection to QEMU's machine protocol (docs/interop/qmp-spec.txt in QEMU 7.2). */
+/** A connection to QEMU's control protocol, QMP (docs/interop/qmp-spec.txt in QEMU 7.2). */
 export interface Qmp {
   /** @throws Error with QEMU's own description, or when the connection closes. */
   execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>
-  /** Resolves when QEMU has gone, or closed the connection. */
+  /** Resolves when QEMU has ended or closed the connection. */
   readonly closed: Promise<void>
   close(): void
 }
@@ -60,10 +60,12 @@ function client(socket: Socket, onEvent: QmpEventHandler): Qmp {
   }
 }
 
-/** The longest that is asked for describes a VM's block devices, in some ten KiB; JSON of a MiB may take a second. */
+/**
+ * The longest answer, the list of a VM's block devices, takes about ten KiB. Parsing a MiB of JSON may take a second.
+ */
 const maxMessageBytes = 256 << 10
 
-/** Undefined: not JSON. A guest may have taken QEMU over. */
+/** Returns undefined if the line is not JSON: a guest may have compromised QEMU. */
 function parsed(line: string): Readonly<Record<string, unknown>> | undefined {
   try {
     return asObject(JSON.parse(line))
@@ -86,7 +88,7 @@ function receive(
   else waiter?.resolve(message.return)
 }
 
-/** QMP answers are JSON objects; anything else reads as an empty one. */
+/** Returns the value if it is a JSON object, otherwise an empty object. */
 export function asObject(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }

@@ -1,4 +1,4 @@
-/** The target's side of a VM that brings its volumes along while it runs. The source's is migrate-volumes.ts. */
+/** The target's side of a live migration with volumes. The source's side is migrate-volumes.ts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DiskLimits } from '../../base/disk-limits.ts'
 import type { ArrivingVolumes } from '../driver.ts'
@@ -16,11 +16,16 @@ export interface Bringing {
   readonly user: VmUser | undefined
   readonly diskLimits: DiskLimits
   readonly volumes: ArrivingVolumes
-  /** True: the source has let go for good, and the guest is let run here. False: that failed, and it has not run. */
+  /**
+   * Called with true once the source has given the VM up and the guest starts here; with false if the migration failed.
+   */
   readonly onGo: (runs: boolean) => void
 }
 
-/** Resolves when the guest runs. @throws Error when it did not come: what is here has not run then */
+/**
+ * Receives the VM and resolves when the guest runs.
+ * @throws Error if the migration failed; the guest has not run here
+ */
 export async function takeGuestWithVolumes(wire: Wire, bringing: Bringing): Promise<void> {
   const { launched, dir, user, diskLimits, volumes, onGo } = bringing
   const { qmp, guest } = launched
@@ -41,7 +46,7 @@ export async function takeGuestWithVolumes(wire: Wire, bringing: Bringing): Prom
     await untilLoaded(qmp)
     await qmp.execute('nbd-server-stop')
     onGo(true)
-    // An agent that starts in between finds a guest that stands still here, and nowhere else.
+    // An agent that restarts between these two steps finds the only copy of the guest here, paused.
     await clearMark(dir, 'arriving')
     await qmp.execute('cont')
     await wire.say({ say: 'running' }).catch(() => undefined)
@@ -56,7 +61,7 @@ async function untilLoaded(qmp: Qmp): Promise<void> {
   for (;;) {
     if (asObject(await qmp.execute('query-status')).status === 'paused') return
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
-    if (status === 'failed') throw new Error(`the VM did not come: ${String(reason ?? 'no reason given')}`)
+    if (status === 'failed') throw new Error(`the migration failed: ${String(reason ?? 'no reason given')}`)
     await sleep(5)
   }
 }

@@ -24,7 +24,7 @@ import { setCapabilities } from './state-file.ts'
 
 const identityTries = 8
 
-/** Starts a QEMU that waits for memory and disk of a VM from another host, and lets the guest run when it has both. */
+/** Starts a QEMU that receives memory and disk of a VM from another host, and starts the guest once it has both. */
 export async function receiveVm(
   deps: Pick<QemuDeps, 'cacheDir' | 'migrationHost'>,
   plan: Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'>,
@@ -35,10 +35,10 @@ export async function receiveVm(
   const scratch = () => makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib, plan.launcher.run)
   const volumes = home.arriving
   const start = { kind: 'incoming', after: volumes ? 'stay-paused' : 'run' } as const
-  // Until the source lets go of it, nobody lets run what is here.
+  // With volumes, the VM must not start here until the source has given it up.
   if (volumes) await setMark(home.dir, 'arriving')
   else await clearMark(home.dir, 'arriving')
-  await clearMark(home.dir, 'left') // an earlier move, away from here
+  await clearMark(home.dir, 'left') // from an earlier migration to another host
   return launch({ ...plan, scratch, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
     const host = deps.migrationHost()
@@ -52,14 +52,14 @@ export async function receiveVm(
     const listener = volumes ? open(await listenForVm(host, volumesGreeting)) : undefined
     const memory = open(await relayIn(host, join(home.dir, runDir), memorySocket))
     const disk = open(await relayIn(host, join(home.dir, runDir), diskSocket))
-    // Nothing fails from here on: they are closed when the VM has come, or does not.
+    // Nothing can fail from here on. The relays are closed when the migration succeeds or fails.
     const relays = opened.move()
     let [hasRun, wire]: [boolean, Wire | undefined] = [false, undefined]
     const closeRelays = () => {
       relays.dispose()
       wire?.close()
     }
-    const letGo = () => {
+    const closeAll = () => {
       closeRelays()
       launched.qmp.close()
       launched.guest.close()
@@ -91,9 +91,9 @@ export async function receiveVm(
       }),
       arrived,
       hasRun: () => hasRun,
-      detach: letGo,
+      detach: closeAll,
       cancel: async () => {
-        letGo()
+        closeAll()
         await endProcess(running)
       },
     }
@@ -107,8 +107,9 @@ async function untilArrived(
 ) {
   while (asObject(await qmp.execute('query-status')).running !== true) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
-    if (status === 'failed') throw new Error(`the VM did not come: ${String(reason ?? 'no reason given')}`)
-    // It stood still when it left, and does so here. To be told who it is it has to run; who wants it paused pauses it then.
+    if (status === 'failed') throw new Error(`the migration failed: ${String(reason ?? 'no reason given')}`)
+    // A VM that was paused on the source arrives paused. It must run to receive its identity; the agent pauses it
+    // afterwards.
     if (status === 'completed') await qmp.execute('cont')
     await sleep(10)
   }
@@ -117,7 +118,7 @@ async function untilArrived(
   await enableMemoryStats(qmp, home)
   const notes = readNotes(prepared)
   const { tap } = notes
-  // Behind taps every host has addresses of its own; user networking looks the same everywhere.
+  // With taps, the guest's addresses differ on each host. With user networking they are the same everywhere.
   if (tap !== null) await sendIdentity(guest, () => identity(home, notes, { moved: true, renew: false }))
   return qemuVm({
     running,
@@ -137,7 +138,7 @@ async function untilArrived(
   })
 }
 
-/** Asked again: the guest runs here and nowhere else by now, so a slow answer is no reason to give it up. */
+/** Sends the identity, with retries: the guest now runs only here, so a slow answer must not fail the migration. */
 async function sendIdentity(guest: GuestChannel, words: () => string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

@@ -1,6 +1,6 @@
 /**
- * QEMU has no network of its own, so what it sends to another host goes through the agent: between a unix socket in its
- * run directory and TCP. It ends with the agent; a move that is under way then fails, and the guest goes on where it was.
+ * Relays between a unix socket in QEMU's run directory and TCP, because QEMU has no network access. A relay ends with
+ * the agent; a migration in progress then fails, and the guest keeps running on the source.
  */
 import { closeSync, openSync } from 'node:fs'
 import { chown, rm } from 'node:fs/promises'
@@ -12,11 +12,11 @@ import type { VmUser } from '../isolation.ts'
 import type { Gate } from './gate.ts'
 
 export interface Relay {
-  /** Takes no more connections; those that are joined go on until one side ends them. */
+  /** Accepts no new connections. Established ones continue until one side closes them. */
   close(): void
 }
 
-/** From a TCP port (any that is free) of `host` to the socket `name` on which QEMU listens. */
+/** Relays from a free TCP port of `host` to the socket `name`, on which QEMU listens. */
 export async function relayIn(host: string, runDir: string, name: string): Promise<Relay & { readonly port: number }> {
   const server = createServer({ allowHalfOpen: true }, outside => {
     connectIn(runDir, name, { allowHalfOpen: true }).then(
@@ -31,8 +31,8 @@ export async function relayIn(host: string, runDir: string, name: string): Promi
 }
 
 /**
- * From the socket `name`, to which QEMU connects, to a TCP port.
- * @param gate where to stop reading from QEMU, which then can write no more than its socket holds
+ * Relays from the socket `name`, to which QEMU connects, to a TCP port.
+ * @param gate decides when to stop reading from QEMU, which can then write no more than its socket buffer holds
  */
 export async function relayOut(
   runDir: string,
@@ -59,7 +59,7 @@ export async function relayOut(
   })
   const fd = openSync(runDir, 'r')
   try {
-    // A socket's path holds 107 bytes.
+    // Listens through /proc/self/fd, because a socket path is limited to 107 bytes.
     await listening(server, () => server.listen(`/proc/self/fd/${fd}/${name}`))
   } finally {
     closeSync(fd)
@@ -74,7 +74,7 @@ export async function relayOut(
   }
 }
 
-/** What the one says the other hears, until both have ended; what breaks one breaks both. */
+/** Connects two sockets in both directions. An error of one destroys both. */
 function connectBoth(one: Socket, other: Socket): void {
   for (const [from, to] of [
     [one, other],

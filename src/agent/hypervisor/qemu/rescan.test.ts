@@ -5,7 +5,7 @@ const disk = (volumeId: string, of: string) => ({
   of,
   disk: { volumeId, pool: 'local', sizeMib: 1, generation: 1, mountPoint: `/at ${of}`, readOnly: false },
 })
-/** A guest that knows these verbs; what it was asked. */
+/** A guest that knows these commands, and records its requests. */
 function guestWith(...verbs: readonly string[]) {
   const asked: string[] = []
   const request = async (line: string) => {
@@ -17,32 +17,32 @@ function guestWith(...verbs: readonly string[]) {
 }
 const disks = [disk('clone', 'one'), disk('two', 'two')]
 
-test('a guest whose disks are the same ones is asked nothing', async () => {
+test('a guest with unchanged disks gets no request', async () => {
   const guest = guestWith()
   await rescanDisks(guest, [disk('two', 'two')])
   expect(guest.asked).toEqual([])
 })
 
-test('a guest of today looks at all of them', async () => {
+test('a current guest rescans all disks', async () => {
   const guest = guestWith('rescan', 'grow')
   await rescanDisks(guest, disks)
   expect(guest.asked).toEqual(['rescan'])
 })
 
-test('a guest that was booted by an earlier version looks at those that were replaced, by the names that it knows', async () => {
+test('an older guest re-reads the replaced disks by their old names', async () => {
   const guest = guestWith('grow')
   await rescanDisks(guest, disks)
   expect(guest.asked).toEqual(['rescan', 'grow one /at%20one'])
 })
 
-test('one that cannot do that either is not tried again, and says what to do', async () => {
+test('a guest that supports neither is refused without a retry, and the error says what to do', async () => {
   await expect(rescanDisks(guestWith(), disks)).rejects.toMatchObject({
     code: 'snapshot_mismatch',
     message: expect.stringContaining('take a new snapshot'),
   })
 })
 
-test('a guest that does not answer is no guest of yesterday', async () => {
+test('a guest that does not answer is not treated as an older one', async () => {
   const request = () => Promise.reject(new Error('the guest did not answer "rescan" within 1 ms'))
   await expect(rescanDisks({ request }, disks)).rejects.toThrow('did not answer')
 })

@@ -5,10 +5,10 @@ import type { KeptDisk } from '../driver.ts'
 import { identityMs } from '../identity.ts'
 
 /**
- * The guest that goes on from a snapshot asks its disks anew what they are called: its kernel has kept the names of those in
- * whose places clones are. An init of before that verb looks at one disk when it is told that the disk has grown, by the
- * name that it knows; its file system takes what there is.
- * @throws StepError `snapshot_mismatch` (nothing tries again) when that init cannot do so either
+ * Makes a restored guest read the serials of its disks again: its kernel still has the serials of the volumes that
+ * clones have replaced. An older init does not know `rescan`, but re-reads one disk on `grow` with the old serial; the
+ * size of the file system stays the same.
+ * @throws StepError `snapshot_mismatch` (not retried) if the init does not know `grow` either
  */
 export async function rescanDisks(
   guest: Pick<GuestChannel, 'request'>,
@@ -25,7 +25,7 @@ export async function rescanDisks(
     })
 }
 
-/** What guest/init.c says to a verb that it does not have, behind the channel's own words. */
+/** Recognizes the answer of guest/init.c to an unknown command. The channel puts its own text before it. */
 function unlessUnknown(error: unknown): false {
   if (error instanceof Error && error.message.endsWith('unknown verb')) return false
   throw error

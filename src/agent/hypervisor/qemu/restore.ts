@@ -17,14 +17,15 @@ import { addressesOf, snapshotFiles } from './snapshot.ts'
 import { loadState } from './state-file.ts'
 
 /**
- * A clone that serves a page fills 24 MiB: bounded to 16, it takes 38 MiB (PSS) instead of 45. All of it is then translated
- * anew once, which makes its first page come 60 ms later: one that nobody shares with is not bounded so.
+ * Buffer for translated code in a clone. A clone that serves a page fills 24 MiB; with a limit of 16, it takes 38 MiB
+ * (PSS) instead of 45. The buffer is then flushed once, which delays the first page by 60 ms, so a VM that shares its
+ * memory with no clone gets the default.
  */
 const cloneCodeMib = 16
 
 /**
- * A VM that goes on from a snapshot. Its memory maps the snapshot's file privately, so clones share what none of them
- * has changed. The link comes up only when the guest has its own addresses.
+ * Restores a VM from a snapshot. Its memory is a private mapping of the snapshot's file, so clones share unchanged
+ * pages. The network link stays down until the guest has its own addresses.
  */
 export async function restoreVm(
   deps: Pick<QemuDeps, 'cacheDir'>,
@@ -46,7 +47,7 @@ export async function restoreVm(
     context,
     async ({ qmp, guest, running, console, unlessEnded, cgroupCpuSeconds }) => {
       if (memoryFile !== undefined) await assertPrivate(running.process.pid, memoryFile)
-      // Before the state, which says how the guest has set them up.
+      // The disks must exist before the state is loaded, because the state contains their device state.
       const volumes = hotplug({
         qmp,
         guest,

@@ -25,11 +25,11 @@ export interface QemuParts extends Omit<RunningVmParts, 'vmm' | 'consoleTail'> {
   readonly dir: string
   readonly isolation: Isolation
   readonly memoryMib: number
-  /** For its snapshots: VMM and version, CPU model. */
+  /** `SnapshotMade.madeBy` of its snapshots. */
   readonly madeBy: string
 }
 
-/** A booted or adopted VM as the agent sees it. */
+/** Builds the `RunningVm` of a booted or adopted QEMU. */
 export function qemuVm(parts: QemuParts): RunningVm {
   return runningVmOf({ ...parts, vmm: qemuVmm(parts), consoleTail: parts.console.tail })
 }
@@ -73,7 +73,7 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
   }
 }
 
-/** Connects to everything a running QEMU offers. The caller closes what it got when it fails half-way. */
+/** Connects to QMP and the guest's ports of a running QEMU. The caller closes both. */
 export async function connectVm(
   dir: string,
   fromSeq: number,

@@ -21,22 +21,22 @@ export interface SnapshotInput {
   readonly target: string
   readonly madeBy: string
   readonly user: VmUser | undefined
-  /** The last log line that the agent has safely. */
+  /** The last log line that the agent has stored. */
   readonly logSeq: number
-  /** Of each volume's disk. */
+  /** SCSI address of each volume. */
   readonly addresses: Readonly<Record<string, ScsiAddress>>
 }
 
 const Addresses = Type.Record(Type.String(), ScsiAddress)
 
-/** Where the snapshot's guest knows each volume to be. */
+/** Returns the SCSI address of each volume in the snapshot. */
 export function addressesOf({ notes }: SnapshotMade): Readonly<Record<string, ScsiAddress>> {
   return notes.volumes ? Value.Parse(Addresses, JSON.parse(String(notes.volumes))) : {}
 }
 
 /**
- * Everything at one instant: the guest stands still while memory (read from the process), devices and the scratch disk
- * are copied, then goes on.
+ * Takes a consistent snapshot: pauses the guest, copies memory (read from the process), devices and the scratch disk,
+ * and resumes the guest.
  */
 export async function takeSnapshot({
   qmp,

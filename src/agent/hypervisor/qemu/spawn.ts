@@ -9,14 +9,14 @@ export interface QemuStart {
   readonly dir: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Left out: it stays in the host's network namespace. */
+  /** If absent, QEMU stays in the host's network namespace. */
   readonly apart?: ApartFromHost
   /** See `launchVmm`. */
   readonly cgroup?: string
 }
 
 /**
- * Starts QEMU in a session of its own, so that it outlives the agent, with the VM's directory as working directory.
+ * Starts QEMU in its own session, so that it outlives the agent. Its working directory is the VM's directory.
  * @throws Error when the program is not installed.
  */
 export function spawnQemu(launcher: Launcher, { dir, args, env, apart, cgroup }: QemuStart): Promise<VmmProcess> {

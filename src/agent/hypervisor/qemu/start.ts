@@ -11,7 +11,7 @@ import { qemuArgs } from './argv.ts'
 import type { Launch } from './launch.ts'
 import { type QemuStart, spawnQemu, tapNetdev } from './spawn.ts'
 
-/** QEMU's own memory and translated code (64 MiB), and a part of the disks' cache that need not be fought for. */
+/** QEMU's own memory, translated code (64 MiB), and some page cache for the disks. */
 const overheadMib = 512
 
 /** Creates the disk, the directory and the cgroup of the VM in parallel, then starts QEMU in that cgroup. */
@@ -22,15 +22,17 @@ export async function startQemu(plan: Launch, context: PrepareContext): Promise<
   const limits = { vcpus: home.spec.vcpus, memoryMib: home.spec.memoryMib + overheadMib }
   const makeGroup = async () => (launcher.start ? isolation.cgroups?.make(vmId, limits) : undefined)
   const makeDisk = context.time('disk', plan.scratch)
-  // A guest that comes to life from its kernel runs as soon as there is a process; any other waits for a word of ours.
+  // A booting guest runs as soon as QEMU starts, so its firewall rules must apply first. A restored one waits for
+  // `cont`.
   const isHeld = plan.start.kind === 'incoming'
   const held = isHeld ? Promise.resolve() : plan.held(vmId)
   const [cgroup] = await allDone([makeGroup(), makeDisk, makeRunDir(dir, user), held])
-  // QEMU opens its disk again when it leaves a machine or takes one over, and has the VM's rights by then.
+  // QEMU reopens its disk during a migration, when it has already dropped its privileges to the VM's user.
   if (user) await chown(join(dir, scratchFile), user.uid, user.gid)
   const start = { ...startOf(plan), ...(cgroup === undefined ? {} : { cgroup }) }
   const process = await spawnQemu(launcher, start).catch(async (error: unknown) => {
-    // Whoever was to say that it runs has died: it is in its group, and would keep the disks and the tap.
+    // If the launcher died before it reported the process, the process is in the cgroup and would keep disks and tap
+    // open.
     if (cgroup !== undefined) await isolation.cgroups?.release(vmId)
     throw error
   })
@@ -44,7 +46,7 @@ export async function startQemu(plan: Launch, context: PrepareContext): Promise<
   return process
 }
 
-/** QEMU's arguments and surroundings. */
+/** Returns QEMU's directory, arguments and environment. */
 function startOf({ home, prepared, accel, start, env, memoryEnv, isolation, program }: Launch): QemuStart {
   const { spec, dir, vmId } = home
   const user = isolation.userOf(vmId)

@@ -9,15 +9,15 @@ import { connectIn } from '../../../lib/short-socket.ts'
 import { runDir, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
-/** Devices, and memory that QEMU does not share, in QEMU's migration format. */
+/** Saves and loads device state, and memory that is not shared, in QEMU's migration format. */
 const saveSocket = 'save.sock'
 const loadSocket = 'load.sock'
 
 /**
- * Writes the state of the paused machine into the file. QEMU sends it to a socket in its run directory: its sandbox
- * forbids it to start programs, which `exec:` would do.
+ * Writes the state of the paused VM to the file. QEMU sends it through a socket in its run directory, because its
+ * sandbox forbids starting programs, which `exec:` would need.
  * @param dir the run directory
- * @param memoryApart leave shared memory out (capability `x-ignore-shared`)
+ * @param memoryApart omit shared memory (capability `x-ignore-shared`)
  */
 export async function saveState(
   qmp: Qmp,
@@ -39,12 +39,13 @@ export async function saveState(
   }
 }
 
-/** Gives the waiting QEMU the state; resolves when it has taken it. The guest stays paused (`-S`). */
+/** Sends the state to a QEMU that waits for one; resolves when it is loaded. The guest stays paused (`-S`). */
 export async function loadState(qmp: Qmp, dir: string, file: string, memoryApart: boolean): Promise<void> {
   await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
   await rm(join(dir, loadSocket), { force: true })
   await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${loadSocket}` })
-  // QEMU may close as soon as it has read the end mark, before we have: what counts is what it says of it.
+  // Write errors are ignored: QEMU may close the socket at the end mark, before the last write returns. It reports the
+  // outcome.
   const sent = pipeline(createReadStream(file), await connectIn(dir, loadSocket)).catch(() => undefined)
   await migrationEnd(qmp)
   await sent
@@ -58,18 +59,18 @@ export async function setCapabilities(qmp: Qmp, wanted: Readonly<Record<string, 
   await qmp.execute('migrate-set-capabilities', { capabilities })
 }
 
-/** @throws Error with QEMU's reason when it failed. */
+/** Waits until the migration completes. @throws Error with QEMU's reason when it failed. */
 async function migrationEnd(qmp: Qmp): Promise<void> {
   for (;;) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
     if (status === 'completed') return
     if (status === 'failed' || status === 'cancelled')
-      throw new Error(`the state was not taken: ${String(reason ?? status)}`)
+      throw new Error(`the state could not be transferred: ${String(reason ?? status)}`)
     await sleep(2)
   }
 }
 
-/** Listens through /proc/self/fd: a socket's path holds 107 bytes. */
+/** Listens through /proc/self/fd, because a socket path is limited to 107 bytes. */
 async function receiver(dir: string, file: string): Promise<{ server: Server; written: Promise<void> }> {
   await rm(join(dir, saveSocket), { force: true })
   const written = Promise.withResolvers<void>()

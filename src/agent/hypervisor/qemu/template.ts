@@ -31,8 +31,9 @@ export interface TemplateInput {
 }
 
 /**
- * Everything that the guest has seen by then, or QEMU was told: two VMs with the same key differ in nothing but what is
- * exchanged at the start. Files are named as they are on the disk now, since one may have been made anew.
+ * Hashes everything that influences the guest up to the template: files, QEMU's arguments and the VM's size. VMs with
+ * the same key differ only in the values that a start replaces. Files are identified by inode, size and modification
+ * time, because a rebuilt file may have the same path.
  */
 export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput): Promise<string> {
   const { home, prepared, accel, isolation } = plan
@@ -56,7 +57,7 @@ export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput)
     diskMib,
     configBytes,
     apart: isolation.netless !== undefined,
-    // What a network card can do depends on what is behind it.
+    // The features of the network card depend on its backend.
     args: qemuArgs({ ...alike, accel, devices, start, vcpus, memoryMib, netdev: netdev.split(',')[0] ?? '' }),
   })
 }
@@ -66,10 +67,10 @@ async function identityOf(file: string): Promise<string> {
   return `${file} ${ino} ${size} ${mtimeMs}`
 }
 
-/** Words for the kernel's command line that have the guest stop where a template is taken. */
+/** Kernel arguments that make the guest's init wait at the point where the template is taken. */
 export const templateArgs = (baseType: string) => ` mote.template=${baseType}`
 
-/** Memory, devices and scratch disk of the guest, which stands still meanwhile. */
+/** Saves memory, devices and scratch disk of the guest, which is paused meanwhile. */
 export async function takeTemplate(
   { qmp, running }: Launched,
   { home, isolation }: Pick<Launch, 'home' | 'isolation'>,
@@ -90,7 +91,7 @@ export async function takeTemplate(
   }
 }
 
-/** A VM that goes on where the template ended, and only then learns who it is. */
+/** Starts a VM from the template, and then sends it its identity. */
 export async function startFromTemplate(
   { cacheDir }: { readonly cacheDir: string },
   plan: Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'>,
@@ -116,7 +117,7 @@ export async function startFromTemplate(
   })
 }
 
-/** What a guest that has been told who it is has come to. */
+/** Waits until a guest that has its identity reports its workload, and returns the running VM. */
 export async function bootedVm(
   { qmp, guest, console, running, cgroupCpuSeconds, unlessEnded }: Launched,
   { home, isolation, watcher }: Pick<Launch, 'home' | 'isolation' | 'watcher'>,

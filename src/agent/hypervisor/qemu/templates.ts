@@ -5,34 +5,39 @@ import { join } from 'node:path'
 import { tryHostLock } from '../../../lib/host-lock.ts'
 import { partialSuffix } from '../../guest/cache.ts'
 
-/** Where templates are, below the cache directory. */
+/** Directory of the templates, below the cache directory. */
 export const templatesDir = 'templates'
 
-/** Templates of this machine, shared by its agents, by the key of what they stand for. */
+/** Templates of this host, by key. All agents on the host share them. */
 export interface Templates {
-  /** The template's directory. It may go at any moment: a start that finds files missing boots instead. */
+  /**
+   * Returns the template's directory. It may be deleted at any time; a start that misses a file boots the kernel
+   * instead.
+   */
   find(key: string): Promise<string | undefined>
-  /** The right to make the template; undefined: it is there, somebody makes it, or it is of no use. */
+  /** Claims the right to create the template. Undefined if it exists, is being created, or is distrusted. */
   claim(key: string): Promise<TemplateClaim | undefined>
-  /** A start from it failed: it goes, and this agent makes no other under this key. One that went by itself is not to blame. */
+  /**
+   * Deletes a template after a failed start and bans its key for this agent. A template that was pruned is not banned.
+   */
   distrust(key: string): Promise<void>
-  /** Waits for what is being written. */
+  /** Waits until pending templates are written. */
   close(): Promise<void>
 }
 
 export interface TemplateClaim extends AsyncDisposable {
-  /** Has the directory filled; it is on the disk, complete, some time later, or not at all. */
+  /** Fills the template's directory with `write`. The complete template becomes visible later, atomically, or never. */
   fill(write: (dir: string) => Promise<void>): Promise<void>
 }
 
 export interface TemplatesDeps {
   readonly cacheDir: string
-  /** Of all together; those that were not used for longest go. 0: there are none. */
+  /** Limit for all templates together; the least recently used ones are evicted. 0 disables templates. */
   readonly maxMib: number
   readonly onError: (error: unknown) => void
 }
 
-/** A key as a directory's name. */
+/** Hashes the parts into a key that is also the directory's name. */
 export function templateKey(parts: Readonly<Record<string, unknown>>): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
 }
@@ -80,7 +85,7 @@ export function openTemplates({ cacheDir, maxMib, onError }: TemplatesDeps): Tem
           settled = settle(partial, dir).catch(onError)
         },
         async [Symbol.asyncDispose]() {
-          // Nobody waits for the disk: the lock is held until it has everything.
+          // The VM's start does not wait for the disk. The lock is held until the template is durable.
           const end = settled.then(() => lock.release()).finally(() => writing.delete(end))
           writing.add(end)
         },
@@ -96,7 +101,7 @@ export function openTemplates({ cacheDir, maxMib, onError }: TemplatesDeps): Tem
   }
 }
 
-/** On the disk before it has its name, and no more to be written. */
+/** Flushes the template's files before the directory gets its final name, and makes them read-only. */
 async function seal(dir: string): Promise<void> {
   for (const name of await readdir(dir)) {
     const file = await open(join(dir, name))
@@ -109,7 +114,9 @@ async function seal(dir: string): Promise<void> {
   }
 }
 
-/** VMs that were started from one that goes keep its memory file until they end. */
+/**
+ * Evicts the least recently used templates. VMs that were started from one keep its memory file open until they end.
+ */
 async function prune(root: string, maxBytes: number): Promise<void> {
   const names = (await readdir(root)).filter(name => !name.endsWith(partialSuffix))
   const all = await Promise.all(

@@ -1,8 +1,8 @@
-/** Exact numbers of bytes from a stream of chunks of any size. */
+/** Reads exact numbers of bytes from a stream of arbitrary chunks. */
 export interface ByteReader {
-  /** @throws Error when the stream ends before */
+  /** @throws Error when the stream ends early */
   read(count: number): Promise<Buffer>
-  /** The same in pieces, for more than one wants to hold. */
+  /** Like `read`, but in pieces, so that large amounts are not held in memory. */
   pieces(count: number): AsyncGenerator<Buffer>
 }
 

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 
-/** Resolves when the socket takes more, or has closed. Leaves no listener: a move waits thousands of times. */
+/**
+ * Resolves when the socket accepts more data or has closed. Removes its listeners: a migration waits thousands of
+ * times.
+ */
 export async function drained(socket: Socket): Promise<void> {
   const over = new AbortController()
   const wait = (event: string) => once(socket, event, { signal: over.signal }).catch(() => undefined)

@@ -5,13 +5,13 @@ import type { Wire } from './wire.ts'
 const chunkBytes = 256 << 10
 const zeros = Buffer.alloc(chunkBytes)
 
-/** Hash of each chunk that the other side has; one that is not here is zero there. */
+/** Hash of each chunk that the receiver has, by offset. A missing entry means that the chunk is zero there. */
 export type Sent = Map<number, string>
 
 /**
- * Sends what the other side does not have: all but zeros at first, then, with what was sent, what has changed since. The
- * whole file is read both times.
- * @param onBytes told how much was read
+ * Sends the chunks that the receiver does not have: without `sent`, all chunks that are not zero; with the result of an
+ * earlier call, the chunks that have changed since. Each call reads the whole file.
+ * @param onBytes called with the number of bytes read
  */
 export async function sendFile(
   wire: Wire,
@@ -40,7 +40,7 @@ export async function sendFile(
 }
 
 async function readChunk(file: FileHandle, offset: number): Promise<Buffer> {
-  // A new buffer each time: the socket may still hold the one before.
+  // Allocates a new buffer for each chunk, because the socket may still hold the previous one.
   const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, offset)
   return buffer.subarray(0, bytesRead)
 }
@@ -49,14 +49,14 @@ function isZero(data: Buffer): boolean {
   return data.equals(zeros.subarray(0, data.length))
 }
 
-/** Writes files as they come, under the names that are expected, until another message comes, which it answers. */
+/** Writes received files to their expected paths. */
 export interface FileReceiver {
   take(name: string, size: number): Promise<void>
   data(offset: number, data: Buffer): Promise<void>
   close(): Promise<void>
 }
 
-/** @param paths where each file goes; anything else is refused */
+/** @param paths the path of each expected file, by name; other names are refused */
 export function fileReceiver(paths: Readonly<Record<string, string>>): FileReceiver {
   let current: FileHandle | undefined
   let limit = 0
@@ -68,13 +68,13 @@ export function fileReceiver(paths: Readonly<Record<string, string>>): FileRecei
     async take(name, size) {
       await close()
       const path = Object.hasOwn(paths, name) ? paths[name] : undefined
-      if (path === undefined) throw new Error('the other host sent a file that was not asked for')
+      if (path === undefined) throw new Error('the other host sent an unexpected file')
       current = await open(path, 'r+').catch(() => open(path, 'wx+', 0o600))
       limit = size
       await current.truncate(size)
     },
     async data(offset, data) {
-      if (!current || offset + data.length > limit) throw new Error('the other host sent data for no file')
+      if (!current || offset + data.length > limit) throw new Error('the other host sent data outside a file')
       await current.write(data, 0, data.length, offset)
     },
     close,

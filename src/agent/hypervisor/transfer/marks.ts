@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { writeFileAtomic } from '../../../lib/files.ts'
 
 /**
- * Which side of a move a VM's directory is on, for an agent that starts in the middle of it. `arriving`: what is here has
- * not been let run yet and must not be; `left`: it was let run elsewhere.
+ * Records the state of a migration in the VM's directory, for an agent that restarts in the middle of it. `arriving`:
+ * the VM has not run here yet and must not be started; `left`: the VM now runs on the target host.
  */
 export type Mark = 'arriving' | 'left'
 
 const fileOf = (dir: string, mark: Mark) => join(dir, `move.${mark}`)
 
-/** On the disk when it resolves. */
+/** Sets the mark. It is durable once the promise resolves. */
 export async function setMark(dir: string, mark: Mark): Promise<void> {
   await writeFileAtomic(fileOf(dir, mark), '')
 }

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { peerOver } from '../cloud-hypervisor/protocol.ts'
 import { wireOver } from './wire.ts'
 
-/** Both ends of a TCP connection. */
+/** Opens a TCP connection and returns both ends. */
 async function pair(): Promise<{ near: Socket; far: Socket } & Disposable> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -21,7 +21,7 @@ const senders = {
 }
 
 test.each(Object.entries(senders))(
-  '%s waits for a slow reader, and leaves nothing on the socket for it',
+  '%s waits for a slow reader, and removes its listeners from the socket',
   async (_, sender) => {
     using ends = await pair()
     const send = sender(ends.near)

@@ -7,10 +7,13 @@ import { StepError } from '../../base/step-error.ts'
 import { drained } from './drained.ts'
 
 /**
- * What two agents say to each other while a VM moves between them, where the hypervisor itself does not carry its disk.
- * `hello` opens; `loaded`: all is there and stands still; `go`: the source will never run it again; `running`: it runs.
- * `volumes`: where the guest has each on its SCSI bus. `whole`, of a volume: what was sent until here is all of it, or of that snapshot of it; answered by `loaded`, too.
- * `snapshot`, of a VM: the files that follow, and what is known of it; `complete` ends it, and `loaded` answers.
+ * The protocol between two agents during a migration, for data that the hypervisor does not transfer itself.
+ * `hello` opens the connection. `loaded`: the target has everything, and the VM is paused there. `go`: the source will
+ * never run the VM again. `running`: the VM runs on the target.
+ * `volumes`: the address of each volume on the guest's SCSI bus. `whole`: all data of a volume, or of one of its
+ * snapshots, was sent; the target answers `loaded`.
+ * `snapshot`: announces the files and the description of a VM snapshot. `complete` ends it; the target answers
+ * `loaded`.
  */
 const Message = Type.Union([
   Type.Object({ say: Type.Literal('hello'), key: Type.String(), madeBy: Type.String() }),
@@ -43,20 +46,22 @@ export type Frame =
   /** Bytes of the hypervisor's own protocol. */
   | { readonly kind: 'tunnel'; readonly data: Buffer }
 
-/** Frames: kind (one byte), length of the rest (four bytes, big-endian), the rest. Data begins with an offset of eight. */
+/**
+ * A frame: kind (one byte), length of the payload (four bytes, big-endian), payload. Data begins with an 8-byte offset.
+ */
 const kinds = { message: 0x4a, data: 0x44, tunnel: 0x54 } as const
 const headerBytes = 5
 const offsetBytes = 8
-/** Of one frame: more is no frame of ours. */
+/** Maximum size of a frame's payload. A longer frame is a protocol error. */
 const maxBytes = 8 << 20
 
 export interface Wire {
   say(message: Message): Promise<void>
   data(offset: number, data: Buffer): Promise<void>
   tunnel(data: Buffer): Promise<void>
-  /** The next frame; undefined at the end. @throws Error when it is none, or the connection breaks */
+  /** Returns the next frame; undefined at the end. @throws Error on an invalid frame or a lost connection */
   next(): Promise<Frame | undefined>
-  /** The next frame, which has to be one of these messages. @throws StepError with the other side's reason */
+  /** Returns the next frame, which must be one of these messages. @throws StepError with the other side's reason */
   expect<S extends Message['say']>(...says: readonly S[]): Promise<Extract<Message, { say: S }>>
   close(): void
 }
@@ -92,10 +97,11 @@ export function wireOver(socket: Socket): Wire {
       const frame = await next()
       if (frame?.kind === 'message') {
         const { message } = frame
-        if (message.say === 'failed') throw new StepError('migration_failed', `the other host said: ${message.reason}`)
+        if (message.say === 'failed')
+          throw new StepError('migration_failed', `the other host reported: ${message.reason}`)
         if (isOneOf(message, says)) return message
       }
-      throw new Error(frame ? 'the other host said something unexpected' : 'the other host closed the connection')
+      throw new Error(frame ? 'the other host sent an unexpected message' : 'the other host closed the connection')
     },
     close: () => socket.destroy(),
   }
@@ -115,7 +121,7 @@ async function* frames(socket: Socket): AsyncGenerator<Frame, undefined> {
     for (;;) {
       if (rest.length < headerBytes) break
       const length = rest.readUInt32BE(1)
-      if (length > maxBytes) throw new Error('the other host sent no frame of ours')
+      if (length > maxBytes) throw new Error('the other host sent an invalid frame')
       if (rest.length < headerBytes + length) break
       yield parseFrame(rest[0] ?? 0, rest.subarray(headerBytes, headerBytes + length))
       rest = rest.subarray(headerBytes + length)
@@ -130,11 +136,11 @@ function parseFrame(kind: number, body: Buffer): Frame {
     return { kind: 'data', offset: Number(body.readBigUInt64BE(0)), data: body.subarray(offsetBytes) }
   }
   const message: unknown = kind === kinds.message ? JSON.parse(body.toString()) : undefined
-  if (!Value.Check(Message, message)) throw new Error('the other host sent no frame of ours')
+  if (!Value.Check(Message, message)) throw new Error('the other host sent an invalid frame')
   return { kind: 'message', message }
 }
 
-/** Where a VM is waited for: `tcp://<host>:<port>?key=<hex>`. The key is told to the source only. */
+/** The address of a host that waits for a VM: `tcp://<host>:<port>?key=<hex>`. Only the source gets the key. */
 export interface ArrivalAddress {
   readonly host: string
   readonly port: number
@@ -148,19 +154,20 @@ export function formatArrival({ host, port, key }: ArrivalAddress): string {
 /** @throws StepError `invalid_request` */
 export function parseArrival(uri: string): ArrivalAddress {
   const match = /^tcp:\/\/([^/?]+):(\d+)\?key=([0-9a-f]{32})$/.exec(uri)
-  if (!match) throw new StepError('invalid_request', 'a migration needs the address that the target told')
+  if (!match)
+    throw new StepError('invalid_request', 'the migration address is invalid: use the address that the target reported')
   return { host: match[1] ?? '', port: Number(match[2]), key: match[3] ?? '' }
 }
 
 const connectMs = 10_000
 
-/** Connects to the waiting agent and says hello. */
+/** Connects to the waiting agent and sends `hello`. */
 export async function openWire(uri: string, madeBy: string): Promise<Wire> {
   const { host, port, key } = parseArrival(uri)
   const socket = connect(port, host)
   await once(socket, 'connect', { signal: AbortSignal.timeout(connectMs) }).catch((cause: unknown) => {
     socket.destroy()
-    throw new Error(`the target does not answer at ${host}:${port}`, { cause })
+    throw new Error(`the target does not answer on ${host}:${port}`, { cause })
   })
   const wire = wireOver(socket)
   await wire.say({ say: 'hello', key, madeBy })
@@ -169,12 +176,14 @@ export async function openWire(uri: string, madeBy: string): Promise<Wire> {
 
 export interface Listener {
   readonly uri: string
-  /** The one connection that knows the key and comes from the same VMM; rejects when the listener is closed before. */
+  /**
+   * Resolves with the connection that presents the key and has the same VMM. Rejects when the listener is closed first.
+   */
   readonly wire: Promise<Wire>
   close(): void
 }
 
-/** @param madeBy VMM, version and CPU here: a VM of another cannot go on here */
+/** @param madeBy VMM, version and CPU of this host. A VM from a different one cannot run here. */
 export async function listenForVm(host: string, madeBy: string): Promise<Listener> {
   const key = randomBytes(16).toString('hex')
   const { promise, resolve, reject } = Promise.withResolvers<Wire>()
@@ -198,7 +207,7 @@ export async function listenForVm(host: string, madeBy: string): Promise<Listene
     wire: promise,
     close() {
       server.close()
-      reject(new Error('nobody waits for the VM any more'))
+      reject(new Error('the target stopped waiting for the VM'))
     },
   }
 }
@@ -206,8 +215,8 @@ export async function listenForVm(host: string, madeBy: string): Promise<Listene
 async function admit(wire: Wire, key: string, madeBy: string): Promise<void> {
   const hello = await wire.expect('hello')
   const given = Buffer.from(hello.key)
-  if (given.length !== key.length || !timingSafeEqual(given, Buffer.from(key))) throw new Error('a stranger')
+  if (given.length !== key.length || !timingSafeEqual(given, Buffer.from(key))) throw new Error('the key is wrong')
   if (hello.madeBy === madeBy) return
-  await wire.say({ say: 'failed', reason: `it comes from ${hello.madeBy}, this host has ${madeBy}` })
-  throw new Error('another VMM')
+  await wire.say({ say: 'failed', reason: `the VM was started by ${hello.madeBy}, but this host has ${madeBy}` })
+  throw new Error('the VMMs differ')
 }

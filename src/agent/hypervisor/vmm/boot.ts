@@ -11,7 +11,7 @@ import { cellFiles, driveFile, place, type VmmCell } from './cell.ts'
 import { launch, type LaunchPlan } from './launch.ts'
 import type { Platform } from './platform.ts'
 
-/** From an image to a guest whose init answers. */
+/** Boots a VM from its image. Resolves when the guest's init answers. */
 export async function bootVm(
   platform: Platform,
   deps: Pick<PrepareDeps, 'kernel'> & { readonly cacheDir: string },
@@ -26,13 +26,13 @@ export async function bootVm(
     await place(cell, kernel, cellFiles.kernel, 'read')
     await place(cell, initrd, cellFiles.initrd, 'read')
     const { tap, mac } = await placeDisks(platform, cell, plan)
-    // The VMM's own, those that it only reads too: nobody else is to read them.
+    // The VMM becomes the owner of read-only drives too, so that no other user can read them.
     for (const [index, { file }] of drives.entries()) await place(cell, file, driveFile(index), 'write')
     const status = await context.time('boot', async () => {
       const { vcpus, memoryMib } = spec
       await launched.tap.make()
       await unlessEnded(platform.bootGuest(launched, { vcpus, memoryMib, tap, mac, drives }))
-      // While its kernel boots.
+      // The tap moves while the guest's kernel boots.
       await launched.tap.bring()
       return unlessEnded(guest.ready)
     })
@@ -40,7 +40,7 @@ export async function bootVm(
   })
 }
 
-/** A VM's disks under the names that its VMM knows, and its network. */
+/** Places the VM's disks in its cell, and returns its network settings. */
 export async function placeDisks(
   { title }: Pick<Platform, 'title'>,
   cell: VmmCell,
@@ -55,8 +55,8 @@ export async function placeDisks(
 }
 
 /**
- * A VM that goes on from a snapshot. A clone's link is up before it has its own address: until then the host's rules drop
- * what it sends.
+ * Restores a VM from a snapshot. A clone's link is up before the clone has its own address; until then the host's
+ * firewall drops its packets.
  */
 export async function restoreVm(
   platform: Platform,

@@ -2,14 +2,14 @@ import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { showFile, type VmUser } from '../isolation.ts'
 
-/** The place that one VMM's process was given: all its files and sockets are here, and their names are relative to it. */
+/** The directory of one VMM process. It contains all its files and sockets, which the VMM opens by relative names. */
 export interface VmmCell {
   readonly dir: string
-  /** Whose rights the process has; undefined: the agent's. */
+  /** User of the process; undefined if it is the agent's. */
   readonly user: VmUser | undefined
 }
 
-/** What every guest is started from, under the names that its VMM knows. */
+/** Files that every guest is started from, by their names in the cell. */
 export const cellFiles = {
   kernel: 'vmlinux',
   initrd: 'init.cpio',
@@ -18,10 +18,10 @@ export const cellFiles = {
   config: 'config.img',
 } as const
 
-/** A drive that comes with the VM, under a name that no other file in a cell has. */
+/** Name of a VM's additional drive in the cell. */
 export const driveFile = (index: number) => `drive-${index}.img`
 
-/** Shows a file in the cell under this name. `write`: it becomes the VMM's own. */
+/** Makes a file available in the cell under this name. With `write`, the VMM's user becomes its owner. */
 export async function place(cell: VmmCell, from: string, name: string, access: 'read' | 'write'): Promise<void> {
   await showFile(await realpath(from), join(cell.dir, name), cell.user, access)
 }

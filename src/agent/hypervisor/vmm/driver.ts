@@ -16,13 +16,13 @@ import { receiveVm } from './receive.ts'
 export interface VmmDriverDeps extends PrepareDeps {
   readonly cacheDir: string
   readonly isolation: Isolation
-  /** A guest that has not started its workload by then is hung. */
+  /** Timeout for a guest to start its workload. */
   readonly bootLimitMs: number
   /** The address where VMs from other hosts arrive. */
   readonly migrationHost: () => string
 }
 
-/** The driver of a VMM with an HTTP API whose guests talk over vsock. */
+/** Builds the driver of a VMM with an HTTP API, whose guests use vsock. */
 export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
   const { isolation, network } = deps
   const apart = isolation.ownNetworks ? network.apart : undefined
@@ -76,12 +76,12 @@ export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
   }
 }
 
-/** `1` counts changes of the machine's layout. Snapshots move neither between CPU models nor between host kernels. */
+/** Returns `madeBy`. Snapshots depend on CPU model and host kernel. `1` is the version of the VM's device layout. */
 async function kindOf(platform: Platform): Promise<string> {
   return `${platform.name} ${await platform.version()} layout 1, ${arch()}, ${hostCpu()}, Linux ${release()}`
 }
 
-/** Finds the process that an earlier agent left; undefined when it has gone or cannot be talked to. */
+/** Reconnects to the VMM that an earlier agent started. Undefined if it has ended or does not respond. */
 async function adoptVm(
   platform: Platform,
   home: VmHome,
@@ -90,13 +90,13 @@ async function adoptVm(
 ): Promise<RunningVm | undefined> {
   if (!isRunning(running.process) || !(await platform.owns(home, running))) return undefined
   try {
-    if (hasMark(home.dir, 'arriving')) throw new Error('half of a VM')
+    if (hasMark(home.dir, 'arriving')) throw new Error('the VM has not arrived')
     const state = await platform.inspect(platform.api(home.dir))
     const guest = connectGuest(platform, home.dir, running, follow)
     const workload = await adoptedWorkload(guest, state)
     return runningVmFor(platform, { home, running, guest, ...follow }, workload)
   } catch {
-    // Alive but not ours to talk to: without its socket it cannot be run, only ended.
+    // The process cannot be managed without its socket, so it is killed.
     await endProcess(running)
     return undefined
   }

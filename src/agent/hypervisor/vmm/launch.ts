@@ -24,37 +24,37 @@ export interface LaunchPlan {
   readonly limitMs: number
   readonly isolation: Isolation
   readonly madeBy: string
-  /** Log lines of the guest up to here are not wanted. */
+  /** Log lines of the guest up to this number are skipped. */
   readonly fromSeq: number
-  /** Its VMM has a network namespace of its own; undefined: the host's. */
+  /** Set if the VMM has its own network namespace; undefined if it uses the host's. */
   readonly apart: TapsApart | undefined
 }
 
-/** A process whose API answers; there is no guest in it yet. */
+/** A VMM whose API answers, and which has no guest yet. */
 export interface Launched {
   readonly cell: VmmCell
   readonly api: VmmHttp
   readonly guest: GuestChannel
   readonly running: Running
   readonly tap: TapWay
-  /** The step's outcome; rejects when the VMM ends or the time is up. */
+  /** Awaits the step; rejects when the VMM ends or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
-  /** The same without a limit, for what happens long after the launch. */
+  /** Like `unlessEnded`, but without a time limit, for steps long after the launch. */
   unlessGone<T>(step: Promise<T>): Promise<T>
   runningVm(workload: WorkloadState): RunningVm
 }
 
-/** How a VM's tap comes to where its VMM opens it, and back. Nothing to do where the VMM is in the host's network. */
+/** Creates a VM's tap in the VMM's network namespace and moves it to the host's. No-op if the VMM uses the host's. */
 export interface TapWay {
-  /** Whether there is a way to go. */
+  /** True if the VMM has its own network namespace. */
   readonly apart: boolean
-  /** Before it is opened. */
+  /** Creates the tap; called before the VMM opens it. */
   make(): Promise<void>
-  /** When it is open, once. For some 20 ms it is down, and what is written to it is an error. */
+  /** Moves the open tap to the host. Takes effect once. The tap is down for about 20 ms, during which writes fail. */
   bring(): Promise<void>
 }
 
-/** Starts a VMM and hands it to `use`; whatever fails there, no process is left. */
+/** Starts a VMM and passes it to `use`. If that fails, no process is left. */
 export async function launch<T>(
   platform: Platform,
   plan: LaunchPlan,
@@ -95,7 +95,7 @@ function tapWay({ apart, home: { vmId } }: LaunchPlan, pid: number): TapWay {
   }
 }
 
-/** The guest of a VM whose process runs. */
+/** Connects to the guest of a running VMM. */
 export function connectGuest(
   platform: Pick<Platform, 'ports'>,
   vmDir: string,
@@ -112,7 +112,7 @@ export interface RunningVmInput extends Pick<LaunchPlan, 'home' | 'watcher' | 'i
   readonly guest: GuestChannel
 }
 
-/** A booted or adopted VM as the agent sees it. */
+/** Builds the `RunningVm` of a booted or adopted VMM. */
 export function runningVmFor(platform: Platform, input: RunningVmInput, workload: WorkloadState): RunningVm {
   const { home, running, guest, watcher, isolation, madeBy, fromSeq } = input
   const { dir, vmId, spec } = home
@@ -132,14 +132,14 @@ export function runningVmFor(platform: Platform, input: RunningVmInput, workload
     cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(vmId),
     vmm: {
       ...vmmOf(platform, { ...context, api: platform.api(dir), user: isolation.userOf(vmId) }),
-      // There is no connection that stays: the guest's channel notices when the process has gone.
+      // The API has no permanent connection. The guest's channel detects the end of the process.
       closed: guest.closed.then(readConsole),
       close: () => platform.forget?.(dir),
     },
   })
 }
 
-/** The socket is there some 5 ms after the start (20 ms behind a jailer). */
+/** Waits until the API answers. The socket exists about 5 ms after the start (20 ms with a jailer). */
 export async function untilAnswers(api: VmmHttp, greeting: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -152,7 +152,10 @@ export async function untilAnswers(api: VmmHttp, greeting: string, signal: Abort
   }
 }
 
-/** How a paused or busy guest counts when an agent finds it: what it said before was reported then. */
+/**
+ * Returns the workload's state of an adopted VM. A guest that does not answer counts as running: its exit would be
+ * known.
+ */
 export async function adoptedWorkload(guest: GuestChannel, state: 'running' | 'paused'): Promise<WorkloadState> {
   const unanswered: WorkloadState = { state: 'running' }
   if (state === 'paused') return unanswered

@@ -11,88 +11,91 @@ import type { VmmCell } from './cell.ts'
 import type { Launched, LaunchPlan } from './launch.ts'
 
 /**
- * A VMM with an HTTP API on a unix socket, whose guests talk over vsock: what it does in a way of its own. `vmmDriver`
- * makes a driver of it.
+ * The parts of a driver that differ between VMMs with an HTTP API on a unix socket, whose guests use vsock. `vmmDriver`
+ * builds the driver.
  */
 export interface Platform {
   readonly name: HypervisorName
-  /** For messages. */
+  /** Name in messages. */
   readonly title: string
   readonly migrate: Capabilities['migrate']
-  /** The VMM's own memory, and a part of the disks' cache that need not be fought for. */
+  /** The VMM's own memory, and some page cache for the disks. */
   readonly overheadMib: number
   readonly program: VmmProgram
-  /** How VMs of this user are kept apart, and what would do it better. */
+  /** Describes the isolation of VMs with this user, and how to improve it. */
   traitOf(user: VmUser | undefined): { readonly says: string; readonly fix?: string }
-  /** Program and format of its snapshots, with their versions. @throws StepError when it is not installed */
+  /** Returns the versions of the program and of its snapshot format. @throws StepError if it is not installed */
   version(): Promise<string>
-  /** A new process in a new cell; whatever an earlier one of this VM left is ended and removed first. */
+  /** Starts a process in a new cell, after it has killed and removed an earlier one of this VM. */
   start(
     home: Pick<VmHome, 'vmId' | 'dir'>,
     user: VmUser | undefined,
     network: VmmNetwork,
   ): Promise<{ readonly cell: VmmCell; readonly process: VmmProcess }>
-  /** Whether the process is the VM's, beyond its id and start time, which after a reboot may be a stranger's. */
+  /** Checks that the process is the VM's. After a reboot, an unrelated process may have the same pid and start time. */
   owns(home: VmHome, running: Running): Promise<boolean>
-  /** Gives back what `start` took beyond the process. Idempotent. */
+  /** Releases the resources of `start` other than the process. Idempotent. */
   release(vmDir: string): Promise<void>
-  /** At start: ends what belongs to none of `keep` and cannot be found by its directory. */
+  /** Called at start: kills VMMs that are not in `keep` and cannot be found by their directory. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
   api(vmDir: string): VmmHttp
   /** A call that every VMM answers as soon as it listens. */
   readonly greeting: string
   ports(vmDir: string): GuestPorts
   consoleTail(vmDir: string): Promise<string>
-  /** Boots kernel and initramfs of the cell and nothing else. */
+  /** Boots kernel and initramfs of the cell without devices. */
   bootProof(api: VmmHttp): Promise<void>
-  /** From an empty VMM, whose files are in its cell, to a guest that boots. Its tap is there, and brought afterwards. */
+  /**
+   * Configures an empty VMM, whose files are in its cell, and boots the guest. The tap exists; the caller moves it
+   * later.
+   */
   bootGuest(launched: Launched, guest: GuestPlan): Promise<void>
-  /** From an empty VMM to a guest that stands still. */
+  /** Loads a saved guest into an empty VMM. The guest stays paused. */
   loadGuest(launched: Launched, saved: SavedGuest): Promise<void>
-  /** @throws Error when it is neither: such a process never became a VM */
+  /** @throws Error if the VMM has no VM that runs or is paused */
   inspect(api: VmmHttp): ReturnType<RunningVm['inspect']>
   /** Idempotent. */
   setPaused(api: VmmHttp, paused: boolean): Promise<void>
-  /** Takes a guest from another host; it runs here when this resolves. */
+  /** Receives a guest from another host. Resolves when it runs here. */
   takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void>
   control(vm: VmContext): VmmControl
-  /** Lets go of what it held for this VM. */
+  /** Releases what the agent holds in memory for this VM. */
   forget?(vmDir: string): void
 }
 
 export interface VmmProgram {
-  /** Undefined: not installed. */
+  /** Absolute path; undefined if not installed. */
   readonly file: string | undefined
-  /** On the PATH. */
+  /** Name on the PATH. */
   readonly command: string
-  /** Where its releases are. */
+  /** Address of its releases. */
   readonly from: string
-  /** The setting that names the file. */
+  /** Name of the setting with the file's path. */
   readonly variable: string
-  /** The version that the driver was written for and tested with; older ones are refused. */
+  /** The version that the driver is written for and tested with; older ones are refused. */
   readonly tested: string
 }
 
-/** A guest of a snapshot, and what it is connected to here. */
+/** A guest in a snapshot, and its tap and volumes on this host. */
 export interface SavedGuest {
-  /** The snapshot's. */
+  /** Directory of the snapshot. */
   readonly dir: string
   readonly tap: string
-  /** In the places of those that it has mounted. */
+  /** Replace the volumes that the guest has mounted. */
   readonly volumes: readonly KeptDisk[]
 }
 
-/** A guest's size and what it is connected to. */
+/** Size and devices of a guest. */
 export interface GuestPlan {
   readonly vcpus: number
   readonly memoryMib: number
   readonly tap: string
   readonly mac: string
-  /** The n-th is in the cell as `driveFile(n)`. */
+  /** The n-th drive is the file `driveFile(n)` in the cell. */
   readonly drives: readonly RawDrive[]
 }
 
-/** What the parts of one VM have in common. */
+/** The values that all operations on one VM need. */
 export interface VmContext {
   readonly running: Running
   readonly vmId: string
@@ -101,31 +104,31 @@ export interface VmContext {
   readonly api: VmmHttp
   readonly guest: GuestChannel
   readonly user: VmUser | undefined
-  /** For its snapshots: VMM and version, CPU model. */
+  /** `SnapshotMade.madeBy` of its snapshots. */
   readonly madeBy: string
 }
 
-/** What is asked of one running VMM. */
+/** Operations on one running VMM. */
 export interface VmmControl {
   readMemory(): Promise<GuestMemory>
-  /** How much the balloon takes from the guest. */
+  /** Sets how much memory the balloon takes from the guest. */
   setTakenMib(mib: number): Promise<void>
-  /** Memory and devices of the paused guest, as files of the agent's own in the empty directory. */
+  /** Writes memory and devices of the paused guest to the empty directory, as files that the agent owns. */
   writeState(dir: string): Promise<void>
-  /** The file among them that holds the guest's memory. */
+  /** Name of the file with the guest's memory. */
   readonly memoryFile: string
   readonly volumes: VolumeSlots
   readonly handOver: NonNullable<RunningVm['handOver']>
 }
 
-/** Disks that come and go while the guest runs. */
+/** Disks that are attached and detached while the guest runs. */
 export interface VolumeSlots {
-  /** The serial by which the guest knows the volume's disk; undefined: it is not there. */
+  /** Returns the serial of the volume's disk in the guest; undefined if it is not attached. */
   find(volumeId: string): Promise<string | undefined>
-  /** @returns its serial */
+  /** Attaches the volume. @returns the serial of its disk */
   insert(volumeId: string, file: string, readOnly: boolean): Promise<string>
-  /** Its file has become that large: the guest's kernel is told so. Idempotent. */
+  /** Reports the new size of the volume's file to the guest's kernel. Idempotent. */
   grow(volumeId: string, sizeMib: number): Promise<void>
-  /** The guest has let go of it. Idempotent. */
+  /** Detaches a volume that the guest has unmounted. Idempotent. */
   remove(volumeId: string): Promise<void>
 }

@@ -8,8 +8,8 @@ import { type Probe, probeVmm } from './probe.ts'
 
 type Change = Partial<{ mode: 'tap' | 'user'; file: string | undefined; kernel: () => Promise<never> }>
 
-/** Up to the proof boot, which needs the real program and a KVM: see contract.test.ts. */
-test.each(fakedVmms)('$name: what is missing is said, and what to do next', async ({ name, platform }) => {
+/** Tests all checks before the proof boot, which needs the real program and KVM (contract.test.ts). */
+test.each(fakedVmms)('$name: a probe reports missing requirements and what to do next', async ({ name, platform }) => {
   await using dir = await testDir()
   const says = async (version: string) => {
     const file = join(dir.path, version)
@@ -30,7 +30,7 @@ test.each(fakedVmms)('$name: what is missing is said, and what to do next', asyn
   const present = await says(`${tested}.1`)
   expect(await probe({ file: present, mode: 'user' })).toMatchObject({ detail: 'needs taps', available: false })
   expect((await probe({ file: await says('0.9') })).detail).toMatch(/v0\.9 is older than v/)
-  expect((await probe({ file: join(dir.path, 'gone') })).detail).toMatch(/gone is not there/)
+  expect((await probe({ file: join(dir.path, 'gone') })).detail).toMatch(/gone does not exist/)
   for (const version of [`${tested}.1`, '999.0'])
     expect((await probe({ file: await says(version) })).detail).toContain('as far as the proof')
 })

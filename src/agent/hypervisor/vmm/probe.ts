@@ -23,16 +23,16 @@ export interface ProbeDeps {
 export interface Probe {
   readonly available: boolean
   readonly detail: string
-  /** What to do next; null when there is nothing. */
+  /** What to do next; null if nothing is needed. */
   readonly fix: string | null
 }
 
-/** A boot takes a second on real hardware, some ten on an emulated one. */
+/** A boot takes one second on real hardware, about ten with nested emulation. */
 const proofLimitMs = 30_000
 
 /**
- * Whether the VMM is here and new enough, guests can be connected to taps, and KVM carries a real guest under it: the
- * guest's kernel is booted once until our init speaks on the console.
+ * Checks that the VMM is installed and recent enough, that taps are available, and that KVM works. A proof boot runs
+ * the guest's kernel until Mote's init writes to the console.
  */
 export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: AbortSignal): Promise<Probe> {
   const { file, command, variable, tested, from } = platform.program
@@ -43,12 +43,15 @@ export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: Abor
   try {
     const version = (await run(file, ['--version'], { signal })).split('\n')[0]?.trim() ?? 'unknown'
     const age = ageOf(version, tested)
-    if (age === 'older') return no(`${version} is older than v${tested}, which this was written for`, install)
+    if (age === 'older') return no(`${version} is older than v${tested}, the oldest supported version`, install)
     const guest = await deps.kernel()
     const about = `${version} ${guest.initrd}`
     const proof = await cachedProof(deps.cacheDir, about, signal, () => prove(platform, guest, signal))
     if (proof !== undefined)
-      return no(`${proof} (${version})`, 'use a host with hardware virtualisation (/dev/kvm); qemu emulates meanwhile')
+      return no(
+        `${proof} (${version})`,
+        'use a host with hardware virtualization (/dev/kvm), or the qemu driver, which can emulate',
+      )
     const trait = platform.traitOf(deps.userOf('proof'))
     const newer = age === 'newer' ? `, newer than the tested v${tested}` : ''
     const detail = `kvm, ${version}${newer}, ${trait.says}, Linux ${guest.version}`
@@ -56,12 +59,12 @@ export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: Abor
   } catch (error) {
     if (signal.aborted) throw error
     return hasCode(error, 'ENOENT')
-      ? no(`${file} is not there`, `set ${variable}`)
+      ? no(`${file} does not exist`, `set ${variable}`)
       : no(String(error), 'see the detail')
   }
 }
 
-/** @returns undefined when it works, otherwise why not. */
+/** @returns undefined if the proof boot works, otherwise the reason */
 async function prove(platform: Platform, guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-proof-'))
   try {

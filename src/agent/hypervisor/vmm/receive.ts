@@ -9,7 +9,7 @@ import { listenForVm, type Wire } from '../transfer/wire.ts'
 import { launch, type Launched, type LaunchPlan } from './launch.ts'
 import type { Platform } from './platform.ts'
 
-/** Starts a VMM that waits for a VM from another host. */
+/** Starts a VMM that receives a VM from another host. */
 export async function receiveVm(
   platform: Platform,
   host: string,
@@ -49,7 +49,7 @@ export async function receiveVm(
 async function take(platform: Platform, wire: Wire, plan: LaunchPlan, launched: Launched): Promise<RunningVm> {
   const { guest, runningVm, unlessGone } = launched
   await platform.takeGuest(wire, plan, launched)
-  // From here on it runs here: the source is told so, and hears of no failure any more.
+  // The guest runs here now. Report that to the source; later failures are not reported to it.
   await wire.say({ say: 'running' }).catch(() => undefined)
   const words = identity(plan.home, readNotes(plan.prepared), { moved: true, renew: false })
   await unlessGone(guest.ready)

@@ -6,7 +6,7 @@ import { untilThere } from '../until-there.ts'
 import type { Platform, VmContext, VmmControl } from './platform.ts'
 import { takeSnapshot } from './snapshot.ts'
 
-/** A running VMM as `runningVmOf` asks it. */
+/** Adapts a running VMM to the `Vmm` interface of `runningVmOf`. */
 export function vmmOf(platform: Platform, vm: VmContext): Omit<Vmm, 'closed' | 'close'> {
   const { api, memoryMib, vmDir } = vm
   const control = platform.control(vm)
@@ -15,7 +15,7 @@ export function vmmOf(platform: Platform, vm: VmContext): Omit<Vmm, 'closed' | '
     pause: () => platform.setPaused(api, true),
     resume: () => (hasMark(vmDir, 'left') ? Promise.reject(runsElsewhere()) : platform.setPaused(api, false)),
     readMemory: control.readMemory,
-    // VMMs count what the balloon takes, we count what the guest keeps.
+    // VMMs set the memory that the balloon takes; `setBalloon` gets the memory that the guest keeps.
     setBalloon: targetMib => control.setTakenMib(memoryMib - balloonTarget(targetMib, memoryMib)),
     snapshot: (target, logSeq) => takeSnapshot(platform, vm, control, target, logSeq),
     ...volumesOf(vm, control),
@@ -28,12 +28,12 @@ function runsElsewhere(): Error {
   return new Error('the VM runs on another host')
 }
 
-/** A guest that boots loads modules for its first volume. */
+/** Includes loading kernel modules for the first volume. */
 const mountMs = 5_000
-/** A large file system gets many new groups. */
+/** Growing a large file system writes many new block groups. */
 const growMs = 60_000
 
-/** The VMM itself knows which volume is where, so there is nothing to store. */
+/** Volume operations. The VMM knows which volume has which disk, so the agent stores nothing. */
 function volumesOf(
   { guest }: VmContext,
   { volumes }: VmmControl,

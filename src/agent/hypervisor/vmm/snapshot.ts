@@ -4,12 +4,12 @@ import type { SnapshotMade } from '../driver.ts'
 import { configFile, copySparse, scratchFile, snapshotNotes } from '../snapshot-files.ts'
 import type { Platform, VmContext, VmmControl } from './platform.ts'
 
-/** Long enough for a large guest's memory on a slow disk. */
+/** Timeout, long enough for a large guest's memory on a slow disk. */
 export const snapshotMs = 600_000
 
 /**
- * Everything at one instant: the guest stands still while the VMM writes memory and devices, and the scratch disk is
- * copied. Where its vsock connections are cut by that (Firecracker), the guest's channel comes back by itself.
+ * Takes a consistent snapshot: pauses the guest while the VMM writes memory and devices and the scratch disk is copied.
+ * Firecracker closes the guest's vsock connections meanwhile; the guest's channel reconnects by itself.
  */
 export async function takeSnapshot(
   platform: Pick<Platform, 'inspect' | 'setPaused'>,
@@ -29,7 +29,7 @@ export async function takeSnapshot(
   }
   const pauseMs = wasRunning ? Math.round(performance.now() - startedMs) : 0
   await copySparse(join(vmDir, configFile), join(target, configFile))
-  // What the guest never touched takes no space; VMMs write it all.
+  // VMMs write untouched memory as zeros; turn them into holes.
   await run('fallocate', ['--dig-holes', join(target, memoryFile)]).catch(() => undefined)
   const { imageDigest, notes } = running.prepared
   return { madeBy, imageDigest, pauseMs, notes: snapshotNotes(notes, logSeq) }

@@ -1,6 +1,6 @@
 /**
- * How a program's version compares with the one that its driver was written and tested for, as far as that one says.
- * @param text what the program says, with a version such as `v1.16.1` somewhere in it
+ * Compares a program's version with the tested one, up to the precision of the tested one.
+ * @param text the program's output, which contains a version such as `v1.16.1`
  * @param tested numbers with dots, such as `1.16`
  */
 export function ageOf(text: string, tested: string): 'older' | 'tested' | 'newer' {

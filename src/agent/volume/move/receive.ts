@@ -105,7 +105,7 @@ export async function receiveVolume(
         if (snapshotId === null) await keep()
         await wire.say({ say: 'loaded' })
         if (snapshotId === null) return
-      } else throw new Error('the source ended before it had sent all')
+      } else throw new Error('the source closed the connection before all data was sent')
     }
   } catch (error) {
     await wire.say({ say: 'failed', reason: String(error) }).catch(() => undefined)

@@ -1,4 +1,7 @@
-/** Volumes that go with the VM that has them, while it runs: what can be sent before goes over the agents' own connection. */
+/**
+ * Volumes that go with the VM that has them, while it runs: what can be sent before goes over the agents' own
+ * connection.
+ */
 import type { DiskSpec } from '../../../contract/agent.ts'
 import type { Holders } from '../../disk/holders.ts'
 import { luksHeaderBytes } from '../../disk/luks.ts'
@@ -100,7 +103,7 @@ async function takeAll(wire: Wire, receivers: ReadonlyMap<string, VolumeReceiver
       await current.whole(frame.message.digest, frame.message.snapshotId)
       await wire.say({ say: 'loaded' })
     } else if (frame?.kind === 'data' && current) await current.data(frame.offset, frame.data)
-    else throw new Error('the source ended before it had sent all')
+    else throw new Error('the source closed the connection before all data was sent')
     if (!current) throw new Error('the source sent a volume that was not asked for')
   }
 }

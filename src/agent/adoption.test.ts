@@ -14,7 +14,7 @@ const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const child = fileURLToPath(new URL('../../test/support/agent/agent-child.ts', import.meta.url))
 
 test.skipIf(!hasQemu)(
-  'kill -9 of the agent: the VM serves on, the next agent adopts it and no log line is lost or doubled (needs qemu)',
+  'after kill -9 of the agent the VM keeps serving, and the next agent adopts it without lost or duplicate log lines (needs qemu)',
   { timeout: 120_000 },
   async () => {
     await using dir = await testDir()
@@ -24,7 +24,7 @@ test.skipIf(!hasQemu)(
     const url = `http://${endpoint.host}:${endpoint.port}`
     await first.kill()
     const { pid } = await runningProcess(dataDir)
-    // Nobody reads the guest's ports now: what it logs has to wait inside.
+    // No agent reads the guest's ports now, so its log lines must wait in the guest.
     for (const n of [1, 2, 3]) expect((await fetch(`${url}/during-${n}`)).status).toBe(404)
 
     await using host = await testAgent({ dataDir, hypervisor: 'qemu' })
@@ -58,7 +58,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'kill -9 in the middle of a boot: the next agent ends the stray VMM and boots anew (needs qemu)',
+  'after kill -9 during a boot the next agent ends the stray VMM and boots again (needs qemu)',
   { timeout: 120_000 },
   async () => {
     await using dir = await testDir()
@@ -75,7 +75,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'kill -9 in the middle of a snapshot: the guest runs on, and the next agent takes it whole (needs qemu)',
+  'after kill -9 during a snapshot the guest keeps running, and the next agent takes the snapshot again (needs qemu)',
   { timeout: 120_000 },
   async () => {
     await using dir = await testDir()
@@ -98,8 +98,8 @@ test.skipIf(!hasQemu)(
   },
 )
 
-// The guest's kernel may hand over a new connection's first bytes before it knows that the host is back; an init that
-// took that for "no host" lost one reconnection in five.
+// The guest's kernel may deliver the first bytes of a new connection before it reports that the host is connected. An
+// init that treated this as "no host" lost one reconnection in five.
 test.skipIf(!hasQemu)(
   'twenty restarts of the agent: every line of the guest arrives once, in order (needs qemu)',
   { timeout: 120_000 },
@@ -137,7 +137,7 @@ function startChild(dataDir: string, until: string, then = '') {
 async function firstLine(process: ChildProcess): Promise<string> {
   if (process.stdout === null) throw new Error('no stdout')
   for await (const line of createInterface(process.stdout)) return line
-  throw new Error('the child ended without a word')
+  throw new Error('the child ended without output')
 }
 
 async function runningProcess(dataDir: string): Promise<{ pid: number }> {

@@ -29,7 +29,7 @@ test('a second agent on the same data directory is refused, and may start after 
   await using _second = await testAgent(config)
 })
 
-test('faults on the way are tried again; two failed boots are the end of it', async () => {
+test('faults during the preparation are retried, and two failed boots crash the VM', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   fake.fail('prepare', 'a', 'registry is down', 2)
@@ -46,7 +46,7 @@ test('faults on the way are tried again; two failed boots are the end of it', as
   expect(lines, 'each reason is said once').toEqual(['hung; it will be retried', 'crashed: hung'])
 })
 
-test('a VM that dies under us is booted again, as often as maxRestarts says', async () => {
+test('a VM that dies is booted again up to maxRestarts times', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put({ ...desired('a', 1), spec: { ...spec, maxRestarts: 1 } })
@@ -57,7 +57,7 @@ test('a VM that dies under us is booted again, as often as maxRestarts says', as
   expect((await host.until('a', 'crashed', vm => vm.state === 'crashed')).error?.code).toBe('vm_died')
 })
 
-test('a VM whose guest breaks the protocol is ended, says why, and runs again under a newer wish', async () => {
+test('a VM whose guest violates the protocol is ended with the reason, and runs again under a newer generation', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put(desired('a', 1))
@@ -75,7 +75,7 @@ test('a VM whose guest breaks the protocol is ended, says why, and runs again un
   await host.until('a', 'healthy again', vm => vm.healthy && vm.error === null)
 })
 
-test('a newer wish cuts a boot short; a raised restart counter boots once more', async () => {
+test('a newer generation aborts a boot, and an increased restart counter boots again', async () => {
   const fake = createFakeHost({ ...instant, bootMs: 60_000 })
   await using host = await testAgent({ hypervisor: 'fake' }, fake)
   await host.put(desired('a', 1))
@@ -91,7 +91,7 @@ test('a newer wish cuts a boot short; a raised restart counter boots once more',
   expect((await host.until('a', 'followed', vm => vm.generation === 5)).restartCount).toBe(1)
 })
 
-test('two hundred VMs at once; the first beat has them all, later ones only now and then', {
+test('of two hundred concurrent VMs the first heartbeat lists all, and later ones only periodically', {
   timeout: 120_000,
 }, async () => {
   await using dir = await testDir()
@@ -108,14 +108,14 @@ test('two hundred VMs at once; the first beat has them all, later ones only now 
     ({ data }) => void heartbeats.push(data as HostHeartbeat),
   )
   await host.restart()
-  await until(() => heartbeats.length > 1, { what: 'two beats' })
+  await until(() => heartbeats.length > 1, { what: 'two heartbeats' })
   expect(heartbeats[0]?.vms).toHaveLength(200)
   expect(heartbeats[0]?.vms?.every(({ state, restartCount }) => state === 'running' && restartCount === 0)).toBe(true)
   expect(heartbeats[1]?.vms).toBeNull()
   expect(heartbeats[1]?.stats).toHaveLength(200)
 })
 
-test('what does not fit the contract is refused with a code', async () => {
+test('a request that does not match the contract is refused with a code', async () => {
   await using host = await testAgent({ hypervisor: 'fake' })
   await expect(host.request('vm.put', { vmId: 'a' })).rejects.toMatchObject({ remoteCode: 'invalid_request' })
   for (const vmId of ['../x', 'a/b', '', '.', 'x'.repeat(80)]) {
@@ -128,7 +128,7 @@ test('what does not fit the contract is refused with a code', async () => {
   await expect(host.put(other)).rejects.toMatchObject({ remoteCode: 'unsupported_by_hypervisor' })
 })
 
-test('a VM whose hypervisor the agent was not started with is neither forgotten nor said to be gone', async () => {
+test('a VM whose hypervisor is not configured is neither forgotten nor reported as absent', async () => {
   await using host = await testAgent({ hypervisor: 'fake' }, createFakeHost(instant))
   await host.put(desired('a', 3))
   await host.until('a', 'healthy', vm => vm.healthy)
@@ -149,8 +149,8 @@ test('a VM whose hypervisor the agent was not started with is neither forgotten 
 })
 
 test.skipIf(!hasQemu)(
-  'a guest that does not come up in time is tried once more, then crashed, and nothing is left (needs qemu)',
-  // On a new machine the kernel is fetched first.
+  'a guest that does not start in time is retried once, then crashes, and leaves nothing behind (needs qemu)',
+  // On a new host the kernel is fetched first.
   { timeout: 240_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', bootLimitMs: 60 })
@@ -163,7 +163,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'stopVms ends the VMs, and they come back with the next agent (needs qemu)',
+  'stopVms ends the VMs, and the next agent starts them again (needs qemu)',
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()

@@ -1,4 +1,6 @@
-/** What a program that the agent starts finds in /proc/self/environ: nothing of the agent's own but a few names. */
+/**
+ * Programs that the agent starts have none of the agent's own variables in /proc/self/environ except for a few names.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -14,7 +16,7 @@ import { testDir } from '../../test/support/agent/agent.ts'
 import { openWorker } from './worker/worker.ts'
 
 const secret = 'hunter2-of-the-agent'
-/** As an operator may set them, by hand or in the unit's file. */
+/** Variables that an operator may set, by hand or in the unit file. */
 const secrets = [
   'MOTE_GITHUB_PRIVATE_KEY',
   'MOTE_SMTP_PASSWORD',
@@ -53,7 +55,7 @@ const namesIn = (environ: string) =>
     .split('\0')
     .filter(Boolean)
     .map(line => line.slice(0, line.indexOf('=')))
-/** What a shell adds by itself. */
+/** Variables that a shell adds itself. */
 const ofShell = new Set(['PWD', 'SHLVL', '_', 'OLDPWD'])
 const local = ['HOME', 'LC_ALL', 'PATH', 'TMPDIR', 'TZ']
 const check = (environ: string, more: readonly string[] = []) => {
@@ -62,7 +64,7 @@ const check = (environ: string, more: readonly string[] = []) => {
   expect(namesIn(environ).filter(name => !allowed.has(name) && !ofShell.has(name))).toEqual([])
 }
 
-describe('a program of a moment', () => {
+describe('a short-lived program', () => {
   test('has no secret, and no way to the network', async () => {
     const environ = await run('cat', ['/proc/self/environ'])
     check(environ)
@@ -75,7 +77,7 @@ describe('a program of a moment', () => {
     for (const [name, value] of Object.entries(forNetwork)) expect(environ.split('\0')).toContain(`${name}=${value}`)
   })
 
-  test('in the name of git, under its limit', async () => {
+  test('on behalf of git, under its resource limit', async () => {
     const limits = { maxBytes: 1 << 20, timeoutMs: 10_000, signal: AbortSignal.timeout(10_000) }
     using worker = await openWorker({ program: undefined, reason: '' }, '/', { signal: limits.signal })
     check(await limited(worker, ['cat', '/proc/self/environ'], limits, { GIT_TERMINAL_PROMPT: '0' }), [
@@ -120,7 +122,7 @@ describe('a VMM', () => {
   })
 })
 
-test('names that one program needs are its own, and win', async () => {
+test('variables set for one program take precedence', async () => {
   await using dir = await testDir()
   const environ = await run('cat', ['/proc/self/environ'], { env: { HOME: join(dir.path, 'own') } })
   expect(environ.split('\0')).toContain(`HOME=${join(dir.path, 'own')}`)

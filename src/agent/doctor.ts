@@ -15,8 +15,8 @@ import { run } from '../lib/exec.ts'
 import { hasCode } from '../lib/files.ts'
 
 /**
- * Looks at this machine as a host for VMs. Makes the guest kernel and boots the KVM proof of each VMM that is here, so the
- * first call may take seconds; nothing outside the cache directory changes.
+ * Checks this computer as a host for VMs. Fetches the guest kernel and boots a KVM test with each installed VMM, so the
+ * first call may take seconds. Changes nothing outside the cache directory.
  */
 export async function inspectHost(
   config: Pick<AgentConfig, 'cacheDir' | 'kernel' | 'dataDir' | 'programs'>,
@@ -45,7 +45,7 @@ export async function inspectHost(
   return [...findings, ...(await vmmFindings(config, kernel))]
 }
 
-/** The VMMs that are faster than QEMU where they work; without them nothing is missing. */
+/** Checks the VMMs that are faster than QEMU where they work. They are optional. */
 async function vmmFindings(
   config: Pick<AgentConfig, 'cacheDir' | 'kernel' | 'dataDir' | 'programs'>,
   kernel: () => Promise<GuestKernel>,
@@ -90,16 +90,19 @@ async function tapFinding(): Promise<Finding> {
   return { name: 'tap', ok: 'yes', detail: 'root, /dev/net/tun and nftables', fix: null }
 }
 
-/** Registries that users name are asked by a program that must not reach the host itself (image/way-out.ts). */
+/** Checks that skopeo can contact registries named by users without access to the host itself (image/way-out.ts). */
 async function wayOutFinding(cacheDir: string): Promise<Finding> {
   const found = await findOneWay(cacheDir)
   if (found.program !== undefined)
-    return { name: 'registries', ok: 'yes', detail: 'are reached from a network of their own', fix: null }
-  const detail = `a registry can have skopeo ask a port of this host's loopback: ${found.reason}`
+    return { name: 'registries', ok: 'yes', detail: 'are reached from a separate network', fix: null }
+  const detail = `a registry can make skopeo connect to a loopback port of this host: ${found.reason}`
   return { name: 'registries', ok: 'limited', detail, fix: 'run the agent as root, or let users make user namespaces' }
 }
 
-/** Images and repositories of users are unpacked by programs that have no rights on this host (worker/worker.ts). */
+/**
+ * Checks that users' images and repositories are unpacked by programs without privileges on this host
+ * (worker/worker.ts).
+ */
 async function workerFinding(cacheDir: string): Promise<Finding> {
   const found = await findUnprivileged(cacheDir)
   if (found.program !== undefined)
@@ -118,7 +121,7 @@ async function workerFinding(cacheDir: string): Promise<Finding> {
   }
 }
 
-/** Tries it where the disks are made: the name of a file system does not say how it was formatted. */
+/** Tests reflinks in the directory of the disks: the file system type does not show whether they are enabled. */
 async function reflinkFinding(dir: string): Promise<Finding> {
   await mkdir(dir, { recursive: true })
   const probe = await mkdtemp(join(dir, 'reflink-'))
@@ -128,7 +131,7 @@ async function reflinkFinding(dir: string): Promise<Finding> {
     await run('cp', ['--reflink=always', '--', from, to])
     return { name: 'reflinks', ok: 'yes', detail: 'snapshots and clones share their blocks', fix: null }
   } catch {
-    const detail = 'snapshots and clones of volumes are copies, as long as what is written on them'
+    const detail = 'snapshots and clones of volumes are full copies of the written data'
     return { name: 'reflinks', ok: 'limited', detail, fix: 'put the data directory on XFS or btrfs' }
   } finally {
     await rm(probe, { recursive: true, force: true })
@@ -141,7 +144,12 @@ async function kvmFinding(cacheDir: string, kernel: () => Promise<GuestKernel>):
   const { accel, available, detail } = await probeQemu(cacheDir, kernel, AbortSignal.timeout(proofMs))
   if (!available) return { name: 'kvm', ok: 'missing', detail, fix: 'see the detail' }
   if (accel === 'kvm') return { name: 'kvm', ok: 'yes', detail, fix: null }
-  return { name: 'kvm', ok: 'limited', detail, fix: 'use a host with hardware virtualisation, or live with emulation' }
+  return {
+    name: 'kvm',
+    ok: 'limited',
+    detail,
+    fix: 'use a host with hardware virtualization, or accept slow emulation',
+  }
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -19,7 +19,7 @@ import { imageStore } from './image/store.ts'
 import { type Launcher, noLauncher } from './launcher/launcher.ts'
 import type { Network } from './net/net.ts'
 
-/** The hypervisors this agent offers, by the configuration. */
+/** Creates the drivers of the hypervisors that this agent offers according to its configuration. */
 export async function createDrivers(
   config: AgentConfig,
   network: Network,
@@ -46,7 +46,7 @@ export async function createDrivers(
       launcher,
       kernel,
       templateMib: config.templateMib,
-      onError: error => onProgress(`a template of VMs is not used: ${String(error)}`),
+      onError: error => onProgress(`a VM template is not used: ${String(error)}`),
     }),
     ...(await vmmPlatforms(config)).map(platform => vmmDriver({ ...shared, ports: 'vsock', kernel }, platform)),
   ]
@@ -54,7 +54,10 @@ export async function createDrivers(
   return new Map(offered.map(driver => [driver.name, driver]))
 }
 
-/** Without it VMMs are in the host's network, where the firewall lets nothing out that their users send. */
+/**
+ * Without a network namespace of their own, VMMs run in the host's network, where the firewall drops packets of their
+ * users.
+ */
 async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line: string) => void) {
   if (mode !== 'tap') return undefined
   return buildNetless(cacheDir).catch((error: unknown) => {
@@ -63,12 +66,15 @@ async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line
   })
 }
 
-/** What is sent between hosts of a mesh goes through it: loopback, the default, would lead nowhere. */
+/**
+ * Returns the address for arriving VMs. In a mesh, transfers go through the mesh; the default, loopback, would not
+ * reach this host.
+ */
 export function arrivalHost({ migrationHost, meshEndpoint }: AgentConfig, { ipv4 }: Network): string {
   return meshEndpoint !== null && ipv4 && migrationHost === '127.0.0.1' ? ipv4.gateway : migrationHost
 }
 
-/** The VMMs with an API of their own. */
+/** The VMMs with an API socket. */
 export async function vmmPlatforms(config: Pick<AgentConfig, 'dataDir' | 'programs'>): Promise<readonly Platform[]> {
   const programs = await firecrackerPrograms(config)
   const program = await programOf(config.programs.cloudHypervisor, 'cloud-hypervisor')
@@ -83,12 +89,12 @@ async function firecrackerPrograms({
   return { firecracker, jailer: await programOf(programs.jailer, 'jailer') }
 }
 
-/** An absolute path: VMMs are started in directories of their own. */
+/** Returns an absolute path, because VMMs are started in their own directories. */
 async function programOf(given: string | null, name: string): Promise<string | undefined> {
   return given === null ? findProgram(name) : resolve(given)
 }
 
-/** The drivers share it, and each closes what it was given. */
+/** The drivers share the network, and each of them closes it. */
 function closedOnce(network: Network): Network {
   let closing: Promise<void> | undefined
   return {
@@ -106,7 +112,7 @@ function closedOnce(network: Network): Network {
   }
 }
 
-/** One result for all callers; a failure is not kept, so that the next caller tries again. */
+/** Shares one result among all callers. After a failure the next caller tries again. */
 function retriable(make: () => Promise<GuestKernel>): () => Promise<GuestKernel> {
   let made: Promise<GuestKernel> | undefined
   return () => {

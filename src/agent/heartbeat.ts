@@ -14,11 +14,11 @@ export interface Heartbeats {
   readonly version: string
   readonly network: string
   readonly config: AgentConfig
-  /** What is known now; a driver that is still being probed is not available. */
+  /** The offers known now; a driver that is still being probed is unavailable. */
   readonly offers: () => HypervisorOffer[]
   readonly pools: () => readonly PoolOffer[]
   readonly privateNetwork: () => Promise<NetworkObserved>
-  /** Undefined: images mean nothing here. */
+  /** Undefined: this host does not use images. */
   readonly databaseImages: () => Promise<string[]> | undefined
   readonly reconciler: Reconciler
   readonly bus: Bus
@@ -26,17 +26,17 @@ export interface Heartbeats {
 
 const fullEvery = 15
 const heartbeatMs = 1_000
-/** A hung VMM must not silence its host. */
+/** A hung VMM must not delay the host's heartbeat. */
 const statsLimitMs = 500
 
-/** Publishes the host's beat now and every second until the signal ends it. */
+/** Publishes the host's heartbeat now and every second until the signal is aborted. */
 export function startHeartbeats(heartbeats: Heartbeats, onError: (error: unknown) => void, signal: AbortSignal): void {
   let count = 0
   let busy = false
-  // Once: free space shrinks as VMs use what was offered, and must not be counted twice.
+  // Measured once: free space shrinks as VMs use the offered capacity, and must not be counted twice.
   let capacity: Capacity | undefined
   const heartbeat = async () => {
-    if (busy) return // a slow round is not overtaken by the next
+    if (busy) return // the previous round is still running
     busy = true
     try {
       capacity ??= await hostCapacity(heartbeats.config)
@@ -76,7 +76,7 @@ async function publishHeartbeat(
   await bus.publish(subjects.heartbeat(heartbeats.hostId), message)
 }
 
-/** A VM that does not answer in time has no statistics this time. */
+/** A VM that does not answer in time has no statistics in this heartbeat. */
 async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
   const nowMs = Date.now()
   const limit = AbortSignal.timeout(statsLimitMs)
@@ -87,7 +87,7 @@ async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
 
 type Capacity = Pick<HostHeartbeat, 'vcpus' | 'memoryMib' | 'diskMib'>
 
-/** What the host has for guests: a tenth of the memory stays with the host. */
+/** The host's capacity for guests: a tenth of the memory is reserved for the host. */
 async function hostCapacity({ capacity, dataDir }: AgentConfig): Promise<Capacity> {
   const { bavail, bsize } = await statfs(dataDir)
   return {

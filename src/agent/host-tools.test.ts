@@ -19,7 +19,7 @@ test('a version outside the tested range is named as such', () => {
   expect(rangeDetail('2.0', '1.0', '1.1')).toBe('2.0, newer than the tested 1.0 to 1.1')
 })
 
-test('every program is either there with its version or names the package to install', async () => {
+test('every program is either found with its version or names the package to install', async () => {
   for (const { name, ok, detail, fix } of await inspectTools()) {
     expect(detail, name).not.toBe('')
     expect(fix === null, name).toBe(ok === 'yes')

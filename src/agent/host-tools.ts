@@ -1,26 +1,26 @@
-/** The programs of the host that the agent runs, and the versions of them that the test suite has run with. */
+/** The host's programs that the agent runs, and the versions that the test suite has run with. */
 import { CommandError, run } from '../lib/exec.ts'
 import { findProgram } from '../lib/programs.ts'
 import { ageOf } from './hypervisor/vmm/version.ts'
 
-/** One thing a host needs, or that makes it better. */
+/** The result of checking one requirement or optional feature of a host. */
 export interface Finding {
   readonly name: string
-  /** `missing` keeps real VMs from running; `limited` only takes something away, which `detail` names. */
+  /** `missing` prevents real VMs; `limited` only removes a feature, which `detail` names. */
   readonly ok: 'yes' | 'limited' | 'missing'
   readonly detail: string
-  /** A command to run or a thing to change; null when there is nothing to do. */
+  /** A command to run or a thing to change; null when nothing has to be done. */
   readonly fix: string | null
 }
 
 interface Tool {
   readonly name: string
-  /** Any of these will do. */
+  /** Alternatives: one of them is enough. */
   readonly programs: readonly string[]
   readonly package: string
   readonly without: string
   readonly ok: 'limited' | 'missing'
-  /** How it prints its version, and the range that was tested: Debian 12 to Debian 13. */
+  /** How to print its version, and the tested range: Debian 12 to Debian 13. */
   readonly version?: { readonly args: readonly string[]; readonly oldest: string; readonly newest: string }
 }
 
@@ -138,7 +138,7 @@ async function inspectTool({ name, programs, ok, version, ...tool }: Tool): Prom
 }
 
 async function versionDetail(path: string, { args, oldest, newest }: NonNullable<Tool['version']>): Promise<string> {
-  // mkfs.erofs of Debian 12 ends with an error and prints it all the same.
+  // mkfs.erofs of Debian 12 prints its version, but exits with an error.
   const text = await run(path, args, { timeoutMs: 5_000 }).catch((error: unknown) =>
     error instanceof CommandError ? error.stderr : '',
   )
@@ -146,10 +146,10 @@ async function versionDetail(path: string, { args, oldest, newest }: NonNullable
   return found === undefined ? `unknown version (tested: ${oldest} to ${newest})` : rangeDetail(found, oldest, newest)
 }
 
-/** The first number with a dot that a program prints. */
+/** Returns the first number with a dot in a program's output. */
 export const versionIn = (text: string): string | undefined => /\d+\.\d+(?:\.\d+)*/.exec(text)?.[0]
 
-/** A version, and in which way it lies outside of the tested range. */
+/** Describes a version, and whether it is older or newer than the tested range. */
 export function rangeDetail(found: string, oldest: string, newest: string): string {
   if (ageOf(found, oldest) === 'older') return `${found}, older than the tested ${oldest} to ${newest}`
   if (ageOf(found, newest) === 'newer') return `${found}, newer than the tested ${oldest} to ${newest}`

@@ -1,3 +1,4 @@
+/** The host agent: runs the VMs, volumes and builds that the control plane assigns to this host. */
 import { mkdir } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -37,9 +38,9 @@ import { createStorage } from './volume/service.ts'
 export interface AgentDeps {
   readonly bus: Bus
   readonly log: Logger
-  /** The simulated machine under the fake driver, for tests that turn it. */
+  /** The simulated host under the fake driver, for tests that control it. */
   readonly fake?: FakeHost
-  /** Counts what guests were refused, by kind, for the metrics of the process. */
+  /** Counts refused packets and queries of guests, by kind, for the metrics of the process. */
   readonly refused?: Tally
   /** Stops the agent; VMs keep running. */
   readonly signal?: AbortSignal
@@ -47,7 +48,7 @@ export interface AgentDeps {
 
 export interface Agent {
   readonly hostId: string
-  /** Resolves when it is known what this host offers: the guest kernel is there, KVM is proven or not. */
+  /** Resolves once the host's offers are known: the guest kernel is available, and the KVM test has ended. */
   readonly probed: Promise<readonly HypervisorOffer[]>
   /** Idempotent. VMs outlive the agent unless `stopVms`. */
   stop(options?: { readonly stopVms?: boolean }): Promise<void>
@@ -56,7 +57,8 @@ export interface Agent {
 const version = '0.1.0'
 
 /**
- * Starts this host's agent: takes back what an earlier one left, adopts the VMs that still run, answers on the bus.
+ * Starts this host's agent: reclaims resources of an earlier one, adopts the VMs that still run, and serves requests on
+ * the bus.
  * @throws Error when another agent runs on the same data directory.
  */
 export async function startAgent(config: AgentConfig, { bus, log, fake, refused, signal }: AgentDeps): Promise<Agent> {
@@ -70,7 +72,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
   const end = new AbortController()
   starting.defer(() => end.abort())
   const state = await openStateDir(dataDir, config.hostId, err =>
-    log.warn({ err }, 'cannot remove the directory of a VM that has gone; tried again with the next'),
+    log.warn({ err }, 'cannot remove the directory of a removed VM; retrying with the next removal'),
   )
   starting.defer(() => state.settled())
   const incarnation = newId()
@@ -89,12 +91,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
   const openedNetwork = openNetwork(config, {
     runs: launcher.run,
     onHealed: vmId => {
-      log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
+      log.warn({ vmId }, 'the firewall rules of a VM were changed on the host; repaired')
       reconciler.report(vmId)
     },
     onRefused,
     onUnlimited: err => log.warn({ err }, 'this kernel cannot limit what VMs use of the network'),
-    onError: err => log.error({ err }, 'cannot look after the firewall'),
+    onError: err => log.error({ err }, 'cannot maintain the firewall'),
     onNoTaps: reason =>
       log.warn(
         { reason },
@@ -102,7 +104,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
       ),
     ownerOf: vmId => userOf(vmId)?.uid,
   })
-  // The kernel takes its time with rules.
+  // In parallel, because loading the rules takes the kernel a while.
   const [network, stored] = await Promise.all([openedNetwork, state.load()])
   const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake, launcher)
   starting.defer(async () => {
@@ -194,7 +196,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
     logLimits: config.log,
   })
   starting.defer(() => builds.stop())
-  // Before everything else: while the others stop, nothing new may begin.
+  // Aborted first, so that no new work starts while the other parts stop.
   starting.defer(() => end.abort())
   await serveHost(
     bus,
@@ -232,7 +234,10 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
   }
 }
 
-/** What snapshots that are made here now would say in `madeBy`, where they can come from another host. */
+/**
+ * Returns the `madeBy` values of snapshots created on this host now, for drivers whose snapshots can move between
+ * hosts.
+ */
 async function kindsOf(drivers: Iterable<Driver>): Promise<string[]> {
   const movable = [...drivers].filter(driver => driver.movesSnapshots)
   const kinds = await Promise.all(movable.map(driver => driver.snapshotKind?.().catch(() => undefined)))
@@ -243,18 +248,21 @@ async function kindsOf(drivers: Iterable<Driver>): Promise<string[]> {
 async function launcherFor({ hypervisor, cacheDir }: AgentConfig, log: Logger): Promise<Launcher> {
   if (hypervisor === 'fake') return noLauncher
   return openLauncher(resolve(cacheDir)).catch((err: unknown) => {
-    log.warn({ err }, 'programs are started from the agent itself, which takes longer')
+    log.warn({ err }, 'cannot use the launcher: the agent starts programs itself, which takes longer')
     return noLauncher
   })
 }
 
-/** A fake host has no guests that a tunnel could be for. */
+/** A fake host has no real guests that need a tunnel. */
 function meshOptions({ hypervisor, meshEndpoint, meshKeyDays }: AgentConfig) {
   if (meshEndpoint === null || hypervisor === 'fake') return undefined
   return { device: meshDevice, endpoint: meshEndpoint, rotateAfterMs: meshKeyDays * 24 * 3_600_000 }
 }
 
-/** Probing takes seconds the first time (the kernel is fetched, KVM is proven): the agent answers meanwhile. */
+/**
+ * Probes the drivers. The first probe takes seconds (the kernel is fetched, KVM is tested); the agent serves requests
+ * meanwhile.
+ */
 function probeAll(drivers: Iterable<Driver>, signal: AbortSignal) {
   const offers = new Map<Driver, HypervisorOffer>()
   const all = [...drivers].map(async driver => {

@@ -17,8 +17,8 @@ export interface ReclaimInput {
 }
 
 /**
- * What an agent that died may have left, in this order, because each is held by the one before: processes nobody has
- * on record, then taps and addresses, then half-made folders and old notes, then half-built bases.
+ * Removes leftovers of a crashed agent, in an order in which each one is no longer in use: processes without a record,
+ * then taps and addresses, then half-made directories and old records, then half-built bases.
  */
 export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }: ReclaimInput): Promise<void> {
   const drivers = [...input.drivers]
@@ -33,7 +33,7 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
   await removePartials(cacheDir)
 }
 
-/** Processes whose working directory is one of our VM folders: only a VMM is started there. */
+/** Finds processes whose working directory is a VM directory: only VMMs are started there. */
 async function strays(vmsDir: string, known: readonly ProcessIdentity[]): Promise<ProcessIdentity[]> {
   const root = (await realpath(vmsDir)) + sep
   const found: ProcessIdentity[] = []
@@ -52,7 +52,7 @@ async function end(identity: ProcessIdentity): Promise<void> {
   while (isRunning(identity)) await sleep(5)
 }
 
-/** Another agent may be building in the shared cache: it holds the lock of what it builds. */
+/** Removes half-built files. Another agent may be building in the shared cache; it holds the lock of that file. */
 async function removePartials(cacheDir: string): Promise<void> {
   for (const dir of ['bases', 'initrd', 'init', 'templates', '.']) {
     const names = await readdir(join(cacheDir, dir)).catch(() => [])

@@ -45,13 +45,13 @@ export interface ReconcilerDeps {
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
   readonly hasSnapshot: (snapshotId: string) => boolean
-  /** A VM has gone, or what it was started from has changed. */
+  /** Called when a VM was removed, or its source snapshot has changed. */
   readonly onRelease: () => void
 }
 
 /** All VMs of this host. */
 export interface Reconciler {
-  /** Starts an actor for each stored VM; those that run are adopted. */
+  /** Starts an actor for each stored VM and adopts running VMs. */
   resume(vms: readonly StoredVm[]): Promise<void>
   /** @throws StepError `stale_generation`, `unsupported_by_hypervisor`, `invalid_vm` */
   put(desired: VmPut): Promise<VmObserved>
@@ -59,27 +59,33 @@ export interface Reconciler {
   forget(request: VmForget): Promise<VmObserved>
   get(vmId: string): Promise<VmObserved>
   list(): VmObserved[]
-  /** What the VM shall be, if it is here. */
+  /** The desired state of the VM, if it is on this host. */
   desiredOf(vmId: string): VmPut | undefined
-  /** Publishes what is seen of the VM now, if it is here. */
+  /** Publishes the observed state of the VM, if it is on this host. */
   report(vmId: string): void
-  /** A line of the host's in the VM's log, if it is here. */
+  /** Adds a line of the host to the VM's log, if the VM is on this host. */
   say(vmId: string, line: string): void
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>
-  /** @throws StepError `unsupported_by_hypervisor` when the VM is here and its hypervisor has no snapshots */
+  /**
+   * @throws StepError `unsupported_by_hypervisor` when the VM is on this host and its hypervisor does not support
+   * snapshots
+   */
   checkSnapshot(vmId: string): void
-  /** Fills the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
+  /**
+   * Writes a snapshot into the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`,
+   * `volumes_attached`
+   */
   takeSnapshot(desired: SnapshotPut, dir: string): Promise<SnapshotMade>
-  /** A snapshot has come or gone, on which the VM may depend. */
+  /** Reconciles the VM after a snapshot that it may depend on was created or removed. */
   look(vmId: string): void
-  /** Acts while the VM stands still; for how long, ms. @throws StepError `vm_not_running` */
+  /** Runs `act` while the VM is paused. Returns the duration of the pause, ms. @throws StepError `vm_not_running` */
   still(vmId: string, volumeId: string, act: () => Promise<void>): Promise<number>
-  /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
+  /** Lets the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
   growVolume(vmId: string, volumeId: string, sizeMib: number): Promise<void>
-  /** Some VM here was, or shall be, started from this snapshot. */
+  /** Whether a VM on this host was, or will be, started from this snapshot. */
   usesSnapshot(snapshotId: string): boolean
   stop(stopVms: boolean): Promise<void>
 }
@@ -92,13 +98,15 @@ interface Entry {
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const entries = new Map<string, Entry>()
-  /** Left alone until an agent with their hypervisor starts here again: they may run, so none is said to be gone. */
+  /** VMs whose hypervisor is not configured. They may still run, so they are left alone and not reported as absent. */
   const untouchable = new Map<string, HypervisorName>()
   const refuseUntouchable = (vmId: string) => {
     const hypervisor = untouchable.get(vmId)
     if (hypervisor) throw new StepError('unsupported_by_hypervisor', cannotTouch(hypervisor))
   }
-  /** Puts of one VM and its burial take turns: a wish that is stored while the directory goes would make it anew. */
+  /**
+   * Serializes puts and the removal of one VM: a desired state stored during the removal would recreate the directory.
+   */
   const mutex = new Map<string, Promise<unknown>>()
 
   const open = ({ desired, record }: StoredVm, driver: Driver): Entry => {
@@ -107,7 +115,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     const news = newsOf(observed => {
       deps.bus
         .publish(subjects.observed(deps.state.hostId), observed)
-        .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; the next full beat tells'))
+        .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; the next full heartbeat repeats it'))
     })
     const actor = new VmActor(
       {
@@ -153,7 +161,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       await deps.state.bury(desired.vmId, desired.generation, [])
       return absent(desired.vmId, desired.generation)
     }
-    if (desired.generation === known) return absent(desired.vmId, known) // an old message repeated after the VM went
+    if (desired.generation === known) return absent(desired.vmId, known) // a delayed message after the VM was removed
     const driver = driverOf(deps, desired)
     await deps.state.saveDesired(desired)
     const { actor } = open({ desired, record: newRecord }, driver)
@@ -162,7 +170,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     return actor.observed()
   }
 
-  /** Equal generations pass: control says that nobody wants the VM, whatever its last wish was. */
+  /** Accepts equal generations: control has no record of the VM, so its last desired state does not matter. */
   const forget = async (vmId: string, generation: number): Promise<VmObserved> => {
     const actor = entries.get(vmId)?.actor
     if (!actor) return absent(vmId, await deps.state.buriedGeneration(vmId))
@@ -250,7 +258,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   }
 }
 
-/** Keys of volumes are for this agent's memory: the wish is stored, and they must not be. */
+/** Moves the keys of volumes to memory: the desired state is stored on disk, and keys must not be. */
 function withoutKeys({ volumes }: ReconcilerDeps, desired: VmPut): VmPut {
   const disks = desired.spec.disks.map(({ key, ...disk }) => {
     if (key) volumes.learn(disk.volumeId, key)
@@ -261,7 +269,7 @@ function withoutKeys({ volumes }: ReconcilerDeps, desired: VmPut): VmPut {
 
 async function change(deps: ReconcilerDeps, { actor }: Entry, desired: VmPut): Promise<VmObserved> {
   if (desired.spec.hypervisor !== actor.desired.spec.hypervisor) {
-    throw new StepError('invalid_vm', 'a VM keeps the hypervisor that it was made with')
+    throw new StepError('invalid_vm', 'a VM cannot change its hypervisor')
   }
   if (desired.generation > actor.desired.generation) {
     await deps.state.saveDesired(desired)
@@ -273,7 +281,10 @@ async function change(deps: ReconcilerDeps, { actor }: Entry, desired: VmPut): P
 
 function refuseStale(generation: number, known: number): void {
   if (generation >= known) return
-  throw new StepError('stale_generation', `generation ${generation} is older than ${known}, which this host has seen`)
+  throw new StepError(
+    'stale_generation',
+    `generation ${generation} is older than ${known}, which this host has already accepted`,
+  )
 }
 
 function driverOf(deps: ReconcilerDeps, { spec }: VmPut): Driver {
@@ -282,7 +293,7 @@ function driverOf(deps: ReconcilerDeps, { spec }: VmPut): Driver {
   throw new StepError('unsupported_by_hypervisor', `this host does not offer ${spec.hypervisor}`)
 }
 
-/** Its lines carry the trace of the request that the VM goes back to. */
+/** Returns a logger whose lines carry the trace id of the request that created the VM. */
 function logOf(log: Logger, { traceparent }: VmPut): Logger {
   const traceId = traceparent?.split('-')[1]
   return traceId === undefined ? log : log.child({ trace_id: traceId })

@@ -30,7 +30,7 @@ const VmRef = Type.Object({ vmId: Type.String() })
 const VolumeRef = Type.Object({ volumeId: Type.String() })
 const SnapshotRef = Type.Object({ snapshotId: Type.String() })
 
-/** Answers this host's requests on the bus until the signal ends it. */
+/** Serves requests to this host on the bus until the signal is aborted. */
 export async function serveHost(
   bus: Bus,
   host: { readonly hostId: string; readonly incarnation: string },

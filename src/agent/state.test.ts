@@ -11,7 +11,7 @@ import { testDir } from '../../test/support/agent/agent.ts'
 import { newRecord } from './vm/record.ts'
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a directory that cannot be removed is told, and tried again with the next VM that goes and at the start (needs root)',
+  'a directory that cannot be removed is reported, and retried with the next removed VM and at startup (needs root)',
   async () => {
     await using dir = await testDir()
     const errors: unknown[] = []
@@ -23,7 +23,7 @@ test.skipIf(process.getuid?.() !== 0)(
     }
     const left = () => readdir(join(dir.path, 'leaving'))
     await make('vm-1')
-    // A file system that a process works in is not unmounted.
+    // A file system that is a process's working directory cannot be unmounted.
     const busy = join(state.vmDir('vm-1'), 'busy')
     await run('mount', ['-t', 'tmpfs', 'none', busy])
     const user = spawn('sleep', ['600'], { cwd: busy })
@@ -41,18 +41,18 @@ test.skipIf(process.getuid?.() !== 0)(
     const [name = ''] = await left()
 
     await (await open()).prune([])
-    expect([errors.length, await left()], 'the agent starts all the same').toEqual([2, [name]])
+    expect([errors.length, await left()], 'the agent starts nevertheless').toEqual([2, [name]])
     user.kill('SIGKILL')
     await ended
     await make('vm-2')
     await state.bury('vm-2', 1, [])
-    await until(async () => (await left()).length === 0, { what: 'both to go' })
+    await until(async () => (await left()).length === 0, { what: 'both directories to be removed' })
     expect([errors.length, await state.buriedGeneration('vm-1')]).toEqual([2, 1])
   },
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a volume that is still mounted in the directory of a VM that has gone is unmounted, and nothing of it is removed (needs root)',
+  'a volume still mounted in the directory of a removed VM is unmounted without losing content (needs root)',
   async () => {
     await using dir = await testDir()
     const link = join(dir.path, 'link')
@@ -78,7 +78,7 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 )
 
-test('a record that could not be read again is not written: the VM that it names would be forgotten', async () => {
+test('a record that could not be read back is not written, because its VM would be forgotten', async () => {
   await using dir = await testDir()
   const state = await openStateDir(dir.path, null, () => undefined)
   await mkdir(state.vmDir('vm-1'), { recursive: true })

@@ -16,35 +16,41 @@ export interface StoredVm {
   readonly record: VmRecord
 }
 
-/** The agent's directory: one folder a VM, tombstones of those that went, the last log lines of the recent ones. */
+/**
+ * The agent's data directory: one directory per VM, tombstones of removed VMs, and the last log lines of recently
+ * removed ones.
+ */
 export interface StateDir {
   readonly hostId: string
   vmDir(vmId: string): string
-  /** Every VM with a readable wish, and the names of folders without one. */
+  /** Loads every VM with a readable desired state, and the names of directories without one. */
   load(): Promise<{ vms: StoredVm[]; rubbish: string[] }>
-  /** After it resolves the wish survives a power cut. */
+  /** Resolves once the desired state survives a power failure. */
   saveDesired(desired: VmPut): Promise<void>
-  /** Survives a crash of the agent, not a power cut. */
+  /** Survives a crash of the agent, but not a power failure. */
   saveRecord(vmId: string, record: VmRecord): Promise<void>
-  /** The generation under which the VM went, 0 when the host never had it. */
+  /** Returns the generation at which the VM was removed; 0 if this host never had it. */
   buriedGeneration(vmId: string): Promise<number>
-  /** Leaves the tombstone and the last lines; everything else is out of the way, and removed soon, with the next one or at the next start. */
+  /**
+   * Writes the tombstone and the last log lines, and moves the VM's directory away. Its files are deleted soon, or else
+   * with the next removal or at the next start.
+   */
   bury(vmId: string, generation: number, lastLines: readonly StoredLine[]): Promise<void>
   lastLines(vmId: string): Promise<StoredLine[]>
-  /** Removes last lines and tombstones that are too old to matter, and half-made folders. */
+  /** Removes expired log lines and tombstones, and half-made directories. */
   prune(rubbish: readonly string[]): Promise<void>
-  /** Resolves when no directory is being removed any more. */
+  /** Resolves when no directory is being removed. */
   settled(): Promise<void>
 }
 
-/** Long after any message about the VM can still be under way. */
+/** Far longer than any message about the VM can be delayed. */
 const tombstoneMs = 30 * 24 * 3_600_000
 export const tailLines = 200
 const tailMs = 3_600_000
 
 /**
- * @param wantedId the id this host was given; kept from the first start on
- * @param onLeft why the directory of a VM that has gone is still there
+ * @param wantedId the id assigned to this host; fixed at the first start
+ * @param onLeft called with the error when the directory of a removed VM cannot be deleted
  * @throws Error when the directory belongs to another host
  */
 export async function openStateDir(
@@ -72,12 +78,13 @@ export async function openStateDir(
       await mkdir(vmDir(desired.vmId), { recursive: true, mode: 0o700 })
       await writeFileAtomic(join(vmDir(desired.vmId), 'wish.json'), JSON.stringify(desired))
     },
-    // Not durable: a power cut ends the VMs too, and the wish alone brings them back. Saves 2 ms at each step of a boot.
+    // Not durable, which saves 2 ms at each step of a boot: a power failure also ends the VMs, and the desired state is
+    // enough to restart them.
     async saveRecord(vmId, record) {
-      // One that cannot be read again would make the next agent forget a VM that runs.
+      // An unreadable record would make the next agent forget a running VM.
       if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is not one')
-      // After a power cut no VM runs, and what the record says of them is found out anew; but for these, which keep volumes
-      // from being given to a guest that does not know them.
+      // After a power failure no VM runs, and most of the record is determined again. These two fields are durable,
+      // because they keep volumes from being attached to the wrong guest.
       const durable = record.origin !== undefined || record.keptFor !== undefined
       return writeFileAtomic(join(vmDir(vmId), 'record.json'), JSON.stringify(record), { durable })
     },
@@ -103,13 +110,13 @@ export async function openStateDir(
   }
 }
 
-/** One that stays holds back neither the others nor the agent's start. */
+/** A directory that cannot be removed delays neither the others nor the agent's start. */
 async function clear(dir: string, onLeft: (error: unknown) => void): Promise<void> {
   const names = await readdir(dir).catch((error: unknown) => onLeft(error))
   await Promise.all((names ?? []).map(name => removeTree(join(dir, name)).catch(onLeft)))
 }
 
-/** A volume that was shown in there while its VM went is a mount, which moved along with the directory. */
+/** Unmounts first: a volume may have been bind-mounted below the VM's directory, and moved along with it. */
 async function removeTree(path: string): Promise<void> {
   await unbindBelow(path)
   await rm(path, { recursive: true, force: true })
@@ -121,7 +128,8 @@ async function loadAll(dir: string): Promise<{ vms: StoredVm[]; rubbish: string[
   for (const name of await readdir(dir)) {
     const desired = parse(VmPut, await readIfExists(join(dir, name, 'wish.json')))
     const record = parse(VmRecord, await readIfExists(join(dir, name, 'record.json')))
-    // Without a wish the folder is what a crash left of the first put, which was never acknowledged.
+    // Without a desired state, the directory is left over from a crash during the first put, which was never
+    // acknowledged.
     if (desired?.vmId === name) vms.push({ desired, record: record ?? newRecord })
     else rubbish.push(name)
   }
@@ -133,7 +141,7 @@ function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T
     const value: unknown = JSON.parse(text ?? '')
     return Value.Check(schema, value) ? value : undefined
   } catch {
-    return undefined // empty or cut short by a power cut
+    return undefined // empty or truncated by a power failure
   }
 }
 
@@ -142,7 +150,9 @@ const HostFile = Type.Object({ hostId: Type.String() })
 async function ownId(file: string, wanted: string | null): Promise<string> {
   const known = parse(HostFile, await readIfExists(file))
   if (known && wanted !== null && known.hostId !== wanted)
-    throw new Error(`${file} is of host ${known.hostId}, not ${wanted}: use another data directory for the new host`)
+    throw new Error(
+      `${file} belongs to host ${known.hostId}, not ${wanted}: use another data directory for the new host`,
+    )
   if (known) return known.hostId
   const hostId = wanted ?? newId()
   await writeFileAtomic(file, JSON.stringify({ hostId }))

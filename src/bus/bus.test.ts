@@ -10,7 +10,7 @@ import { streams } from './streams.ts'
 
 const log = pino({ level: 'silent' })
 
-/** Everything one contract says, held by each implementation. */
+/** The contract of the bus; every implementation must pass it. */
 interface Kind {
   readonly name: string
   setUp(): Promise<{ open(): Promise<Bus>; tearDown(): Promise<void> }>
@@ -19,7 +19,7 @@ interface Kind {
 const memory: Kind = {
   name: 'memory',
   async setUp() {
-    // In one process everybody shares one bus.
+    // In one process all programs share one bus.
     let shared: Bus | undefined
     return {
       open: async () => (shared?.connected() ? shared : (shared = createMemoryBus({ log }))),
@@ -39,7 +39,7 @@ const nats: Kind = {
   },
 }
 
-/** A subject of its own for each test, since they share a server. */
+/** A separate subject for each test, because the tests share a server. */
 const fresh = (prefix: string) => `${prefix}.${randomBytes(6).toString('hex')}`
 
 function collector() {
@@ -81,7 +81,7 @@ for (const kind of [memory, nats]) {
     })
 
     describe('publish and subscribe', () => {
-      test('a subscriber gets what is published after it subscribed, in order, later than the publish', async () => {
+      test('a subscriber gets later messages in order, asynchronously', async () => {
         const subject = fresh('plain')
         const observed = collector()
         await bus.publish(subject, 'before')
@@ -131,7 +131,7 @@ for (const kind of [memory, nats]) {
         expect(observed.messages.length).toBe(matches ? 2 : 1)
       })
 
-      test('each message reaches one member of a group, and everybody outside of it', async () => {
+      test('each message reaches one member of a group, and every subscriber without a group', async () => {
         const subject = fresh('plain')
         const [one, two, outside] = [collector(), collector(), collector()]
         await bus.subscribe(subject, one.handler, { group: 'g' })
@@ -145,7 +145,7 @@ for (const kind of [memory, nats]) {
         expect(two.messages.length).toBeGreaterThan(10)
       })
 
-      test('one message at a time, and a failing handler gets the next one', async () => {
+      test('messages are delivered one at a time, also after a handler failed', async () => {
         const subject = fresh('plain')
         let running = 0
         let most = 0
@@ -177,21 +177,21 @@ for (const kind of [memory, nats]) {
         expect(ended.data()).toEqual([1])
       })
 
-      test.each(['', 'a..b', 'a b', '.a', 'a.*', 'a.>', 'é'])('%j is no subject to publish to', async subject => {
+      test.each(['', 'a..b', 'a b', '.a', 'a.*', 'a.>', 'é'])('%j is not a subject to publish to', async subject => {
         await expect(bus.publish(subject, 1)).rejects.toThrow(RangeError)
       })
 
-      test('what only a kept subject can do is refused elsewhere, and the other way round', async () => {
+      test('options for retained subjects are refused on other subjects, and vice versa', async () => {
         const handler = () => undefined
         await expect(bus.subscribe(fresh('plain'), handler, { from: 0 })).rejects.toThrow(/only be read from "new"/)
         await expect(bus.subscribe(fresh('log'), handler, { group: 'g' })).rejects.toThrow(/groups cannot share/)
-        await expect(bus.subscribe('>', handler)).rejects.toThrow(/only in part|in part kept/)
+        await expect(bus.subscribe('>', handler)).rejects.toThrow(/only in part|partly retained/)
         await expect(bus.subscribe('a.>.b', handler)).rejects.toThrow(RangeError)
       })
     })
 
-    describe('kept subjects', () => {
-      test('sequences grow strictly, and a reader from 0 gets everything and then what comes', async () => {
+    describe('retained subjects', () => {
+      test('sequences increase strictly, and a reader from 0 gets all messages and then new ones', async () => {
         const subject = fresh('log')
         const seqs: number[] = []
         for (let n = 0; n < 5; n++) seqs.push(await bus.publish(subject, n))
@@ -204,7 +204,7 @@ for (const kind of [memory, nats]) {
         expect(observed.messages.map(({ seq }) => seq)).toEqual(seqs)
       })
 
-      test('a reader behind a sequence gets what is newer, without a hole while others publish', async () => {
+      test('a reader after a sequence gets newer messages without gaps during concurrent publishes', async () => {
         const subject = fresh('log')
         const first = await bus.publish(subject, 0)
         const publishing = (async () => {
@@ -231,7 +231,7 @@ for (const kind of [memory, nats]) {
         expect(observed.data()).toEqual(all.slice(Math.max(0, 20 - last)))
       })
 
-      test('`new` starts behind everything that was published before', async () => {
+      test('`new` starts after all earlier messages', async () => {
         const subject = fresh('log')
         await bus.publish(subject, 'old')
         const observed = collector()
@@ -241,7 +241,7 @@ for (const kind of [memory, nats]) {
         expect(observed.data()).toEqual(['new'])
       })
 
-      test('a second publish of one id is dropped and answers the sequence of the first', async () => {
+      test('a second publish with the same id is dropped and returns the first sequence', async () => {
         const subject = fresh('log')
         const id = fresh('id')
         const observed = collector()
@@ -253,7 +253,7 @@ for (const kind of [memory, nats]) {
         expect(observed.data()).toEqual([1, 3])
       })
 
-      test('retention keeps the newest of each subject, and a reader that comes too late is told of the gap', async () => {
+      test('retention keeps the newest messages of each subject, and reports a gap to a late reader', async () => {
         const subject = fresh('log')
         const { maxPerSubject } = streams[0]
         const seqs: number[] = []
@@ -267,7 +267,10 @@ for (const kind of [memory, nats]) {
         const observed = collector()
         const onGap = (gap: unknown) => void gaps.push(gap, observed.messages.length)
         await other.subscribe(subject, observed.handler, { from: seqs[0] ?? 0, onGap })
-        await until(() => observed.messages.length === maxPerSubject, { what: 'what is kept', timeoutMs: 15_000 })
+        await until(() => observed.messages.length === maxPerSubject, {
+          what: 'the retained messages',
+          timeoutMs: 15_000,
+        })
         expect(gaps).toEqual([{ after: seqs[0], firstKept: seqs[3] }, 0])
         expect(observed.messages[0]?.data).toBe(3)
         const none: unknown[] = []
@@ -275,7 +278,7 @@ for (const kind of [memory, nats]) {
         expect(none).toEqual([])
       })
 
-      test('a sequence from a stream that was made anew reads everything, with a gap', async () => {
+      test('a sequence from before the stream was recreated reads all messages, with a gap', async () => {
         const subject = fresh('log')
         const seq = await bus.publish(subject, 'a')
         const gaps: unknown[] = []
@@ -285,7 +288,7 @@ for (const kind of [memory, nats]) {
         expect(gaps).toEqual([{ after: seq + 1_000, firstKept: seq }])
       })
 
-      test('a slow reader loses nothing that is kept', async () => {
+      test('a slow reader loses no retained message', async () => {
         const subject = fresh('log')
         const data: unknown[] = []
         const gate = Promise.withResolvers<void>()
@@ -301,7 +304,7 @@ for (const kind of [memory, nats]) {
     })
 
     describe('request and serve', () => {
-      test('the answer and the subject travel as JSON', async () => {
+      test('the answer and the subject are transferred as JSON', async () => {
         const subject = fresh('rpc')
         await other.serve(`${subject}.*`, (data, asked) => ({ data, asked, when: new Date(0) }))
         await other.serve(`${subject}.void.*`, () => undefined)
@@ -313,7 +316,7 @@ for (const kind of [memory, nats]) {
         expect(await bus.request(`${subject}.void.x`, undefined, { timeoutMs: 2_000 })).toBeNull()
       })
 
-      test('what the server throws reaches the caller with its message and code', async () => {
+      test('an error of the server reaches the caller with its message and code', async () => {
         const subject = fresh('rpc')
         await other.serve(subject, () => {
           throw Object.assign(new Error('too old'), { code: 'stale_generation' })
@@ -322,13 +325,13 @@ for (const kind of [memory, nats]) {
         expect([error.code, error.message, error.remoteCode]).toEqual(['remote', 'too old', 'stale_generation'])
       })
 
-      test('nobody serves: no_responder, at once', async () => {
+      test('a request without a server fails with no_responder at once', async () => {
         const started = performance.now()
         expect((await failure(bus.request(fresh('rpc'), 1, { timeoutMs: 10_000 }))).code).toBe('no_responder')
         expect(performance.now() - started).toBeLessThan(promisedMs(2_000))
       })
 
-      test('a server that ended is not asked any more', async () => {
+      test('a stopped server gets no more requests', async () => {
         const subject = fresh('rpc')
         const served = await other.serve(subject, () => 1)
         await bus.request(subject, 1, { timeoutMs: 2_000 })
@@ -339,7 +342,7 @@ for (const kind of [memory, nats]) {
         )
       })
 
-      test('no answer in time: timeout; given up: aborted; closed meanwhile: closed', async () => {
+      test('a request fails with timeout, aborted or closed', async () => {
         const subject = fresh('rpc')
         await other.serve(subject, () => new Promise(() => undefined))
         expect((await failure(bus.request(subject, 1, { timeoutMs: 50 }))).code).toBe('timeout')
@@ -366,7 +369,7 @@ for (const kind of [memory, nats]) {
         expect(await bus.request(`${subject}.none`, 1, { timeoutMs: 2_000 })).toHaveLength(0)
       })
 
-      test('one of a group answers, and requests run concurrently', async () => {
+      test('one server of a group answers, and requests run concurrently', async () => {
         const subject = fresh('rpc')
         const counts = { one: 0, two: 0 }
         const gate = Promise.withResolvers<void>()
@@ -384,7 +387,7 @@ for (const kind of [memory, nats]) {
         expect(Math.min(counts.one, counts.two)).toBeGreaterThan(4)
       })
 
-      test('a subscription does not see requests', async () => {
+      test('a subscription does not receive requests', async () => {
         const prefix = fresh('rpc')
         const observed = collector()
         await bus.subscribe(`${prefix}.*`, observed.handler)
@@ -396,7 +399,7 @@ for (const kind of [memory, nats]) {
       })
     })
 
-    test('after close everything is refused, and close is idempotent', async () => {
+    test('after close all calls are refused, and close is idempotent', async () => {
       const observed = collector()
       const subject = fresh('plain')
       await bus.subscribe(subject, observed.handler)

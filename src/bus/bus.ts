@@ -1,47 +1,49 @@
 /**
- * The bus: how programs on different machines meet. Three verbs (publish, subscribe, request) and the
- * answering side of request (serve). Two implementations hold the same test suite: `memory.ts` (one process)
- * and `nats.ts` (NATS, with JetStream behind the kept subjects).
- *
- * Subjects are dot-separated tokens; a subscription may use `*` (one token) and a final `>` (one or more).
- * Which subjects are kept, and for how long, is the table in `streams.ts`; everything else is fire-and-forget.
+ * The message bus between programs on different hosts. Three verbs (publish, subscribe, request), and serve, which
+ * answers requests. Two implementations pass the same test suite: `memory.ts` (one process) and `nats.ts` (NATS, with
+ * JetStream for retained subjects).
+ * Subjects are dot-separated tokens; a subscription may use `*` (one token) and a final `>` (one or more). The table in
+ * `streams.ts` lists the retained subjects with their limits; other messages are fire-and-forget.
  */
 import type { Outage } from '../lib/outage.ts'
 
 export interface Message {
   readonly subject: string
   readonly data: unknown
-  /** Sequence in the stream that keeps the subject, from 1 and strictly increasing; 0 on a subject nobody keeps. */
+  /** Sequence in the stream that retains the subject, from 1 and strictly increasing; 0 on other subjects. */
   readonly seq: number
-  /** When the bus accepted it, ms since the epoch. */
+  /** When the bus accepted the message, ms since the epoch. */
   readonly atMs: number
 }
 
 export interface SubscribeOptions {
   /**
-   * Where to start on a kept subject: `new` (default) only what comes from now on; a number N: everything kept with
-   * seq > N, then live, without a hole in between; `{ last: n }`: the newest n kept messages that match, then live.
-   * Must be absent or `new` on a subject that is not kept.
+   * Where to start on a retained subject: `new` (default) only with later messages; a number N: all retained messages
+   * with seq > N, then live, without a gap in between; `{ last: n }`: the newest n retained messages that match, then
+   * live. Must be absent or `new` on other subjects.
    */
   readonly from?: 'new' | number | { readonly last: number }
-  /** Called once, before the first message, when messages after `from` have already been dropped by retention. */
+  /** Called once, before the first message, if retention has already dropped messages after `from`. */
   readonly onGap?: (gap: { readonly after: number; readonly firstKept: number }) => void
-  /** Members of one group share the messages (each message to one of them). Not for kept subjects. */
+  /** Members of one group share the messages (each message goes to one of them). Not for retained subjects. */
   readonly group?: string
   /** Ends the subscription. */
   readonly signal?: AbortSignal
 }
 
 export interface RequestOptions {
-  /** Gives up with BusError `timeout` after this many ms. */
+  /** Fails with BusError `timeout` after this many ms. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
 }
 
-/** A handler's rejection is logged by the bus and never stops the subscription. One message at a time, in order. */
+/** Handles one message at a time, in order. The bus logs a rejection and continues the subscription. */
 export type MessageHandler = (message: Message) => void | Promise<void>
 
-/** What it returns is the answer (JSON, or bytes: they arrive as a Uint8Array); what it throws reaches the caller as BusError `remote` with the same message and code. */
+/**
+ * Returns the answer (JSON, or bytes, which arrive as a Uint8Array). A thrown error reaches the caller as BusError
+ * `remote` with the same message and code.
+ */
 export type RequestHandler = (data: unknown, subject: string) => unknown | Promise<unknown>
 
 export interface Subscription {
@@ -51,14 +53,15 @@ export interface Subscription {
 
 export interface Bus {
   /**
-   * Data must survive JSON. On a kept subject: resolves with the sequence once the stream has it. Elsewhere: 0 at once.
-   * `id`: a second publish of the same id within two minutes is dropped (kept subjects only; answers the first's seq).
+   * Publishes data, which must survive JSON. On a retained subject: resolves with the sequence once the stream has
+   * stored the message. Elsewhere: resolves with 0 at once. `id`: a second publish of the same id within two minutes is
+   * dropped (retained subjects only; returns the first sequence).
    */
   publish(subject: string, data: unknown, options?: { readonly id?: string }): Promise<number>
   subscribe(subject: string, handler: MessageHandler, options?: SubscribeOptions): Promise<Subscription>
-  /** @throws BusError `no_responder` (nobody serves it), `timeout`, `remote` (the handler threw), `closed`, `aborted`. */
+  /** @throws BusError `no_responder` (no server), `timeout`, `remote` (the handler threw), `closed`, `aborted`. */
   request(subject: string, data: unknown, options: RequestOptions): Promise<unknown>
-  /** Answers requests. With several servers in one group, each request reaches one of them. Requests run concurrently. */
+  /** Answers requests, concurrently. With several servers in one group, each request reaches one of them. */
   serve(
     subject: string,
     handler: RequestHandler,
@@ -67,11 +70,11 @@ export interface Bus {
   /** False while the connection is known to be down (always true in memory). */
   connected(): boolean
   /**
-   * Asks the server itself, which a connection that looks fine may no longer reach. For health checks.
+   * Makes a round trip to the server, which may hang although the connection seems intact. For health checks.
    * @throws BusError `timeout`, `closed`
    */
   ping(timeoutMs: number): Promise<void>
-  /** Stops every subscription and server, flushes what was published, closes the connection. */
+  /** Stops all subscriptions and servers, flushes published messages, closes the connection. */
   close(): Promise<void>
 }
 
@@ -80,7 +83,7 @@ export type BusErrorCode = 'no_responder' | 'timeout' | 'remote' | 'closed' | 'a
 export class BusError extends Error implements Outage {
   readonly code: BusErrorCode
   readonly isOutage: boolean
-  /** For `remote`: the `code` property of what the handler threw, if it had one. */
+  /** For `remote`: the `code` property of the handler's error, if it had one. */
   readonly remoteCode: string | undefined
   constructor(code: BusErrorCode, message: string, options?: ErrorOptions & { remoteCode?: string }) {
     super(message, options)

@@ -8,12 +8,12 @@ export interface Limits {
   readonly closing: AbortSignal
 }
 
-/** The answer, or BusError `timeout`, `aborted` or `closed`, whichever comes first. */
+/** Returns the answer, or rejects with BusError `timeout`, `aborted` or `closed`, whichever comes first. */
 export async function withinLimits<T>(answer: Promise<T>, limits: Limits): Promise<T> {
   const { subject, timeoutMs, signal, closing } = limits
   const { promise: failed, reject } = Promise.withResolvers<never>()
   const onAbort = () =>
-    reject(new BusError('aborted', `the request to ${subject} was given up`, { cause: signal?.reason }))
+    reject(new BusError('aborted', `the request to ${subject} was aborted`, { cause: signal?.reason }))
   const onClose = () => reject(new BusError('closed', 'the bus was closed'))
   const timer = setTimeout(
     () => reject(new BusError('timeout', `no answer from ${subject} in ${timeoutMs} ms`)),
@@ -31,7 +31,10 @@ export async function withinLimits<T>(answer: Promise<T>, limits: Limits): Promi
   }
 }
 
-/** Calls `stop` once, when the first of the signals aborts; at once when one already has. Returns how to unhook it. */
+/**
+ * Calls `stop` once, when the first of the signals aborts; at once if one already has. Returns a function that removes
+ * the listeners.
+ */
 export function onFirstAbort(signals: readonly (AbortSignal | undefined)[], stop: () => void): () => void {
   const given = signals.filter(signal => signal !== undefined)
   const unhook = () => {

@@ -1,4 +1,4 @@
-/** One kept stream in memory: bounded by age, bytes and messages for each subject, whichever comes first. */
+/** A retained stream in memory, limited by age, bytes and messages per subject. */
 import type { SubscribeOptions } from './bus.ts'
 import type { StreamPolicy } from './streams.ts'
 import { covers } from './subjects.ts'
@@ -16,7 +16,7 @@ type Gap = { readonly after: number; readonly firstKept: number }
 export class MemoryStream {
   readonly #policy: StreamPolicy
   readonly #now: () => number
-  /** In order of sequence, which is a Map's order of insertion. */
+  /** Ordered by sequence, which equals a Map's insertion order. */
   readonly #messages = new Map<number, Kept>()
   readonly #bySubject = new Map<string, Set<number>>()
   readonly #ids = new Map<string, { readonly seq: number; readonly atMs: number }>()
@@ -36,7 +36,7 @@ export class MemoryStream {
     return this.#messages.get(seq)
   }
 
-  /** `fresh` is false when the id was seen before: `seq` is then that of the first. */
+  /** Appends a message. `fresh` is false for a known id: `seq` is then that of the first message. */
   append(subject: string, text: string, id: string | undefined): { readonly seq: number; readonly fresh: boolean } {
     const atMs = this.#now()
     this.#expire(atMs)
@@ -53,7 +53,7 @@ export class MemoryStream {
     return { seq, fresh: true }
   }
 
-  /** The sequences that a subscription starts with, and the gap before them if there is one. */
+  /** Returns the sequences that a subscription starts with, and the gap before them, if any. */
   replay(
     pattern: string,
     from: NonNullable<SubscribeOptions['from']>,
@@ -62,7 +62,7 @@ export class MemoryStream {
     if (from === 'new') return { seqs: [], gap: undefined }
     if (typeof from === 'object')
       return { seqs: from.last > 0 ? this.#matching(pattern, 0).slice(-from.last) : [], gap: undefined }
-    // A number from before the stream was made anew: everything in it is news.
+    // The number is from before the stream was recreated: all its messages are new.
     const restarted = from > this.#lastSeq
     const seqs = this.#matching(pattern, restarted ? 0 : from)
     const gap = { after: from, firstKept: seqs[0] ?? this.#lastSeq + 1 }
@@ -77,7 +77,7 @@ export class MemoryStream {
     return found.sort((a, b) => a - b)
   }
 
-  /** Counts what retention removed from the front of the stream, whichever subject it had: nobody remembers that. */
+  /** Counts messages dropped from the front of the stream as a match, because their subjects are no longer known. */
   #droppedAfter(pattern: string, after: number): boolean {
     const oldest = this.#messages.size > 0 ? first(this.#messages.keys()) : this.#lastSeq + 1
     if (oldest > after + 1) return true
@@ -101,7 +101,7 @@ export class MemoryStream {
 
   #drop(seq: number): void {
     const message = this.#messages.get(seq)
-    if (message === undefined) throw new Error(`BUG: message ${seq} is not kept`)
+    if (message === undefined) throw new Error(`BUG: message ${seq} is not in the stream`)
     this.#messages.delete(seq)
     this.#bytes -= size(message.subject, message.text)
     const seqs = this.#bySubject.get(message.subject)
@@ -112,13 +112,16 @@ export class MemoryStream {
 
 function first(seqs: Iterable<number>): number {
   for (const seq of seqs) return seq
-  throw new Error('BUG: the first of nothing')
+  throw new Error('BUG: no first element')
 }
 
-/** What the object of a message, the maps and the sets take: 190 bytes where a subject has twenty, 510 where it has one (Node 24). */
+/**
+ * Memory for a message's object and its entries in maps and sets: 190 bytes for a subject with twenty messages, 510
+ * with one (Node 24).
+ */
 const overheadBytes = 256
 
-/** UTF-16 units, which is what a string of ASCII costs in bytes. */
+/** Length in UTF-16 units, which equals the bytes of an ASCII string. */
 function size(subject: string, text: string): number {
   return subject.length + text.length + overheadBytes
 }

@@ -1,4 +1,4 @@
-/** What only the memory bus has: a heap to protect and a clock to turn. */
+/** Tests of the memory bus alone: its memory limits and its clock. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { until } from '../../test/support/wait.ts'
@@ -17,7 +17,7 @@ async function kept(bus: ReturnType<typeof createMemoryBus>, subject: string): P
   return observed.slice(0, -1)
 }
 
-test('messages older than the policy are gone, and ids are forgotten after two minutes', async () => {
+test('messages expire after the maximum age, and ids after two minutes', async () => {
   let nowMs = 1_000_000
   const bus = createMemoryBus({ log, nowMs: () => nowMs })
   const first = await bus.publish('log.a', 'old', { id: 'x' })
@@ -30,7 +30,7 @@ test('messages older than the policy are gone, and ids are forgotten after two m
   await bus.close()
 })
 
-test('a stream is bounded in bytes over all of its subjects', async () => {
+test('the total size of a stream is bounded across its subjects', async () => {
   const bus = createMemoryBus({ log, maxStreamBytes: 10_000 })
   for (let n = 0; n < 50; n++) await bus.publish(`log.${n % 5}`, 'x'.repeat(990))
   const left = (await Promise.all([0, 1, 2, 3, 4].map(n => kept(bus, `log.${n}`)))).flat()
@@ -39,7 +39,7 @@ test('a stream is bounded in bytes over all of its subjects', async () => {
   await bus.close()
 })
 
-test('a reader that is stuck holds no more than what is kept', async () => {
+test('a stuck reader holds no more than the retained messages', async () => {
   const bus = createMemoryBus({ log, maxStreamBytes: 5_000 })
   const gate = Promise.withResolvers<void>()
   const observed: unknown[] = []

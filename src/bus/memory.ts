@@ -1,4 +1,7 @@
-/** The bus of one process. Same contract and same test suite as NATS; what is kept lives as long as the process. */
+/**
+ * The bus within one process. It has the contract and the test suite of NATS, but retained messages are lost with the
+ * process.
+ */
 import { type Logger, pino } from 'pino'
 import {
   type Bus,
@@ -20,9 +23,9 @@ import { assertPattern, assertSubject, keptBy } from './subjects.ts'
 import { decode, encode, encodeAnswer, failure, plan, unwrap, type WireAnswer } from './wire.ts'
 
 export interface MemoryBusOptions {
-  /** Gets the rejections of handlers. */
+  /** Logs the rejections of handlers. */
   readonly log?: Logger
-  /** Most bytes of each stream in the heap; the limits of `streams.ts` are meant for a disk. Default 64 MiB. */
+  /** Maximum size of each stream in memory; the limits in `streams.ts` are for a disk. Default 64 MiB. */
   readonly maxStreamBytes?: number
   readonly nowMs?: () => number
 }
@@ -96,7 +99,7 @@ class MemoryBus implements Bus {
     assertSubject(subject)
     const text = encode(data)
     const servers = oneOfEachGroup(this.#servers.matching(subject))
-    if (servers.length === 0) throw new BusError('no_responder', `nobody answers ${subject}`)
+    if (servers.length === 0) throw new BusError('no_responder', `no program serves ${subject}`)
     const answers = Promise.race(servers.map(server => answerOf(server.handler, subject, text)))
     return unwrap(await withinLimits(answers, { subject, timeoutMs, signal, closing: this.#closing.signal }))
   }
@@ -145,7 +148,7 @@ class MemoryBus implements Bus {
       if (message !== undefined) await this.#call(handler, message, message.text)
     })
     const push = (seq: number) => {
-      // A reader that is stuck must not hold more numbers than there are messages behind them.
+      // Limits the queue of a stuck reader to about the number of retained messages.
       if (queue.waiting > 2 * stream.size + 1024) queue.prune(waiting => stream.get(waiting) !== undefined)
       queue.push(seq)
     }
@@ -155,7 +158,7 @@ class MemoryBus implements Bus {
     return this.#register(this.#readers, { pattern, push }, options.signal, () => queue.stop())
   }
 
-  /** Calls the handler with a copy of its own; what it throws goes to the log. */
+  /** Calls the handler with its own copy of the data, and logs its errors. */
   async #call(handler: MessageHandler, { subject, seq, atMs }: Envelope, text: string): Promise<void> {
     try {
       await handler({ subject, data: decode(text), seq, atMs })
@@ -185,7 +188,7 @@ class MemoryBus implements Bus {
   }
 }
 
-/** Everybody without a group, and of each group a random member, as NATS does it. */
+/** Returns all items without a group, and a random member of each group, as NATS does. */
 function oneOfEachGroup<T extends { readonly group: string | undefined }>(all: readonly T[]): T[] {
   if (all.every(({ group }) => group === undefined)) return [...all]
   const groups = Map.groupBy(all, ({ group }) => group)
@@ -196,7 +199,7 @@ function oneOfEachGroup<T extends { readonly group: string | undefined }>(all: r
 }
 
 async function answerOf(handler: RequestHandler, subject: string, text: string): Promise<WireAnswer> {
-  // In a later turn, so that a handler never runs inside its caller's synchronous code.
+  // Deferred, so that a handler never runs synchronously inside its caller.
   await new Promise(resolve => setImmediate(resolve))
   try {
     return encodeAnswer(await handler(decode(text), subject))

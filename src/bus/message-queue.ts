@@ -1,19 +1,21 @@
-/** Hands messages to one handler: later than the publish, in order, one at a time. */
+/** Delivers messages to one handler asynchronously, in order, one at a time. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** A handler that never really waits would keep the event loop for itself; after so many messages the others get a turn. */
+/**
+ * Number of messages after which the event loop gets a turn: a handler that never awaits I/O would otherwise block it.
+ */
 const burst = 64
 
 export interface MessageQueue<T> {
   push(item: T): void
-  /** Keeps only the waiting items that pass. */
+  /** Keeps only the waiting items for which `keep` returns true. */
   prune(keep: (item: T) => boolean): void
   readonly waiting: number
-  /** No item is handed over after this; what the handler is doing now runs to its end. */
+  /** Stops the delivery. A running handler finishes. */
   stop(): void
 }
 
-/** `deliver` must not throw. */
+/** @param deliver must not throw */
 export function createMessageQueue<T>(deliver: (item: T) => Promise<void>): MessageQueue<T> {
   let queue: T[] = []
   let running = false

@@ -1,4 +1,4 @@
-/** How a NATS connection is made, and how its errors are told to callers of the bus. */
+/** Connects to NATS, and maps its errors to BusErrors. */
 import { readFile } from 'node:fs/promises'
 import { credsAuthenticator, errors, type NodeConnectionOptions } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
@@ -8,7 +8,7 @@ import { inboxPrefixOf } from './permissions.ts'
 export interface NatsBusOptions {
   /** `nats://host:port`; `nats://user:password@host:port` sets user and password. */
   readonly servers: string | readonly string[]
-  /** Shown in the server's connection list. */
+  /** Name in the server's list of connections. */
   readonly name: string
   readonly log: Logger
   readonly user?: string
@@ -17,13 +17,16 @@ export interface NatsBusOptions {
   /** Path of a `.creds` file (JWT and nkey). */
   readonly credsFile?: string
   readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string }
-  /** Answers to this connection arrive below it. Default: the one that `permissions.ts` gives the user, else `_INBOX`. */
+  /**
+   * Subject prefix for answers to this connection. Default: the prefix that `permissions.ts` allows the user, else
+   * `_INBOX`.
+   */
   readonly inboxPrefix?: string
-  /** Make and update the streams: control does, hosts and gateways have no right to. Default true. */
+  /** Create and update the streams. Only control has the permission; hosts and gateways do not. Default true. */
   readonly manageStreams?: boolean
 }
 
-/** How long a publish to a kept subject waits for the stream's word, and how long the first connect may take. */
+/** Timeout for a stream's acknowledgment of a publish, and for the first connect. */
 export const answerTimeoutMs = 5_000
 
 export async function connectionOptions(options: NatsBusOptions): Promise<NodeConnectionOptions> {
@@ -56,7 +59,7 @@ export function withoutSecrets(servers: string | readonly string[]): string {
     .join(', ')
 }
 
-/** What the client library threw, as a BusError where the contract has one. */
+/** Converts an error of the client library to a BusError where the contract has one. */
 export function busError(error: unknown, subject: string): unknown {
   if (error instanceof BusError) return error
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
@@ -64,7 +67,7 @@ export function busError(error: unknown, subject: string): unknown {
     error instanceof errors.NoRespondersError ||
     cause instanceof errors.NoRespondersError ||
     (error instanceof errors.RequestError && error.isNoResponders())
-  if (noResponder) return new BusError('no_responder', `nobody answers ${subject}`, { cause: error })
+  if (noResponder) return new BusError('no_responder', `no program serves ${subject}`, { cause: error })
   if (error instanceof errors.PermissionViolationError || cause instanceof errors.PermissionViolationError) {
     return new BusError('no_responder', `this connection is not permitted to use ${subject}`, { cause: error })
   }
@@ -74,14 +77,14 @@ export function busError(error: unknown, subject: string): unknown {
   if (error instanceof errors.ClosedConnectionError || error instanceof errors.DrainingConnectionError) {
     return new BusError('closed', 'the bus is closed', { cause: error })
   }
-  // What waits for the server when the connection breaks is rejected with this, which has no class of its own.
+  // Requests pending while the connection breaks are rejected with this error, which has no class of its own.
   if (error instanceof errors.RequestError && error.message === 'connection disconnected') {
     return new BusError('closed', 'the connection to NATS was lost', { cause: error })
   }
   return error
 }
 
-/** Why the streams could not be made. */
+/** Returns the error for a failed creation of the streams. */
 export function streamsError(error: unknown, servers: string): BusError {
   const message = error instanceof Error ? error.message : String(error)
   const lost = new Set(['timeout', 'connection disconnected'])

@@ -10,7 +10,7 @@ export interface ReaderOptions {
   readonly start: Start
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Calls back after each reconnect; returns how to unhook it. */
+  /** Registers a callback for reconnects; returns a function that removes it. */
   readonly onReconnect: (callback: () => void) => () => void
   /** Must not throw. */
   readonly deliver: (message: JsMsg) => Promise<void>
@@ -19,9 +19,9 @@ export interface ReaderOptions {
 const retryMs = 200
 
 /**
- * Reads a kept subject until `signal` aborts. The consumer lives in the server's memory and dies with it, so the place
- * is kept here: after a reconnect or any fault a new consumer starts behind the last message that was delivered.
- * (The client library notices a consumer that died with its server by two missed heartbeats, half a minute later.)
+ * Reads a retained subject until `signal` aborts. The consumer exists only in the server's memory, so the position is
+ * kept here: after a reconnect or an error a new consumer starts after the last delivered message. (The client library
+ * would detect a lost consumer by two missed heartbeats, half a minute later.)
  */
 export async function readRetained(options: ReaderOptions): Promise<void> {
   const { start, signal, log, stream } = options
@@ -31,7 +31,10 @@ export async function readRetained(options: ReaderOptions): Promise<void> {
       await readUntilFault(options, place)
     } catch (error) {
       if (signal.aborted) return
-      log.warn({ err: error, stream, after: place.after }, 'reading a bus stream failed; beginning again where it was')
+      log.warn(
+        { err: error, stream, after: place.after },
+        'reading a bus stream failed; resuming after the last message',
+      )
       await delay(retryMs, undefined, { signal }).catch(() => undefined)
     }
   }
@@ -57,12 +60,15 @@ async function readUntilFault(options: ReaderOptions, place: { after: number; sk
   } finally {
     unhook()
     signal.removeEventListener('abort', stop)
-    // Best effort: the server forgets an idle one by itself.
+    // Best effort: the server removes idle consumers itself.
     void consumer.delete().catch(() => undefined)
   }
 }
 
-/** A server that came back without its disk has a stream that counts from 1 again. */
+/**
+ * Resets the position if the stream was recreated and its sequences restarted from 1, as after the loss of the server's
+ * disk.
+ */
 async function forgetPlaceOfAnotherStream(
   client: JetStreamClient,
   stream: string,

@@ -1,4 +1,4 @@
-/** The streams of `streams.ts` as JetStream holds them, and where in them a subscription starts. */
+/** Creates the streams of `streams.ts` in JetStream, and finds where a subscription starts. */
 import {
   AckPolicy,
   DeliverPolicy,
@@ -14,7 +14,7 @@ import { duplicateWindowMs } from './wire.ts'
 
 const nanosPerMs = 1_000_000
 
-/** Makes a stream, or gives an existing one the limits of this version. Safe from several processes at once. */
+/** Creates a stream, or updates the limits of an existing one. Safe to run concurrently in several processes. */
 export async function ensureStream(manager: JetStreamManager, policy: StreamPolicy): Promise<void> {
   const limits = {
     subjects: [...policy.subjects],
@@ -23,7 +23,7 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
     max_msgs_per_subject: policy.maxPerSubject,
     duplicate_window: duplicateWindowMs * nanosPerMs,
     discard: DiscardPolicy.Old,
-    // Lets `firstKept` ask for a message by subject.
+    // Required by `firstKept`, which gets messages by subject.
     allow_direct: true,
   }
   const exists = await manager.streams.info(policy.name).then(
@@ -34,7 +34,7 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
     },
   )
   if (exists) await manager.streams.update(policy.name, limits)
-  // Adding one that another process has just added with the same limits is answered like a first time.
+  // Adding a stream that another process has just added with the same limits succeeds.
   else
     await manager.streams.add({
       name: policy.name,
@@ -45,16 +45,16 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
 }
 
 export interface Start {
-  /** Read what comes after this sequence ... */
+  /** Sequence after which to read. */
   readonly after: number
-  /** ... but for so many messages, which are only there because the start was an estimate. */
+  /** Number of messages to skip, because `after` is an estimate. */
   readonly skip: number
   readonly gap: { readonly after: number; readonly firstKept: number } | undefined
 }
 
 type From = 'new' | number | { readonly last: number }
 
-/** Turns `from` into a sequence, so that a reader that must begin again after a reconnect has somewhere to begin. */
+/** Converts `from` to a sequence, from which a reader can also resume after a reconnect. */
 export async function findStart(
   manager: JetStreamManager,
   policy: StreamPolicy,
@@ -65,7 +65,7 @@ export async function findStart(
   if (from === 'new') return { after: state.last_seq, skip: 0, gap: undefined }
   if (typeof from === 'object')
     return { ...(await lastMessages(manager, policy, pattern, from.last, state.last_seq)), gap: undefined }
-  // A number from before the stream was made anew: everything in it is news.
+  // The number is from before the stream was recreated: all its messages are new.
   const restarted = from > state.last_seq
   const after = restarted ? 0 : from
   if (!restarted && !(await droppedAfter(manager, policy, pattern, from, state.first_seq)))
@@ -102,8 +102,8 @@ async function firstKept(
 }
 
 /**
- * JetStream cannot start at the n-th newest message of a pattern, but says for a start how many messages follow: the
- * start moves back in doubling steps until enough do, and the reader skips those that are too many.
+ * Finds the start of the newest `count` messages. JetStream cannot start there directly, but reports how many messages
+ * follow a given start: the start moves back in doubling steps until enough follow, and the reader skips the excess.
  */
 async function lastMessages(
   manager: JetStreamManager,

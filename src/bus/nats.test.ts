@@ -1,4 +1,4 @@
-/** What only NATS has: connections that break, and permissions. */
+/** Tests of NATS alone: broken connections and permissions. */
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { natsMissing, type NatsServer, startNatsServer } from '../../test/support/nats.ts'
@@ -29,7 +29,7 @@ suite(named('NATS connections'), () => {
   })
   afterEach(tearDown)
 
-  test('a kept subscription goes on behind a killed server, without loss and without duplicates', async () => {
+  test('a retained subscription resumes after a server crash without loss or duplicates', async () => {
     const [publisher, reader] = [await connect(), await connect()]
     const observed: Message[] = []
     await reader.subscribe('log.h.>', message => void observed.push(message), { from: 0 })
@@ -38,7 +38,7 @@ suite(named('NATS connections'), () => {
     const publish = async () => {
       for (let n = 0; !publishing.signal.aborted; n++) {
         const id = `m${n}`
-        // A publish whose answer was lost is sent again under its id.
+        // A publish without an answer is repeated with the same id.
         while (
           !(await publisher.publish('log.h.vm', n, { id }).then(
             () => true,
@@ -53,7 +53,7 @@ suite(named('NATS connections'), () => {
     for (let round = 0; round < 2; round++) {
       const before = observed.length
       await server.restart(async () => {
-        await until(() => !reader.connected() && !publisher.connected(), { what: 'both to notice' })
+        await until(() => !reader.connected() && !publisher.connected(), { what: 'both to detect the disconnect' })
       })
       await until(() => observed.length > before + 50, { what: 'messages after the restart', timeoutMs: 15_000 })
     }
@@ -65,12 +65,14 @@ suite(named('NATS connections'), () => {
     expect([reader.connected(), publisher.connected()]).toEqual([true, true])
   })
 
-  test('subscriptions and servers on plain subjects are back after a restart', async () => {
+  test('subscriptions and servers on other subjects resume after a restart', async () => {
     const [one, two] = [await connect(), await connect()]
     const observed: unknown[] = []
     await two.subscribe('plain.x', ({ data }) => void observed.push(data))
     await two.serve('rpc.x', () => 'answer')
-    await server.restart(() => until(() => !one.connected() && !two.connected(), { what: 'both to notice' }))
+    await server.restart(() =>
+      until(() => !one.connected() && !two.connected(), { what: 'both to detect the disconnect' }),
+    )
     await until(() => one.connected() && two.connected(), { what: 'both to be back' })
     const ask = () => one.request('rpc.x', 1, { timeoutMs: 1_000 })
     expect(await until(ask, { what: 'an answer' })).toBe('answer')
@@ -78,7 +80,7 @@ suite(named('NATS connections'), () => {
     await until(() => observed.includes('hello'), { what: 'the message' })
   })
 
-  test('a server that lost its disk: the reader begins again with the new stream', async () => {
+  test('a reader starts over with the new stream after the server lost its disk', async () => {
     const bus = await connect()
     for (let n = 0; n < 5; n++) await bus.publish('log.h.vm', n)
     const observed: Message[] = []
@@ -90,7 +92,7 @@ suite(named('NATS connections'), () => {
     await until(() => observed.some(({ data }) => data === 'new'), { what: 'the new message', timeoutMs: 10_000 })
   })
 
-  test('a server that is away does not answer a ping, and does again once it is back', async () => {
+  test('a ping fails while the server is down, and succeeds again afterwards', async () => {
     const bus = await connect()
     await bus.ping(5_000)
     await server.restart(async () => {
@@ -99,7 +101,7 @@ suite(named('NATS connections'), () => {
     await until(() => bus.ping(1_000).then(() => true), { what: 'an answer' })
   })
 
-  test('no server: says where it looked, and no password', async () => {
+  test('the error without a server names the address but no password', async () => {
     const error = await connectNatsBus({ servers: 'nats://u:secret@127.0.0.1:1', name: 'test', log }).catch(
       (caught: unknown) => caught,
     )
@@ -137,7 +139,7 @@ suite(named('NATS permissions'), () => {
   })
   afterEach(tearDown)
 
-  test('everybody can do their work', async () => {
+  test('all roles have the permissions that they need', async () => {
     await host.serve('host.aaa.in.vm.put', () => 'done')
     expect(await control.request('host.aaa.in.vm.put', {}, { timeoutMs: 2_000 })).toBe('done')
     await control.serve('control.in.wake', () => 'woken')
@@ -177,7 +179,7 @@ suite(named('NATS permissions'), () => {
     'control.in.wake',
   )
 
-  test("a host cannot order, answer for or listen to another one, and nobody reads others' inboxes", async () => {
+  test("a host cannot send requests to, answer for or listen to another host, and no role can read others' inboxes", async () => {
     const heard: unknown[] = []
     const steal = (bus: Bus, subject: string) =>
       bus.subscribe(subject, ({ data }) => void heard.push(data)).catch(() => undefined)

@@ -1,7 +1,7 @@
 /**
- * The bus over NATS (nats-server 2.9 or later with JetStream). Truth lives in PostgreSQL: JetStream syncs its files
- * every two minutes by default, so after a power cut the newest log lines may be missing. A cluster, or
- * `sync_interval: always` in the server's configuration, closes that at the price of an fsync for each message.
+ * The bus over NATS (nats-server 2.9 or later with JetStream). PostgreSQL is the source of truth: JetStream syncs its
+ * files every two minutes by default, so the newest log lines may be lost in a power failure. A cluster, or
+ * `sync_interval: always` in the server's configuration, prevents that at the cost of an fsync per message.
  */
 import {
   jetstream,
@@ -41,10 +41,13 @@ import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'
 
 export type { NatsBusOptions }
 
-/** How long `close` waits for a server that may hang. */
+/** Timeout of `close` for a server that may hang. */
 const drainMs = 2_000
 
-/** @throws BusError `closed` when no server with JetStream can be reached now; later losses heal by themselves. */
+/**
+ * @throws BusError `closed` when no server with JetStream is reachable now; later disconnects are repaired
+ * automatically.
+ */
 export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
   const connection = await connect(await connectionOptions(options)).catch((error: unknown) => {
     const message = error instanceof Error ? error.message : String(error)
@@ -105,7 +108,7 @@ class NatsBus implements Bus {
   async request(subject: string, data: unknown, { timeoutMs, signal }: RequestOptions): Promise<unknown> {
     this.#assertOpen()
     assertSubject(subject)
-    // The client's own time-out is only there to free its table; ours decides.
+    // The client's own timeout only frees its table; ours applies.
     const asked = this.#connection.request(subject, encode(data), { timeout: timeoutMs + 1_000 })
     const limits = { subject, timeoutMs, signal, closing: this.#closing.signal }
     const answer = await withinLimits(asked, limits).catch((error: unknown) => {
@@ -137,7 +140,7 @@ class NatsBus implements Bus {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
     this.#connected = false
-    // What was published is flushed if the server still answers.
+    // Flushes published messages if the server still answers.
     const drained = withinLimits(this.#connection.drain(), {
       subject: 'the NATS server',
       timeoutMs: drainMs,
@@ -151,7 +154,7 @@ class NatsBus implements Bus {
     if (this.#closing.signal.aborted) throw new BusError('closed', 'the bus is closed')
   }
 
-  /** A server that hangs is noticed by the client library only after half a minute. */
+  /** Detects a hung server, which the client library notices only after half a minute. */
   async #roundTrip(subject: string, timeoutMs: number): Promise<void> {
     const limits = { subject: 'the NATS server', timeoutMs, signal: undefined, closing: this.#closing.signal }
     await withinLimits(this.#connection.flush(), limits).catch((error: unknown) => {
@@ -162,7 +165,7 @@ class NatsBus implements Bus {
   async #watch(): Promise<void> {
     for await (const status of this.#connection.status()) {
       if (status.type === 'disconnect') this.#connected = false
-      if (status.type === 'error') this.#log.error({ err: status.error.message }, 'the bus server refused something')
+      if (status.type === 'error') this.#log.error({ err: status.error.message }, 'the bus server reported an error')
       if (status.type !== 'reconnect') continue
       this.#connected = true
       for (const callback of this.#reconnected) callback()
@@ -170,7 +173,7 @@ class NatsBus implements Bus {
     this.#connected = false
   }
 
-  /** Resolves when the server knows of the subscription, so that nothing published from now on is missed. */
+  /** Resolves when the server has registered the subscription, so that it receives every later message. */
   async #subscribe(
     pattern: string,
     group: string | undefined,
@@ -187,7 +190,7 @@ class NatsBus implements Bus {
     })
     const end = () => {
       onStop()
-      // Draining the connection ends it as well.
+      // Draining the connection also ends the subscription.
       if (!this.#closing.signal.aborted) subscription.unsubscribe()
     }
     const unhook = onFirstAbort([signal, this.#closing.signal], end)
@@ -208,7 +211,7 @@ class NatsBus implements Bus {
     const queue = createMessageQueue<Msg & { atMs: number }>(message =>
       this.#call(handler, { subject: message.subject, seq: 0, atMs: message.atMs }, message.string()),
     )
-    // A message that wants an answer is a request; those are for servers.
+    // A message with a reply subject is a request, which is for servers.
     const onMessage = (message: Msg) => {
       if (!message.reply) queue.push(Object.assign(message, { atMs: Date.now() }))
     }
@@ -256,7 +259,7 @@ class NatsBus implements Bus {
   }
 }
 
-/** On an answer that is bytes and no JSON. */
+/** Header of an answer that consists of bytes instead of JSON. */
 const bytesHeader = 'Mote-Bytes'
 
 async function answer(handler: RequestHandler, message: Msg): Promise<void> {

@@ -1,7 +1,7 @@
 /**
- * What each program may do on a NATS server, and nothing more: a host that is taken over can speak only for itself.
- * Answers to requests are allowed by `allow_responses`, so nobody needs the right to publish to foreign inboxes; answers
- * to one's own requests arrive below an inbox of one's own, so nobody can read those of others.
+ * Minimal permissions of each program on a NATS server: a compromised host can act only as itself. Answers to requests
+ * are allowed by `allow_responses`, so no program needs permission to publish to foreign inboxes. Answers to a
+ * program's own requests arrive below its own inbox prefix, so no program can read the inboxes of others.
  */
 import { streams } from './streams.ts'
 
@@ -21,12 +21,12 @@ export interface BusUser {
   readonly password: string
 }
 
-/** The inbox prefix that belongs to a user name; `connectNatsBus` uses the same. */
+/** Returns the inbox prefix of a user name, which `connectNatsBus` also uses. */
 export function inboxPrefixOf(user: string): string {
   return `_INBOX_${user}`
 }
 
-/** @throws RangeError when the id could name other subjects than its own. */
+/** @throws RangeError when the id could match subjects of others. */
 export function permissionsFor(role: BusRole): BusPermissions {
   const user = role.kind === 'control' ? 'control' : `${role.kind}-${tokenOf(role.id)}`
   const inboxPrefix = inboxPrefixOf(user)
@@ -51,7 +51,7 @@ export function permissionsFor(role: BusRole): BusPermissions {
   }
 }
 
-/** Only the calls that `nats-streams.ts` and `nats-reader.ts` make, on our streams only. */
+/** Only the calls of `nats-streams.ts` and `nats-reader.ts`, and only for our streams. */
 function jetStreamApi(): string[] {
   const perStream = streams.flatMap(({ name }) => [
     `$JS.API.STREAM.*.${name}`,
@@ -65,7 +65,7 @@ function jetStreamApi(): string[] {
   return ['$JS.API.INFO', ...perStream]
 }
 
-/** The `authorization` block of a nats-server configuration for these users. */
+/** Returns the `authorization` block of a nats-server configuration for these users. */
 export function natsAuthorization(users: readonly BusUser[]): string {
   const blocks = users.map(({ role, password }) => {
     const { user, publish, subscribe } = permissionsFor(role)
@@ -73,7 +73,7 @@ export function natsAuthorization(users: readonly BusUser[]): string {
       `    { user: ${quote(user)}, password: ${quote(password)}, permissions: {`,
       `        publish: { allow: [${publish.map(quote).join(', ')}] }`,
       `        subscribe: { allow: [${subscribe.map(quote).join(', ')}] }`,
-      // One answer to each request, for as long as the longest request waits.
+      // One answer per request, for as long as the longest request waits.
       '        allow_responses: { max: 1, expires: "2m" }',
       '    } }',
     ].join('\n')
@@ -86,7 +86,7 @@ function tokenOf(id: string): string {
   return id
 }
 
-/** Double quotes keep `$` from being read as a variable of the configuration file. */
+/** Quotes text in double quotes, so that the configuration file does not treat `$` as a variable. */
 function quote(text: string): string {
   return JSON.stringify(text)
 }

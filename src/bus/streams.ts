@@ -1,15 +1,15 @@
-/** The subjects that the bus keeps, for how long and how much: the whole persistence policy, as data. */
+/** The retention policy of the bus: which subjects are retained, for how long and how much. */
 export interface StreamPolicy {
   readonly name: string
   readonly subjects: readonly string[]
   readonly maxAgeSeconds: number
   readonly maxBytes: number
-  /** Newest messages kept for each single subject. */
+  /** Number of newest messages retained for each subject. */
   readonly maxPerSubject: number
 }
 
 export const streams = [
-  // Log lines of VMs, published by agents: `log.<host>.<project>.<app>.<deployment>.<vm>`. The host id comes first so
+  // Log lines of VMs, published by agents: `log.<host>.<project>.<app>.<deployment>.<vm>`. The host id comes first, so
   // that a host's bus permissions can be limited to `log.<its id>.>`.
   { name: 'LOG', subjects: ['log.>'], maxAgeSeconds: 24 * 3600, maxBytes: 1 << 30, maxPerSubject: 10_000 },
 ] as const satisfies readonly StreamPolicy[]

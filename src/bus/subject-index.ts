@@ -1,8 +1,8 @@
 import { covers } from './subjects.ts'
 
 /**
- * Who wants which subject. Exact subjects are found by name, since a thousand hosts serve their own; only patterns are
- * tried one by one.
+ * Finds the subscriptions that match a subject. Exact subjects are looked up by name, because thousands of hosts serve
+ * their own subjects; only patterns are tested one by one.
  */
 export class SubjectIndex<T extends { readonly pattern: string }> {
   readonly #exact = new Map<string, Set<T>>()

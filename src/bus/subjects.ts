@@ -3,7 +3,7 @@ import { type StreamPolicy, streams } from './streams.ts'
 
 const token = /^[A-Za-z0-9_$=+/:@-]+$/
 
-/** @throws RangeError when it is no subject to publish to (empty tokens, spaces, wildcards). */
+/** @throws RangeError when it is not a valid subject to publish to (empty tokens, spaces, wildcards). */
 export function assertSubject(subject: string): void {
   if (!subject.split('.').every(part => token.test(part)))
     throw new RangeError(`not a bus subject: ${JSON.stringify(subject)}`)
@@ -18,7 +18,7 @@ export function assertPattern(pattern: string): void {
   if (!fine) throw new RangeError(`not a bus subject or pattern: ${JSON.stringify(pattern)}`)
 }
 
-/** Whether every subject of `inner` (a subject or a pattern) is one of `outer`. */
+/** Whether every subject of `inner` (a subject or a pattern) matches `outer`. */
 export function covers(outer: string, inner: string): boolean {
   const wide = outer.split('.')
   const narrow = inner.split('.')
@@ -31,7 +31,7 @@ export function covers(outer: string, inner: string): boolean {
   return wide.length === narrow.length
 }
 
-/** Whether some subject belongs to both patterns. */
+/** Whether some subject matches both patterns. */
 export function overlap(a: string, b: string): boolean {
   const one = a.split('.')
   const two = b.split('.')
@@ -46,8 +46,8 @@ export function overlap(a: string, b: string): boolean {
 }
 
 /**
- * The stream that keeps a subject or pattern, undefined when nobody does. @throws RangeError for a pattern that is kept
- * in part only: its messages would have sequences for some subjects and none for others.
+ * Returns the stream that retains a subject or pattern; undefined if there is none. @throws RangeError for a pattern
+ * that is only partly retained: some of its messages would have sequences and others not.
  */
 export function keptBy(pattern: string): StreamPolicy | undefined {
   const all: readonly StreamPolicy[] = streams
@@ -55,5 +55,7 @@ export function keptBy(pattern: string): StreamPolicy | undefined {
   if (whole !== undefined) return whole
   const part = all.find(stream => stream.subjects.some(subject => overlap(subject, pattern)))
   if (part === undefined) return undefined
-  throw new RangeError(`${pattern} is only in part kept by stream ${part.name}: subscribe to its subjects separately`)
+  throw new RangeError(
+    `${pattern} is only partly retained by stream ${part.name}: subscribe to its subjects separately`,
+  )
 }

@@ -1,9 +1,9 @@
-/** What both buses do to data and to options, so that neither accepts what the other would not. */
+/** Encoding and validation shared by both buses, so that they accept the same data and options. */
 import { BusError, type SubscribeOptions } from './bus.ts'
 import type { StreamPolicy } from './streams.ts'
 import { assertPattern, keptBy } from './subjects.ts'
 
-/** `undefined` (a handler without an answer) travels as null. */
+/** Encodes data as JSON; `undefined` (a handler without an answer) becomes null. */
 export function encode(data: unknown): string {
   return JSON.stringify(data) ?? 'null'
 }
@@ -14,7 +14,7 @@ export function decode(text: string): unknown {
 
 export type Answer = { readonly ok: unknown } | { readonly error: string; readonly code?: string }
 
-/** What travels back: JSON of an Answer, or the bytes that a handler answered, as they are. */
+/** The encoded answer: JSON of an Answer, or the bytes that the handler returned. */
 export type WireAnswer = string | Uint8Array
 
 export const encodeAnswer = (ok: unknown): WireAnswer =>
@@ -26,7 +26,7 @@ export function failure(error: unknown): Answer {
   return code === undefined ? { error: message } : { error: message, code }
 }
 
-/** The answer of a server of ours, or its error thrown as the caller sees it. */
+/** Returns the answer of a server, or throws its error for the caller. */
 export function unwrap(wire: WireAnswer): unknown {
   if (typeof wire !== 'string') return wire
   const answer = JSON.parse(wire) as Answer
@@ -34,18 +34,20 @@ export function unwrap(wire: WireAnswer): unknown {
   throw new BusError('remote', answer.error, answer.code === undefined ? {} : { remoteCode: answer.code })
 }
 
-/** How long the id of a publish is remembered. */
+/** Time within which a second publish of the same id is dropped. */
 export const duplicateWindowMs = 120_000
 
-/** Checks a subscription and says which stream it reads. @throws RangeError on options that make no sense together. */
+/**
+ * Validates a subscription and returns the stream that it reads. @throws RangeError on options that cannot be combined.
+ */
 export function plan(pattern: string, options: SubscribeOptions): StreamPolicy | undefined {
   assertPattern(pattern)
   const stream = keptBy(pattern)
   if (stream !== undefined && options.group !== undefined)
-    throw new RangeError(`${pattern} is kept: groups cannot share it`)
+    throw new RangeError(`${pattern} is retained: groups cannot share it`)
   if (stream === undefined && options.from !== undefined && options.from !== 'new') {
     throw new RangeError(
-      `nobody keeps ${pattern}: it can only be read from "new" (src/bus/streams.ts says what is kept)`,
+      `${pattern} is not retained: it can only be read from "new" (src/bus/streams.ts lists the retained subjects)`,
     )
   }
   return stream

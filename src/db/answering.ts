@@ -1,17 +1,21 @@
-/** A server that hangs (a stopped process, a full disk, a lost network) neither answers nor breaks its connections. */
+/**
+ * Detects a hung server (a stopped process, a full disk, a lost network), which neither answers nor breaks its
+ * connections.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { clientConfig } from './driver.ts'
 import { DbUnavailable } from './errors.ts'
 
-/** A start takes half a second when nothing is wrong, and is then not probed at all. */
+/** A normal start takes half a second and is not probed at all. */
 const firstProbeMs = 1_000
 const probeMs = 500
 const limitMs = 4_000
 
 /**
- * Does the work, which may wait long for a server that answers others (a migration, a lock).
- * @throws DbUnavailable `connect` when the server answers nobody for some seconds meanwhile; the work goes on then, unobserved
+ * Runs the work, which may wait long on a server that still answers others (a migration, a lock).
+ * @throws DbUnavailable `connect` when the server stops answering for some seconds meanwhile; the work continues
+ * unobserved
  */
 export async function whileAnswering<T>(url: string, work: () => Promise<T>): Promise<T> {
   const end = new AbortController()
@@ -24,7 +28,7 @@ export async function whileAnswering<T>(url: string, work: () => Promise<T>): Pr
   }
 }
 
-/** Undefined once the signal has aborted. */
+/** Resolves with the error when the server hangs; with undefined once the signal has aborted. */
 async function watch(url: string, signal: AbortSignal): Promise<DbUnavailable | undefined> {
   const pause = (ms: number) => delay(ms, undefined, { signal, ref: false }).catch(() => undefined)
   for (await pause(firstProbeMs); !signal.aborted; await pause(probeMs)) {
@@ -37,7 +41,7 @@ async function watch(url: string, signal: AbortSignal): Promise<DbUnavailable | 
   return undefined
 }
 
-/** Also true of a server that refuses: then the work fails by itself, and says why. */
+/** Also returns true for a server that refuses the connection: then the work fails with its own error. */
 async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ ...clientConfig(url, 'mote-probe'), connectionTimeoutMillis: 2 * limitMs })
   client.on('error', () => undefined)

@@ -1,7 +1,7 @@
 /**
- * Single statements on a few pipelined connections: many statements are under way on one connection at once, which
- * measured 1.3 to 1.6 times a pool of 32 for reads. A pipelined connection must never hold a transaction, since the
- * statements of others would become part of it; transactions have a pool of their own.
+ * Runs single statements on a few pipelined connections. Many statements are pending on one connection at once, which
+ * measured 1.3 to 1.6 times the throughput of a pool of 32 for reads. A pipelined connection must never hold a
+ * transaction, because other statements would become part of it; transactions have a separate pool.
  */
 import type { Socket } from 'node:net'
 import pg from 'pg'
@@ -10,7 +10,7 @@ import type { Param, Statement } from './db.ts'
 import { clientConfig } from './driver.ts'
 import { DbUnavailable, fromDriver } from './errors.ts'
 
-/** One connection that is made when it is needed and made again after it broke. */
+/** One connection, opened on demand and reopened after a loss. */
 class Lane {
   readonly #url: string
   readonly #log: Logger
@@ -47,7 +47,7 @@ class Lane {
     if (this.#closed) throw new DbUnavailable('closed', 'the database connections of this program were closed')
     if (this.#client === undefined) {
       const attempt = this.#connect(() => {
-        // Both `error` and `end` may come for one loss, the later one after a new connection was made.
+        // One loss may emit both `error` and `end`, the second one after a reconnect.
         if (this.#client === attempt) this.#client = undefined
       })
       this.#client = attempt
@@ -59,7 +59,7 @@ class Lane {
     const client = new pg.Client({ ...clientConfig(this.#url, 'mote', this.#sockets), pipeline: true })
     client.on('error', error => {
       forget()
-      this.#log.warn({ err: error.message }, 'database connection lost; the next statement makes a new one')
+      this.#log.warn({ err: error.message }, 'database connection lost; the next statement opens a new one')
     })
     client.on('end', forget)
     try {
@@ -85,13 +85,16 @@ export interface Autocommit {
 }
 
 /**
- * Statements go to the connection with the fewest under way, so that one slow statement delays few others. What is asked in the
- * same turn of the event loop as one that leads goes along with it: one system call, and one process that has to wake. Not
- * behind any other: it may take long, and whoever is behind it waits for that.
+ * Sends each statement on the connection with the fewest pending statements, so that a slow one delays few others.
+ * Statements issued in the same event-loop turn as one with `leads` follow it on its connection, which saves system
+ * calls and wake-ups of a server process. They follow no other statement, which might be slow.
  */
 export function createAutocommit(url: string, lanes: number, log: Logger, sockets: Set<Socket>): Autocommit {
   const all = Array.from({ length: lanes }, () => new Lane(url, log, sockets))
-  /** Has one statement to send at the end of this turn, which leads, and takes so many more. */
+  /**
+   * The connection of a leading statement that is sent at the end of this turn, and how many more statements may follow
+   * it.
+   */
   let open: { readonly lane: Lane; places: number } | undefined
   const choose = ({ leads = 0 }: Statement<unknown>): Lane => {
     if (open !== undefined && leads === 0) {

@@ -55,7 +55,7 @@ describeEachPostgres('connectDb', which => {
   })
   afterEach(() => database.drop())
 
-  test('what is asked in the turn of a statement that leads goes along with it; nothing waits behind any other', async () => {
+  test('statements issued in the turn of a leading one follow it, and no statement waits behind another one', async () => {
     const pidOf = async (asked = sql.pid) => (await db.one(asked)).pid
     const [leader, along, third] = await Promise.all([pidOf(sql.leads), pidOf(), pidOf()])
     expect(along).toBe(leader)
@@ -74,7 +74,7 @@ describeEachPostgres('connectDb', which => {
     expect(beside[1]).toBe(beside[2])
   })
 
-  test('int8 is a number, timestamptz a Date, jsonb parsed; parameters go the same ways', async () => {
+  test('int8 is a number, timestamptz a Date and jsonb parsed, also as parameters', async () => {
     const row = await db.one(
       statement<Record<string, unknown>>(
         't.types',
@@ -109,11 +109,11 @@ describeEachPostgres('connectDb', which => {
     expect(await db.maybe(sql.ids)).toEqual({ id: 1 })
     expect(await db.one(sql.ids)).toEqual({ id: 1 })
     await db.run(sql.insert, [2, 1])
-    await expect(db.one(sql.ids)).rejects.toThrow('BUG: statement t.ids gave 2 rows instead of one')
+    await expect(db.one(sql.ids)).rejects.toThrow('BUG: statement t.ids returned 2 rows instead of one')
     expect(await db.run(sql.add, [99])).toBe(0)
   })
 
-  test('statements are prepared once for each connection, also when the first ones are sent at once', async () => {
+  test('statements are prepared once per connection, also when the first ones are concurrent', async () => {
     await Promise.all(Array.from({ length: 40 }, () => db.rows(sql.ids)))
     const prepared = statement<{ n: number }>(
       't.prepared',
@@ -122,7 +122,7 @@ describeEachPostgres('connectDb', which => {
     for (let n = 0; n < 8; n++) expect((await db.one(prepared)).n).toBe(1)
   })
 
-  test('errors are told apart, and name the statement', async () => {
+  test('errors are classified and name the statement', async () => {
     await db.run(sql.insert, [1, 1])
     const twice = await caught(db.run(sql.insert, [1, 1]))
     expect(uniqueViolation(twice)).toBe(true)
@@ -143,7 +143,7 @@ describeEachPostgres('connectDb', which => {
     expect(results.filter(({ status }) => status === 'rejected').length).toBe(20)
   })
 
-  test('a transaction commits, rolls back, and does not believe a COMMIT that was none', async () => {
+  test('a transaction commits, rolls back, and detects a COMMIT that rolled back', async () => {
     await db.tx(tx => tx.run(sql.insert, [1, 1]))
     const boom = new Error('boom')
     const rolledBack = db.tx(async tx => {
@@ -186,7 +186,7 @@ describeEachPostgres('connectDb', which => {
     expect([retryable(one), retryable(two)].sort()).toEqual([false, true])
   })
 
-  test('after its connections were killed, what was under way is rejected as unavailable and the next works', async () => {
+  test('after its connections were killed, pending statements are rejected as unavailable and the next one works', async () => {
     const sleeping = caught(db.rows(statement('t.sleep', 'SELECT pg_sleep(10)')))
     const inTx = caught(
       db.tx(async tx => {
@@ -205,7 +205,7 @@ describeEachPostgres('connectDb', which => {
     await admin.close()
   })
 
-  test('a connection that breaks during COMMIT leaves the outcome open, and says so', async () => {
+  test('a connection that breaks during COMMIT is reported as an unknown outcome', async () => {
     const commitAndDie: Statement<never> = statement(
       't.defer',
       `
@@ -223,12 +223,12 @@ describeEachPostgres('connectDb', which => {
     expect(error).toMatchObject({ reason: 'commit_unknown' })
   })
 
-  test('no server: connectDb says so at once', async () => {
+  test('connectDb fails at once without a server', async () => {
     const error = await caught(connectDb({ url: 'postgresql://mote@/mote?host=/nonexistent', log }))
     expect(error).toMatchObject({ name: 'DbUnavailable', reason: 'connect' })
   })
 
-  test('listen hears what is committed, and is called once after a lost connection', async () => {
+  test('listen receives committed events, and is called once after a reconnect', async () => {
     const heard: string[] = []
     const other: string[] = []
     const listening = await db.listen('news', payload => heard.push(payload))
@@ -250,7 +250,7 @@ describeEachPostgres('connectDb', which => {
     expect(heard.length).toBe(3)
   })
 
-  test('withLock: one holder, released at the end and after an error, lost with its connection', async () => {
+  test('withLock has one holder, and is released at the end, after an error and with its connection', async () => {
     const inner = await db.withLock('a', async () => {
       expect(await db.withLock('a', async () => 'second')).toBeUndefined()
       return db.withLock('b', async () => 'other name')
@@ -266,7 +266,7 @@ describeEachPostgres('connectDb', which => {
     expect(reason).toBeInstanceOf(DbUnavailable)
   })
 
-  test('more transactions than connections wait for their turn', async () => {
+  test('transactions above the number of connections wait', async () => {
     const small = await connectDb({ url: database.url, log, txConnections: 2 })
     await Promise.all(Array.from({ length: 10 }, (_, n) => small.tx(tx => tx.run(sql.insert, [n, 1]))))
     expect((await db.rows(sql.ids)).length).toBe(10)
@@ -276,12 +276,12 @@ describeEachPostgres('connectDb', which => {
     expect(await caught(small.tx(tx => tx.rows(sql.ids)))).toMatchObject({ name: 'DbUnavailable' })
   })
 
-  test('a session that is ended as it begins fails its transaction, and nothing else', async () => {
+  test('a session that ends as it begins fails only its transaction', async () => {
     const socket = join(decodeURIComponent(/\?host=(.+)$/.exec(database.url)?.[1] ?? ''), '.s.PGSQL.5432')
     const fatal = Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
     const length = Buffer.alloc(4)
     length.writeInt32BE(fatal.length + 4)
-    // AuthenticationOk and ReadyForQuery, then the end, in one packet (PostgreSQL, "Message Formats").
+    // AuthenticationOk and ReadyForQuery, then the termination, in one packet (PostgreSQL, "Message Formats").
     const ended = Buffer.concat([Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05IE', 'latin1'), length, fatal])
     const proxy = createServer(client => {
       client.once('data', first => {
@@ -302,7 +302,7 @@ describeEachPostgres('connectDb', which => {
   })
 
   describe('a server that hangs', () => {
-    /** By TCP, through a proxy that lets nothing pass once a client has sent `at`. */
+    /** Connects by TCP through a proxy that passes nothing once a client has sent `at`. */
     const hanging = async (at: RegExp) => {
       const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(database.url) ?? []
       const cut = await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at, 'hang')
@@ -319,7 +319,7 @@ describeEachPostgres('connectDb', which => {
       expect(await waiting).toBeInstanceOf(DbUnavailable)
     })
 
-    test('ends work that waits for it, and not work that waits for others', async () => {
+    test('ends work that waits for the hung server, but not work that waits for other sessions', async () => {
       await using server = await hanging(/t\.ids/)
       const own = await connectDb({ url: server.url, log })
       expect(await own.whileAnswering(() => own.rows(sql.long))).toHaveLength(1)

@@ -16,16 +16,19 @@ export interface ConnectOptions {
   /** `postgresql://user:password@host:port/database`, or `postgresql://user@/database?host=/socket/dir`. */
   readonly url: string
   readonly log: Logger
-  /** Pipelined connections for single statements; 4 saturate a Node process. */
+  /** Number of pipelined connections for single statements; 4 saturate a Node process. */
   readonly autocommitConnections?: number
-  /** Most transactions at the same time. */
+  /** Maximum number of concurrent transactions. */
   readonly txConnections?: number
 }
 
-/** A server that hangs does not end its sessions: then the connections are broken. */
+/** Time after which `close` destroys the sockets: a hung server does not end its sessions. */
 const closeLimitMs = 1_000
 
-/** Opens the database. @throws DbUnavailable `connect` when it cannot be reached now; later losses heal by themselves. */
+/**
+ * Opens the database. @throws DbUnavailable `connect` when it is unreachable now; later disconnects are repaired
+ * automatically.
+ */
 export async function connectDb(options: ConnectOptions): Promise<Db> {
   const { url, log } = options
   const sockets = new Set<Socket>()
@@ -35,8 +38,7 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
     pipeline: true,
     max: options.txConnections ?? 10,
   })
-  // Without a listener of its own a session that ends while nobody waits for an answer would end the process: in a transaction, or
-  // in the moment in which it begins.
+  // Without a listener, a session that ends between statements, or as it begins, would end the process.
   pool.on('connect', client => client.on('error', () => undefined))
   pool.on('error', error => log.warn({ err: error.message }, 'idle transaction connection lost'))
   const listener = new Listener(url, log, sockets)

@@ -1,16 +1,19 @@
 /**
- * The one door to PostgreSQL. Statements are named and live in each feature's `store.ts`, so the server plans them once
- * per connection (an unprepared four-table join is eight times slower) and a reader sees every query in one place.
- *
- * `Db` runs single statements on a few pipelined connections that never hold a transaction; `tx` takes a connection of
- * its own from a pool. A statement on `db` inside a `tx` callback is therefore not part of that transaction.
+ * The only access to PostgreSQL. Statements are named and live in each feature's `store.ts`, so that the server plans
+ * them once per connection (an unprepared four-table join is eight times slower) and a reader finds every query in one
+ * place.
+ * `Db` runs single statements on a few pipelined connections that never hold a transaction; `tx` takes a separate
+ * connection from a pool. A statement on `db` inside a `tx` callback is therefore not part of that transaction.
  */
 export interface Statement<Row> {
-  /** Unique over the program, `<feature>.<what>`; the server-side name of the prepared statement. */
+  /** Unique in the program, `<feature>.<what>`; the name of the prepared statement on the server. */
   readonly name: string
-  /** Columns are always listed: `SELECT *` in a prepared statement fails after the next migration. */
+  /** Columns are always listed: a prepared `SELECT *` fails after the next migration. */
   readonly text: string
-  /** It is short, and so many that are asked in the same turn of the event loop go along on its connection, after it. */
+  /**
+   * The statement is fast, and up to this many statements issued in the same event-loop turn follow it on its
+   * connection.
+   */
   readonly leads?: number
   readonly row?: Row
 }
@@ -23,7 +26,7 @@ export function statement<Row = never>(
   return { name, text, ...options }
 }
 
-/** What a parameter may be; arrays become PostgreSQL arrays, plain objects jsonb. */
+/** Types of parameters; arrays become PostgreSQL arrays, plain objects jsonb. */
 export type Param =
   | string
   | number
@@ -37,42 +40,48 @@ export type Param =
 
 export interface Sql {
   rows<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row[]>
-  /** The only row. Zero or several rows are a bug of the caller and throw. */
+  /** Returns the only row. Zero or several rows are a bug of the caller and throw. */
   one<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row>
-  /** The first row, if there is one. */
+  /** Returns the first row, if there is one. */
   maybe<Row>(statement: Statement<Row>, params?: readonly Param[]): Promise<Row | undefined>
-  /** For INSERT, UPDATE, DELETE: how many rows it touched. */
+  /** Runs an INSERT, UPDATE or DELETE, and returns the number of affected rows. */
   run(statement: Statement<unknown>, params?: readonly Param[]): Promise<number>
 }
 
 declare const insideTransaction: unique symbol
 
-/** A transaction (READ COMMITTED). Functions that must be part of their caller's transaction ask for this type. */
+/** A transaction (READ COMMITTED). Functions that must be part of their caller's transaction take this type. */
 export interface Tx extends Sql {
   readonly [insideTransaction]: true
   /**
-   * For a last write whose result nobody needs: sent together with COMMIT, in the order of the calls, without a round trip of
-   * its own. Where it fails, the transaction is rolled back and `Db.tx` rejects with its error.
+   * Adds a final write whose result is not needed. It is sent together with COMMIT, in the order of the calls, without
+   * an extra round trip. If it fails, the transaction is rolled back and `Db.tx` rejects with its error.
    */
   atCommit(statement: Statement<unknown>, params: readonly Param[]): void
-  /** Runs `work`; where it rejects, all that it wrote or left for COMMIT is undone, and the rejection passed on. */
+  /**
+   * Runs `work` in a savepoint. If `work` rejects, its writes, including those for COMMIT, are rolled back, and the
+   * error is rethrown.
+   */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Runs a statement whose result nobody needs: at COMMIT where there is one. */
+/** Runs a statement whose result is not needed; in a transaction, at COMMIT. */
 export async function runLast(sql: Sql | Tx, statement: Statement<unknown>, params: readonly Param[]): Promise<void> {
   if ('atCommit' in sql) sql.atCommit(statement, params)
   else await sql.run(statement, params)
 }
 
 export interface Db extends Sql {
-  /** Commits when `work` resolves, rolls back when it rejects. Retries nothing. */
+  /** Commits when `work` resolves, rolls back when it rejects. Does not retry. */
   tx<T>(work: (tx: Tx) => Promise<T>): Promise<T>
-  /** LISTEN on a channel; survives reconnects (calls `onEvent` once after each, since events may have been missed). */
+  /**
+   * LISTENs on a channel. Survives reconnects, and calls `onEvent` once after each, because events may have been
+   * missed.
+   */
   listen(channel: string, onEvent: (payload: string) => void): Promise<{ stop(): Promise<void> }>
   /**
-   * Runs `work` if this process gets the session-level advisory lock, and holds it meanwhile; undefined otherwise.
-   * The signal aborts when the connection that holds the lock is lost.
+   * Runs `work` while holding the session-level advisory lock; returns undefined if another session holds it. The
+   * signal aborts when the connection with the lock is lost.
    */
   withLock<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
   /** See answering.ts. @throws DbUnavailable `connect` when the server hangs meanwhile */

@@ -1,4 +1,4 @@
-/** How every connection of ours is configured, whoever opens it. */
+/** Configuration of every PostgreSQL connection of the program. */
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { BatchingSocket } from './socket.ts'
@@ -7,8 +7,8 @@ const int8 = 20
 const int8Array = 1016
 
 /**
- * Counters and byte sizes are int8 in the schema and numbers in the program. A value above 2^53 would silently lose
- * digits, so it throws instead.
+ * Converts an int8 to a number: counters and byte sizes are int8 in the schema. Throws for values above 2^53, which
+ * would silently lose digits.
  */
 function toNumber(text: string): number {
   const value = Number(text)
@@ -16,7 +16,7 @@ function toNumber(text: string): number {
   return value
 }
 
-// `pg.types.getTypeParser` is overloaded per format; each connection gets this table, the global one stays untouched.
+// `pg.types.getTypeParser` is overloaded per format. Each connection gets this table; the global one stays unchanged.
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => {
     if (format !== 'binary' && oid === int8) return toNumber
@@ -25,7 +25,7 @@ const types: pg.CustomTypesConfig = {
   },
 }
 
-// Annotated, since the driver's type knows scalar types only.
+// Annotated, because the driver's type only knows scalar types.
 const textArray: number = 1009
 
 function int8List(text: string): (number | null)[] {
@@ -33,13 +33,13 @@ function int8List(text: string): (number | null)[] {
   return list.map(item => (item === null ? null : toNumber(item)))
 }
 
-/** A statement longer than this is a bug or a lost index; migrations set their own. */
+/** A statement that takes longer is a bug or lacks an index; migrations set their own timeout. */
 const statementTimeoutMs = 30_000
-/** A transaction that sits idle holds locks and stops vacuum: the server ends it. */
+/** The server ends idle transactions, because they hold locks and block vacuum. */
 const idleInTransactionMs = 60_000
 export const connectTimeoutMs = 5_000
 
-/** @param sockets gets the socket of each connection, as long as it is open */
+/** @param sockets collects the sockets of open connections */
 export function clientConfig(url: string, applicationName: string, sockets?: Set<Socket>): pg.ClientConfig {
   return {
     connectionString: url,

@@ -1,6 +1,6 @@
 /**
- * The schema of a database as text that is equal for equal schemas, whatever the server's version or the order in which
- * things were made. `schema.sql` holds it for readers and reviewers; it is read, never executed.
+ * Dumps the schema of a database as text that is equal for equal schemas, regardless of the server's version and the
+ * order of creation. `schema.sql` holds it for readers and reviewers; it is never executed.
  */
 import pg from 'pg'
 import { clientConfig } from './driver.ts'
@@ -10,8 +10,8 @@ interface TableRow {
   readonly lines: string[]
 }
 
-// pg_constraint.contype n is NOT NULL as a constraint of its own, which PostgreSQL 18 lists and 15 does not have:
-// the column line says it already.
+// Skips pg_constraint.contype n, NOT NULL as a separate constraint, which PostgreSQL 18 lists and 15 lacks: the
+// column's line already includes it.
 const tableText = `
 SELECT c.relname AS "table",
   ARRAY(
@@ -54,7 +54,7 @@ SELECT line FROM (
 /** Tables with columns and constraints by name, then indexes, enums, views, functions and triggers. */
 export async function dumpSchema(url: string): Promise<string> {
   const client = new pg.Client(clientConfig(url, 'mote-dump'))
-  // Without a listener, an error that follows a failed connect would end the process.
+  // Without a listener, an error after a failed connect would end the process.
   client.on('error', () => undefined)
   try {
     await client.connect()

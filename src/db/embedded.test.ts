@@ -46,7 +46,7 @@ async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0
   return server
 }
 
-/** A real process of ours that writes; `acknowledged` is what it was told is safe. */
+/** Starts a real program that writes; `acknowledged` has the writes that were confirmed to it. */
 async function startWriter(from: number) {
   const child = spawn(process.execPath, [writerProgram, dataDir, String(from)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -95,11 +95,11 @@ describe('embedded PostgreSQL', () => {
       times.push(performance.now() - began)
       await again.stop()
     }
-    // 50 ms on a quiet machine, where the aim is 150; test machines are shared and busy.
+    // 50 ms on an idle host, with a goal of 150; test hosts are shared and busy.
     expect(Math.min(...times)).toBeLessThan(600)
   })
 
-  test('a killed program loses no acknowledged write, and the next one adopts its server', async () => {
+  test('a killed program loses no acknowledged write, and the next program adopts its server', async () => {
     const { child, acknowledged } = await startWriter(0)
     await expect(start()).rejects.toThrow(`owner.lock is locked by process ${child.pid}`)
     const pid = await postmasterPid()
@@ -111,13 +111,13 @@ describe('embedded PostgreSQL', () => {
     expect(acknowledged.filter(n => !found.has(n))).toEqual([])
   })
 
-  test('program and server killed at once: three rounds lose no acknowledged write', async () => {
+  test('killing program and server together three times loses no acknowledged write', async () => {
     const all: number[] = []
     for (let round = 0; round < 3; round++) {
       const { child, acknowledged } = await startWriter(round * 1_000_000)
       const pid = await postmasterPid()
       child.kill('SIGKILL')
-      // The server leads a session of its own: this is every one of its processes.
+      // The server leads its own session, so this kills all its processes.
       process.kill(-pid, 'SIGKILL')
       await once(child, 'exit')
       all.push(...acknowledged)
@@ -129,7 +129,7 @@ describe('embedded PostgreSQL', () => {
     }
   })
 
-  test('a server whose kill is still under way when the next program finds it is replaced', async () => {
+  test('a dying server found by the next program is replaced', async () => {
     const { child } = await startWriter(0)
     const pid = await postmasterPid()
     const socket = join(dataDir, 'socket', '.s.PGSQL.5432')
@@ -137,7 +137,7 @@ describe('embedded PostgreSQL', () => {
       (await readFile('/proc/net/unix', 'utf8'))
         .split('\n')
         .flatMap(line => (line.endsWith(socket) ? line.split(' ')[6] : []))
-    // It lives, and accepts nobody: the kernel alone takes the connection.
+    // It is alive but accepts no client: only the kernel takes the connection.
     process.kill(-pid, 'SIGSTOP')
     child.kill('SIGKILL')
     await once(child, 'exit')
@@ -154,7 +154,7 @@ describe('embedded PostgreSQL', () => {
     expect((await starting).started).toBe(true)
   })
 
-  test('a server that dies is started again on the same url', async () => {
+  test('a server that dies is restarted on the same URL', async () => {
     const server = await start()
     const db = await connectDb({ url: server.url, log })
     const before = server.pid()
@@ -178,7 +178,7 @@ describe('embedded PostgreSQL', () => {
     await expect(stat(socketDir)).rejects.toThrow(/ENOENT/)
   })
 
-  test('a directory below one that others cannot enter works, also for root', async () => {
+  test('a data directory below an inaccessible directory works, also for root', async () => {
     const closed = join(dataDir, '..', 'closed')
     await mkdir(closed, { mode: 0o700 })
     dataDir = join(closed, 'postgres')
@@ -192,7 +192,7 @@ describe('embedded PostgreSQL', () => {
     }
   })
 
-  test('programs in a folder that others cannot enter, made under umask 077, are started from a shared copy', async () => {
+  test('programs in an inaccessible directory, created under umask 077, are started from a shared copy', async () => {
     const [npm] = await findBinaries()
     if (npm?.origin !== 'npm') throw new Error('the npm package of PostgreSQL is missing: run npm install')
     const closed = join(dataDir, '..', 'closed')
@@ -217,23 +217,23 @@ describe('embedded PostgreSQL', () => {
   })
 
   test.skipIf(older === undefined)(
-    'data of another major version is refused with what to do, or run by that version when it is installed (needs an older one)',
+    'data of another major version is refused with advice, or served by that version if installed (needs an older one)',
     async () => {
       if (older === undefined) return
       const { major } = older
       const old = await start({ binaries: older })
       expect(old.version).toMatch(new RegExp(`^${major}\\.`))
       await old.stop()
-      if (newest === undefined) throw new Error('there is one of the npm package')
+      if (newest === undefined) throw new Error('BUG: the npm package of PostgreSQL is missing')
       await expect(start({ binaries: newest })).rejects.toThrow(
-        new RegExp(`was made by PostgreSQL ${major}.*apt-get install postgresql-${major}.*pg_dump`),
+        new RegExp(`was created by PostgreSQL ${major}.*apt-get install postgresql-${major}.*pg_dump`),
       )
       const again = await start()
       expect(again.version).toMatch(new RegExp(`^${major}\\.`))
     },
   )
 
-  test('a half-made cluster of a killed first start is made again', async () => {
+  test('a half-made cluster of a killed first start is recreated', async () => {
     await mkdir(join(dataDir, 'cluster', 'base'), { recursive: true })
     await writeFile(join(dataDir, 'cluster', 'PG_VERSION'), '18\n')
     const server = await start()

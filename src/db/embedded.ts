@@ -1,6 +1,6 @@
 /**
- * The private PostgreSQL of the embedded default: a real server, on a unix socket only, durable, under the data
- * directory. It runs in its own session and outlives a crash of ours; the next start adopts it.
+ * The private PostgreSQL of the embedded mode: a real, durable server on a unix socket, under the data directory. It
+ * runs in its own session and outlives a crash of the program; the next start adopts it.
  */
 import { mkdir, readFile, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,24 +14,24 @@ import { reachableBinaries } from './embedded/reachable.ts'
 import * as server from './embedded/server.ts'
 
 export interface EmbeddedOptions {
-  /** Made when missing. Holds the cluster, its socket, its log and the lock. */
+  /** Created if missing. Contains the cluster, its socket, its log and the lock. */
   readonly dataDir: string
   readonly log: Logger
-  /** Instead of the ones that `findBinaries` prefers. */
+  /** Overrides the choice of `findBinaries`. */
   readonly binaries?: PostgresBinaries
-  /** Server settings on top of ours; tests turn fsync off with them. */
+  /** Additional server settings; tests disable fsync with them. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
 export interface EmbeddedPostgres {
   readonly url: string
-  /** The server's full version, such as `18.4`. */
+  /** The full server version, such as `18.4`. */
   readonly version: string
-  /** Of the server process; another one after it died and was started again. */
+  /** Pid of the server process; changes when the server died and was restarted. */
   pid(): number
-  /** False when a server that was running already was adopted. */
+  /** False if a running server was adopted. */
   readonly started: boolean
-  /** Fast shutdown of the server. Idempotent. */
+  /** Stops the server with a fast shutdown. Idempotent. */
   stop(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ const defaultSettings = {
   max_connections: '200',
   fsync: 'on',
   synchronous_commit: 'on',
-  // Bounded: one file for each weekday, written over a week later.
+  // Bounded: one file per weekday, overwritten a week later.
   logging_collector: 'on',
   log_directory: 'log',
   log_filename: 'postgresql-%a.log',
@@ -52,15 +52,18 @@ const defaultSettings = {
   log_rotation_size: '0',
   log_min_messages: 'warning',
   timezone: 'UTC',
-  // The program states its own time-outs for each connection; a restart must not wait on JIT compilation of small queries.
+  // The program sets its own timeouts on each connection; JIT compilation of small queries would only slow down a
+  // restart.
   jit: 'off',
-  // Not a disk that has to turn. With 4, the default, tables of some hundred rows are read whole for each row of a page.
+  // For disks without seek times. With the default of 4, tables of some hundred rows are read in full for each row of a
+  // page.
   random_page_cost: '1.1',
 } satisfies Readonly<Record<string, string>>
 
 /**
- * Starts (measured 70 to 110 ms when initialised, about 1 s the first time) or adopts the server in `dataDir`.
- * @throws DataDirInUse when another live program owns `dataDir`; Error when its major version has no server here.
+ * Starts (measured 70 to 110 ms when initialized, about 1 s the first time) or adopts the server in `dataDir`.
+ * @throws DataDirInUse when another live program owns `dataDir`; Error when no server of its major version is
+ * available.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   await mkdir(options.dataDir, { recursive: true, mode: 0o711 })
@@ -91,8 +94,8 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
 }
 
 /**
- * The URL of the server that runs in `dataDir` on behalf of another program, undefined when none does. For short visits
- * (`mote admin`): nothing is started, owned or stopped.
+ * Returns the URL of the server that runs in `dataDir` for another program; undefined if there is none. For short
+ * access (`mote admin`): starts, owns and stops nothing.
  */
 export async function runningEmbeddedUrl(dataDir: string): Promise<string | undefined> {
   const running = await server.runningPostmaster(join(dataDir, 'cluster'))
@@ -101,7 +104,7 @@ export async function runningEmbeddedUrl(dataDir: string): Promise<string | unde
 
 const watchMs = 200
 
-/** A server that dies under us (the kernel's OOM killer likes it) is started again, on the same socket. */
+/** Restarts a server that dies (for example killed by the kernel's OOM killer) on the same socket. */
 function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedOptions) {
   const ended = new AbortController()
   let postmaster = first
@@ -109,11 +112,11 @@ function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedO
     while (!ended.signal.aborted) {
       await delay(watchMs, undefined, { signal: ended.signal, ref: false }).catch(() => undefined)
       if (ended.signal.aborted || server.isAlive(postmaster.pid)) continue
-      options.log.error({ pid: postmaster.pid }, 'embedded PostgreSQL died; starting it again')
+      options.log.error({ pid: postmaster.pid }, 'embedded PostgreSQL died; restarting it')
       try {
         postmaster = (await findOrStart(dataDir, options)).postmaster
       } catch (error) {
-        options.log.error({ err: error }, 'embedded PostgreSQL does not start; trying again')
+        options.log.error({ err: error }, 'embedded PostgreSQL does not start; retrying')
       }
     }
   }
@@ -128,7 +131,7 @@ function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedO
   }
 }
 
-/** The processes of a server that was killed take a moment to go, and until then it looks as if it could be adopted. */
+/** The processes of a killed server take a moment to exit, and until then the server seems adoptable. */
 const dyingTimeoutMs = 10_000
 
 async function findAnswering(dataDir: string, options: EmbeddedOptions) {
@@ -139,7 +142,7 @@ async function findAnswering(dataDir: string, options: EmbeddedOptions) {
       return { ...found, version: await ensureDatabase(found.postmaster.socketDir) }
     } catch (error) {
       if (found.started || performance.now() > deadline) throw error
-      options.log.warn({ pid: found.postmaster.pid, err: error }, 'the server that was found ended; looking again')
+      options.log.warn({ pid: found.postmaster.pid, err: error }, 'the server that was found has ended; retrying')
       await delay(50)
     }
   }
@@ -163,7 +166,7 @@ async function findOrStart(dataDir: string, options: EmbeddedOptions) {
   return { postmaster: await server.startAfterCrash(cluster, { ...settings, ...sockets }), started: true }
 }
 
-/** initdb writes PG_VERSION early; `global/pg_control` comes when the cluster is whole. */
+/** Returns the major version of a complete cluster. initdb writes PG_VERSION early, but `global/pg_control` last. */
 async function clusterMajor(clusterDir: string): Promise<number | undefined> {
   const whole = await readFile(join(clusterDir, 'global', 'pg_control')).catch(() => undefined)
   if (whole === undefined) return undefined
@@ -186,7 +189,7 @@ function choose(
 function wrongMajor(existing: number, found: readonly PostgresBinaries[], clusterDir: string): Error {
   const have = found.map(({ major }) => major).join(', ') || 'none'
   return new Error(
-    `${clusterDir} was made by PostgreSQL ${existing}, and the servers here are: ${have}. Nothing was changed. ` +
+    `${clusterDir} was created by PostgreSQL ${existing}, and the servers here are: ${have}. Nothing was changed. ` +
       `Either install PostgreSQL ${existing} (apt-get install postgresql-${existing}), which is then used by itself, or ` +
       `move the data: with ${existing} running, pg_dump the database "${databaseName}", start on an empty --data, and restore it there.`,
   )

@@ -1,11 +1,11 @@
 /**
- * What can go wrong between us and PostgreSQL, in two classes: the statement was refused (`StatementError`, with its
- * SQLSTATE), or the server could not be asked (`DbUnavailable`, which an API answers with 503).
+ * Errors of PostgreSQL in two classes: the server refused the statement (`StatementError`, with its SQLSTATE), or the
+ * server was unavailable (`DbUnavailable`, which an API answers with 503).
  */
 import pg from 'pg'
 import type { Outage } from '../lib/outage.ts'
 
-/** `commit_unknown`: the connection broke while COMMIT was under way, so the work may or may not have been kept. */
+/** `commit_unknown`: the connection broke during COMMIT, so the transaction may or may not have been committed. */
 export type UnavailableReason = 'connect' | 'connection_lost' | 'pool_exhausted' | 'commit_unknown' | 'closed'
 
 export class DbUnavailable extends Error implements Outage {
@@ -18,7 +18,9 @@ export class DbUnavailable extends Error implements Outage {
   }
 }
 
-/** PostgreSQL refused a statement. `cause` is the driver's error, whose `detail` may hold row values: never log it. */
+/**
+ * PostgreSQL refused a statement. `cause` is the driver's error, whose `detail` may contain row values: never log it.
+ */
 export class StatementError extends Error {
   readonly statement: string
   /** SQLSTATE, five characters (PostgreSQL manual, appendix A). */
@@ -44,15 +46,18 @@ function hasState(error: unknown, state: string, constraint: string | undefined)
 export const uniqueViolation = (error: unknown, constraint?: string) => hasState(error, '23505', constraint)
 export const foreignKeyViolation = (error: unknown, constraint?: string) => hasState(error, '23503', constraint)
 export const checkViolation = (error: unknown, constraint?: string) => hasState(error, '23514', constraint)
-/** Serialization failure or deadlock: the same transaction may succeed when run again. */
+/** Serialization failure or deadlock: a retry of the transaction may succeed. */
 export const retryable = (error: unknown) => hasState(error, '40001', undefined) || hasState(error, '40P01', undefined)
 
-// The server ends sessions with these when it stops, restarts or recovers from a crash: 57P01 admin_shutdown,
-// 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout; class 08 is connection exceptions;
-// 53300 too_many_connections.
+// Codes with which the server ends sessions when it stops, restarts or recovers from a crash: 57P01 admin_shutdown,
+// 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout; class 08 is connection exceptions; 53300
+// too_many_connections.
 const sessionEnded = /^(57P0[1235]|08...|53300)$/
 
-/** Turns whatever the driver threw into one of the two classes above. Other errors (our own bugs) pass unchanged. */
+/**
+ * Converts an error of the driver to one of the two classes above. Other errors (bugs of the program) are returned
+ * unchanged.
+ */
 export function fromDriver(error: unknown, statement: string): unknown {
   if (error instanceof StatementError || error instanceof DbUnavailable) return error
   if (error instanceof pg.DatabaseError) {

@@ -3,8 +3,8 @@ import { clientConfig } from './driver.ts'
 import { DbUnavailable, fromDriver } from './errors.ts'
 
 /**
- * Runs `work` while a session of its own holds the advisory lock `name`; undefined when another session holds it.
- * A session of its own because advisory locks are re-entrant: two holders on one connection would both succeed.
+ * Runs `work` while a dedicated session holds the advisory lock `name`; returns undefined if another session holds it.
+ * The session is dedicated because advisory locks are re-entrant: two holders on one connection would both succeed.
  */
 export async function withAdvisoryLock<T>(
   url: string,
@@ -20,7 +20,7 @@ export async function withAdvisoryLock<T>(
     if (!(await tryLock(client, name))) return undefined
     return await work(lost.signal)
   } finally {
-    // Ending the session is what releases the lock. Without a lock the session must end as well, or each try leaks one.
+    // Ending the session releases the lock. It must also end without the lock, or each attempt would leak a session.
     await client.end().catch(() => undefined)
   }
 }

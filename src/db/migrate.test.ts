@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup()
 })
 
-/** A directory of migrations, by file name. */
+/** Creates a directory of migrations, by file name. */
 async function migrations(files: Readonly<Record<string, string>>) {
   const path = await mkdtemp(join(tmpdir(), 'mote-migrations-'))
   cleanups.push(() => rm(path, { recursive: true }))
@@ -25,7 +25,7 @@ async function migrations(files: Readonly<Record<string, string>>) {
 }
 
 describeEachPostgres('migrations', which => {
-  test('a fresh database gets all, a second run nothing', async () => {
+  test('a fresh database gets all migrations, and a second run applies none', async () => {
     await using database = await emptyDatabase(which)
     const before = await migrationStatus(database)
     expect(before.length).toBeGreaterThan(0)
@@ -35,7 +35,7 @@ describeEachPostgres('migrations', which => {
     expect((await migrationStatus(database)).every(({ state }) => state === 'applied')).toBe(true)
   })
 
-  test('eight at once take turns and apply each migration once', async () => {
+  test('eight concurrent runs apply each migration once', async () => {
     await using database = await emptyDatabase(which)
     const { directory } = await migrations({
       '0001-one.sql': 'CREATE TABLE one (a int); SELECT pg_sleep(0.05)',
@@ -45,7 +45,7 @@ describeEachPostgres('migrations', which => {
     expect(runs.flat().sort()).toEqual(['0001-one', '0002-two'])
   })
 
-  test('a migration that fails leaves nothing of itself, and what came before it stays', async () => {
+  test('a failed migration is rolled back, and earlier ones stay applied', async () => {
     await using database = await emptyDatabase(which)
     const { directory, write } = await migrations({
       '0001-one.sql': 'CREATE TABLE one (a int)',
@@ -62,7 +62,7 @@ describeEachPostgres('migrations', which => {
     expect(await run()).toEqual(['0002-two'])
   })
 
-  test('an edited, a late and a twice-numbered migration are refused', async () => {
+  test('edited, late and duplicate migrations are refused', async () => {
     await using database = await emptyDatabase(which)
     const { directory, write } = await migrations({ '0002-two.sql': 'CREATE TABLE two (a int)' })
     const run = () => migrate({ url: database.url, directory })
@@ -72,10 +72,10 @@ describeEachPostgres('migrations', which => {
     await write('0002-two.sql', 'CREATE TABLE two (a bigint)')
     await expect(run()).rejects.toThrow(/0002-two was edited/)
     await write('0002-other.sql', '')
-    await expect(run()).rejects.toThrow(/two migrations have one number/)
+    await expect(run()).rejects.toThrow(/two migrations have the same number/)
   })
 
-  test('a database from a newer version of the program is left alone', async () => {
+  test('a database of a newer version of the program is left unchanged', async () => {
     await using database = await emptyDatabase(which)
     const newer = await migrations({ '0001-one.sql': 'SELECT 1', '0002-two.sql': 'SELECT 1' })
     const older = await migrations({ '0001-one.sql': 'SELECT 1' })
@@ -85,7 +85,7 @@ describeEachPostgres('migrations', which => {
     expect((await migrationStatus(run)).map(({ state }) => state)).toEqual(['applied', 'unknown'])
   })
 
-  test('schema.sql is what the migrations make', async () => {
+  test('schema.sql equals the schema that the migrations create', async () => {
     await using database = await testDatabase(which)
     const dump = await dumpSchema(database.url)
     if (process.env['UPDATE_SCHEMA'] === '1' && which === 'embedded') await writeFile(schemaFile, dump)

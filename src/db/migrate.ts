@@ -1,4 +1,6 @@
-/** Numbered, forward-only migrations: `migrations/0001-what.sql`, each applied once, in order, in its own transaction. */
+/**
+ * Numbered, forward-only migrations: `migrations/0001-what.sql`, each applied once, in order, in its own transaction.
+ */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
@@ -7,7 +9,7 @@ import { fromDriver } from './errors.ts'
 
 export interface MigrateOptions {
   readonly url: string
-  /** Directory of the .sql files; the program's own by default. */
+  /** Directory of the .sql files; default: the program's own. */
   readonly directory?: URL
 }
 
@@ -22,7 +24,7 @@ export interface Migration {
 
 export interface MigrationStatus {
   readonly name: string
-  /** `unknown`: applied by a newer version of the program, whose file this one does not have. */
+  /** `unknown`: applied by a newer version of the program; this version lacks the file. */
   readonly state: 'applied' | 'pending' | 'edited' | 'unknown'
   readonly appliedAt: Date | undefined
 }
@@ -38,14 +40,15 @@ const ownDirectory = new URL('./migrations/', import.meta.url)
 const fileName = /^(\d{4})-[a-z0-9-]+\.sql$/
 
 /**
- * Applies what is missing and returns the names. Safe to call from many processes at once: they take turns.
- * A database that is newer than the program is left alone, since old and new versions run side by side during an upgrade.
- * @throws Error when an applied file was edited or a new one sorts before an applied one; the database is then unchanged.
+ * Applies the missing migrations and returns their names. Safe to run concurrently: runs are serialized. A database
+ * that is newer than the program is left unchanged, because old and new versions run side by side during an upgrade.
+ * @throws Error when an applied file was edited or a new one sorts before an applied one; the database is then
+ * unchanged.
  */
 export async function migrate(options: MigrateOptions): Promise<string[]> {
   const files = await readMigrations(options.directory ?? ownDirectory)
   return withClient(options.url, async client => {
-    // Session level: it spans the transactions, and a killed process lets go of it.
+    // A session-level lock spans the transactions, and is released if the process is killed.
     await client.query("SELECT pg_advisory_lock(hashtextextended('mote.migrate', 0))")
     await client.query(
       `CREATE TABLE IF NOT EXISTS schema_migration (
@@ -81,14 +84,14 @@ async function readMigrations(directory: URL): Promise<Migration[]> {
   for (const [index, file] of files.entries()) {
     const before = files[index - 1]
     if (before?.number === file.number)
-      throw new Error(`two migrations have one number: ${before.name} and ${file.name}`)
+      throw new Error(`two migrations have the same number: ${before.name} and ${file.name}`)
   }
   return files
 }
 
 async function readMigration(directory: URL, name: string): Promise<Migration> {
   const number = Number(fileName.exec(name)?.[1] ?? 0)
-  if (number === 0) throw new Error(`${name} is no migration name: it must look like 0007-add-volumes.sql`)
+  if (number === 0) throw new Error(`${name} is not a valid migration name: it must look like 0007-add-volumes.sql`)
   const sql = await readFile(new URL(name, directory), 'utf8')
   return { number, name: name.slice(0, -'.sql'.length), sql, checksum: createHash('sha256').update(sql).digest('hex') }
 }
@@ -136,14 +139,14 @@ async function apply(client: pg.Client, file: Migration): Promise<void> {
   }
 }
 
-/** PostgreSQL counts characters from 1. */
+/** Returns the line of the error. PostgreSQL counts characters from 1. */
 function lineOf(error: unknown, sql: string): string {
   const position = error instanceof pg.DatabaseError ? Number(error.position ?? 0) : 0
   return position === 0 ? '' : ` line ${sql.slice(0, position).split('\n').length}`
 }
 
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  // No statement time-out: waiting for one's turn and building an index both may take long.
+  // No statement timeout: waiting for the lock and building an index may take long.
   const client = new pg.Client({ ...clientConfig(url, 'mote-migrate'), statement_timeout: 0 })
   client.on('error', () => undefined)
   try {

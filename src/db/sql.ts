@@ -1,4 +1,4 @@
-/** The four ways to run a statement, over whatever sends it. */
+/** The four ways to run a statement, over any `send`. */
 import type pg from 'pg'
 import type { Param, Sql, Statement } from './db.ts'
 
@@ -9,7 +9,8 @@ export function sqlOf(send: Send): Sql {
     rows: async (statement, params = []) => (await send(statement, params)).rows,
     one: async (statement, params = []) => {
       const { rows } = await send(statement, params)
-      if (rows.length !== 1) throw new Error(`BUG: statement ${statement.name} gave ${rows.length} rows instead of one`)
+      if (rows.length !== 1)
+        throw new Error(`BUG: statement ${statement.name} returned ${rows.length} rows instead of one`)
       return rows[0]
     },
     maybe: async (statement, params = []) => (await send(statement, params)).rows[0],

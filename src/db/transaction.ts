@@ -1,6 +1,6 @@
 /**
- * Transactions with few round trips. BEGIN travels with the first statement, COMMIT with the last ones: on a machine whose
- * cores are busy each trip waits for two turns, and whatever row is locked is locked meanwhile.
+ * Transactions with few round trips. BEGIN is sent with the first statement, COMMIT with the last ones: on a busy host
+ * each round trip waits for the scheduler twice, while the transaction holds its row locks.
  */
 import pg from 'pg'
 import { type Param, type Statement, type Tx, statement } from './db.ts'
@@ -21,19 +21,19 @@ const queryOf = ({ name, text }: Statement<unknown>, params: readonly Param[]): 
 })
 
 const begin: Query = { name: 'mote.begin', text: 'BEGIN', values: [] }
-// Prepared like all others, or the driver would send it apart from what travels with it.
+// Prepared like all others: the driver would otherwise not send it together with them.
 const commit: Query = { name: 'mote.commit', text: 'COMMIT', values: [] }
 const savepoint = {
   set: statement('mote.savepoint', 'SAVEPOINT mote'),
   release: statement('mote.release', 'RELEASE SAVEPOINT mote'),
   rollback: statement('mote.rollback', 'ROLLBACK TO SAVEPOINT mote'),
 }
-/** Connections that have `begin` prepared. */
+/** Connections on which `begin` is prepared. */
 const prepared = new WeakSet<pg.ClientBase>()
 
 /**
- * Sends BEGIN and the statement as one unit of the extended protocol (one Sync at its end: PostgreSQL manual, 55.2.3), so
- * that the statement is skipped where BEGIN fails. As two queries it would run outside a transaction then.
+ * Sends BEGIN and the statement as one unit of the extended protocol (one Sync at its end: PostgreSQL manual, 55.2.3),
+ * so that the statement is skipped if BEGIN fails. As two queries, the statement would then run outside a transaction.
  */
 async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
   if (!prepared.has(client)) {
@@ -56,20 +56,21 @@ async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
     }
     client.query(unit)
   })
-  // Not in the callback: what that throws ends the process, and it is called once more after a parameter that is none.
+  // Not in the callback: an exception there would end the process, and the driver calls it again after an invalid
+  // parameter.
   return lastOf(await results)
 }
 
-/** The driver collects the results of BEGIN and of the statement. */
+/** Returns the statement's result; the driver collects the results of BEGIN and of the statement. */
 function lastOf(results: unknown): Result {
-  if (!Array.isArray(results) || results.length !== 2) throw new Error('BUG: BEGIN gave no result of its own')
+  if (!Array.isArray(results) || results.length !== 2) throw new Error('BUG: BEGIN returned no separate result')
   return results[1]
 }
 
 /**
  * Commits when `work` resolves, rolls back when it rejects.
  * @param client with `pipeline: true`
- * @param onClean called when the connection is fit for another transaction although this one failed
+ * @param onClean called when the connection can be reused although this transaction failed
  */
 export async function runTransaction<T>(
   client: pg.ClientBase,
@@ -92,9 +93,9 @@ interface Last {
 }
 
 type State =
-  /** Nothing was sent yet. */
+  /** No statement was sent yet. */
   | { readonly is: 'new' }
-  /** BEGIN is under way; what follows waits, or it could run outside. */
+  /** BEGIN is pending; other statements wait, or they might run outside the transaction. */
   | { readonly is: 'beginning'; readonly began: Promise<unknown> }
   | { readonly is: 'open' }
   /** The first statement failed, perhaps because of its BEGIN. */
@@ -102,7 +103,7 @@ type State =
 
 function createTransaction(client: pg.ClientBase) {
   let state: State = { is: 'new' }
-  /** It has ended, or is ending: what came now would be a transaction of its own. */
+  /** The transaction is ending or has ended: a later statement would run outside of it. */
   let over = false
   const under = new Set<Promise<unknown>>()
   const last: Last[] = []
@@ -142,7 +143,7 @@ function createTransaction(client: pg.ClientBase) {
     return sent
   }
 
-  // The brand of Tx exists for the compiler only: this is the one place that may claim it.
+  // The brand of Tx exists only for the compiler: this is the only place that may assert it.
   const tx = {
     ...sqlOf(send),
     atCommit(statement: Statement<unknown>, params: readonly Param[]): void {
@@ -170,7 +171,7 @@ function createTransaction(client: pg.ClientBase) {
     async commit(): Promise<void> {
       const sent = last.map(({ statement, params }) => send(statement, params))
       over = true
-      // Not before BEGIN is known to have worked. What failed is told below.
+      // Waits until BEGIN is known to have succeeded. Failures are reported below.
       if (state.is === 'new' || state.is === 'beginning') await Promise.allSettled(under)
       if (state.is === 'new') return
       if (state.is === 'failed' && sent.length === 0) throw swallowed(state.error)
@@ -181,12 +182,12 @@ function createTransaction(client: pg.ClientBase) {
           () => undefined,
           (error: unknown) => error,
         )
-        // Both were lost with the connection: then nobody knows what became of them.
+        // If both failed with the connection, the outcome is unknown.
         throw result.reason instanceof DbUnavailable && end instanceof DbUnavailable ? end : result.reason
       }
       await ended
     },
-    /** @throws Error when the connection should not be used again */
+    /** @throws Error when the connection should not be reused */
     async rollback(): Promise<void> {
       over = true
       if (state.is === 'beginning') await Promise.allSettled(under)
@@ -196,10 +197,10 @@ function createTransaction(client: pg.ClientBase) {
   }
 }
 
-/** SQLSTATE 26000: somebody between us and the server (a pooler, DISCARD ALL) has dropped what this connection prepared. */
+/** SQLSTATE 26000: a pooler or DISCARD ALL has dropped the prepared statements of this connection. */
 const lostStatements = (error: unknown) => error instanceof pg.DatabaseError && error.code === '26000'
 
-/** A caller that swallowed a failure must not believe that its other writes were kept. */
+/** A caller that swallowed an error must not assume that its other writes were committed. */
 const swallowed = (cause?: unknown) =>
   new Error('BUG: a statement failed inside the transaction and its error was swallowed', { cause })
 
@@ -212,6 +213,6 @@ async function sendCommit(client: pg.ClientBase): Promise<void> {
     if (!(mapped instanceof DbUnavailable)) throw mapped
     throw new DbUnavailable('commit_unknown', 'the connection was lost during COMMIT', { cause: error })
   }
-  // What COMMIT of a transaction is answered in which a statement failed.
+  // COMMIT reports ROLLBACK for a transaction with a failed statement.
   if (command === 'ROLLBACK') throw swallowed()
 }

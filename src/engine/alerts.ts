@@ -1,12 +1,12 @@
 import { type Sql, statement } from '../db/db.ts'
 
-/** A machine that has been in a phase for longer than it should, with what it last said. */
+/** A workflow that has exceeded the deadline of its phase, with its last error. */
 export interface OpenAlert {
   readonly kind: string
   readonly id: string
   readonly phase: string
   readonly openedAt: Date
-  /** Failed tries in a row, and the error of the last one. */
+  /** Number of consecutive failed attempts, and the error of the last one. */
   readonly attempt: number | null
   readonly lastError: string | null
 }
@@ -18,5 +18,5 @@ const open = statement<OpenAlert>(
    WHERE a.closed_at IS NULL ORDER BY a.opened_at LIMIT 1000`,
 )
 
-/** Oldest first, at most 1,000. */
+/** Returns the open alerts, oldest first, at most 1,000. */
 export const openAlerts = (from: Sql): Promise<OpenAlert[]> => from.rows(open)

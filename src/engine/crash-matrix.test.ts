@@ -1,4 +1,7 @@
-/** The matrix itself, on a small machine that does what real ones do: reserve, act outside, be deleted at any time. */
+/**
+ * Tests the crash matrix itself with a small workflow that does what real ones do: reserve, act on external state, be
+ * deleted at any time.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { crashMatrix, faults } from '../../test/support/crash-matrix.ts'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
@@ -25,7 +28,7 @@ const sql = {
   delete: statement('parcel.delete', 'DELETE FROM parcel WHERE id = $1'),
 }
 
-/** The world outside: putting a parcel there twice is the same as once. */
+/** The external state: placing a parcel twice equals placing it once. */
 function makeWorld() {
   const places = new Set<string>()
   return { places, put: (id: string) => void places.add(id), take: (id: string) => void places.delete(id) }
@@ -91,7 +94,7 @@ const options = (subjectWorkflow: AnyWorkflow) => ({
   workflow: subjectWorkflow,
   makeSubject,
   remove,
-  // Somebody deletes it when it has been there for a few rounds, so that the handler of the resting phase runs, too.
+  // Deletes the subject after a few rounds, so that the handler of the steady phase also runs.
   advance: async (subject: { id: string }, phase: string) => {
     if (phase !== 'delivered') return
     const rounds = (roundsAtRest.get(subject.id) ?? 0) + 1
@@ -106,7 +109,7 @@ const options = (subjectWorkflow: AnyWorkflow) => ({
 
 describe('crash matrix', () => {
   const cases = crashMatrix(options(parcels))
-  test('has every phase with every fault', () => {
+  test('contains every phase with every fault', () => {
     expect(cases.length).toBe(4 * faults.length)
   })
   test.each(cases)('$name', ({ run }) => run())
@@ -125,7 +128,7 @@ describe('crash matrix', () => {
     await expect(found?.run()).rejects.toThrow(/never came to rest: it is in "packing".*parcel_reserved_check/)
   })
 
-  test('finds a teardown that leaves something behind', async () => {
+  test('finds a teardown that leaks external state', async () => {
     const broken = brokenAt('removing', async ({ subject }) =>
       done(async tx => void (await tx.run(sql.delete, [subject.id]))),
     )
@@ -133,7 +136,7 @@ describe('crash matrix', () => {
     await expect(leaking?.run()).rejects.toThrow(/expected true to be false/)
   })
 
-  test('refuses to pass for a phase that is never reached', async () => {
+  test('fails for a phase that is never reached', async () => {
     const skipping = brokenAt('packing', async () => go('removing'))
     const missed = crashMatrix(options(skipping)).find(({ name }) => name === 'sending: before-handler')
     await expect(missed?.run()).rejects.toThrow(/phase "sending" of parcel was never reached/)

@@ -1,4 +1,4 @@
-/** Each guard in the statements is needed: with it removed, the scenario that it is for goes wrong. */
+/** Each guard in the statements is necessary: without it, the scenario that it protects against goes wrong. */
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeEachPostgres, type TestDatabase, testDatabase } from '../../test/support/database.ts'
@@ -12,7 +12,7 @@ import { type EngineStatements, engineStatements } from './statements.ts'
 
 const log = pino({ level: 'silent' })
 
-/** The statements with one piece of one of them replaced. A piece that is not there is a mistake of the test. */
+/** Replaces one piece of one statement. A missing piece is an error of the test. */
 function mutant(name: keyof EngineStatements, piece: string, replacement: string): EngineStatements {
   const { text } = engineStatements[name]
   if (!text.includes(piece)) throw new Error(`statement ${name} has no "${piece}"`)
@@ -22,7 +22,7 @@ function mutant(name: keyof EngineStatements, piece: string, replacement: string
   }
 }
 
-/** What another runner does before each of its claims. */
+/** Delivers pokes, as another runner does before each of its claims. */
 const deliver = (db: Db) => createRunner({ db, workflows: [], log }).tickOnce()
 
 const expireLeases = statement(
@@ -50,7 +50,10 @@ describeEachPostgres('mutants of the engine', which => {
   })
   afterEach(() => database.drop())
 
-  /** A slow step loses its lease, another runner does the work, the slow one ends. True when its write was kept. */
+  /**
+   * A slow step loses its lease, another runner does the work, then the slow step ends. Returns true if the slow step's
+   * write was committed.
+   */
   async function staleWriteIsKept(statements: EngineStatements): Promise<boolean> {
     let written = false
     const other = workflow<{ id: string }>()({
@@ -79,7 +82,7 @@ describeEachPostgres('mutants of the engine', which => {
   test('the fence', async () => {
     expect(await staleWriteIsKept(engineStatements)).toBe(false)
     await db.run(statement('mutant.reset', "UPDATE machine SET phase = 'a'"))
-    // $3 must stay, or PostgreSQL cannot tell its type.
+    // Keeps $3, because PostgreSQL needs it to infer its type.
     expect(await staleWriteIsKept(mutant('go', 'AND lease = $3', 'AND $3::uuid IS NOT NULL'))).toBe(true)
   })
 
@@ -114,7 +117,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await late(mutant('fail', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
   })
 
-  /** Two steps that end together, one of them behind a lease that has gone. What became of each. */
+  /** Ends two steps together, one of them with an expired lease. Returns the state of each. */
   async function settledTogether(statements: EngineStatements, end: 'go' | 'wait'): Promise<string[]> {
     const other = newId()
     await db.tx(tx => createWorkflow(tx, 'm', other, 'a'))
@@ -132,7 +135,7 @@ describeEachPostgres('mutants of the engine', which => {
     )
     if (!held || !robbed) throw new Error('BUG: two were held')
     const claims = [held, { ...robbed, lease: newId() }]
-    // Only one of them has seen all pokes.
+    // Only one of the steps was claimed after all pokes.
     await db.run(statement('mutant.poked', 'UPDATE machine SET pokes = pokes + 1 WHERE id = $1'), [id])
     const settle = createSettle(db, statements)
     const answers = await Promise.all(
@@ -161,7 +164,9 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await settledTogether(deaf, 'wait')).toEqual(['true a free later', 'false a leased soon'])
   })
 
-  /** The row is locked by a transaction that stays open. True when what is done waits for it instead of passing by. */
+  /**
+   * The row is locked by an open transaction. Returns true if the operation waits for it instead of skipping the row.
+   */
   async function waits(
     statements: EngineStatements,
     act: (runner: Runner, db: Db) => Promise<unknown>,
@@ -192,7 +197,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await claimWaits(mutant('claim', 'SKIP LOCKED', ''))).toBe(true)
   })
 
-  test('SKIP LOCKED where pokes are delivered, which keeps the poke of a machine that is locked', async () => {
+  test('SKIP LOCKED at the delivery of pokes, which keeps the poke of a locked workflow', async () => {
     await poke(db, 'm', id)
     const deliveryWaits = (statements: EngineStatements) => waits(statements, (_, on) => on.rows(statements.deliver))
     expect(await deliveryWaits(engineStatements)).toBe(false)
@@ -203,7 +208,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await db.rows(pending)).toEqual([])
   })
 
-  test('SKIP LOCKED where dead runners are taken over, which leaves what is locked to the next upkeep', async () => {
+  test('SKIP LOCKED at the takeover from dead runners, which leaves locked rows to the next upkeep', async () => {
     await db.rows(engineStatements.claim, [['m'], 1, newId(), 60_000, newId()])
     const upkeepWaits = (statements: EngineStatements) => waits(statements, runner => runner.upkeepOnce())
     expect(await upkeepWaits(mutant('releaseDead', 'SKIP LOCKED', ''))).toBe(true)
@@ -213,7 +218,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect((await readWorkflow(db, 'm', id))?.leased).toBe(false)
   })
 
-  /** True when a second claim takes what the first one holds. */
+  /** Returns true if a second claim takes a workflow that the first one holds. */
   async function claimedTwice(statements: EngineStatements): Promise<boolean> {
     let inner = 0
     const a = async () => {
@@ -235,7 +240,7 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await claimedTwice(mutant('claim', 'AND (lease_until IS NULL OR lease_until <= now())', ''))).toBe(true)
   })
 
-  /** A runner that lives holds the machine. True when upkeep takes it away. */
+  /** A live runner holds the workflow. Returns true if upkeep takes it away. */
   async function livingIsRobbed(statements: EngineStatements): Promise<boolean> {
     const entered = Promise.withResolvers<void>()
     const a = () => (entered.resolve(), new Promise<never>(() => undefined))

@@ -8,7 +8,7 @@ import { sample, sampleWorld } from '../../test/support/engine.ts'
 describeEachPostgres('the lock of a runner', which => {
   const world = sampleWorld(which)
 
-  test('a runner that cannot take its lock tries ever less often, also while it drains', async () => {
+  test('a runner that cannot take its lock retries with increasing pauses, also while it drains', async () => {
     await world.create('one')
     const tries: number[] = []
     const cut = new AbortController()
@@ -31,7 +31,7 @@ describeEachPostgres('the lock of a runner', which => {
     await begun.promise
     const stopped = runner.stop()
     cut.abort()
-    await until(() => tries.length >= 4, { what: 'three more tries' })
+    await until(() => tries.length >= 4, { what: 'three more attempts' })
     end.resolve(done())
     await stopped
     const [, second = 0, third = 0, fourth = 0] = tries

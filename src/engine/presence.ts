@@ -1,4 +1,4 @@
-/** The lock that says that a runner lives: held for as long as it does, and taken again whenever its session is lost. */
+/** Holds the lock that marks a runner as alive, and takes it again whenever its session is lost. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Db } from '../db/db.ts'
@@ -10,21 +10,21 @@ export interface PresenceOptions {
   readonly db: Db
   readonly log: Logger
   readonly statements: EngineStatements
-  /** Kinds of machines that the runner runs. */
+  /** Kinds of workflows that the runner runs. */
   readonly kinds: readonly string[]
   readonly random: () => number
-  /** Ends it. */
+  /** Aborts when the runner has stopped, which releases the lock. */
   readonly gone: AbortSignal
-  /** Called with the runner's id once the lock is held, and with undefined once it is lost. */
+  /** Called with the runner's id when the lock is taken, and with undefined when it is lost. */
   readonly onChange: (id: string | undefined) => void
 }
 
-/** A session that breaks is back at once as a rule; a database that is away is asked ever less often. */
+/** A broken session usually reconnects at once; the pauses increase while the database is down. */
 const backoff = { baseMs: 200, capMs: 5_000 }
 
 /**
- * The id is another one after each loss: what was claimed under a lost one may be taken over by others.
- * @returns `held` settles with the first try; `ended` resolves after `gone`
+ * Takes the lock with a new id after each loss: other runners may take over what was claimed under a lost id.
+ * @returns `held` settles with the first attempt; `ended` resolves after `gone`
  */
 export function bePresent(options: PresenceOptions): { readonly held: Promise<void>; readonly ended: Promise<void> } {
   const first = Promise.withResolvers<void>()
@@ -45,8 +45,8 @@ async function keepTrying(options: PresenceOptions, first: PromiseWithResolvers<
       })
     } catch (error) {
       const err = error instanceof Error ? error.message : String(error)
-      log.warn({ err }, 'the runner cannot hold its lock; trying again')
-      // Only settles the first try.
+      log.warn({ err }, 'the runner cannot hold its lock; retrying')
+      // Settles only the first attempt.
       first.reject(error)
     }
     onChange(undefined)

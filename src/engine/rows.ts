@@ -1,17 +1,19 @@
-/** What features do with machines: make one, poke one, look at one. */
+/** Operations of features on workflows: create, advance, poke, read. */
 import { runLast, type Sql, type Tx } from '../db/db.ts'
 import { engineStatements as sql, type WorkflowRow } from './statements.ts'
 
 export interface CreateOptions {
-  /** Until its first step, ms; absent: at once. For one whose first step somebody else is about to do. */
+  /**
+   * Delay before the first step, ms; absent: at once. For workflows whose first step is about to be done by other code.
+   */
   readonly afterMs?: number
-  /** Longest stay in the first phase before an alert opens. */
+  /** Time in the first phase after which an alert opens. */
   readonly deadlineMs?: number
 }
 
 /**
- * Makes the machine of a resource, in the transaction that makes the resource.
- * @throws StatementError (a unique violation) when the resource has a machine of this kind already.
+ * Creates the workflow of a resource, in the transaction that creates the resource.
+ * @throws StatementError (a unique violation) when the resource already has a workflow of this kind.
  */
 export async function createWorkflow(
   tx: Tx,
@@ -24,10 +26,10 @@ export async function createWorkflow(
 }
 
 /**
- * Takes a machine from one phase to another in the transaction of somebody else, who does what its step would have done. Only
- * where no runner has it: what is true here is seen by the next step.
- * @param move.afterMs until its next look
- * @returns false: it is in another phase, or somebody has it. Poke it, and leave it to its step.
+ * Moves a workflow to another phase in a caller's transaction, which does the work of its step. Only succeeds while no
+ * runner holds the workflow: the next step sees the result.
+ * @param move.afterMs delay before the next step
+ * @returns false if it is in another phase, or a runner holds it. Then poke it, and leave the work to its step.
  */
 export async function advanceWorkflow(
   tx: Tx,
@@ -40,8 +42,8 @@ export async function advanceWorkflow(
 }
 
 /**
- * Wakes a machine: something it looks at has changed. Takes effect with the commit and is never lost: a step that is
- * running already is followed by another one. Poking what does not exist does nothing.
+ * Wakes a workflow because something that it observes has changed. Takes effect with the commit and is never lost: a
+ * step that is already running is followed by another one. Poking a missing workflow does nothing.
  */
 export function poke(tx: Sql, kind: string, id: string): Promise<void> {
   return pokeMany(tx, kind, [id])

@@ -1,4 +1,4 @@
-/** Deadlines, leases, and runners that come and go. */
+/** Deadlines, leases, and runners that start and end. */
 import { expect, test } from 'vitest'
 import { describeEachPostgres } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'
@@ -51,7 +51,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(events).toEqual(['one opened', 'two opened', 'two closed'])
   })
 
-  test('a step that outlives its lease is told to end, and one that ignores that is left behind', async () => {
+  test('a step that outlives its lease is aborted, and abandoned if it ignores the signal', async () => {
     const [polite, deaf] = [await world.create('one'), await world.create('two')]
     const outcomes: string[] = []
     const late = Promise.withResolvers<Next<'one'>>()
@@ -67,7 +67,7 @@ describeEachPostgres('the life of a runner', which => {
     expect((await world.read(polite))?.last_error).toMatch(/in phase one took longer than 160 ms/)
     expect((await world.read(deaf))?.last_error).toMatch(/in phase two did not end 180 ms after it began/)
     late.resolve(go('one'))
-    await until(async () => (await world.read(deaf))?.attempt === 1, { what: 'the failed try' })
+    await until(async () => (await world.read(deaf))?.attempt === 1, { what: 'the failed attempt' })
     expect((await world.read(deaf))?.phase).toBe('two')
   })
 
@@ -92,7 +92,7 @@ describeEachPostgres('the life of a runner', which => {
     expect((await world.read(id))?.phase).toBe('two')
   })
 
-  test('a started runner wakes up by notification, and for what was due before it started', async () => {
+  test('a runner wakes up on notifications, and for workflows that were due before it started', async () => {
     const observed: string[] = []
     const before = await world.create()
     const runner = world.runnerOf(
@@ -102,15 +102,15 @@ describeEachPostgres('the life of a runner', which => {
       },
     )
     await runner.start()
-    await until(() => observed.includes(before), { what: 'the one that was due' })
+    await until(() => observed.includes(before), { what: 'the due workflow' })
     const created = await world.create()
-    await until(() => observed.includes(created), { what: 'the new one' })
+    await until(() => observed.includes(created), { what: 'the new workflow' })
     await poke(world.db, 'sample', before)
-    await until(() => observed.filter(id => id === before).length === 2, { what: 'the poked one' })
+    await until(() => observed.filter(id => id === before).length === 2, { what: 'the poked workflow' })
     expect(observed.filter(id => id === created).length).toBe(1)
   })
 
-  test('nothing tells of one that is for later: it is found in its time', async () => {
+  test('a workflow that is due later is claimed on time without a notification', async () => {
     const observed: string[] = []
     const runner = world.runnerOf(
       sample({ one: async ({ subject }) => (observed.push(subject.id), wait(3_600_000)) }),
@@ -120,10 +120,10 @@ describeEachPostgres('the life of a runner', which => {
     )
     await runner.start()
     const later = await world.create('one', { afterMs: 150 })
-    await until(() => observed.includes(later), { what: 'the one with a time' })
+    await until(() => observed.includes(later), { what: 'the workflow with a due time' })
   })
 
-  test.each(['deliver', 'untilDue'] as const)('what is claimed is run although %s failed beside it', async failing => {
+  test.each(['deliver', 'untilDue'] as const)('claimed workflows run although %s failed', async failing => {
     const observed: string[] = []
     const id = await world.create()
     const other = statement<never>('test.wrong', 'SELECT 1 / 0 WHERE $1::text[] IS NULL OR true')
@@ -136,12 +136,12 @@ describeEachPostgres('the life of a runner', which => {
       },
     )
     await runner.start()
-    await until(() => observed.includes(id), { what: 'the one that was due' })
+    await until(() => observed.includes(id), { what: 'the due workflow' })
     await until(async () => (await world.read(id))?.leased === false, { what: 'its step has been committed' })
     expect(observed).toEqual([id])
   })
 
-  test('one that nobody runs is advanced by somebody else; one that somebody has, or is committing, is not, nor in another phase', async () => {
+  test('other code can advance a free workflow, but not one that is held, being committed or in another phase', async () => {
     const id = await world.create()
     const advance = (from: string, afterMs = 0) =>
       world.db.tx(tx => advanceWorkflow(tx, 'sample', id, { from, to: 'two', afterMs, deadlineMs: 60_000 }))
@@ -174,7 +174,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(after?.wake_at.getTime()).toBeGreaterThan(Date.now() + 50_000)
   })
 
-  test('a rolled back creation or poke never happened', async () => {
+  test('a rolled back creation or poke has no effect', async () => {
     const id = newId()
     const rolledBack = world.db.tx(async tx => {
       await createWorkflow(tx, 'sample', id, 'one')
@@ -184,7 +184,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(await world.read(id)).toBeUndefined()
   })
 
-  test('stop drains: running steps end, nothing new begins', async () => {
+  test('stop lets running steps end and starts no new ones', async () => {
     const ids = [await world.create(), await world.create()]
     const entered = Promise.withResolvers<void>()
     const gate = Promise.withResolvers<void>()
@@ -202,7 +202,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(rows.every(row => row?.leased === false)).toBe(true)
   })
 
-  test('stop without patience gives the machine back without a failed try', async () => {
+  test('stop without a drain time releases the workflow without counting a failed attempt', async () => {
     const id = await world.create()
     const entered = Promise.withResolvers<void>()
     const runner = world.runnerOf(sample({ one: () => (entered.resolve(), new Promise(() => undefined)) }))
@@ -212,7 +212,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(await world.read(id)).toMatchObject({ leased: false, attempt: 0, last_error: null })
   })
 
-  test('what a dead runner held is taken over at once, and not what a live one holds', async () => {
+  test('workflows of a dead runner are taken over at once, and those of a live one are not', async () => {
     const doomed = await connectDb({ url: world.database.url, log })
     const id = await world.create()
     const entered = Promise.withResolvers<void>()
@@ -224,7 +224,7 @@ describeEachPostgres('the life of a runner', which => {
     await survivor.start()
     await survivor.upkeepOnce()
     expect((await world.read(id))?.leased).toBe(true)
-    // What a SIGKILL does to its sessions.
+    // Ends its sessions, as SIGKILL does.
     const killOthers = statement(
       'test.kill',
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'mote-lock runner%' AND datname = current_database() AND pid <> pg_backend_pid() AND backend_start <= (SELECT min(backend_start) FROM pg_stat_activity WHERE application_name LIKE 'mote-lock runner%' AND datname = current_database())",
@@ -235,7 +235,7 @@ describeEachPostgres('the life of a runner', which => {
     await doomed.close()
   })
 
-  test('a runner says which kinds it runs as long as it lives, and one of an older program is known by its silence', async () => {
+  test('a runner announces its kinds while it lives, and a runner of an older version is detected by the missing announcement', async () => {
     const lacks = async (kind: string) => {
       const [row] = await world.db.rows(
         statement<{ is: boolean }>(`test.lacks.${kind}`, `SELECT ${someRunnerLacks(kind)} AS is`),
@@ -250,7 +250,7 @@ describeEachPostgres('the life of a runner', which => {
     expect(await lacks(kind)).toBe(false)
     expect(await lacks('unheard-of')).toBe(true)
     await world.db.withLock(runnerLock(newId()), async () => expect(await lacks(kind)).toBe(true))
-    await until(async () => !(await lacks(kind)), { what: 'the older one has gone' })
+    await until(async () => !(await lacks(kind)), { what: 'the older runner has ended' })
     await other.upkeepOnce()
     expect(await world.db.rows(announced)).toHaveLength(1)
     await runner.stop()
@@ -259,11 +259,11 @@ describeEachPostgres('the life of a runner', which => {
         await other.upkeepOnce()
         return (await world.db.rows(announced)).length === 0
       },
-      { what: 'what it said is forgotten' },
+      { what: 'its announcement is deleted' },
     )
   })
 
-  test('eight runners on connections of their own: every step once for each commit', async () => {
+  test('eight runners on separate connections run every step once per commit', async () => {
     const subjects = 60
     const rounds = 5
     const runs = new Map<string, number>()
@@ -300,7 +300,7 @@ describeEachPostgres('the life of a runner', which => {
       for (let n = 0; n < 30; n++) await pokeMany(world.db, 'sample', ids)
     })()
     await until(async () => (await Promise.all(ids.map(world.read))).every(row => row === undefined), {
-      what: 'all machines to end',
+      what: 'all workflows to end',
       timeoutMs: 15_000,
     })
     await poking

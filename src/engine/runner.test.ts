@@ -1,4 +1,4 @@
-/** What one step does. */
+/** The outcome of a single step. */
 import { expect, test } from 'vitest'
 import { describeEachPostgres } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'
@@ -49,7 +49,7 @@ describeEachPostgres('steps of a runner', which => {
     expect((await world.db.rows(noted)).length).toBe(3)
   })
 
-  test('a step sees its phase, tries and times, and a subject loaded for it', async () => {
+  test('a step gets its phase, attempts, times and a freshly loaded subject', async () => {
     const id = await world.create()
     const steps: Step<{ id: string }>[] = []
     const runner = world.runnerOf(
@@ -70,7 +70,7 @@ describeEachPostgres('steps of a runner', which => {
     expect(steps.every(({ now, enteredAt }) => now >= enteredAt)).toBe(true)
   })
 
-  test('a throw keeps the phase, counts the try, backs off and keeps the messages but no stack', async () => {
+  test('an error keeps the phase, counts the attempt, backs off and stores the messages without a stack', async () => {
     const id = await world.create()
     const runner = world.runnerOf(
       sample({
@@ -98,7 +98,7 @@ describeEachPostgres('steps of a runner', which => {
     expect(await world.read(id)).toMatchObject({ attempt: 0, last_error: null })
   })
 
-  test('a write that throws rolls back the step and counts as a failed try', async () => {
+  test('a write that throws rolls back the step and counts as a failed attempt', async () => {
     const id = await world.create()
     const refuse = async () => {
       throw new Error('sold out')
@@ -107,7 +107,7 @@ describeEachPostgres('steps of a runner', which => {
     expect(await world.read(id)).toMatchObject({ phase: 'one', attempt: 1, last_error: 'sold out', leased: false })
   })
 
-  /** What another runner does before each of its claims. */
+  /** Delivers pokes, as another runner does before each of its claims. */
   const deliver = () => createRunner({ db: world.db, workflows: [], log }).tickOnce()
 
   test.each(['before the load', 'while the handler runs', 'after the commit'] as const)(
@@ -134,7 +134,7 @@ describeEachPostgres('steps of a runner', which => {
     },
   )
 
-  test('a poke during a failing step is answered at once and not after the back-off', async () => {
+  test('a poke during a failing step causes an immediate retry without back-off', async () => {
     const id = await world.create()
     const m = sample({
       one: async () => {
@@ -147,7 +147,7 @@ describeEachPostgres('steps of a runner', which => {
     expect(await runner.tickOnce()).toBe(1)
   })
 
-  test('machines that poke each other from their commits do not deadlock', async () => {
+  test('workflows that poke each other in their commits do not deadlock', async () => {
     const [parent, child] = [await world.create(), await world.create()]
     const write = (other: string) => async (tx: Parameters<NonNullable<Next<'one'>['write']>>[0]) => {
       await poke(tx, 'sample', other)
@@ -180,31 +180,31 @@ describeEachPostgres('steps of a runner', which => {
     for (const id of ids) expect((await world.read(id))?.phase).toBe('ending')
   })
 
-  test('a machine whose subject is gone ends by itself', async () => {
+  test('a workflow whose subject is gone ends by itself', async () => {
     const id = await world.create()
     const m = sample({ one: async () => wait(1) })
     await world.runnerOf({ ...m, load: async () => undefined }).tickOnce()
     expect(await world.read(id)).toBeUndefined()
   })
 
-  test('phases and edges that do not exist are said clearly, and the machine stays', async () => {
+  test('unknown phases and edges are reported clearly, and the workflow stays', async () => {
     const [unknown, illegal, lost] = await Promise.all([world.create('gone'), world.create('one'), world.create('two')])
     const lie = (to: string) => async () => ({ do: 'go', to, write: undefined, deadlineMs: undefined }) as Next<'one'>
     const m = sample({ one: lie('two'), two: lie('nowhere') })
     await world.runnerOf({ ...m, edges: { one: [], two: [], ending: [] } }).tickOnce()
     expect((await world.read(unknown))?.last_error).toBe(
-      'machine sample is in phase "gone", which this version of the program does not have',
+      'workflow sample is in phase "gone", which this version of the program does not have',
     )
-    expect((await world.read(illegal))?.last_error).toBe('BUG: machine sample has no edge from "one" to "two"')
+    expect((await world.read(illegal))?.last_error).toBe('BUG: workflow sample has no edge from "one" to "two"')
     expect((await world.read(lost))?.last_error).toBe(
-      'BUG: phase "two" of machine sample names phase "nowhere", which it does not have',
+      'BUG: phase "two" of workflow sample names phase "nowhere", which it does not have',
     )
     await world.db.run(makeDue)
     await world.runnerOf(sample({ one: async () => done() }, { preempt: () => 'nowhere' })).tickOnce()
-    expect((await world.read(illegal))?.last_error).toMatch(/preempt of machine sample names phase "nowhere"/)
+    expect((await world.read(illegal))?.last_error).toMatch(/preempt of workflow sample names phase "nowhere"/)
   })
 
-  test('machines of other kinds are left to others', async () => {
+  test('workflows of other kinds are left to other runners', async () => {
     const id = newId()
     await world.db.tx(tx => createWorkflow(tx, 'other', id, 'one'))
     expect(await world.runnerOf(sample({ one: async () => done() })).tickOnce()).toBe(0)

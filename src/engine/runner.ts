@@ -1,6 +1,6 @@
 /**
- * Gives life to machines: claims due rows in batches, runs their steps concurrently, wakes up when somebody pokes.
- * Any number of runners in any number of processes share one table.
+ * Runs workflows: claims due rows in batches, runs their steps concurrently, wakes up on pokes. Any number of runners
+ * in any number of processes share one table.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -19,29 +19,29 @@ export interface RunnerOptions {
   readonly db: Db
   readonly workflows: readonly AnyWorkflow[]
   readonly log: Logger
-  /** For durations only; leases, wake-ups and deadlines go by the database's clock. */
+  /** For durations only; leases, wake-ups and deadlines use the database's clock. */
   readonly clock?: Clock
-  /** Most steps at the same time. Steps wait for others most of the time; default 64. */
+  /** Maximum number of concurrent steps. Steps mostly wait for I/O; default 64. */
   readonly workers?: number
-  /** Most machines of one claim; default 64. */
+  /** Maximum number of workflows per claim; default 64. */
   readonly batch?: number
   /**
-   * How long a claim is good for; it is not extended. A step is told to end after 80 % of it and left behind after 90 %:
-   * long work is a `wait` and another look. Default 60 s. When a runner dies, its machines do not wait for this.
+   * Duration of a lease, which is not extended. A step is aborted after 80 % of it and abandoned after 90 %: long work
+   * returns `wait` and checks again. Default 60 s. Workflows of a dead runner are taken over earlier.
    */
   readonly leaseMs?: number
-  /** Longest sleep between two looks when nobody pokes; default 1 s. */
+  /** Longest sleep between two claims without a poke; default 1 s. */
   readonly pollMs?: number
   readonly hooks?: RunnerHooks
   readonly statements?: EngineStatements
   readonly random?: () => number
 }
 
-/** For metrics. Must not throw. */
+/** Callbacks for metrics. Must not throw. */
 export interface RunnerHooks {
   claimed?(event: { readonly count: number; readonly ms: number }): void
   step?(event: { readonly kind: string; readonly phase: string; readonly outcome: Outcome; readonly ms: number }): void
-  /** A phase outlived its deadline, or left after it had. */
+  /** An alert opened because a phase exceeded its deadline, or closed. */
   alert?(event: {
     readonly kind: string
     readonly id: string
@@ -51,13 +51,15 @@ export interface RunnerHooks {
 }
 
 export interface Runner {
-  /** Resolves when it listens and has taken over what dead runners left. */
+  /** Resolves once the runner listens and has taken over the workflows of dead runners. */
   start(): Promise<void>
-  /** Claims nothing more, gives running steps `drainMs` (default 10 s) to end, then aborts them and gives them back. */
+  /**
+   * Stops claiming, gives running steps `drainMs` (default 10 s) to end, then aborts them and releases their workflows.
+   */
   stop(options?: { readonly drainMs?: number }): Promise<void>
-  /** For tests, without `start`: claims once what is due, runs it to its end, returns how many there were. */
+  /** For tests, without `start`: claims the due workflows once, runs their steps to the end, returns their number. */
   tickOnce(): Promise<number>
-  /** Upkeep that `start` does on a timer: alerts, machines of dead runners. */
+  /** Upkeep that `start` runs on a timer: alerts, workflows of dead runners. */
   upkeepOnce(): Promise<void>
 }
 
@@ -75,11 +77,11 @@ class WorkflowRunner implements Runner {
   readonly #running = new Set<Promise<void>>()
   readonly #draining = new AbortController()
   readonly #stopping = new AbortController()
-  /** Last of all: whoever says that it does not live any more has its machines taken over. */
+  /** Aborted last: once the lock is released, other runners take over the workflows. */
   readonly #gone = new AbortController()
   /**
-   * Undefined while the lock that says that this runner lives is not held. A new one for each session of the database:
-   * what was claimed under a lost one may be taken over by others.
+   * Undefined while the runner's lock is not held. New for each database session: other runners may take over what was
+   * claimed under a lost id.
    */
   #id: string | undefined
   #wake = Promise.withResolvers<void>()
@@ -98,7 +100,7 @@ class WorkflowRunner implements Runner {
     this.#options = { ...defaults, statements: engineStatements, ...options }
     this.#settle = createSettle(options.db, this.#options.statements)
     this.#workflows = new Map(options.workflows.map(workflow => [workflow.kind, workflow]))
-    if (this.#workflows.size < options.workflows.length) throw new Error('BUG: two machines have one kind')
+    if (this.#workflows.size < options.workflows.length) throw new Error('BUG: two workflows have the same kind')
   }
 
   async start(): Promise<void> {
@@ -119,7 +121,7 @@ class WorkflowRunner implements Runner {
       const unknown = await db.rows(statements.unknownKinds, [[...this.#workflows.keys()]])
       if (unknown.length > 0) {
         const kinds = unknown.map(({ kind }) => kind)
-        log.error({ kinds }, 'machines of unknown kinds are not run by this version of the program')
+        log.error({ kinds }, 'workflows of unknown kinds are not run by this version of the program')
       }
     } catch (error) {
       this.#gone.abort()
@@ -151,15 +153,15 @@ class WorkflowRunner implements Runner {
     const { db, statements, hooks, log } = this.#options
     const freed = await db.rows(statements.releaseDead)
     if (freed.length > 0) {
-      log.warn({ workflows: freed.length }, 'took over machines of a runner that died')
+      log.warn({ workflows: freed.length }, 'took over workflows of a dead runner')
       this.#wake.resolve()
     }
     await db.run(statements.forgetDead)
     const report = (state: 'opened' | 'closed') => (row: AlertRow) =>
       hooks.alert?.({ kind: row.kind, id: row.machine_id, phase: row.phase, state })
     for (const row of await db.rows(statements.openAlerts)) {
-      // Not an error: it is an alert of its own, which closes by itself (`mote admin alerts`).
-      log.warn({ kind: row.kind, id: row.machine_id, phase: row.phase }, 'a machine is overdue in its phase')
+      // A warning: the alert itself is listed by `mote admin alerts`, and closes by itself.
+      log.warn({ kind: row.kind, id: row.machine_id, phase: row.phase }, 'a workflow is overdue in its phase')
       report('opened')(row)
     }
     for (const row of await db.rows(statements.closeAlerts)) report('closed')(row)
@@ -175,13 +177,13 @@ class WorkflowRunner implements Runner {
       try {
         await this.#sleep(await this.#claimFree())
       } catch (error) {
-        this.#options.log.warn({ err: messageOf(error) }, 'cannot claim machines; trying again')
+        this.#options.log.warn({ err: messageOf(error) }, 'cannot claim workflows; retrying')
         await this.#pause(reconnectMs)
       }
     }
   }
 
-  /** Fills the free slots; returns how long until there may be more to do. */
+  /** Claims workflows for the free slots. Returns the delay until more may be due. */
   async #claimFree(): Promise<number> {
     const { workers, batch, pollMs, db, statements } = this.#options
     const free = Math.min(batch, workers - this.#running.size)
@@ -189,12 +191,12 @@ class WorkflowRunner implements Runner {
     const kinds = [...this.#workflows.keys()]
     const claiming = this.#claim(free, this.#id)
     const asked = db.one(statements.untilDue, [kinds])
-    // What is claimed is run whatever becomes of the rest: nobody else would until the lease is over.
+    // Claimed workflows must run even if this query fails: no other runner would take them before the lease expires.
     asked.catch(() => undefined)
     const rows = await claiming
     for (const row of rows) this.#run(row)
     const { ms } = await asked
-    // One that became due since the claim, or that somebody is committing: not at once, or that would be a busy loop.
+    // A workflow became due since the claim, or is being committed: pause briefly to avoid a busy loop.
     return rows.length === free ? 0 : Math.min(pollMs, Math.max(2, ms ?? pollMs))
   }
 
@@ -212,9 +214,9 @@ class WorkflowRunner implements Runner {
     const started = clock.monotonicMs()
     const claim = (most: number) =>
       db.rows(statements.claim, [[...this.#workflows.keys()], most, newId(), leaseMs, runnerId])
-    // One trip, where both get on one connection: then they are done in this order.
+    // Both statements take one round trip if they share a connection, in this order.
     const failed = (error: unknown) => {
-      this.#options.log.warn({ err: messageOf(error) }, 'cannot look for machines; looking again')
+      this.#options.log.warn({ err: messageOf(error) }, 'cannot claim workflows; retrying')
       return []
     }
     const [delivered, rows] = await Promise.all([db.rows(statements.deliver).catch(failed), claim(count)])
@@ -236,7 +238,8 @@ class WorkflowRunner implements Runner {
   async #step(row: ClaimedRow): Promise<void> {
     const { db, statements, clock, leaseMs, random, hooks, log } = this.#options
     const workflow = this.#workflows.get(row.kind)
-    if (workflow === undefined) throw new Error(`BUG: claimed a machine of kind ${row.kind}, which nobody asked for`)
+    if (workflow === undefined)
+      throw new Error(`BUG: claimed a workflow of kind ${row.kind}, which this runner does not run`)
     const started = clock.monotonicMs()
     const limits = { stepTimeoutMs: leaseMs * 0.8, giveUpMs: leaseMs * 0.9, stopping: this.#stopping.signal }
     const { outcome, error } = await runStep(workflow, row, {
@@ -248,14 +251,14 @@ class WorkflowRunner implements Runner {
     })
     const ms = clock.monotonicMs() - started
     const where = { kind: row.kind, id: row.id, phase: row.phase, attempt: row.attempt, ms: Math.round(ms) }
-    if (outcome === 'failed') log.warn({ ...where, err: error }, 'a step failed and will be tried again')
-    if (outcome === 'abandoned') log.error(where, 'a step ignored its signal and was left behind')
+    if (outcome === 'failed') log.warn({ ...where, err: error }, 'a step failed and will be retried')
+    if (outcome === 'abandoned') log.error(where, 'a step ignored its signal and was abandoned')
     if (outcome === 'lost')
       log.warn({ ...where, err: error }, 'a step ended after its lease was gone; nothing was written')
     hooks.step?.({ kind: row.kind, phase: row.phase, outcome, ms })
   }
 
-  /** Until the time is up or somebody wakes us. */
+  /** Sleeps until the time is up or a poke arrives. */
   async #sleep(ms: number): Promise<void> {
     const woken = new AbortController()
     await Promise.race([

@@ -9,7 +9,7 @@ import type { ClaimedRow, EngineStatements, Fenced } from './statements.ts'
 
 type Claim = Pick<ClaimedRow, 'kind' | 'id' | 'lease' | 'pokes'>
 
-/** Each answers false when the lease had gone to somebody else. @throws as the database does */
+/** Each resolves with false when the lease was lost to another runner. @throws errors of the database */
 export interface Settle {
   go(step: { readonly claim: Claim; readonly to: string; readonly deadlineMs: number | undefined }): Promise<boolean>
   wait(step: { readonly claim: Claim; readonly ms: number }): Promise<boolean>
@@ -31,7 +31,7 @@ interface Forms {
 
 type Outcome = { readonly fenced: boolean } | { readonly failed: DbUnavailable }
 
-/** A batch that fails is done again one by one: what was committed although its answer was lost is fenced off then. */
+/** A failed batch is repeated one by one: steps that were committed although the answer was lost are fenced then. */
 const limits = { most: 64, atOnce: 2 }
 
 function together<S extends { readonly claim: Claim }>(
@@ -43,7 +43,7 @@ function together<S extends { readonly claim: Claim }>(
     try {
       return (await settle(db, forms, steps, paramsOf)).map(fenced => ({ fenced }))
     } catch (error) {
-      // Without a database none of them fares better alone, and each would wait for it in its turn.
+      // Without a database, separate commits would fail as well, each after waiting for it.
       if (error instanceof DbUnavailable) return steps.map(() => ({ failed: error }))
       throw error
     }
@@ -69,5 +69,5 @@ async function settle<S extends { readonly claim: Claim }>(
   return steps.map(({ claim }) => fenced.has(keyOf(claim)))
 }
 
-/** With the lease: a step that was overtaken and the one that overtook it, of one machine, may end together. */
+/** Includes the lease: a superseded step and its successor, of one workflow, may end together. */
 const keyOf = ({ kind, id, lease }: Fenced) => `${kind} ${id} ${lease}`

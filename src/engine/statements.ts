@@ -1,6 +1,6 @@
 /**
- * Every statement of the engine. The runner gets them as a value, so that the tests can break one at a time and prove
- * that each guard in them is needed.
+ * All statements of the engine. The runner gets them as a value, so that tests can break one at a time and prove that
+ * each guard is necessary.
  */
 import { type Statement, statement } from '../db/db.ts'
 
@@ -15,7 +15,7 @@ export interface ClaimedRow {
   readonly now: Date
 }
 
-/** A step of many that was committed. */
+/** A step of a batch that was committed. */
 export type Fenced = Pick<ClaimedRow, 'kind' | 'id' | 'lease'>
 
 export interface AlertRow {
@@ -34,16 +34,16 @@ export interface WorkflowRow {
   readonly leased: boolean
 }
 
-/** Channel on which a due machine is announced; the payload is its kind. */
+/** Channel on which a due workflow is announced; the payload is its kind. */
 export const wakeChannel = 'machine'
 
 const lockPrefix = 'runner '
-/** The lock that a runner holds as long as it lives. */
+/** Name of the lock that a runner holds while it is alive. */
 export const runnerLock = (runnerId: string) => lockPrefix + runnerId
 
 /**
- * SQL: some runner that lives does not run machines of this kind, and may run others without what goes with it. Each session that holds
- * the lock of a runner is named after it, and older programs announce nothing.
+ * Returns an SQL condition: some live runner does not run this kind, and may run other kinds without the code that
+ * belongs to it. Each session that holds a runner's lock is named after the lock; older versions announce no kinds.
  */
 export const someRunnerLacks = (kind: string) => `EXISTS (
   SELECT FROM pg_stat_activity a WHERE a.datname = current_database() AND starts_with(a.application_name, 'mote-lock ${lockPrefix}')
@@ -63,8 +63,8 @@ export const engineStatements = {
      SELECT id, CASE WHEN $4::float8 > 0 THEN NULL ELSE pg_notify('${wakeChannel}', $1) END FROM made`,
   ),
   /**
-   * $3 phase now, $4 phase from then on, $5 looked at in ms, $6 deadline in ms or null. Not while a runner has it, nor one that somebody
-   * is committing: whoever does this has locks that come later in the order.
+   * $3 current phase, $4 new phase, $5 delay of the next step in ms, $6 deadline in ms or null. Skips workflows that a
+   * runner holds or that are being committed: the caller holds locks that come later in the lock order.
    */
   advance: statement<{ id: string }>(
     'engine.advance',
@@ -76,8 +76,8 @@ export const engineStatements = {
      RETURNING m.id, CASE WHEN $5::float8 > 0 THEN NULL ELSE pg_notify('${wakeChannel}', $1) END`,
   ),
   /**
-   * A poke is a row of its own and locks nothing: the transactions that poke hold locks on all kinds of rows, and waiting
-   * for a machine that is being committed would sooner or later be a deadlock (it was).
+   * A poke is a separate row and locks nothing: transactions that poke hold locks on all kinds of rows, and waiting for
+   * a workflow that is being committed caused deadlocks.
    */
   poke: statement(
     'engine.poke',
@@ -85,9 +85,9 @@ export const engineStatements = {
      SELECT pg_notify('${wakeChannel}', $1)`,
   ),
   /**
-   * Turns pokes into wake-ups, before each claim. Earlier wake-ups keep their place. A machine that is being committed is
-   * passed by, or one slow commit would hold up every claim; its runner looks again right after that commit.
-   * LATERAL and the scalar subquery keep the planner from reading all machines for the sake of a few pokes.
+   * Turns pokes into wake-ups, before each claim. Earlier wake-ups keep their position. A workflow that is being
+   * committed is skipped, because one slow commit would delay every claim; its runner checks again right after the
+   * commit. LATERAL and the scalar subquery keep the planner from reading all workflows for a few pokes.
    */
   deliver: statement<{ id: string }>(
     'engine.deliver',
@@ -103,7 +103,7 @@ export const engineStatements = {
      news AS (SELECT kind, id, count(*) AS n FROM taken GROUP BY kind, id)
      UPDATE machine m SET pokes = m.pokes + news.n, wake_at = least(m.wake_at, now())
      FROM news WHERE m.kind = news.kind AND m.id = news.id RETURNING m.id`,
-    // The claim, and when to look again.
+    // The claim and the query for the next due time follow it.
     { leads: 2 },
   ),
   read: statement<WorkflowRow>(
@@ -112,7 +112,7 @@ export const engineStatements = {
      FROM machine WHERE kind = $1 AND id = $2`,
   ),
 
-  /** $1 kinds, $2 how many, $3 lease, $4 lease in ms, $5 runner. A lease that ran out counts as a failed try. */
+  /** $1 kinds, $2 limit, $3 lease, $4 lease in ms, $5 runner. An expired lease counts as a failed attempt. */
   claim: statement<ClaimedRow>(
     'engine.claim',
     `WITH due AS (
@@ -124,7 +124,7 @@ export const engineStatements = {
      FROM due WHERE m.kind = due.kind AND m.id = due.id
      RETURNING m.kind, m.id, m.phase, m.lease, m.pokes, m.attempt, m.entered_at, now() AS now`,
   ),
-  /** How long until the next machine of these kinds is due; not above zero when one is already. */
+  /** Time until the next workflow of these kinds is due; not above zero if one is already due. */
   untilDue: statement<{ ms: number | null }>(
     'engine.until_due',
     `SELECT (extract(epoch FROM min(wake_at) - now()) * 1000)::float8 AS ms FROM machine WHERE lease IS NULL AND kind = ANY ($1)`,
@@ -142,7 +142,9 @@ export const engineStatements = {
        WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** $4 how long in ms, $5 the pokes at the claim: a poke since then is news that the handler has not seen. */
+  /**
+   * $4 delay in ms, $5 the number of pokes at the claim: a later poke reports a change that the handler has not seen.
+   */
   wait: statement<{ fenced: number }>(
     'engine.wait',
     `WITH fenced AS (
@@ -151,7 +153,10 @@ export const engineStatements = {
        WHERE ${fence} RETURNING 1)
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** `go` of many: $1 kinds, $2 ids, $3 leases, $4 phases, $5 deadlines. The inner SELECTs hide how many: one plan for all. */
+  /**
+   * `go` for several steps: $1 kinds, $2 ids, $3 leases, $4 phases, $5 deadlines. The inner SELECTs hide the array
+   * lengths, so that one plan fits all.
+   */
   goAll: statement<Fenced>(
     'engine.go_all',
     `WITH fenced AS (
@@ -165,7 +170,7 @@ export const engineStatements = {
        WHERE a.kind = f.kind AND a.machine_id = f.id AND a.closed_at IS NULL)
      SELECT kind, id, lease FROM fenced`,
   ),
-  /** `wait` of many: $1 kinds, $2 ids, $3 leases, $4 how long, $5 pokes. */
+  /** `wait` for several steps: $1 kinds, $2 ids, $3 leases, $4 delays, $5 pokes. */
   waitAll: statement<Fenced>(
     'engine.wait_all',
     `UPDATE machine m SET wake_at = CASE WHEN m.pokes = s.pokes THEN ${ms('s.wait_ms')} ELSE now() END,
@@ -182,7 +187,7 @@ export const engineStatements = {
        WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** $4 back-off in ms, $5 the pokes at the claim, $6 the error. */
+  /** $4 back-off in ms, $5 the number of pokes at the claim, $6 the error. */
   fail: statement<{ fenced: number }>(
     'engine.fail',
     `WITH fenced AS (
@@ -191,7 +196,7 @@ export const engineStatements = {
        WHERE ${fence} RETURNING 1)
      SELECT count(*) AS fenced FROM fenced`,
   ),
-  /** Gives a machine back untouched: the runner stops. */
+  /** Releases a workflow unchanged when the runner stops. */
   release: statement<{ fenced: number }>(
     'engine.release',
     `WITH fenced AS (UPDATE machine SET ${unleased} WHERE ${fence} RETURNING 1)
@@ -199,9 +204,9 @@ export const engineStatements = {
   ),
 
   /**
-   * Machines of runners that died, at once and not only when their lease runs out. Dying in the middle counts as a
-   * failed try; after the second one there is a growing pause, so that a step that kills its process cannot spin.
-   * What somebody commits at this moment is passed by, until the next upkeep: whoever locks many waits for none.
+   * Releases workflows of dead runners at once, without waiting for their leases. The death counts as a failed attempt;
+   * from the second one on there is a growing pause, so that a step that kills its process cannot cause a loop. Rows
+   * that are being committed are left to the next upkeep: a statement that locks many rows must not wait.
    */
   releaseDead: statement<{ id: string }>(
     'engine.release_dead',
@@ -217,7 +222,7 @@ export const engineStatements = {
      FROM orphan WHERE m.kind = orphan.kind AND m.id = orphan.id
      RETURNING m.id`,
   ),
-  /** What a runner that lives runs. $1 its id, $2 kinds. */
+  /** Stores which kinds a live runner runs. $1 its id, $2 kinds. */
   announce: statement(
     'engine.announce',
     `INSERT INTO runner (id, kinds) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET kinds = excluded.kinds`,
@@ -235,7 +240,7 @@ export const engineStatements = {
      ON CONFLICT (kind, machine_id, phase) WHERE closed_at IS NULL DO NOTHING
      RETURNING kind, machine_id, phase`,
   ),
-  /** Leaving a phase closes its alert; this finds the one that was opened at that very moment. */
+  /** Leaving a phase closes its alert; this closes an alert that was opened concurrently. */
   closeAlerts: statement<AlertRow>(
     'engine.close_alerts',
     `UPDATE alert a SET closed_at = now()

@@ -1,4 +1,4 @@
-/** One step of one machine: load, divert, run the handler, commit what it decided behind the fence. */
+/** Runs one step of one workflow: load, divert, run the handler, commit its decision behind the fence. */
 import type { Db, Param, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { backoffMs } from '../lib/backoff.ts'
@@ -7,20 +7,23 @@ import type { Settle } from './settle.ts'
 import type { ClaimedRow, EngineStatements } from './statements.ts'
 
 /**
- * `lost`: the lease had gone to somebody else, or the row was gone, so nothing was written. `abandoned`: the handler did
- * not end when it was told to. `released`: the runner stops, and somebody else does it.
+ * `lost`: the lease was lost or the row is gone, so nothing was written. `abandoned`: the handler ignored its abort
+ * signal. `released`: the runner stops, and another one will run the step.
  */
 export type Outcome = 'go' | 'wait' | 'done' | 'diverted' | 'failed' | 'abandoned' | 'released' | 'lost'
 
 export interface StepDeps {
   readonly db: Db
   readonly sql: EngineStatements
-  /** For steps that write nothing else; absent: one by one. */
+  /** Commits steps without other writes in batches; absent: one by one. */
   readonly settle?: Settle
-  /** The handler's signal aborts after this; it has until `giveUpMs` to end. Both lie within the lease. */
+  /**
+   * The handler's signal aborts after this time; the handler must end within `giveUpMs`. Both are shorter than the
+   * lease.
+   */
   readonly stepTimeoutMs: number
   readonly giveUpMs: number
-  /** Aborts when the runner stops hard. */
+  /** Aborts when the runner stops without waiting any longer. */
   readonly stopping: AbortSignal
   readonly random: () => number
 }
@@ -59,7 +62,9 @@ async function decide(
     }
     const handler = workflow.phases[row.phase]
     if (handler === undefined) {
-      throw new Error(`machine ${row.kind} is in phase "${row.phase}", which this version of the program does not have`)
+      throw new Error(
+        `workflow ${row.kind} is in phase "${row.phase}", which this version of the program does not have`,
+      )
     }
     const { attempt, entered_at: enteredAt, now, phase } = row
     const next: Next<string> = await handler({ subject, phase, attempt, enteredAt, now, signal })
@@ -68,7 +73,7 @@ async function decide(
   })
 }
 
-/** Sent at once, done in this order: what is written, and what is read for it, comes after the locks. */
+/** Sends both at once; they run in this order, so that reads and writes come after the locks. */
 function holding({ hold }: AnyWorkflow, subject: unknown, next: Next<string>): Next<string> {
   const { write } = next
   if (hold === undefined || write === undefined) return next
@@ -77,20 +82,20 @@ function holding({ hold }: AnyWorkflow, subject: unknown, next: Next<string>): N
 
 function assertPhase(workflow: AnyWorkflow, phase: string, who: string): void {
   if (!Object.hasOwn(workflow.phases, phase))
-    throw new Error(`BUG: ${who} of machine ${workflow.kind} names phase "${phase}", which it does not have`)
+    throw new Error(`BUG: ${who} of workflow ${workflow.kind} names phase "${phase}", which it does not have`)
 }
 
-/** The compiler has checked this for typed handlers; a cast or plain JavaScript gets past it. */
+/** The compiler checks typed handlers; a cast or plain JavaScript bypasses it. */
 function assertEdge(workflow: AnyWorkflow, from: string, to: string): void {
   assertPhase(workflow, to, `phase "${from}"`)
   if (!workflow.edges[from]?.includes(to))
-    throw new Error(`BUG: machine ${workflow.kind} has no edge from "${from}" to "${to}"`)
+    throw new Error(`BUG: workflow ${workflow.kind} has no edge from "${from}" to "${to}"`)
 }
 
 class StepAbandoned extends Error {}
 class RunnerStopping extends Error {}
 
-/** A handler that ignores its signal is left behind: its slot is free again, and what it returns later is not committed. */
+/** Abandons a handler that ignores its signal: its slot is freed, and its later result is not committed. */
 async function withDeadline<T>(row: ClaimedRow, deps: StepDeps, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const timeout = new AbortController()
   const { promise: gaveUp, reject } = Promise.withResolvers<never>()
@@ -132,7 +137,7 @@ async function commit(row: ClaimedRow, { next }: Decision, deps: StepDeps): Prom
 
 class FenceLost extends Error {}
 
-/** One statement when there is nothing else to write, else one transaction: first the fence, then the feature's writes. */
+/** Uses one statement without other writes; otherwise one transaction: first the fence, then the feature's writes. */
 async function fenced(
   db: Db,
   statement: Statement<{ fenced: number }>,
@@ -152,7 +157,7 @@ async function fenced(
   }
 }
 
-/** While the database is away there is nothing to be written; a lease that is left behind runs out by itself. */
+/** Pause between attempts to store a failure while the database is unavailable; afterwards the lease expires. */
 const retryMs = 200
 const retries = 25
 
@@ -177,7 +182,7 @@ async function settleFailure(row: ClaimedRow, error: unknown, deps: StepDeps): P
 
 const maxErrorLength = 2_000
 
-/** The messages of an error and of its causes. No stacks: users see this. */
+/** Joins the messages of an error and of its causes, without stacks, because users see them. */
 export function describe(error: unknown): string {
   const messages: string[] = []
   for (

@@ -1,10 +1,10 @@
 /**
- * Sweep: the form of all fleet-wide upkeep (dead hosts, expired tokens, orphans). No input, idempotent, only heals.
- * Runs on a timer or when poked, with one holder in the whole cluster (an advisory lock).
+ * A sweep: periodic upkeep of the whole fleet (dead hosts, expired tokens, orphans). It has no input, is idempotent,
+ * and only repairs. Runs on a timer or when poked, in one process of the cluster at a time (an advisory lock).
  */
 export interface Sweep {
   readonly name: string
   readonly everyMs: number
-  /** Returns what it found and did, as counts: shown by `mote admin sweeps`. */
+  /** Returns counts of what it found and did, for `mote admin sweeps`. */
   run(context: { readonly signal: AbortSignal; readonly now: Date }): Promise<Readonly<Record<string, number>>>
 }

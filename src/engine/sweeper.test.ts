@@ -33,7 +33,7 @@ describeEachPostgres('sweeper', which => {
   }
   const run = async (name: string) => (await listSweepRuns(db)).find(row => row.name === name)
 
-  test('runs at the start, stores what it did, and not again before its time', async () => {
+  test('runs at the start, stores its result, and does not run again before its interval', async () => {
     let calls = 0
     const sweep = { name: 'tokens', everyMs: hour, run: async () => ({ expired: ++calls }) }
     const sweeper = await start(sweep)
@@ -50,7 +50,7 @@ describeEachPostgres('sweeper', which => {
     await until(() => calls >= 3, { what: 'three runs' })
   })
 
-  test('a poke runs it at once, a poke during a run is followed by another run', async () => {
+  test('a poke starts a run at once, and a poke during a run starts another one', async () => {
     const gate = Promise.withResolvers<void>()
     let calls = 0
     await start({
@@ -89,7 +89,7 @@ describeEachPostgres('sweeper', which => {
     expect(await run('billing')).toMatchObject({ error: null, failures_in_a_row: 0, result: { synced: 1 } })
   })
 
-  test('six processes on one timer: one at a time, and one run for each turn', async () => {
+  test('six processes run a sweep one at a time and once per interval', async () => {
     let running = 0
     let most = 0
     let calls = 0
@@ -117,7 +117,7 @@ describeEachPostgres('sweeper', which => {
     expect((await run('shared'))?.runs).toBe(6)
   })
 
-  test('stop lets a run end; without patience it is aborted and recorded', async () => {
+  test('stop lets a run end, and without a drain time aborts and records it', async () => {
     const entered = Promise.withResolvers<void>()
     const sweeper = await start({
       name: 'slow',
@@ -132,7 +132,7 @@ describeEachPostgres('sweeper', which => {
     expect(await run('slow')).toMatchObject({ error: 'aborted' })
   })
 
-  test('an unknown sweep is named with the known ones', async () => {
+  test('an unknown sweep is reported with the names of the known ones', async () => {
     const sweeper = await start({ name: 'known', everyMs: hour, run: async () => ({}) })
     await expect(sweeper.runDue('unknown')).rejects.toThrow('no sweep is called "unknown"; there are: known')
   })

@@ -1,4 +1,4 @@
-/** Runs sweeps: on their timer or when poked, each by one process at a time in the whole cluster. */
+/** Runs sweeps on their timer or when poked, each in one process of the cluster at a time. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, type Sql, statement } from '../db/db.ts'
@@ -11,7 +11,7 @@ export interface SweepRun {
   readonly name: string
   readonly started_at: Date | null
   readonly duration_ms: number | null
-  /** What the last run found and did; null when it failed. */
+  /** Counts returned by the last run; null when it failed. */
   readonly result: Readonly<Record<string, number>> | null
   readonly error: string | null
   readonly runs: number
@@ -35,16 +35,19 @@ export interface SweeperOptions {
 
 export interface Sweeper {
   start(): Promise<void>
-  /** Starts nothing more, gives what runs `drainMs` (default 10 s), then aborts it. */
+  /** Starts no new runs, gives a running one `drainMs` (default 10 s), then aborts it. */
   stop(options?: { readonly drainMs?: number }): Promise<void>
-  /** Runs it now if it is due or poked and nobody else is at it; true when it ran. For tests and the command line. */
+  /**
+   * Runs a sweep if it is due or poked and no other process runs it; returns true if it ran. For tests and the command
+   * line.
+   */
   runDue(name: string): Promise<boolean>
 }
 
 const sweepChannel = 'sweep'
-/** A poke that comes while another process is at it waits so long between two looks. */
+/** Interval of checks after a poke while another process runs the sweep. */
 const retryMs = 200
-/** Timers of many processes drift; without slack a run that is a little early would make the sweep skip a turn. */
+/** Timers of processes drift; without slack, a slightly early timer would skip an interval. */
 const slack = 0.9
 
 const columns = 'name, started_at, duration_ms, result, error, runs, failures_in_a_row'
@@ -73,7 +76,7 @@ const sql = {
   list: statement<SweepRun>('sweep.list', `SELECT ${columns} FROM sweep_run ORDER BY name`),
 }
 
-/** Asks for a run as soon as possible. Never lost: one that is running already is followed by another one. */
+/** Requests a run as soon as possible. Never lost: a current run is followed by another one. */
 export async function pokeSweep(tx: Sql, name: string): Promise<void> {
   await tx.run(sql.poke, [name])
 }
@@ -98,12 +101,12 @@ class CooperativeSweeper implements Sweeper {
     this.#options = options
     this.#clock = options.clock ?? systemClock
     this.#sweeps = new Map(options.sweeps.map(sweep => [sweep.name, { sweep, wake: Promise.withResolvers<void>() }]))
-    if (this.#sweeps.size < options.sweeps.length) throw new Error('BUG: two sweeps have one name')
+    if (this.#sweeps.size < options.sweeps.length) throw new Error('BUG: two sweeps have the same name')
   }
 
   async start(): Promise<void> {
     const listening = await this.#options.db.listen(sweepChannel, name => {
-      // An empty payload comes after a reconnect: anything may have been missed.
+      // The payload is empty after a reconnect, when any notification may have been missed.
       for (const [known, { wake }] of this.#sweeps) if (name === known || name === '') wake.resolve()
     })
     try {
@@ -151,7 +154,7 @@ class CooperativeSweeper implements Sweeper {
       try {
         again = (await this.#due(name, everyMs)) && ((await this.runDue(name)) || (await this.#due(name, everyMs)))
       } catch (error) {
-        this.#options.log.warn({ sweep: name, err: describe(error) }, 'cannot run a sweep; trying again')
+        this.#options.log.warn({ sweep: name, err: describe(error) }, 'cannot run a sweep; retrying')
         again = true
       }
       await this.#sleep(again ? retryMs : everyMs, entry.wake.promise)
@@ -171,7 +174,7 @@ class CooperativeSweeper implements Sweeper {
       await db.run(sql.succeed, [sweep.name, elapsed(), { ...counts }])
       hooks?.swept?.({ name: sweep.name, ms: elapsed(), ok: true, counts })
     } catch (error) {
-      log[levelOf(error)]({ sweep: sweep.name, err: error }, 'a sweep failed; it runs again at its next time')
+      log[levelOf(error)]({ sweep: sweep.name, err: error }, 'a sweep failed; it will run again after its interval')
       await db.run(sql.fail, [sweep.name, elapsed(), describe(error)])
       hooks?.swept?.({ name: sweep.name, ms: elapsed(), ok: false, counts: {} })
     }

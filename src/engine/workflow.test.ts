@@ -1,4 +1,4 @@
-/** What must not compile. `tsc` checks this file: an expected error that does not come is an error of its own. */
+/** Definitions that must not compile. `tsc` checks this file: a missing expected error is itself an error. */
 import { expect, test } from 'vitest'
 import { done, go, workflow, wait } from './workflow.ts'
 
@@ -9,7 +9,7 @@ interface Parcel {
 const define = workflow<Parcel>()
 const load = async () => ({ weight: 1 })
 
-test('a legal machine compiles, with the subject typed', () => {
+test('a valid workflow compiles, with a typed subject', () => {
   const parcel = define({
     kind: 'parcel',
     edges: { packing: ['sending', 'packing'], sending: ['packing'] },
@@ -76,7 +76,7 @@ test('a missing handler and one too many do not compile', () => {
   })
 })
 
-test('a preempt to an undeclared phase, a wrong subject and a handler that returns nothing do not compile', () => {
+test('a preempt to an undeclared phase, a wrong subject and a handler without a result do not compile', () => {
   define({
     kind: 'parcel',
     edges: { packing: [] },

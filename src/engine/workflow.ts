@@ -1,31 +1,34 @@
 /**
- * Machine: the form of all long-running work on one resource. A row `{kind, id, phase, ...}` in Postgres, made in the
- * transaction that makes the resource; a runner claims due rows, calls the handler of the row's phase with no
- * transaction open, and commits what the handler returned behind a fence. Level-triggered: a handler looks at the
- * subject as it is now and says what to do next; it is run again after a crash, so it must be idempotent.
- *
- * This file is types and three constructors: it knows neither Postgres nor VMs. `runner.ts` gives it life.
+ * A workflow: the form of all long-running work on one resource. It is a row `{kind, id, phase, ...}` in PostgreSQL,
+ * created in the transaction that creates the resource. A runner claims due rows, calls the handler of the row's phase
+ * without an open transaction, and commits the handler's result behind a fence. Handlers are level-triggered: they look
+ * at the current subject and return what to do next. They run again after a crash, so they must be idempotent.
+ * This file has only types and three constructors, and depends on neither PostgreSQL nor VMs; `runner.ts` runs
+ * workflows.
  */
 import type { Tx } from '../db/db.ts'
 
-/** Runs inside the commit of a step, after the fence. */
+/** Writes inside the commit of a step, after the fence. */
 export type Write = (tx: Tx) => Promise<void>
 
-/** What a handler decides. `P` is the union of phases it may go to. */
+/** The decision of a handler. `P` is the union of the phases that it may enter. */
 export type Next<P extends string> =
   | { readonly do: 'go'; readonly to: P; readonly write: Write | undefined; readonly deadlineMs: number | undefined }
   | { readonly do: 'wait'; readonly ms: number; readonly write: Write | undefined }
   | { readonly do: 'done'; readonly write: Write | undefined }
 
-/** Enter phase `to`. When it is still there after `deadlineMs`, an alert opens (and closes by itself once it leaves). */
+/**
+ * Enters phase `to`. If the workflow is still in it after `deadlineMs`, an alert opens, which closes once the phase is
+ * left.
+ */
 export function go<P extends string>(to: P, write?: Write, deadlineMs?: number): Next<P> {
   return { do: 'go', to, write, deadlineMs }
 }
-/** Stay; look again after `ms`, or as soon as somebody pokes. */
+/** Stays in the phase, and runs the handler again after `ms` or at the next poke. */
 export function wait(ms: number, write?: Write): Next<never> {
   return { do: 'wait', ms, write }
 }
-/** The machine's work is over: its row is removed in the same commit. */
+/** Ends the workflow: its row is deleted in the same commit. */
 export function done(write?: Write): Next<never> {
   return { do: 'done', write }
 }
@@ -35,33 +38,35 @@ export type Edges = { readonly [phase: string]: readonly string[] }
 export interface Step<Subject> {
   readonly subject: Subject
   readonly phase: string
-  /** Failed tries in a row: since the phase was entered, or since a handler last answered `wait`. */
+  /** Number of consecutive failed attempts since the phase was entered or a handler last returned `wait`. */
   readonly attempt: number
-  /** When the phase was entered, by the database's clock. */
+  /** Time at which the phase was entered, by the database's clock. */
   readonly enteredAt: Date
   readonly now: Date
-  /** Aborts when the lease is lost or the runner shuts down hard; pass it to everything that can wait. */
+  /** Aborts when the lease is lost or the runner stops without waiting; pass it to everything that can wait. */
   readonly signal: AbortSignal
 }
 
 export interface WorkflowDefinition<Subject, E extends Edges> {
   readonly kind: string
-  /** Legal moves. `go` to anything else does not compile. */
+  /** Allowed transitions. `go` to any other phase does not compile. */
   readonly edges: E
-  /** The subject, fresh; undefined when its row is gone (the machine then ends by itself). */
+  /** Loads the current subject; undefined when its row is gone (the workflow then ends). */
   load(id: string): Promise<Subject | undefined>
-  /** Diverts from any phase before its handler runs (deletion wins). Ignored in the phase it names. */
+  /** Diverts from any phase before its handler runs, for example to deletion. Ignored in the phase that it returns. */
   preempt?(subject: Subject): (keyof E & string) | undefined
-  /** Rows that every write of it begins by locking: those that come early in the order of locks (docs/engine.md). */
+  /** Locks rows at the beginning of every write, which come early in the lock order (docs/engine.md). */
   hold?(tx: Tx, subject: Subject): Promise<unknown>
   readonly phases: { readonly [P in keyof E & string]: (step: Step<Subject>) => Promise<Next<E[P][number]>> }
 }
 
-/** A definition whose phases have been forgotten: what the runner and the tests that enumerate hold. */
+/** A definition without its phase types, as used by the runner and by tests that enumerate workflows. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type AnyWorkflow = WorkflowDefinition<any, any>
 
-/** `machine<Vm>()({...})`: two calls so that the subject is given and the edges are inferred as literals. */
+/**
+ * `workflow<Vm>()({...})`: two calls, so that the subject is given explicitly and the edges are inferred as literals.
+ */
 export function workflow<Subject>() {
   return <const E extends { readonly [P in keyof E]: readonly (keyof E & string)[] } & Edges>(
     definition: WorkflowDefinition<Subject, E>,

@@ -1,6 +1,6 @@
 /**
- * One line of JSON for each request that has ended. No secrets: no headers but the host, and no query string, since
- * people put tokens there.
+ * Writes one line of JSON for each finished request. The lines contain no secrets: no headers except the host, and no
+ * query string, because clients put tokens there.
  */
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -12,10 +12,10 @@ export interface AccessLog {
   close(): Promise<void>
 }
 
-/** @param target a file, which is appended to and made if need be, or `-` for the standard output */
+/** @param target a file, which is appended to or created, or `-` for the standard output */
 export async function openAccessLog(target: string, gatewayId: string): Promise<AccessLog> {
   if (target !== '-') await mkdir(dirname(target), { recursive: true })
-  // 8 KiB at a time and each second: a system call for each request would cost more than the rest of it.
+  // Writes in blocks of 8 KiB or once a second: a system call per request would cost more than the rest of the request.
   const destination = pino.destination({ dest: target === '-' ? 1 : target, sync: false, minLength: 8192 })
   const flushing = setInterval(() => destination.flush(), 1000)
   flushing.unref()
@@ -34,7 +34,7 @@ export async function openAccessLog(target: string, gatewayId: string): Promise<
   }
 }
 
-/** `status` 499: the client left before there was an answer. */
+/** `status` 499: the client disconnected before an answer. */
 export function accessLine(exchange: Exchange, status: number, protocol: string) {
   const { request, route, hostname, client, secure, vmId, tries, bytes, page } = exchange
   const path = request.url ?? ''

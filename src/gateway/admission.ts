@@ -1,4 +1,4 @@
-/** What every kind of request goes through before it is forwarded: its route, the limits, the wake. */
+/** Admits a request before it is forwarded: finds its route, applies the limits, wakes the app. */
 import type { Route } from '../contract/gateway.ts'
 import type { BackendPools } from './backends.ts'
 import type { Exchange } from './exchange.ts'
@@ -15,37 +15,42 @@ export interface ProxyDeps {
   readonly traffic: Traffic
   readonly limiter: Limiter
   readonly trusts: (address: string) => boolean
-  /** Resolves with a route that has backends; undefined when it did not wake in time or the client left. */
+  /**
+   * Resolves with a route that has backends; undefined when the app did not wake in time or the client disconnected.
+   */
   readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
   readonly grpc: GrpcSessions
-  /** Answers what a certificate authority asks; false: it was not for us. */
+  /** Answers challenges of a certificate authority; false: the request was not such a challenge. */
   readonly challenge: (exchange: Exchange) => Promise<boolean>
   readonly redirects: boolean
-  /** Port of HTTPS when a request for this name should go there. */
+  /** Returns the HTTPS port if the request should be redirected there. */
   readonly redirect: (exchange: Exchange) => Promise<number | undefined>
   /** Value of Strict-Transport-Security for answers over TLS. */
   readonly hsts: string | undefined
-  /** Called once a request is over; `status` 499 when the client left before there was an answer. */
+  /** Called when a request has ended; `status` 499 when the client disconnected before an answer. */
   readonly ended?: ((exchange: Exchange, status: number) => void) | undefined
 }
 
-/** Sends a page of our own and keeps it in mind for the log. */
+/** Answers with a page of the gateway, and records it for the log. */
 export function refuse(exchange: Exchange, page: Page): void {
   exchange.page = page
   if (!exchange.response.headersSent) sendPage(exchange.request, exchange.response, page)
 }
 
-/** The route of a request; else what to answer. Waits for control only where what is known cannot be served. */
+/** Returns the route of a request, or the page to answer with. Asks control only if the cached route cannot serve. */
 export async function routeOf(deps: ProxyDeps, exchange: Exchange): Promise<Route | Page> {
   const { request } = exchange
   const hostname = hostnameOf(request)
-  // The absolute form names a host of its own (RFC 9112, 3.2.2); only proxies need to take it.
+  // The absolute form contains a separate host (RFC 9112, 3.2.2); only proxies need to accept it.
   if (!hostname || (request.url?.[0] !== '/' && request.method !== 'CONNECT')) return 'bad_host'
   exchange.hostname = hostname
   return (await deps.table.current(hostname)) ?? 'not_found'
 }
 
-/** Lets a request in; else what to answer. Once let in, `leave` counts its end: the client must not have left before. */
+/**
+ * Admits a request, or returns the page to answer with. An admitted request is counted until `leave`, so the client
+ * must still be connected.
+ */
 export function admit(deps: ProxyDeps, exchange: Exchange, route: Route | Page): Route | Page {
   if (typeof route === 'string') return route
   exchange.route = route
@@ -62,9 +67,9 @@ export function admit(deps: ProxyDeps, exchange: Exchange, route: Route | Page):
   return route
 }
 
-/** The route once it has backends; undefined when it gets none in time. */
+/** Returns the route once it has backends; undefined if it gets none in time. */
 export async function awake(deps: ProxyDeps, known: Route, { response }: Exchange): Promise<Route | undefined> {
-  // It may have changed since the request came: a VM that leaves gets no new requests.
+  // The route may have changed since the request arrived: a VM that is being moved gets no new requests.
   const route = deps.table.find(known.hostname) ?? known
   if (route.state === 'live') return route
   if (route.state !== 'sleeping') return undefined

@@ -1,58 +1,61 @@
 /**
- * Connections to VMs: one pool per backend, made when it first gets a request. When a backend leaves its route its pool
- * takes no new requests, finishes those under way within the route's drain time and closes. When the same VM comes back
- * at another address it has moved, and what was under way at the old one is cut: nobody is left there to answer.
+ * Connection pools to VMs, one per backend, created at the first request. A backend that leaves its route gets no new
+ * requests; its pool closes after the pending requests or the route's drain time. If the same VM comes back at another
+ * address, it has moved, and requests to the old address are aborted, because nothing answers there any more.
  */
 import { Pool, errors } from 'undici'
 import type { Backend, Route } from '../contract/gateway.ts'
 import type { Fault } from './faults.ts'
 import { type Health, healthy, isUsable, recordAnswer, recordFault } from './health.ts'
 
-/** A backend as requests use it. */
+/** A backend chosen for a request. */
 export interface Target {
   readonly backend: Backend
   readonly key: string
   readonly pool: Pool
-  /** Requests under way. */
+  /** Number of pending requests. */
   readonly open: number
 }
 
 export interface BackendPools {
   /**
-   * The backend of the route with the fewest requests under way, other than those already tried (see `backendKey`).
-   * Those that fail are left out for a while, unless there is no other.
+   * Returns the route's backend with the fewest pending requests that was not tried yet (see `backendKey`). Failing
+   * backends are excluded for a while, unless there is no other.
    */
   pick(route: Route, tried?: ReadonlySet<string>): Target | undefined
-  /** Counts a request as under way. */
+  /** Counts a request as pending. */
   begin(target: Target): Use
   answered(target: Target): void
   failed(target: Target, fault: Fault): void
-  /** Calls back when the backend must be let go of: its drain time is over, or it has moved. Returns what forgets it. */
+  /**
+   * Registers a callback for when the request must be aborted: the drain time is over, or the backend has moved.
+   * Returns a function that unregisters it.
+   */
   onCut(target: Target, cut: () => void): () => void
   /**
-   * Closes the pools of backends of this app that no route names any more; what is under way has `drainMs`, with a VM of
-   * `leaving` until it is elsewhere.
+   * Drains the pools of the app's backends that no route names any more. Pending requests get `drainMs`; those of a VM
+   * in `leaving` may continue until the move has ended.
    */
   retain(appId: string, backends: readonly Backend[], drainMs: number, leaving?: ReadonlySet<string>): void
-  /** Requests under way at a VM, without those that may last. */
+  /** Number of pending requests at a VM, without long-lived ones. */
   underWay(vmId: string): number
-  /** Calls back when the last of these has ended at a VM. */
+  /** Registers a callback for when the last of these requests at a VM has ended. */
   onIdle(listener: (vmId: string) => void): void
   close(): Promise<void>
 }
 
-/** A request that is under way at a backend. */
+/** A pending request at a backend. */
 export interface Use {
   /** Idempotent. */
   end(): void
-  /** It may last (a WebSocket, a stream of events): a VM that is to move does not wait for it. */
+  /** Marks the request as long-lived (a WebSocket, an event stream): moves do not wait for it. */
   lasts(): void
 }
 
-/** Control ends a move long before, one way or the other. */
+/** Upper bound; control completes or cancels a move long before. */
 const leavingMs = 120_000
 
-/** A VM at an address. */
+/** Identifies a VM at an address. */
 export const backendKey = (backend: Backend) => `${backend.vmId} ${backend.host}:${backend.port}`
 
 interface Entry {
@@ -74,7 +77,7 @@ export function createBackendPools(options: {
   readonly responseTimeoutMs: number
 }): BackendPools {
   const entries = new Map<string, Entry>()
-  /** Routes hand out the same objects again and again; saves making their keys for every request. */
+  /** Routes return the same objects for every request, so this avoids computing their keys each time. */
   const byBackend = new WeakMap<Backend, Entry>()
   const closing = new Set<Entry>()
   const brief = briefRequests()
@@ -84,7 +87,7 @@ export function createBackendPools(options: {
     const pool = new Pool(originOf(backend), {
       connections: options.connectionsPerBackend,
       headersTimeout: options.responseTimeoutMs,
-      // A stream may be silent for as long as it likes.
+      // A stream may be idle for any time.
       bodyTimeout: 0,
       connect: { timeout: 2000 },
     })
@@ -109,7 +112,7 @@ export function createBackendPools(options: {
     entries.delete(entry.key)
     entry.closing = true
     closing.add(entry)
-    entry.drain = setTimeout(() => void cut(entry, 'the VM has left and its drain time is over'), drainMs)
+    entry.drain = setTimeout(() => void cut(entry, 'the VM left the route and its drain time is over'), drainMs)
     void entry.pool.close().finally(() => {
       if (entry.cuts.size === 0) clearTimeout(entry.drain)
       closing.delete(entry)
@@ -126,7 +129,7 @@ export function createBackendPools(options: {
       const nowMs = performance.now()
       let best: Entry | undefined
       let resort: Entry | undefined
-      // Equals take turns.
+      // Rotates the start, so that equally loaded backends take turns.
       const first = turn++ % Math.max(backends.length, 1)
       for (let n = 0; n < backends.length; n++) {
         const backend = backends[(first + n) % backends.length]
@@ -177,9 +180,10 @@ export function createBackendPools(options: {
         if (entry.appId === appId && !kept.has(key))
           letGo(entry, leaving?.has(entry.backend.vmId) ? Math.max(drainMs, leavingMs) : drainMs)
       const present = new Set(backends.map(backend => backend.vmId))
-      // One that is back where it was goes on with what it has.
+      // A VM that is back at its old address keeps its connections.
       for (const entry of closing)
-        if (present.has(entry.backend.vmId) && !kept.has(entry.key)) void cut(entry, 'the VM is at another address now')
+        if (present.has(entry.backend.vmId) && !kept.has(entry.key))
+          void cut(entry, 'the VM has moved to another address')
     },
     async close() {
       const all = [...entries.values(), ...closing]

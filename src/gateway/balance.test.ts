@@ -1,4 +1,6 @@
-/** How requests are spread over replicas, what happens to those that fail, and what is counted and refused. */
+/**
+ * How requests are distributed among replicas, how failures are handled, and which requests are counted and refused.
+ */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type IncomingMessage, type ServerResponse, request } from 'node:http'
@@ -38,7 +40,7 @@ it('spreads requests evenly, and gives a slow replica fewer', async () => {
   await Promise.all(asked)
 })
 
-it('leaves out who refuses connections: it is asked once, not by every request', async () => {
+it('excludes a replica that refuses connections after one attempt', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   let tries = 0
@@ -70,11 +72,11 @@ it('takes a replica back once it answers again', async () => {
   await until(async () => (await fixture.get()).status === 200 && flaky.hits() > 2, {
     timeoutMs: 8000,
     everyMs: 50,
-    what: 'it serves again',
+    what: 'the replica serves again',
   })
 })
 
-it('asks another replica once when a connection breaks: reads only', async () => {
+it('retries a read once on another replica when the connection breaks', async () => {
   await using fixture = await gatewayFixture()
   const breaking = [1, 2, 3].map(() => fixture.backend(req => void req.socket.destroy()))
   const backends = await Promise.all(breaking)
@@ -86,14 +88,14 @@ it('asks another replica once when a connection breaks: reads only', async () =>
   expect(hits()).toBe(3)
 })
 
-it('what reached nobody is tried again whatever the method', async () => {
+it('a request that reached no replica is retried with any method', async () => {
   await using fixture = await gatewayFixture()
   const good = await fixture.backend(answer)
   await fixture.publish({ backends: [refusing('x'), refusing('y'), good] })
   for (let n = 0; n < 3; n++) expect((await fixture.get('/', { method: 'POST' })).status).toBe(200)
 })
 
-it('a replica that left finishes what it began, up to the drain time; WebSockets too', async () => {
+it('a removed replica finishes its requests and WebSockets within the drain time', async () => {
   await using fixture = await gatewayFixture()
   const begun: ServerResponse[] = []
   const old = await fixture.backend((_, res) => void begun.push(res))
@@ -108,7 +110,7 @@ it('a replica that left finishes what it began, up to the drain time; WebSockets
   const closed = once(socket, 'close')
   socket.write(`GET / HTTP/1.1\r\nhost: ${hostname}\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n`)
   await once(socket, 'data')
-  await until(() => begun.length === 2, { what: 'both are under way' })
+  await until(() => begun.length === 2, { what: 'both requests are pending' })
   const [first] = begun
   await fixture.publish({ backends: [next] })
   expect((await fixture.get()).body).toBe('ok')
@@ -119,7 +121,7 @@ it('a replica that left finishes what it began, up to the drain time; WebSockets
   expect(answers.map(one => one.status).sort()).toEqual([200, 502])
 })
 
-it('turns away what is above the limits of an app and of an address', async () => {
+it('refuses requests above the limits of an app and of an address', async () => {
   const limits = { ...gatewayDefaults.limits, appOpen: 3, clientOpen: 2 }
   await using fixture = await gatewayFixture({ limits, trustedProxies: ['127.0.0.1'] })
   const held: ServerResponse[] = []
@@ -152,7 +154,7 @@ it('closes connections above the limit of an address at once', async () => {
   sockets[1]?.destroy()
 })
 
-it('reports what it served, and for how long', async () => {
+it('reports the served requests and their duration', async () => {
   const fixture = await gatewayFixture()
   const app = await fixture.backend(
     (req, res) => void (req.url === '/fail' ? res.writeHead(500).end() : res.end('12345')),
@@ -209,7 +211,7 @@ it('several gateways serve the same routes, wake once each, and report for thems
   const app = await fixture.backend(answer)
   await fixture.publish({ state: 'sleeping' })
   const asked = [1, 2, 3, 4].map(n => fixture.get('/', n % 2 === 0 ? { port: second.port } : {}))
-  await until(() => fixture.wakes.length === 2, { what: 'both have asked' })
+  await until(() => fixture.wakes.length === 2, { what: 'both gateways have requested a wake' })
   await fixture.publish({ backends: [app] })
   expect((await Promise.all(asked)).map(one => one.status)).toEqual([200, 200, 200, 200])
   await Promise.all(fixture.gateways.map(one => one.stop(0)))
@@ -218,7 +220,7 @@ it('several gateways serve the same routes, wake once each, and report for thems
   await fixture[Symbol.asyncDispose]()
 })
 
-it('passes one Host on, and refuses two of them and absolute addresses (RFC 9112, 3.2)', async () => {
+it('forwards a single Host, and refuses two of them and absolute URLs (RFC 9112, 3.2)', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((req, res) => {
     const hosts = req.rawHeaders.filter((_, n) => n % 2 === 0 && req.rawHeaders[n]?.toLowerCase() === 'host')
@@ -240,7 +242,7 @@ it('passes one Host on, and refuses two of them and absolute addresses (RFC 9112
   expect(await raw(`GET http://other.localhost/ HTTP/1.1\r\nhost: ${hostname}`)).toContain('400')
 })
 
-it('stops politely: what is under way is finished, and its connection is closed after it', async () => {
+it('stops gracefully: pending requests finish before their connections are closed', async () => {
   const fixture = await gatewayFixture()
   const held: ServerResponse[] = []
   const app = await fixture.backend((_, res) => void held.push(res))
@@ -248,7 +250,7 @@ it('stops politely: what is under way is finished, and its connection is closed 
   const asked = request({ port: fixture.gateway.port, headers: { host: hostname, connection: 'keep-alive' } })
   const response = once(asked, 'response')
   asked.end()
-  await until(() => held.length === 1, { what: 'it is under way' })
+  await until(() => held.length === 1, { what: 'the request is pending' })
   const stopped = fixture.gateway.stop(5000)
   held[0]?.end('done')
   const [res] = await response

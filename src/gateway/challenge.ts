@@ -1,4 +1,4 @@
-/** HTTP-01 (RFC 8555, 8.3): whichever gateway the certificate authority reaches can answer. */
+/** HTTP-01 challenges (RFC 8555, 8.3), which any gateway can answer. */
 import { Value } from 'typebox/value'
 import type { Bus } from '../bus/bus.ts'
 import { ChallengeAnswer, gatewaySubjects } from '../contract/gateway.ts'
@@ -10,7 +10,9 @@ const askTimeoutMs = 5000
 
 export const isChallenge = (url: string | undefined) => url?.startsWith(path) === true
 
-/** True when it was ours and is answered; false: the app may have asked for a certificate by itself. */
+/**
+ * Returns true if the challenge is control's and was answered; false: the app may have requested a certificate itself.
+ */
 export async function answerChallenge(bus: Bus, { request, response }: Exchange): Promise<boolean> {
   const hostname = hostnameOf(request)
   const token = (request.url ?? '').slice(path.length)

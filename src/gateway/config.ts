@@ -9,21 +9,21 @@ export interface GatewayConfig {
   readonly port: number
   /** How long a request to a sleeping app is held. */
   readonly wakeTimeoutMs: number
-  /** Until the first byte of an answer. */
+  /** Timeout until the first byte of an answer. */
   readonly responseTimeoutMs: number
-  /** Open connections to one VM. */
+  /** Maximum number of open connections to one VM. */
   readonly connectionsPerBackend: number
   readonly limits: Limits & {
-    /** Open connections of clients, all and from one address; 0: no limit. */
+    /** Open connections of clients, in total and per address; 0: no limit. */
     readonly connections: number
     readonly connectionsPerClient: number
   }
   readonly tls: TlsConfig
-  /** For sites that run an edge of their own. */
+  /** For sites that run their own edge proxy. */
   readonly publish: PublishConfig
-  /** A file, `-` for the standard output, or empty: none. */
+  /** A file, `-` for the standard output, or empty: no log. */
   readonly accessLog: string
-  /** Addresses of proxies in front of us whose `X-Forwarded-For` is kept; from anybody else it is replaced. */
+  /** Addresses of trusted proxies, whose `X-Forwarded-For` is preserved; from other clients the header is replaced. */
   readonly trustedProxies: readonly string[]
   /** The SSH bastion; undefined: none. */
   readonly bastion: BastionConfig | undefined
@@ -34,9 +34,9 @@ export interface TlsConfig {
   readonly port: number | undefined
   /** Directory of `<name>.crt` with `<name>.key`; empty: none. */
   readonly certificates: string
-  /** Requests without TLS are sent on to it, where the name has a certificate. */
+  /** Whether plain HTTP requests are redirected to HTTPS if the name has a certificate. */
   readonly redirect: boolean
-  /** How long browsers remember to use TLS only (RFC 6797); 0: they are not told. */
+  /** How long browsers should use HTTPS only (RFC 6797); 0: no header. */
   readonly hstsSeconds: number
 }
 
@@ -74,7 +74,7 @@ const setting = (env: string, fallback: number | string, help: string): GatewayS
 
 const { limits } = gatewayDefaults
 
-/** What `docs/operating.md` lists, besides the settings of all programs. */
+/** The settings in `docs/operating.md`, besides those of all programs. */
 export const gatewaySettings = {
   wakeTimeout: setting(
     'MOTE_GATEWAY_WAKE_TIMEOUT',
@@ -139,8 +139,8 @@ export const gatewaySettings = {
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * What the environment says of a gateway. The addresses it listens at are settings of the programs.
- * @throws Error that lists every fault at once
+ * Parses the gateway's settings from the environment. Its listen addresses are settings of the programs.
+ * @throws Error that lists all faults at once
  */
 export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' | 'bastion'> {
   const faults: string[] = []

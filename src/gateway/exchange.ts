@@ -1,4 +1,4 @@
-/** One request and its answer, HTTP/1.1 or HTTP/2, with what is to be said about it at the end. */
+/** One request and its answer, over HTTP/1.1 or HTTP/2, with the data for the access log. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import { TLSSocket } from 'node:tls'
@@ -11,22 +11,22 @@ export type ClientResponse = ServerResponse | Http2ServerResponse
 export interface Exchange {
   readonly request: ClientRequest
   readonly response: ClientResponse
-  /** Address of whoever asked: of the connection, or what a trusted proxy says. */
+  /** The client's address: of the connection, or as reported by a trusted proxy. */
   readonly client: string
   readonly secure: boolean
   readonly startedMs: number
   hostname: string | undefined
   route: Route | undefined
   vmId: string | undefined
-  /** How often it was sent to a backend. */
+  /** Number of attempts at backends. */
   tries: number
-  /** Of the body of the answer. */
+  /** Size of the body of the answer. */
   bytes: number
-  /** What the gateway itself answered with. */
+  /** The page that the gateway itself answered with. */
   page: Page | undefined
-  /** Gives up what is under way at a backend. */
+  /** Aborts the pending request at the backend. */
   abort: (() => void) | undefined
-  /** Undoes what letting it in has counted. */
+  /** Reverts the counts of its admission. */
   leave: (() => void) | undefined
 }
 
@@ -51,14 +51,14 @@ export function newExchange(request: ClientRequest, response: ClientResponse, cl
   }
 }
 
-/** The client left, or all has been said. */
+/** True if the client disconnected or the answer is complete. */
 export const isGone = (response: ClientResponse) => (isHttp2(response) ? response.stream.destroyed : response.destroyed)
 
-/** False when the client should be given time to read. */
+/** Returns false if the client reads too slowly and the caller should wait for `drain`. */
 export const writeChunk = (response: ClientResponse, chunk: Buffer): boolean =>
   isHttp2(response) ? response.write(chunk) : response.write(chunk)
 
-/** HTTP/2 sends them as they are written. */
+/** HTTP/2 sends headers as they are written. */
 export function flushHeaders(response: ClientResponse): void {
   if (!isHttp2(response)) response.flushHeaders()
 }

@@ -1,12 +1,12 @@
-/** How a try ended that got no answer. */
+/** How an attempt without an answer failed. */
 export type Fault =
-  /** No connection: the app has seen nothing of the request. */
+  /** No connection: the app has received nothing of the request. */
   | 'unreached'
-  /** The connection broke under way: the app may have acted. */
+  /** The connection broke during the request: the app may have acted. */
   | 'broken'
-  /** Accepted, and no answer in time. */
+  /** The backend accepted the request but did not answer in time. */
   | 'late'
-  /** Neither of them is the backend's fault. */
+  /** Not the backend's fault. */
   | 'other'
 
 const faults: Readonly<Record<string, Fault>> = {

@@ -1,4 +1,4 @@
-/** A client may know from the API that an app runs before the gateway has heard of its route. */
+/** A client may learn from the API that an app runs before the gateway has received its route. */
 import pino from 'pino'
 import { describe, expect, it } from 'vitest'
 import { createMemoryBus } from '../bus/memory.ts'
@@ -9,7 +9,7 @@ import { gatewayFixture } from '../../test/support/gateway/gateway.ts'
 
 const tries = 50
 
-it('answers the first request to an app whose route is committed and not published', async () => {
+it('answers the first request to an app whose route is committed but not yet published', async () => {
   await using fixture = await gatewayFixture()
   await fixture.add()
   const app = await fixture.backend((_, res) => void res.end('here'))
@@ -23,7 +23,7 @@ it('answers the first request to an app whose route is committed and not publish
   }
 })
 
-it('passes an upgrade on to an app whose route is committed and not published', async () => {
+it('forwards an upgrade to an app whose route is committed but not yet published', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((_, res) => void res.writeHead(426).end())
   fixture.commit({ backends: [app] })
@@ -31,7 +31,7 @@ it('passes an upgrade on to an app whose route is committed and not published', 
   expect([status, app.hits()]).toEqual([426, 1])
 })
 
-it('asks control a few times for many requests to names that do not exist', async () => {
+it('asks control only a few times for many requests to unknown names', async () => {
   await using fixture = await gatewayFixture()
   const before = fixture.asked()
   const ask = (n: number) => fixture.get('/', { headers: { host: `nobody-${n}.localhost` } })
@@ -55,7 +55,7 @@ describe('a control plane', () => {
     expect(asked).toBe(2)
   })
 
-  it('that fails is not asked by requests until it answers again', async () => {
+  it('that fails delays no requests until it answers again', async () => {
     await using cleanup = new AsyncDisposableStack()
     const bus = createMemoryBus()
     cleanup.defer(() => bus.close())

@@ -1,6 +1,6 @@
 /**
- * Sends a request to a backend and streams both ways. The answer starts as soon as the backend's does; a slow client
- * slows the backend down and not our memory. What could not be served is tried once more elsewhere where that is safe.
+ * Sends a request to a backend and streams both ways. The answer starts as soon as the backend's does, and a slow
+ * client slows down the backend instead of using memory. A failed attempt is retried if that is safe.
  */
 import type { Dispatcher } from 'undici'
 import type { Route } from '../contract/gateway.ts'
@@ -11,24 +11,24 @@ import { answerHeaders, forwardHeaders, peerOf } from './headers.ts'
 import type { Page } from './pages.ts'
 import { type ProxyDeps, awake, refuse } from './admission.ts'
 
-/** Tries that reached nobody. */
+/** Maximum number of attempts that reached no backend. */
 const maxTries = 3
-/** Tries that may have reached an app. */
+/** Maximum number of attempts that may have reached an app. */
 const maxBroken = 2
-/** A VM that moved, or went, leaves its route a moment after its connections break. */
+/** A VM that moved or was removed leaves its route shortly after its connections break. */
 const routeLagMs = 1500
 
-/** Up to this size copying a body costs less than a write of its own. */
+/** Up to this size copying a body costs less than a separate write. */
 const smallBytes = 8192
 /**
- * How long the head of an answer of unknown or greater length waits for its body: programs that write them apart are not
- * interrupted between them by a VM that moves. Of what streams nobody misses the head alone.
+ * How long the head of an answer of unknown or greater length waits for its body. Programs that write head and body
+ * separately can then be retried if their VM moves in between. For streams the delay does not matter.
  */
 const holdHeadMs = 250
 /** How long the beginning of such a body waits for the rest. */
 const holdMs = 20
 
-/** May be sent a second time although the first may have acted (RFC 9110, 9.2.2). */
+/** Methods that may be retried although the first attempt may have acted (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 
 export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried: ReadonlySet<string>): void {
@@ -50,7 +50,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   )
 }
 
-/** HTTP/2 need not say so in a header: a stream that has not ended has a body (RFC 9113, 8.1). */
+/** In HTTP/2 a body needs no header: a stream that has not ended has a body (RFC 9113, 8.1). */
 function hasBody({ request, response }: Exchange): boolean {
   const length = request.headers['content-length']
   if (length !== undefined) return length !== '0'
@@ -66,9 +66,12 @@ function answerTo(
   failed: (fault: Fault) => void,
 ): Dispatcher.DispatchHandler {
   const { response } = exchange
-  /** Said with the first bytes of the body: what breaks before them can still be asked of somebody else. */
+  /** The head, sent with the first bytes of the body: until then a broken answer can be retried. */
   let head: (() => void) | undefined
-  /** The beginning of the body, held back in case it is all: then one write is enough, and nobody saw it break. */
+  /**
+   * The beginning of the body, held back in case it is complete: then one write suffices, and a broken answer can be
+   * retried.
+   */
   let first: Buffer | undefined
   let hold: NodeJS.Timeout | undefined
   const begin = () => {
@@ -97,7 +100,7 @@ function answerTo(
         else response.writeHead(statusCode, statusMessage ?? '', kept)
       }
       const length = Number(headers['content-length'] ?? 0)
-      // One that promises little is waited for; of any other it may be long until something comes, or all of it.
+      // A short answer is waited for. Any other may pause for long before its first or last byte.
       const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
       if (isStream) use.lasts()
       if (length === 0 || length > smallBytes) hold = setTimeout(release, isStream ? holdMs : holdHeadMs)
@@ -143,14 +146,14 @@ function answerTo(
   }
 }
 
-/** Headers and a small body leave in one write when Node gets the body as text. */
+/** Passes the body as text, because Node then sends the headers and a small body in one write. */
 function endWith(response: Exchange['response'], last: Buffer | undefined): void {
   if (last === undefined) response.end()
   else if (isHttp2(response)) response.end(last)
   else response.end(last.toString('latin1'), 'latin1')
 }
 
-/** After a try without an answer: another one where that is safe, else a page. */
+/** After an attempt without an answer: retries if that is safe, or else answers with a page. */
 function again(
   deps: ProxyDeps,
   exchange: Exchange,
@@ -170,7 +173,7 @@ function again(
   otherwise(deps, exchange, route, next).then(
     found => {
       if (found) forward(deps, exchange, found, next)
-      // It is still where it was: it closed a kept connection at the moment that the request went out on it.
+      // The route is unchanged: the backend closed a keep-alive connection at the moment of the request.
       else if (fault === 'broken') forward(deps, exchange, route, tried)
       else refuse(exchange, pageFor[fault])
     },
@@ -178,7 +181,7 @@ function again(
   )
 }
 
-/** The route once it has a backend that was not tried; undefined when it gets none in time. */
+/** Returns the route once it has a backend that was not tried; undefined if it gets none in time. */
 export async function otherwise(
   deps: ProxyDeps,
   exchange: Exchange,

@@ -77,7 +77,7 @@ describe('gateway', () => {
     }
   })
 
-  it('answers 404 for a name nobody has, 503 for an app with nothing healthy, 400 without a usable host', async () => {
+  it('answers 404 for an unknown name, 503 for an app without a healthy VM, 400 without a valid host', async () => {
     expect((await get()).status).toBe(404)
     await publish({ state: 'down' })
     await until(async () => (await get()).status === 503, { what: 'the route is down' })
@@ -87,7 +87,7 @@ describe('gateway', () => {
     expect(JSON.parse(json.body)).toMatchObject({ status: 503, code: 'starting' })
   })
 
-  it('forwards request and answer, tells the app who called, and believes no forged address', async () => {
+  it('forwards request and answer, passes the client address to the app, and ignores forged addresses', async () => {
     const app = await backend((req, res) => {
       res.setHeader('x-app', 'yes').end(JSON.stringify({ url: req.url, headers: req.headers }))
     })
@@ -197,7 +197,7 @@ describe('gateway', () => {
     const app = await backend((_, res) => void res.end('awake'))
     await publish({ state: 'sleeping' })
     const all = Promise.all(Array.from({ length: 100 }, () => get()))
-    await until(() => wakes.length > 0, { what: 'the wake is asked for' })
+    await until(() => wakes.length > 0, { what: 'the wake is requested' })
     await publish({ backends: [target(app)] })
     const answers = await all
     expect(answers.every(a => a.status === 200 && a.body === 'awake')).toBe(true)
@@ -211,10 +211,10 @@ describe('gateway', () => {
     await until(async () => (await get()).status === 200, { what: 'the route is live' })
     expect((await get()).body).toBe('ok')
     await publish({ backends: [dead] })
-    await until(async () => (await get()).status === 502, { timeoutMs: 4000, what: 'nothing is left' })
+    await until(async () => (await get()).status === 502, { timeoutMs: 4000, what: 'all resources are released' })
   })
 
-  it('a VM that moved while it was asked is asked again where it is now, unless that could do something twice', async () => {
+  it('requests to a VM that moved are retried at its new address, unless they could act twice', async () => {
     let asked = 0
     const silent = await backend((req, res) => void (req.url === '/up' ? res.end() : asked++))
     const moved = await backend((_, res) => void res.end('here'))
@@ -228,8 +228,8 @@ describe('gateway', () => {
         .on('error', reject)
         .end('data')
     })
-    await until(() => asked === 6, { what: 'all of them are under way' })
-    // Between two hosts for an instant; then it is back, at another address.
+    await until(() => asked === 6, { what: 'all requests are pending' })
+    // During the move the route has no backend; then it has one with another address.
     await publish({ state: 'sleeping' })
     const held = get()
     await publish({ backends: [{ ...target(moved), vmId: silent.vmId }] })
@@ -237,7 +237,7 @@ describe('gateway', () => {
     expect(await write).toBe(502)
   })
 
-  it('an answer that breaks off in the middle of a small body is asked for again', async () => {
+  it('an answer that breaks off within a small body is retried', async () => {
     let begun = 0
     const leaving = await backend((req, res) => {
       if (req.url === '/up') return void res.end()
@@ -248,7 +248,7 @@ describe('gateway', () => {
     await publish({ backends: [target(leaving)] })
     await until(async () => (await get('/up')).status === 200, { what: 'the route is live' })
     const answer = get()
-    await until(() => begun === 1, { what: 'its answer is under way' })
+    await until(() => begun === 1, { what: 'its answer has begun' })
     await publish({ backends: [{ ...target(moved), vmId: leaving.vmId }] })
     expect((await answer).body).toBe('here')
     expect((await answer).headers['x-from']).toBeUndefined()

@@ -1,4 +1,4 @@
-/** One HTTP/2 connection to each backend that is asked for gRPC. */
+/** HTTP/2 connections for gRPC, one per backend. */
 import { type ClientHttp2Session, connect } from 'node:http2'
 import type { Pool } from 'undici'
 import { type BackendPools, type Target, originOf } from './backends.ts'
@@ -25,7 +25,7 @@ export function createGrpcSessions(pools: BackendPools): GrpcSessions {
           clearTimeout(timer)
           forget()
         })
-        // Its streams tell; here it would end the process.
+        // The streams report the error; without this handler it would end the process.
         .on('error', () => {})
       sessions.set(target.pool, session)
       return session

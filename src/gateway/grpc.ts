@@ -1,6 +1,6 @@
 /**
- * gRPC: HTTP/2 to the app without TLS (prior knowledge, RFC 9113, 3.3), since its trailers and its streams in both
- * directions have no place in HTTP/1.1. One connection for each backend.
+ * Forwards gRPC over HTTP/2 without TLS (prior knowledge, RFC 9113, 3.3), because HTTP/1.1 supports neither its
+ * trailers nor its bidirectional streams. One connection per backend.
  */
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, constants } from 'node:http2'
 import type { Route } from '../contract/gateway.ts'
@@ -13,7 +13,7 @@ import { type ProxyDeps, refuse } from './admission.ts'
 export const isGrpc = ({ request, response }: Exchange) =>
   isHttp2(response) && (request.headers['content-type'] ?? '').startsWith('application/grpc')
 
-/** @param sessions kept by the gateway; a request is sent once, since it may have begun to stream */
+/** @param sessions the gateway's sessions. A request is sent only once, because it may have begun to stream */
 export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: Exchange, route: Route): void {
   const { request, response } = exchange
   const target = deps.pools.pick(route)
@@ -48,7 +48,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
   request.pipe(upstream)
 }
 
-/** Node hands out a list of what it must not be given back. */
+/** Copies the headers: Node refuses the object that it returned. */
 const plain = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => ({ ...headers })
 
 function requestHeaders(deps: ProxyDeps, exchange: Exchange): OutgoingHttpHeaders {
@@ -58,7 +58,7 @@ function requestHeaders(deps: ProxyDeps, exchange: Exchange): OutgoingHttpHeader
     [constants.HTTP2_HEADER_METHOD]: request.method ?? 'POST',
     [constants.HTTP2_HEADER_PATH]: request.url ?? '/',
     [constants.HTTP2_HEADER_SCHEME]: 'http',
-    // gRPC asks for it (the only value that HTTP/2 allows).
+    // Required by gRPC (the only value that HTTP/2 allows).
     te: 'trailers',
   }
   for (let at = 0; at + 1 < flat.length; at += 2) {

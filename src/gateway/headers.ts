@@ -1,7 +1,7 @@
 import { hasSeveralHosts } from '../lib/one-host.ts'
 import type { ClientRequest } from './exchange.ts'
 
-/** RFC 9110, 7.6.1: they speak about one connection and must not be forwarded. */
+/** RFC 9110, 7.6.1: headers of a single connection, which must not be forwarded. */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -15,7 +15,7 @@ const hopByHop = new Set([
   'http2-settings',
 ])
 const ours = new Set([
-  // Written once by us: two of them in one request are read differently by different servers.
+  // Written once by the gateway: servers interpret duplicates differently.
   'host',
   'x-forwarded-for',
   'x-forwarded-proto',
@@ -23,17 +23,20 @@ const ours = new Set([
   'x-forwarded-port',
   'x-real-ip',
   'forwarded',
-  // The proxy answers 100-continue itself, so the backend must not be asked to.
+  // The gateway answers 100-continue itself, so the backend must not.
   'expect',
 ])
 
-/** The host as the client named it (RFC 9113, 8.3.1: `:authority` in HTTP/2), with its port. */
+/** The host with its port as named by the client (RFC 9113, 8.3.1: `:authority` in HTTP/2). */
 const authorityOf = ({ headers }: ClientRequest): string | undefined => {
   const authority = headers[':authority'] ?? headers.host
   return typeof authority === 'string' ? authority : undefined
 }
 
-/** The request's host without its port, lower case; undefined when there is none, several, or it is malformed. */
+/**
+ * Returns the request's host without its port, in lower case; undefined when there is none or several, or it is
+ * malformed.
+ */
 export function hostnameOf(request: ClientRequest): string | undefined {
   const host = authorityOf(request)
   if (!host || hasSeveralHosts(request.rawHeaders)) return undefined
@@ -44,7 +47,7 @@ export function hostnameOf(request: ClientRequest): string | undefined {
 const plainAddress = (address: string) => (address.startsWith('::ffff:') ? address.slice(7) : address)
 export const peerOf = (request: ClientRequest) => plainAddress(request.socket.remoteAddress ?? '')
 
-/** The peer, or the first address from the right of `X-Forwarded-For` that is not one of the trusted proxies. */
+/** Returns the peer, or the rightmost address in `X-Forwarded-For` that is not a trusted proxy. */
 export function clientAddress(request: ClientRequest, trusts: (address: string) => boolean): string {
   const peer = peerOf(request)
   if (!trusts(peer)) return peer
@@ -53,12 +56,15 @@ export function clientAddress(request: ClientRequest, trusts: (address: string) 
 }
 
 export interface ForwardOptions {
-  /** Whether the peer is a proxy whose `X-Forwarded-*` is kept. */
+  /** Whether the peer is a proxy whose `X-Forwarded-*` headers are preserved. */
   readonly trusted: boolean
   readonly secure: boolean
 }
 
-/** Flat name/value list for the backend: what the client sent, less the connection's own, plus who it came from. */
+/**
+ * Returns a flat name/value list for the backend: the client's headers without those of the connection, plus the
+ * client's address.
+ */
 export function forwardHeaders(request: ClientRequest, options: ForwardOptions): string[] {
   const { rawHeaders } = request
   const named = namedByConnection(request.headers.connection)
@@ -69,7 +75,7 @@ export function forwardHeaders(request: ClientRequest, options: ForwardOptions):
     const name = rawHeaders[at]!
     const lower = name.toLowerCase()
     if (ours.has(lower) || hopByHop.has(lower) || lower.startsWith(':') || named?.includes(lower)) continue
-    // HTTP/2 may split it (RFC 9113, 8.2.3); Node has joined the parts.
+    // HTTP/2 may split the header (RFC 9113, 8.2.3); Node has joined the parts.
     if (lower === 'cookie' && cookies++ > 0) continue
     headers.push(name, lower === 'cookie' ? (request.headers.cookie ?? '') : rawHeaders[at + 1]!)
   }
@@ -81,7 +87,7 @@ export function forwardHeaders(request: ClientRequest, options: ForwardOptions):
   return headers
 }
 
-/** What `Connection` lists besides the two words that nearly everybody sends. */
+/** Returns the header names listed in `Connection`, apart from the two most common values. */
 function namedByConnection(connection: string | undefined): string[] | undefined {
   if (!connection || connection === 'keep-alive' || connection === 'close') return undefined
   return connection.split(',').map(name => name.trim().toLowerCase())
@@ -91,7 +97,7 @@ const single = (value: string | string[] | undefined) => (Array.isArray(value) ?
 
 type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** Names and values of an answer, less the connection's own. Names are lower case, as undici hands them out. */
+/** Returns the headers of an answer without those of the connection. Names are lower case, as undici returns them. */
 export function answerHeaders(headers: AnswerHeaders): Record<string, string | string[]> {
   const named = namedByConnection(single(headers['connection']))
   const kept: Record<string, string | string[]> = {}

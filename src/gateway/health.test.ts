@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { healthy, isUsable, recordAnswer, recordFault } from './health.ts'
 
-it('who cannot be reached is left out at once, each time for twice as long, up to 30 s', () => {
+it('an unreachable backend is ejected at once, each time for twice as long, up to 30 s', () => {
   const health = healthy()
   let nowMs = 0
   const pauses: number[] = []
@@ -14,7 +14,7 @@ it('who cannot be reached is left out at once, each time for twice as long, up t
   expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
 })
 
-it('after the pause one request tries it, and an answer makes it whole', () => {
+it('after the pause one request probes the backend, and an answer restores it', () => {
   const health = healthy()
   recordFault(health, 'unreached', 0)
   expect(isUsable(health, 0, 1000)).toBe(true)
@@ -25,7 +25,7 @@ it('after the pause one request tries it, and an answer makes it whole', () => {
   expect(health.ejectedUntilMs).toBe(3000)
 })
 
-it('single resets and late answers are forgiven, three in a row are not', () => {
+it('three resets or late answers in a row eject a backend, and fewer do not', () => {
   const health = healthy()
   recordFault(health, 'broken', 0)
   recordFault(health, 'late', 0)
@@ -38,7 +38,7 @@ it('single resets and late answers are forgiven, three in a row are not', () => 
   expect(isUsable({ ...healthy() }, 9, 0)).toBe(true)
 })
 
-it('what is not its fault does not count', () => {
+it('faults of others do not count', () => {
   const health = healthy()
   for (let n = 0; n < 9; n++) recordFault(health, 'other', 0)
   expect(isUsable(health, 9, 0)).toBe(true)

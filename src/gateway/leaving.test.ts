@@ -1,4 +1,4 @@
-/** A VM that is about to move: new requests wait, those under way end, and control hears of it from every gateway. */
+/** A VM that is about to move: new requests wait, pending ones finish, and every gateway reports to control. */
 import { once } from 'node:events'
 import { type ServerResponse, request } from 'node:http'
 import { expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import { until } from '../../test/support/wait.ts'
 import { type GatewayFixture, gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 
 const moveId = 'move-1'
-/** The number of requests that each gateway said last. */
+/** The number of open requests in the last report of each gateway. */
 const openAt = ({ reports }: GatewayFixture) => {
   const last = new Map(
     reports.map(({ gatewayId, leaving }) => [gatewayId, leaving?.find(one => one.moveId === moveId)]),
@@ -14,21 +14,21 @@ const openAt = ({ reports }: GatewayFixture) => {
   return [...last.values()].map(one => one?.open)
 }
 
-it('holds new requests, lets the old ones end, and goes on at the new address with new connections', async () => {
+it('holds new requests, lets pending ones finish, and continues at the new address with new connections', async () => {
   await using fixture = await gatewayFixture()
   const other = await fixture.add()
   const held: ServerResponse[] = []
   const old = await fixture.backend((_, res) => void held.push(res))
   await fixture.publish({ backends: [old] })
   const underWay = fixture.get('/under-way')
-  await until(() => held.length === 1, { what: 'a request is under way' })
+  await until(() => held.length === 1, { what: 'a request is pending' })
 
   await fixture.publish({ state: 'sleeping', leaving: [{ vmId: old.vmId, moveId }] })
   await until(() => openAt(fixture).toSorted().join() === '0,1', { what: 'both gateways have reported' })
   const waiting = [fixture.get('/new'), fixture.get('/new', { port: other.port })]
   held[0]?.end('old')
   expect((await underWay).body).toBe('old')
-  await until(() => openAt(fixture).join() === '0,0', { what: 'no request is under way' })
+  await until(() => openAt(fixture).join() === '0,0', { what: 'no request is pending' })
   expect(old.hits()).toBe(1)
 
   const there = await fixture.backend((_, res) => void res.end('new'))
@@ -40,7 +40,7 @@ it('holds new requests, lets the old ones end, and goes on at the new address wi
   expect([old.hits(), there.hits()]).toEqual([1, 2])
 })
 
-it('goes on at the old address when the move fails, on a new connection', async () => {
+it('continues at the old address on a new connection when the move fails', async () => {
   await using fixture = await gatewayFixture()
   let connections = 0
   const app = await fixture.backend((_, res) => void res.end('here'))
@@ -52,7 +52,7 @@ it('goes on at the old address when the move fails, on a new connection', async 
   await fixture.publish({ backends: [app] })
   expect((await waiting).body).toBe('here')
   expect(connections).toBe(2)
-  await until(() => fixture.reports.at(-1)?.leaving === undefined, { what: 'nothing leaves any more' })
+  await until(() => fixture.reports.at(-1)?.leaving === undefined, { what: 'no VM is leaving' })
 })
 
 it('sends new requests to another replica meanwhile', async () => {
@@ -89,7 +89,7 @@ it('answers more requests than an app may have at a time with 503 and Retry-Afte
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200])
 })
 
-it('waits for no stream of events', async () => {
+it('does not wait for event streams', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((_, res) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -101,11 +101,11 @@ it('waits for no stream of events', async () => {
   answer.on('error', () => {})
   await once(answer, 'data')
   await fixture.publish({ state: 'sleeping', leaving: [{ vmId: app.vmId, moveId }] })
-  await until(() => openAt(fixture).join() === '0', { what: 'nothing is waited for' })
+  await until(() => openAt(fixture).join() === '0', { what: 'no request is waited for' })
   asked.on('error', () => {}).destroy()
 })
 
-it('counts a VM as in use while another name of its app leads to it', async () => {
+it('counts a VM as in use while another hostname of its app routes to it', async () => {
   await using fixture = await gatewayFixture()
   const app = await fixture.backend((_, res) => void res.end())
   const leaving = [{ vmId: app.vmId, moveId }]

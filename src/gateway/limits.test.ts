@@ -3,7 +3,7 @@ import { createLimiter } from './limits.ts'
 
 const none = { appOpen: 0, appPerSecond: 0, clientOpen: 0, clientPerSecond: 0 }
 
-it('limits what is open for one app and for one client, and frees it again', () => {
+it('limits the open requests of one app and of one client, and releases them', () => {
   const limiter = createLimiter({ ...none, appOpen: 3, clientOpen: 2 }, () => 0)
   expect([limiter.enter('a', 'c1'), limiter.enter('a', 'c1'), limiter.enter('a', 'c1')]).toEqual([
     undefined,
@@ -12,7 +12,7 @@ it('limits what is open for one app and for one client, and frees it again', () 
   ])
   expect(limiter.enter('a', 'c2')).toBeUndefined()
   expect(limiter.enter('a', 'c3')).toBe('app')
-  // Refused by the app, it must not stay counted for the client.
+  // A request refused by the app's limit must not count for the client.
   expect([limiter.enter('b', 'c3'), limiter.enter('b', 'c3'), limiter.enter('b', 'c3')]).toEqual([
     undefined,
     undefined,
@@ -38,7 +38,7 @@ it('limits requests a second, with a burst of one second', () => {
   expect(served(50)).toBe(10)
 })
 
-it('keeps nothing of who is gone', () => {
+it('keeps no entries of idle apps and clients', () => {
   let nowMs = 0
   const limiter = createLimiter({ ...none, clientOpen: 5, clientPerSecond: 5 }, () => nowMs)
   for (let n = 0; n < 9_000; n++) {

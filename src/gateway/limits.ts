@@ -1,6 +1,6 @@
 /**
- * How much one app and one client address may ask for: requests open at a time, and requests a second (a token bucket
- * that holds one second's worth). 0: no limit. Each gateway counts for itself.
+ * Limits of one app and of one client address: concurrent requests, and requests per second (a token bucket that holds
+ * one second's worth). 0: no limit. Each gateway counts separately.
  */
 export interface Limits {
   readonly appOpen: number
@@ -9,14 +9,14 @@ export interface Limits {
   readonly clientPerSecond: number
 }
 
-/** `app`: the app has as much as it may; `client`: the caller asks for too much. */
+/** `app`: the app has reached its limit; `client`: the client address has. */
 export type Refusal = 'app' | 'client'
 
 export interface Limiter {
-  /** Undefined: let in, and `leave` must be called at the end. */
+  /** Undefined: admitted, and `leave` must be called at the end. */
   enter(appId: string, client: string): Refusal | undefined
   leave(appId: string, client: string): void
-  /** Of apps and clients that it keeps in mind; for tests. */
+  /** Number of tracked apps and clients; for tests. */
   readonly size: number
 }
 
@@ -26,7 +26,7 @@ interface Meter {
   atMs: number
 }
 
-/** Idle meters are looked for when this many entered since the last time. */
+/** Idle meters are removed each time this many requests have entered. */
 const sweepEvery = 10_000
 
 export function createLimiter(limits: Limits, nowMs: () => number): Limiter {

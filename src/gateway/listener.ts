@@ -1,4 +1,4 @@
-/** The public HTTP side of the gateway: a server, its limits on connections, and how it is closed politely. */
+/** The gateway's public HTTP server: connection limits and graceful shutdown. */
 import { type Server, createServer } from 'node:http'
 import { type Server as NetServer, type Socket, isIPv4 } from 'node:net'
 import type { Logger } from 'pino'
@@ -21,7 +21,7 @@ export interface ListenOptions {
   readonly connectionsPerClient: number
 }
 
-/** requestTimeout 0: an upload may take as long as it likes; slow headers are cut by headersTimeout. */
+/** requestTimeout 0: an upload may take any time; slow headers are cut off by headersTimeout. */
 export const serverOptions = {
   keepAliveTimeout: 65_000,
   headersTimeout: 30_000,
@@ -45,7 +45,7 @@ export async function listenHttp(options: ListenOptions, proxy: ProxyDeps, log: 
   }
 }
 
-/** Answers requests and upgrades of a server that speaks HTTP/1.1. */
+/** Handles requests and upgrades of an HTTP/1.1 server. */
 export function serveHttp1(server: Pick<Server, 'on'>, proxy: ProxyDeps, log: Logger): void {
   server.on('request', (request, response) => {
     handleRequest(proxy, request, response).catch((cause: unknown) => {
@@ -62,14 +62,17 @@ export function serveHttp1(server: Pick<Server, 'on'>, proxy: ProxyDeps, log: Lo
   })
 }
 
-/** From now on each answer tells its connection to close. */
+/** From now on each answer closes its connection. */
 export function sayGoodbye(server: Pick<Server, 'prependListener'>): void {
   server.prependListener('request', (_request, response) => {
     response.shouldKeepAlive = false
   })
 }
 
-/** More connections than this are closed at once, before anything is read. Trusted proxies speak for many. */
+/**
+ * Closes connections above the limit at once, before anything is read. Trusted proxies are exempt, because they serve
+ * many clients.
+ */
 export function limitConnections(
   server: NetServer,
   { connections, connectionsPerClient }: Pick<ListenOptions, 'connections' | 'connectionsPerClient'>,
@@ -97,7 +100,7 @@ const clientKey = (address: string) => {
   return isIPv4(plain) ? plain : address
 }
 
-/** @returns the port; @throws Error when it is taken */
+/** @returns the port; @throws Error when it is in use */
 export function listen(server: Server, { host, port }: Pick<ListenOptions, 'host' | 'port'>): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)

@@ -1,4 +1,6 @@
-/** The edge: routes a hostname to a healthy microVM. Holds no state but a cache of routes; run as many as you like. */
+/**
+ * The edge: routes a hostname to a healthy VM. Its only state is a cache of routes, so any number of gateways can run.
+ */
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
 import { gatewaySubjects, type TrafficReport, trafficReportMs } from '../contract/gateway.ts'
@@ -27,17 +29,17 @@ import { createWaker } from './wake.ts'
 
 export interface Gateway {
   readonly port: number
-  /** Of HTTPS; undefined without it. */
+  /** Port of HTTPS; undefined without it. */
   readonly tlsPort: number | undefined
-  /** Of the SSH bastion; undefined without one. */
+  /** Port of the SSH bastion; undefined without one. */
   readonly sshPort: number | undefined
-  /** Where an edge of the site finds the routes; undefined: nowhere. */
+  /** Port on which an edge proxy of the site reads the routes; undefined: none. */
   readonly publishPort: number | undefined
-  /** Requests that were let in since the start. */
+  /** Number of admitted requests since the start. */
   served(): number
-  /** True once it has the routes. */
+  /** True once it has received the routes. */
   ready(): boolean
-  /** Of what it knows of a hostname; undefined: nothing. */
+  /** Version of its route for a hostname; undefined: it has none. */
   routeVersion(hostname: string): number | undefined
   /** Takes no new connections, lets requests under way finish for `drainMs`, then closes. */
   stop(drainMs?: number): Promise<void>
@@ -48,7 +50,7 @@ interface GatewayDeps {
   readonly log: Logger
 }
 
-/** @throws Error when a port is taken; nothing is left running then. */
+/** @throws Error when a port is in use; everything is stopped again then. */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const gatewayId = newId()
   await using started = new AsyncDisposableStack()
@@ -66,7 +68,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   const certificates = await openCertificates({ ...deps, files, isRouted: name => table.find(name) !== undefined })
   started.defer(() => certificates.stop())
   const trusts = trustList(config.trustedProxies)
-  /** HTTPS is opened last. */
+  /** Set once HTTPS is opened, which is last. */
   let tlsPort: number | undefined
   const proxy: ProxyDeps = {
     trusts,
@@ -119,11 +121,11 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   }
 }
 
-/** A proxy that we trust has spoken TLS already. */
+/** True if a trusted proxy terminated TLS for this request. */
 const isSecureOutside = ({ request }: Exchange, trusts: (address: string) => boolean) =>
   trusts(peerOf(request)) && request.headers['x-forwarded-proto'] === 'https'
 
-/** An app may be reached by several names: a backend is let go of when none of them leads to it any more. */
+/** Drops a backend once no hostname of its app routes to it: an app may have several. */
 function keepPools(table: RouteTable, pools: ReturnType<typeof createBackendPools>): void {
   table.onChange(route => {
     const backends = table.ofApp(route.appId).flatMap(one => one.backends)
@@ -161,7 +163,7 @@ function reportTraffic(
     const nowMs = performance.now()
     const [atMs, periodMs] = [Date.now(), nowMs - sinceMs]
     sinceMs = nowMs
-    // Clocks of gateways may jump; what control needs are ages.
+    // Clocks of gateways may jump, so control only uses the differences.
     const reported = apps.map(app => ({ ...app, lastRequestAtMs: atMs - (nowMs - app.lastRequestAtMs) }))
     const moves = leaving.take()
     const message: TrafficReport = {
@@ -177,7 +179,7 @@ function reportTraffic(
   const timer = setInterval(() => void report(), trafficReportMs)
   void report()
   return {
-    /** Tells what it has not told yet. */
+    /** Sends a last report. */
     async stop() {
       clearInterval(timer)
       await report(true)

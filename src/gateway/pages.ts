@@ -1,48 +1,48 @@
 import { type ClientRequest, type ClientResponse, isHttp2 } from './exchange.ts'
 
-/** What the gateway itself has to say: never anything of the app's. */
+/** Error pages of the gateway itself. They contain nothing from the app. */
 export const pages = {
   not_found: {
     status: 404,
-    title: 'No app lives here',
-    text: 'No app answers at this address. Check the name, or deploy one: mote launch',
+    title: 'No app at this address',
+    text: 'No app answers at this address. Check the name, or deploy an app: mote launch',
   },
-  bad_host: { status: 400, title: 'Which app?', text: 'The request names no valid host, so it cannot be routed.' },
+  bad_host: { status: 400, title: 'Which app?', text: 'The request has no valid host name, so it cannot be routed.' },
   starting: {
     status: 503,
     title: 'Not ready',
-    text: 'The app has no healthy machine at the moment. Try again in a few seconds.',
+    text: 'The app has no healthy VM at the moment. Try again in a few seconds.',
   },
   asleep: {
     status: 503,
     title: 'Still waking up',
-    text: 'The app was asleep and has not come up in time. Try again in a few seconds.',
+    text: 'The app was asleep and did not start in time. Try again in a few seconds.',
   },
   bad_gateway: {
     status: 502,
     title: 'The app did not answer',
-    text: 'Its machine refused the connection or closed it before it answered.',
+    text: 'Its VM refused the connection or closed it before it answered.',
   },
   busy: {
     status: 503,
     title: 'Too busy',
-    text: 'The app has as many requests as it may have at a time. Try again in a few seconds.',
+    text: 'The app has reached its limit of concurrent requests. Try again in a few seconds.',
   },
   too_many: {
     status: 429,
     title: 'Too many requests',
-    text: 'Your address asks for more than it may. Wait a moment, then try again.',
+    text: 'Your address has exceeded its limit of requests. Wait a moment, then try again.',
   },
   timeout: {
     status: 504,
     title: 'The app took too long',
-    text: 'Its machine accepted the request and did not answer in time.',
+    text: 'Its VM accepted the request and did not answer in time.',
   },
 } as const satisfies Record<string, { status: number; title: string; text: string }>
 
 export type Page = keyof typeof pages
 
-/** Answers with a page. What a client has not sent yet of its body is not read. */
+/** Answers with a page. The unread rest of the client's request body is not read. */
 export function sendPage(request: ClientRequest, response: ClientResponse, page: Page): void {
   const { status, title, text } = pages[page]
   const accept = request.headers.accept ?? ''

@@ -1,6 +1,6 @@
 /**
- * One request through the gateway: find the route, keep to the limits, wake the app if it sleeps, forward. What is
- * counted and logged at the end is gathered in the exchange.
+ * Handles one request: finds the route, applies the limits, wakes a sleeping app, forwards. The exchange collects the
+ * data that is counted and logged at the end.
  */
 import { type ProxyDeps, admit, awake, refuse, routeOf } from './admission.ts'
 import { isChallenge } from './challenge.ts'

@@ -1,7 +1,7 @@
 /**
- * The gateway's only state: a cache of routes. It starts with the whole table, follows changes as they are published,
- * and asks again now and then, since what a broken connection swallowed is not repeated. While control cannot be
- * reached, the routes that are known go on serving.
+ * The gateway's only state: a cache of routes. It loads the whole table, follows published changes, and polls
+ * periodically, because messages lost with a broken connection are not repeated. While control is unreachable, the
+ * known routes stay in use.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -14,26 +14,26 @@ import { readRoute, readRoutes } from '../contract/tolerant.ts'
 const refreshMs = 10_000
 const retryMs = 250
 const requestTimeoutMs = 5000
-/** Renewals that requests ask for begin at least this far apart: names that do not exist must not load control. */
+/** Minimum interval between renewals triggered by requests: requests to unknown names must not load control. */
 const renewEveryMs = 50
-/** A request waits no longer than this for a renewal. */
+/** Maximum time that a request waits for a renewal. */
 const renewWithinMs = 2000
 
 export interface RouteTable {
   find(hostname: string): Route | undefined
   /**
-   * The route as control has it now, where what is known cannot be served. News of a change takes some milliseconds, and a
-   * client may have heard of it from the API before. At once while control does not answer.
+   * Returns the route, after asking control if the cached one cannot serve. A change takes some milliseconds to arrive,
+   * and a client may learn of it from the API before. Returns the cached route at once while control does not answer.
    */
   current(hostname: string): Promise<Route | undefined>
-  /** Of every hostname that leads to the app; those that are gone are left out. */
+  /** Routes of every hostname of the app, without removed ones. */
   ofApp(appId: string): readonly Route[]
   all(): Iterable<Route>
-  /** Also of one that is gone. */
+  /** Also returns the version of a removed route. */
   versionOf(hostname: string): number | undefined
   /** Resolves with the route as soon as it satisfies `ready`; undefined when the signal aborts first. */
   waitFor(hostname: string, ready: (route: Route) => boolean, signal: AbortSignal): Promise<Route | undefined>
-  /** Calls back with every route that changed. */
+  /** Registers a callback for changed routes. */
   onChange(listener: (route: Route) => void): void
   /** True once the first table has arrived. */
   loaded(): boolean

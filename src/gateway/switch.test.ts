@@ -1,4 +1,4 @@
-/** An open loop: a request each 2 ms, whether or not the ones before have been answered, while the route changes. */
+/** An open-loop load: one request every 2 ms, without waiting for earlier answers, while the route changes. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent } from 'undici'
 import { expect, it } from 'vitest'
@@ -8,7 +8,7 @@ const perSecond = 500
 const forMs = 3000
 const switchEveryMs = 250
 
-it(`a route that is switched under ${perSecond} requests a second loses none`, async () => {
+it(`a route switch under ${perSecond} requests per second loses none`, async () => {
   await using fixture = await gatewayFixture()
   const app = (name: string) => fixture.backend((_, res) => void setTimeout(() => res.end(name), 3))
   const [blue, green] = [await app('blue'), await app('green')]

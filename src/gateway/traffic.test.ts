@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createTraffic } from './traffic.ts'
 
-it('counts requests, what failed, and for how long how many were open', () => {
+it('counts requests, failures, and the time of open requests', () => {
   let nowMs = 1000
   const traffic = createTraffic(() => nowMs)
   const first = traffic.begin('a')
@@ -20,7 +20,7 @@ it('counts requests, what failed, and for how long how many were open', () => {
   expect(traffic.take()).toEqual([])
 })
 
-it('what stays open is in every report, with the time of each', () => {
+it('requests that stay open are in every report, with their time since the last one', () => {
   let nowMs = 0
   const traffic = createTraffic(() => nowMs)
   const end = traffic.begin('a')

@@ -1,12 +1,15 @@
 import type { TrafficReport } from '../contract/gateway.ts'
 
-/** Counts requests per app between two reports. Bounded by the number of apps that are routed. */
+/** Counts requests per app between two reports. Its size is bounded by the number of routed apps. */
 export interface Traffic {
-  /** Call at the start of a request; call the answer at its end with whether the app failed it. */
+  /** Call at the start of a request; call the returned function at its end with whether the app failed. */
   begin(appId: string): (failed: boolean, bytes?: number) => void
-  /** A request that was turned away because of a limit. */
+  /** Counts a request that was refused because of a limit. */
   refused(appId: string): void
-  /** What happened since the last call, times on the given clock; apps with nothing new and nothing open are left out. */
+  /**
+   * Returns the counts since the last call, with times on the given clock; apps without new or open requests are left
+   * out.
+   */
   take(): TrafficReport['apps']
   /** Requests since the start. */
   total(): number
@@ -18,7 +21,7 @@ interface Count {
   refused: number
   bytes: number
   open: number
-  /** Sum over the requests of how long each was open, since the last report. */
+  /** Sum of the open time of all requests since the last report. */
   busyMs: number
   changedMs: number
   lastRequestAtMs: number
@@ -64,7 +67,7 @@ export function createTraffic(nowMs: () => number): Traffic {
     refused(appId) {
       const entry = countOf(appId)
       entry.refused++
-      // It was asked for, so it is not idle.
+      // A refused request also shows that the app is not idle.
       entry.lastRequestAtMs = nowMs()
     },
     total: () => total,

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Addresses and CIDRs, e.g. `10.0.0.0/8`. @throws Error naming the entry that is neither. */
+/** Parses addresses and CIDRs, e.g. `10.0.0.0/8`, into a predicate. @throws Error that names an invalid entry. */
 export function trustList(entries: readonly string[]): (address: string) => boolean {
   if (entries.length === 0) return () => false
   const list = new BlockList()

@@ -5,14 +5,14 @@ import { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
 import { joinStreams } from './upgrade.ts'
 
-/** A connection that takes everything. */
+/** A connection that accepts all data. */
 const backend = () =>
   new Duplex({ read: () => undefined, write: (_data, _encoding, done) => done(), allowHalfOpen: false })
 
 const join = (client: Duplex, socket: Duplex) =>
   joinStreams(client, { socket, head: Buffer.alloc(0), answer: new IncomingMessage(new Socket()) })
 
-/** Takes a message whenever it is told to. */
+/** Accepts a message each time the test says so. */
 function slowReader() {
   const heard: Buffer[] = []
   let take = () => {}
@@ -38,7 +38,7 @@ function slowReader() {
 it.each([
   ['is silent', []],
   ['still talks', ['more']],
-])('brings a slow client that %s all that the backend said before it closed', async (_how, said) => {
+])('delivers to a slow client that %s everything the backend sent before it closed', async (_how, said) => {
   const { client, readAll } = slowReader()
   const socket = backend()
   join(client, socket)
@@ -53,7 +53,7 @@ it.each([
   await once(client, 'close')
 })
 
-it('closes the client when the backend breaks off, and the backend when the client does', async () => {
+it('closes the client when the backend disconnects, and vice versa', async () => {
   const [broken, client] = [backend(), backend()]
   join(client, broken)
   const closed = once(client, 'close')

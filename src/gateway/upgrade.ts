@@ -1,6 +1,7 @@
 /**
- * Upgraded connections (WebSocket): the backend is asked by a request of its own, and only once it has agreed (101) are
- * bytes copied both ways; a client could otherwise send further requests past the gateway. A refusal is an ordinary answer.
+ * Upgraded connections (WebSocket): the gateway sends its own request to the backend, and copies bytes both ways only
+ * after the backend has agreed (101). Otherwise a client could send further requests past the gateway. A refusal is
+ * forwarded like any answer.
  */
 import { type IncomingMessage, ServerResponse, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
@@ -14,14 +15,14 @@ import { type ProxyDeps, admit, awake, refuse, routeOf } from './admission.ts'
 
 const answerTimeoutMs = 10_000
 const maxTries = 3
-/** How long a client may take for the rest once its backend has closed. */
+/** Time that a client has to read the rest once its backend has closed. */
 const lingerMs = 30_000
 
-/** A backend that switched: its answer, and the connection from then on. */
+/** A backend that switched protocols: its answer and the connection. */
 export interface Agreement {
   readonly answer: IncomingMessage
   readonly socket: Duplex
-  /** What it has sent already. */
+  /** Data that it has already sent. */
   readonly head: Buffer
 }
 type Said = Agreement | { readonly answer: IncomingMessage; readonly socket: undefined }
@@ -33,7 +34,7 @@ export async function handleUpgrade(
   client: Socket,
   head: Buffer,
 ): Promise<void> {
-  // For whatever is said before the backend agrees, as for any other request.
+  // Used for answers before the backend agrees.
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(client)
@@ -55,29 +56,30 @@ export async function handleUpgrade(
 }
 
 /**
- * Copies both ways until one side closes; then the other one is closed, too: the client once it has what the backend said
- * before, however slowly it reads.
+ * Copies both ways until one side closes, then closes the other one: the client only after it has received everything
+ * that the backend sent, however slowly it reads.
  */
 export function joinStreams(client: Duplex, { socket, head }: Agreement): void {
   if (head.length > 0) client.write(head)
   client.on('error', () => socket.destroy()).once('close', () => socket.destroy())
-  // A client that still talks to a backend that has closed makes an error, too: it hears the rest all the same.
+  // A client that still sends to a closed backend causes an error too, but still receives the rest.
   socket.on('error', () => socket.destroy())
   socket.once('close', () => (socket.readableEnded ? letFinish(client) : client.destroy()))
   socket.pipe(client)
   client.pipe(socket)
 }
 
-/** Reads on meanwhile: a connection that is closed with something unread is reset, and what was sent last is lost with it. */
+/** Keeps reading meanwhile: closing a connection with unread data resets it, and the last sent data would be lost. */
 function letFinish(client: Duplex): void {
   const late = setTimeout(() => client.destroy(), lingerMs).unref()
   client.once('close', () => clearTimeout(late)).resume()
 }
 
 /**
- * Asks a backend to switch. Undefined: it refused, nobody could be asked, or the client left; the answer has been given.
- * @param client the connection; when it closes, the backend is let go of
- * @param wish headers that ask for the other protocol
+ * Asks a backend to switch protocols. Returns undefined if the backend refused, none was reachable, or the client
+ * disconnected; the answer has been sent then.
+ * @param client the connection; when it closes, the backend connection is closed too
+ * @param desired headers that request the other protocol
  */
 export async function openUpgrade(
   deps: ProxyDeps,
@@ -147,7 +149,7 @@ async function askAny(
   return undefined
 }
 
-/** While the backend's side is open it counts as a request under way, and is cut when its VM is gone. */
+/** Counts the backend connection as a pending request, and closes it when its VM is gone. */
 function hold(deps: ProxyDeps, exchange: Exchange, target: Target, said: Said, done: () => void): void {
   const stream = said.socket ?? said.answer
   const forget = deps.pools.onCut(target, () => stream.destroy())

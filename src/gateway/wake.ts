@@ -6,14 +6,16 @@ import type { RouteTable } from './route-table.ts'
 const askTimeoutMs = 5000
 const askAgainMs = 2000
 
-/** Wakes sleeping apps: however many requests wait, control is asked once per app until the app is awake. */
+/**
+ * Wakes sleeping apps. However many requests wait, control is asked once per app and interval until the app is awake.
+ */
 export function createWaker(deps: {
   readonly bus: Bus
   readonly table: RouteTable
   readonly log: Logger
   readonly timeoutMs: number
 }): (route: Route, signal: AbortSignal) => Promise<Route | undefined> {
-  /** When each app that somebody waits for was asked for last. */
+  /** Time of the last wake request by app, for apps with waiting requests. */
   const asked = new Map<string, number>()
   const ask = async (appId: string) => {
     const now = performance.now()
@@ -22,14 +24,14 @@ export function createWaker(deps: {
     try {
       await deps.bus.request(gatewaySubjects.wake, { appId }, { timeoutMs: askTimeoutMs })
     } catch (cause) {
-      deps.log.warn({ err: cause, appId }, 'could not ask for a sleeping app; asking again')
+      deps.log.warn({ err: cause, appId }, 'cannot request the wake of an app; retrying')
     }
   }
   return async (route, signal) => {
     const waiting = new AbortController()
     const until = AbortSignal.any([signal, waiting.signal, AbortSignal.timeout(deps.timeoutMs)])
     const awake = deps.table.waitFor(route.hostname, now => now.state === 'live' && now.backends.length > 0, until)
-    // A wake that failed leaves the app asleep: ask again as long as somebody waits.
+    // A failed wake leaves the app asleep, so it is requested again while a client waits.
     const asking = setInterval(() => void ask(route.appId), askAgainMs)
     void ask(route.appId)
     try {

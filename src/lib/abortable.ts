@@ -1,6 +1,6 @@
 /**
- * The promise's outcome, or the signal's reason as soon as it is aborted; what the promise stands for goes on unheard.
- * Leaves no listener behind.
+ * Resolves or rejects like the promise, or rejects with the signal's reason as soon as it aborts. The underlying work
+ * continues; its result is ignored. Removes its listener.
  */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

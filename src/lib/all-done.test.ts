@@ -2,21 +2,21 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { allDone } from './all-done.ts'
 
-it('answers all of them, in their order', async () => {
+it('returns all results, in order', async () => {
   expect(await allDone([Promise.resolve(1), 'two', turn(3)])).toEqual([1, 'two', 3])
 })
 
-it('fails when the last has ended, by the failure that came first, and nothing of it goes unhandled meanwhile', async () => {
+it('rejects with the first failure once all have ended, without an unhandled rejection meanwhile', async () => {
   const unhandled: unknown[] = []
   const note = (error: unknown) => void unhandled.push(error)
-  // In front of those of the test runner, which would fail the whole run.
+  // Replaces the listeners of the test runner, which would fail the whole run.
   const others = process.listeners('unhandledRejection')
   process.removeAllListeners('unhandledRejection').on('unhandledRejection', note)
   try {
     const late = Promise.withResolvers<never>()
     let end: unknown
     const done = allDone([late.promise, Promise.reject(new Error('first'))]).catch((error: unknown) => (end = error))
-    // Node looks for unhandled rejections after each turn of the event loop.
+    // Node reports unhandled rejections after each turn of the event loop.
     for (let mutex = 0; mutex < 3; mutex++) await turn()
     expect(end).toBeUndefined()
     late.reject(new Error('second'))

@@ -1,12 +1,13 @@
 /**
- * As `Promise.all`, but what follows a failure finds all of them at rest: what they write can be taken away or made again.
- * @throws the first failure, in the order of time
+ * Like `Promise.all`, but rejects only after all promises have settled, so that their work can safely be undone or
+ * repeated.
+ * @throws the failure that happened first
  */
 export async function allDone<T extends readonly unknown[] | []>(
   parts: T,
 ): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
   const results = Promise.all(parts)
-  // Told at the end. Until then nobody else listens, and a failure that nobody listens to ends the process.
+  // Rethrown at the end. Until then, a rejection without a listener would end the process.
   results.catch(() => undefined)
   await Promise.allSettled(parts)
   return results

@@ -1,6 +1,6 @@
 /**
- * How long to wait before try number `attempt` + 1: doubling from `baseMs`, at most `capMs`, with "equal jitter" (half
- * fixed, half random), so that many failures of one cause do not come back in step and none comes back at once.
+ * Returns the delay before attempt number `attempt` + 1: doubling from `baseMs`, at most `capMs`, with "equal jitter"
+ * (half fixed, half random), so that failures of one cause are not retried in step and none is retried at once.
  * `random` is in [0, 1).
  */
 export function backoffMs(

@@ -3,7 +3,7 @@ import { batched } from './batched.ts'
 
 const numbers = (n: number) => Array.from({ length: n }, (_, at) => at)
 
-it('does together what is asked for in one turn, and answers each', async () => {
+it('batches the calls of one turn and returns each result', async () => {
   const batches: number[] = []
   const double = batched(
     async (items: readonly number[]) => {
@@ -16,7 +16,7 @@ it('does together what is asked for in one turn, and answers each', async () => 
   expect(batches).toEqual([4, 4, 2])
 })
 
-it('keeps to the number of batches at once; what comes meanwhile is the next', async () => {
+it('limits the concurrent batches, and later calls form the next batch', async () => {
   let running = 0
   let most = 0
   const batches: number[] = []
@@ -42,7 +42,7 @@ it('keeps to the number of batches at once; what comes meanwhile is the next', a
   expect(most).toBe(1)
 })
 
-it('lets no item harm another', async () => {
+it('isolates the failure of an item from the others', async () => {
   const tries: (readonly number[])[] = []
   const picky = batched(
     async (items: readonly number[]) => {

@@ -1,11 +1,11 @@
 /**
- * Many calls, few statements: calls that come in one turn of the event loop, or while as many batches as may be are under
- * way, are done together.
+ * Batches calls: calls of one event-loop turn, or made while the maximum number of batches is running, are processed
+ * together.
  */
 export interface BatchOptions {
-  /** Most items of one batch. */
+  /** Maximum number of items per batch. */
   readonly most: number
-  /** Most batches under way. 1: each sees what the one before has done. */
+  /** Maximum number of concurrent batches. With 1, each batch sees the results of the previous one. */
   readonly atOnce: number
 }
 
@@ -16,8 +16,8 @@ interface Waiting<In, Out> {
 }
 
 /**
- * @param work answers each item, in their order. A batch that fails is done again one by one, so that an item that cannot be
- *   done harms no other; `work` has to bear that.
+ * @param work returns one result per item, in order. A failed batch is repeated one item at a time, so that a faulty
+ * item does not affect the others; `work` must tolerate the repetition.
  */
 export function batched<In, Out>(
   work: (items: readonly In[]) => Promise<readonly Out[]>,

@@ -1,27 +1,27 @@
 /**
- * The environment of every program that this one starts. Its own holds keys, passwords and tokens, and whoever may look at
- * /proc/<pid>/environ of a child has them, so names are let through one by one.
+ * Builds the environment of every program that this one starts. Its own environment contains keys, passwords and
+ * tokens, which are readable in /proc/<pid>/environ of a child, so only listed names are passed on.
  */
 
-/** What programs need to find themselves and their files. */
+/** Variables that programs need to find their files. */
 const everywhere = ['HOME', 'TMPDIR', 'TZ'] as const
 
-/** How the host goes to the network: a proxy, and the certificates that it trusts. */
+/** The host's network settings: a proxy, and trusted certificates. */
 const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const
 const certificateFiles = ['SSL_CERT_FILE', 'GIT_SSL_CAINFO', 'CURL_CA_BUNDLE', 'NODE_EXTRA_CA_CERTS'] as const
 const ofNetwork = [...proxies, ...proxies.map(name => name.toLowerCase()), ...certificateFiles, 'SSL_CERT_DIR']
 
-/** They fetch from the network whatever they are run for. */
+/** Programs that always access the network. */
 const networkPrograms: ReadonlySet<string> = new Set(['apt-get', 'git', 'mmdebstrap', 'npm', 'skopeo'])
 
 export interface ChildEnv {
-  /** Whether the program goes to the network by itself; default: as it is known to. */
+  /** Whether the program accesses the network; default: by its name. */
   readonly network?: boolean | undefined
-  /** Its own variables, which nothing is taken from. */
+  /** Additional variables, passed unchanged. */
   readonly own?: Readonly<Record<string, string>> | undefined
 }
 
-/** @param program its name; output of it is in English, since it is parsed */
+/** @param program its name; its output is in English, because it is parsed */
 export function childEnv(program: string, { network, own = {} }: ChildEnv = {}): Record<string, string> {
   const names = (network ?? networkPrograms.has(program)) ? [...everywhere, ...ofNetwork] : everywhere
   const passed = names.flatMap(name => {
@@ -31,14 +31,14 @@ export function childEnv(program: string, { network, own = {} }: ChildEnv = {}):
   return { ...Object.fromEntries(passed), PATH: searchPath(), LC_ALL: 'C', ...own }
 }
 
-/** Users other than root often lack the sbin directories, where mke2fs and nft live. */
+/** Returns the PATH with the sbin directories, where mke2fs and nft are: users other than root often lack them. */
 export function searchPath(): string {
   return `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`
 }
 
 /**
- * The host's proxy variables, for programs that run in a VM. A proxy on the host's loopback is left out: in a VM that address
- * is the VM itself.
+ * Returns the host's proxy variables, for programs that run in a VM. Omits a proxy on the host's loopback, an address
+ * that in a VM is the VM itself.
  */
 export function hostProxies(): Record<string, string> {
   const isHere = (value: string) => /(?:^|\/\/|@)(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)/i.test(value)
@@ -46,21 +46,21 @@ export function hostProxies(): Record<string, string> {
   for (const name of proxies) {
     const value = process.env[name] || process.env[name.toLowerCase()] || ''
     if (value === '' || (name !== 'NO_PROXY' && isHere(value))) continue
-    // Programs differ in which of the two they read.
+    // Programs differ in which spelling they read.
     found[name] = value
     found[name.toLowerCase()] = value
   }
   return found
 }
 
-/** The files of authorities that the host trusts, by the variable that names them. */
+/** Returns the files of certificate authorities that the host trusts, with the variables that name them. */
 export const hostCertificates = (): ReadonlyArray<readonly [variable: string, file: string]> =>
   certificateFiles.flatMap(name => {
     const file = process.env[name] ?? ''
     return file === '' ? [] : [[name, file] as const]
   })
 
-/** The proxy for HTTPS that programs of the network find in their environment: the host's own way out. */
+/** Returns the host's HTTPS proxy, as programs find it in their environment. */
 export function hostProxy(): URL | undefined {
   const given = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''
   if (given === '') return undefined

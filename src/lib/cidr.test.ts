@@ -51,7 +51,7 @@ it.each([
   expect(cidr && ip && contains(cidr, ip)).toBe(inside)
 })
 
-it('sees IPv4 through IPv6', () => {
+it('unmaps IPv4 addresses in IPv6', () => {
   const ip = parseIp('::ffff:169.254.169.254')
   expect(ip && formatIp(unmapped(ip))).toBe('169.254.169.254')
 })

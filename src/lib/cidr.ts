@@ -7,13 +7,13 @@ export interface Ip {
 }
 
 export interface Cidr extends Ip {
-  /** The network's address; bits behind `prefix` are zero. */
+  /** The network's address has zero bits after `prefix`. */
   readonly prefix: number
 }
 
 export const ipBits = (family: Ip['family']): number => (family === 4 ? 32 : 128)
 
-/** Undefined for anything that is not one address. A zone (`fe80::1%eth0`) is none. */
+/** Returns undefined for anything except a single address; addresses with a zone (`fe80::1%eth0`) are not accepted. */
 export function parseIp(text: string): Ip | undefined {
   if (isIPv4(text)) return { family: 4, value: fromParts(text.split('.').map(Number), 8) }
   if (!isIPv6(text) || text.includes('%')) return undefined
@@ -25,7 +25,7 @@ export function parseIp(text: string): Ip | undefined {
   return { family: 6, value: fromParts([...left, ...zeros, ...right], 16) }
 }
 
-/** RFC 5952 for IPv6: lower case, the longest run of zeros as `::`. */
+/** Formats an address; IPv6 as in RFC 5952: lower case, the longest run of zeros as `::`. */
 export function formatIp({ family, value }: Ip): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map(shift => Number((value >> shift) & 255n)).join('.')
   const all = Array.from({ length: 8 }, (_, at) => ((value >> BigInt(112 - 16 * at)) & 0xffffn).toString(16))
@@ -37,7 +37,7 @@ export function formatIp({ family, value }: Ip): string {
   return `${text.slice(0, at).replace(/:$/, '')}::${text.slice(at + longest.length).replace(/^:/, '')}`
 }
 
-/** `a.b.c.d/n`, `x::y/n`, or a bare address, which is a network of one. Bits behind the prefix are cleared. */
+/** Parses `a.b.c.d/n`, `x::y/n`, or a bare address as a network of one address. Clears the bits after the prefix. */
 export function parseCidr(text: string): Cidr | undefined {
   const [address = '', length, ...more] = text.split('/')
   const ip = parseIp(address)
@@ -55,7 +55,7 @@ export function contains(network: Cidr, ip: Ip): boolean {
   return network.family === ip.family && networkOf(ip, network.prefix) === network.value
 }
 
-/** An IPv4 address inside IPv6 (`::ffff:a.b.c.d`, RFC 4291 2.5.5.2) as what it means. */
+/** Converts an IPv4-mapped IPv6 address (`::ffff:a.b.c.d`, RFC 4291 2.5.5.2) to IPv4. */
 export function unmapped(ip: Ip): Ip {
   return ip.family === 6 && ip.value >> 32n === 0xffffn ? { family: 4, value: ip.value & 0xffffffffn } : ip
 }

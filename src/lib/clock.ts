@@ -1,8 +1,8 @@
-/** Time as a dependency, so that tests and the simulation can turn it. */
+/** Time as a dependency, so that tests and the simulation can control it. */
 export interface Clock {
-  /** Wall time. */
+  /** Wall-clock time. */
   now(): Date
-  /** Milliseconds that never go backwards; for measuring and time-outs. */
+  /** Milliseconds that never decrease; for measurements and timeouts. */
   monotonicMs(): number
 }
 

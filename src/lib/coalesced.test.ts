@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { coalesced } from './coalesced.ts'
 
-it('runs once for all who call before it begins, and again for those who call later', async () => {
+it('runs once for all calls before its start, and again for later calls', async () => {
   const runs: PromiseWithResolvers<void>[] = []
   const call = coalesced(() => {
     const run = Promise.withResolvers<void>()
@@ -22,7 +22,7 @@ it('runs once for all who call before it begins, and again for those who call la
   expect(runs.length).toBe(2)
 })
 
-it('goes on after a run that fails', async () => {
+it('keeps working after a failed run', async () => {
   let runs = 0
   const call = coalesced(async () => {
     if (runs++ === 0) throw new Error('the first one')

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Runs `act` for many callers: each call resolves after a run that began later than the call. One run at a time, and at
- * least `apartMs` between the beginnings of two.
+ * Runs `act` for many callers: each call resolves after a run that started later than the call. One run at a time, with
+ * at least `apartMs` between the starts of two runs.
  */
 export function coalesced(act: () => Promise<void>, apartMs: number): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()

@@ -6,12 +6,12 @@ export interface RunOptions {
   readonly cwd?: string
   /** Written to the program's stdin. */
   readonly input?: string | Buffer
-  /** Besides what every program has (child-env.ts). */
+  /** Added to the variables of every program (child-env.ts). */
   readonly env?: Readonly<Record<string, string>>
-  /** It goes to the network, and finds the host's proxy and certificates; default: as its name tells. */
+  /** Whether it accesses the network, and so gets the host's proxy and certificates; default: by its name. */
   readonly network?: boolean
   readonly timeoutMs?: number
-  /** Of its stdout, and of its stderr: the last ones are kept. Default: 64 MiB. */
+  /** Limit on stdout and on stderr: the end is kept. Default: 64 MiB. */
   readonly outputBytes?: number
   readonly signal?: AbortSignal
 }
@@ -31,8 +31,8 @@ export class CommandError extends Error {
 const mostOutputBytes = 64 << 20
 
 /**
- * Runs a program without a shell and answers its stdout. Only the program's name, never its arguments, is in the error.
- * @throws CommandError when it ends with another code than 0, AbortError, or ENOENT when it is not installed.
+ * Runs a program without a shell and returns its stdout. Errors contain the program's name, never its arguments.
+ * @throws CommandError when its exit code is not 0, AbortError, or ENOENT when it is not installed.
  */
 export function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
@@ -51,12 +51,12 @@ export function run(program: string, args: readonly string[], options: RunOption
     if (code === 0) resolve(stdout())
     else reject(new CommandError(program, code, stderr()))
   })
-  child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code tells
+  child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code reports errors
   child.stdin?.end(options.input)
   return promise
 }
 
-/** The end of what comes, whole parts of it; each is handled once, however much there is. */
+/** Collects the last `maxBytes` of a stream, dropping whole chunks; each chunk is handled once. */
 function tailOf(stream: Readable | null, maxBytes: number): () => string {
   const parts: Buffer[] = []
   let bytes = 0

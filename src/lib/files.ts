@@ -1,14 +1,14 @@
 import { chmod, constants, type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** True for the error of a system call with this code, such as `ENOENT`. */
+/** Returns true for the error of a system call with this code, such as `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
 
 /**
- * A directory that only its owner may pass through, whatever mode an older one had. Of a process without root it stays as
- * it is: what it starts has its own user, and the directory may be shared with others.
+ * Ensures a directory that only its owner can enter, also if it exists with another mode. Without root the mode stays:
+ * child processes have the same user, and the directory may be shared with others.
  */
 export async function privateDir(path: string): Promise<void> {
   const isRoot = process.getuid?.() === 0
@@ -17,8 +17,8 @@ export async function privateDir(path: string): Promise<void> {
 }
 
 /**
- * Replaces the file in one step: a reader, and a crash of this process, see the old content or the new. With
- * `durable` (the default) a power cut after it resolved leaves the new content; without, perhaps an empty file.
+ * Replaces the file atomically: readers, and a crash of this process, see the old or the new content. With `durable`
+ * (the default) the new content survives a power failure once this resolves; without, the file may be empty.
  */
 export async function writeFileAtomic(
   path: string,
@@ -40,8 +40,8 @@ export async function writeFileAtomic(
 }
 
 /**
- * The text of a regular file of at most `maxBytes`; undefined for anything else, such as a pipe or a device, which could be
- * read for ever. A symbolic link is none, either.
+ * Reads a regular file of at most `maxBytes`. Returns undefined for anything else, such as a pipe or a device, which
+ * could block or never end. Does not follow a symbolic link.
  */
 export async function readRegular(path: string, maxBytes: number): Promise<string | undefined> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
@@ -53,7 +53,7 @@ export async function readRegular(path: string, maxBytes: number): Promise<strin
   }
 }
 
-/** The file's text, or undefined when there is no such file. */
+/** Returns the file's text, or undefined if the file does not exist. */
 export async function readIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')

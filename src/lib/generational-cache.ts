@@ -1,4 +1,4 @@
-/** What was found the last time, under a key, in bounded memory. Whether it still holds is for whoever asks to find out. */
+/** A bounded cache of earlier results. The caller checks whether a cached value is still valid. */
 export interface GenerationalCache<Value> {
   get(key: string): Value | undefined
   set(key: string, value: Value): void
@@ -6,8 +6,8 @@ export interface GenerationalCache<Value> {
 }
 
 /**
- * @param most values that are kept. They are in two generations of half as many: a full one takes the place of the other, and
- * what nobody asked for since then is gone with it, so that a question costs one look into a table, however many there are.
+ * @param most maximum number of values. They are kept in two generations of half the size: a full one replaces the
+ * other, and values unused since then are dropped with it, so that each lookup has constant cost.
  */
 export function createGenerationalCache<Value>(most: number): GenerationalCache<Value> {
   let recent = new Map<string, Value>()

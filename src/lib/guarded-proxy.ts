@@ -1,7 +1,7 @@
 /**
- * A way to the internet for a program that resolves names itself: an HTTP proxy (CONNECT, RFC 9110 9.3.6) that resolves a
- * name once, judges its addresses and connects to one of those that were judged. Whatever the program is led to, by
- * redirects or a name that changes its mind, goes the same way. The program must know no other: see `environment`.
+ * Internet access for a program that resolves names itself: an HTTP proxy (CONNECT, RFC 9110 9.3.6) that resolves a
+ * name once, checks its addresses and connects to a checked one. Redirects and names that change their address go
+ * through the same check. The program must have no other network access: see `environment`.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -12,25 +12,34 @@ import { pipeline } from 'node:stream/promises'
 import { checkPublicHost, internetOnly, type HostPolicy, type Lookup, PrivateHostError } from './public-host.ts'
 
 export interface GuardedProxy extends AsyncDisposable {
-  /** For the program. Go's HTTP client still asks loopback directly when it is told an address of it: give it one of its own. */
+  /**
+   * For the program. Go's HTTP client connects to loopback addresses directly even with these settings: give it its own
+   * loopback.
+   */
   readonly environment: Readonly<Record<string, string>>
-  /** Names that were refused, in the order in which they were asked for. */
+  /** Refused host names, in the order of the requests. */
   readonly refused: readonly string[]
 }
 
 const connectLimitMs = 10_000
-/** For the second direction of a tunnel once the first has ended: a large layer over a slow line is on its way. */
+/**
+ * Time for the second direction of a tunnel after the first has ended: a large layer may still be transferred over a
+ * slow line.
+ */
 const lingerMs = 600_000
 
-/** Where a program in a network namespace of its own finds a proxy: something there leads from the port to the socket. */
+/**
+ * Where a program in its own network namespace finds the proxy: a relay in the namespace forwards the port to the
+ * socket.
+ */
 export interface InsidePlace {
   readonly socket: string
   readonly port: number
 }
 
 /**
- * For who knows its password.
- * @param inside left out: it listens on the host's loopback
+ * Starts a proxy that requires a password.
+ * @param inside absent: the proxy listens on the host's loopback
  */
 export async function guardedProxy(
   policy: Pick<HostPolicy, 'allowed'> = internetOnly,
@@ -76,7 +85,7 @@ export async function guardedProxy(
   }
 }
 
-/** Whatever a program may call the variables in which it looks for a proxy. */
+/** Returns the proxy variables in all spellings that programs read. */
 export const proxyEnvironment = (url: string): Readonly<Record<string, string>> => ({
   HTTPS_PROXY: url,
   HTTP_PROXY: url,
@@ -86,7 +95,7 @@ export const proxyEnvironment = (url: string): Readonly<Record<string, string>> 
   no_proxy: '',
 })
 
-/** Leads from a unix socket to that host, byte by byte. */
+/** Forwards connections on a unix socket to that host. */
 export async function tunnelTo({ hostname, port }: URL, socket: string): Promise<AsyncDisposable> {
   const open = new Set<Duplex>()
   const server = createTcp({ allowHalfOpen: true }, client => {
@@ -105,7 +114,7 @@ export async function tunnelTo({ hostname, port }: URL, socket: string): Promise
   }
 }
 
-/** `host:port` or `[IPv6]:port`. */
+/** Parses `host:port` or `[IPv6]:port`. */
 function targetOf(text: string): { readonly host: string; readonly port: number } {
   const [, host = '', digits = ''] = /^(.+):(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)
@@ -116,12 +125,12 @@ function deny(client: Duplex, status: number): void {
   client.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
-/** The first of the addresses that answers. */
+/** Connects to the first of the addresses that answers. */
 async function connectTo(addresses: readonly string[], port: number): Promise<Socket> {
   let failure: unknown = new Error('no address')
   for (const host of addresses)
     try {
-      // What it sent before it closed may still wait for the client: only that direction ends.
+      // Half-open: data that the server sent before it closed may still have to be delivered to the client.
       const socket = connect({ host, port, allowHalfOpen: true })
       await once(socket, 'connect', { signal: AbortSignal.timeout(connectLimitMs) })
       return socket
@@ -131,7 +140,7 @@ async function connectTo(addresses: readonly string[], port: number): Promise<So
   throw failure
 }
 
-/** Each direction ends by itself; when one has ended, the other has a while to do so, too. */
+/** Pipes both directions. Each ends separately; once one has ended, the other has a limited time. */
 function both(one: Duplex, other: Duplex): void {
   const destroy = () => {
     one.destroy()

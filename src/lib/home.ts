@@ -1,7 +1,10 @@
 import { homedir } from 'node:os'
 import { resolve } from 'node:path'
 
-/** Of this user. One that is in no list of users, such as systemd's dynamic ones, has none: the working directory then. */
+/**
+ * Returns the user's home directory, or the working directory for users without an entry, such as systemd's dynamic
+ * users.
+ */
 export function homeDir(): string {
   try {
     return homedir()

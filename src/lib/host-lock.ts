@@ -7,9 +7,9 @@ export interface HeldLock {
 }
 
 /**
- * A lock between all processes of this machine (of one network namespace), by binding an abstract unix socket: the
- * kernel lets go of it the moment the holder dies, so there is no stale lock to recognise (unix(7), "abstract").
- * @returns undefined when somebody holds it.
+ * Takes a lock among all processes of this host (of one network namespace) by binding an abstract unix socket. The
+ * kernel releases it when the holder dies, so there are no stale locks (unix(7), "abstract").
+ * @returns undefined when another process holds it.
  */
 export async function tryHostLock(name: string): Promise<HeldLock | undefined> {
   const server = createServer(socket => {
@@ -28,7 +28,7 @@ export async function tryHostLock(name: string): Promise<HeldLock | undefined> {
   }
 }
 
-/** Waits for the lock: a waiter hangs on the holder's socket, which closes when the lock becomes free. */
+/** Waits for the lock: a waiter connects to the holder's socket, which closes when the lock is released. */
 export async function hostLock(name: string, signal?: AbortSignal): Promise<HeldLock> {
   for (;;) {
     signal?.throwIfAborted()

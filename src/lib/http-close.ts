@@ -4,10 +4,10 @@ import type { Socket } from 'node:net'
 const lookMs = 50
 
 /**
- * Follows a server's connections so that it can be closed politely: requests under way get `drainMs`, connections that
- * wait for another request are closed as soon as they are idle, and so are those on which nothing was ever sent, which
- * Node counts as busy until its header time-out (browsers and undici keep such spares).
- * @returns what closes the connections; call it together with the server's own `close`
+ * Tracks a server's connections, so that it can be closed gracefully: pending requests get `drainMs`, and keep-alive
+ * connections are closed as soon as they are idle. So are connections on which nothing was ever sent, which browsers
+ * and undici keep as spares and Node counts as busy until its header timeout.
+ * @returns a function that closes the connections; call it together with the server's own `close`
  */
 export function trackConnections(server: Server): (drainMs: number, closed: Promise<unknown>) => Promise<void> {
   const sockets = new Set<Socket>()

@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { isUuid, newId } from './ids.ts'
 
-it('makes UUIDs of version 7 with the time in front', () => {
+it('creates UUIDs of version 7 that start with the time', () => {
   const before = Date.now()
   const id = newId()
   expect(isUuid(id)).toBe(true)
@@ -11,7 +11,7 @@ it('makes UUIDs of version 7 with the time in front', () => {
   expect(ms).toBeLessThan(before + 1_000)
 })
 
-it('are in the order they were made, within a millisecond and when the clock is set back', () => {
+it('ids increase within a millisecond and after the clock is set back', () => {
   const ids = Array.from({ length: 20_000 }, newId)
   expect(new Set(ids).size).toBe(ids.length)
   expect(ids.toSorted()).toEqual(ids)

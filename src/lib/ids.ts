@@ -1,13 +1,15 @@
 import { randomBytes, randomInt } from 'node:crypto'
 
-/** Of the newest id of this process: what keeps ids in the order they were made, even within one millisecond. */
+/**
+ * Time and counter of the newest id of this process, which keep ids in order of creation even within one millisecond.
+ */
 const last = { ms: 0, count: 0 }
 const mostPerMs = 0x1000
 
 /**
- * A UUID of version 7 (RFC 9562, 5.7): 48 bits of milliseconds, a 12-bit counter (6.2, method 1), then 62 random bits.
- * Later ids of one process are larger, so that primary keys are inserted at the right edge of their index and "newest
- * first" needs no second column. When the clock is set back the ids go on from where they were.
+ * Creates a UUID of version 7 (RFC 9562, 5.7): 48 bits of milliseconds, a 12-bit counter (6.2, method 1), then 62
+ * random bits. Later ids of one process are larger, so that primary keys are appended to their index and "newest first"
+ * needs no second column. If the clock is set back, the ids continue from the last one.
  */
 export function newId(): string {
   const nowMs = Date.now()

@@ -1,7 +1,7 @@
-/** Acts with the same key run one after the other, in the order in which they came. */
+/** A mutex per key: calls with the same key run one after the other, in order. */
 export interface KeyedMutex {
   take<T>(key: string, act: () => Promise<T>): Promise<T>
-  /** Resolves when nobody acts any more. */
+  /** Resolves when no call is running. */
   settled(): Promise<void>
 }
 

@@ -13,7 +13,7 @@ const reader = (maxBytes: number) => {
   return { lines, read, over: () => over }
 }
 
-it('gives the same lines however the stream is cut, also within a character', () => {
+it('returns the same lines however the stream is split, also within a character', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), fc.integer({ min: 1, max: 20 }), (text, cut) => {
       const data = Buffer.from(`${text}\nend\n`)
@@ -29,14 +29,14 @@ it.each([
   ['in one part', ['123456789\n']],
   ['in many', ['123', '456', '789']],
   ['behind others', ['a\nb\n123456789\nc\n']],
-])('says once that a line is too long, %s, and reads nothing more', (_, parts) => {
+])('reports once that a line is too long, %s, and stops reading', (_, parts) => {
   const { lines, read, over } = reader(8)
   for (const part of [...parts, 'more\n', 'x'.repeat(100)]) read(Buffer.from(part))
   expect(over()).toBe(1)
   expect(lines).toEqual(parts.length === 1 && parts[0]?.startsWith('a') ? ['a', 'b'] : [])
 })
 
-it('answers how many lines ended in a part', () => {
+it('returns how many lines ended in a part', () => {
   const { read } = reader(8)
   expect([read(Buffer.from('a')), read(Buffer.from('b\n\nc')), read(Buffer.from('\n'))]).toEqual([0, 2, 1])
 })

@@ -1,8 +1,8 @@
 /**
- * Cuts a stream into lines, whatever its parts are. Each byte is looked at once; empty lines are skipped.
+ * Splits a stream into lines, however it is chunked. Each byte is processed once; empty lines are skipped.
  * @param maxBytes of a line without its end
- * @param tooLong called for a longer one, once; nothing more is read then
- * @returns takes a part, and answers how many lines ended in it
+ * @param tooLong called once for a longer line; reading stops then
+ * @returns a function that takes a chunk and returns how many lines ended in it
  */
 export function lineReader(
   maxBytes: number,
@@ -32,7 +32,7 @@ export function lineReader(
     const whole = Buffer.concat([...held, part.subarray(0, last)])
     held = []
     heldBytes = 0
-    // At once: a part may have thousands.
+    // Converted together, because a chunk may have thousands of lines.
     const lines = whole.toString('utf8').split('\n')
     for (const line of lines) {
       if (line.length > maxBytes) {

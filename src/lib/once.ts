@@ -1,12 +1,12 @@
-/** The same for what is made at once. */
+/** Creates a value at first use and keeps it. */
 export function lazily<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined
   return () => (made ??= { value: make() }).value
 }
 
 /**
- * What is made when it is first needed, and then kept: libraries that most installations never use cost memory and time
- * at the start. A failure is not kept: the next caller tries again.
+ * Creates a value asynchronously at first use and keeps it: loading rarely used libraries at startup would cost time
+ * and memory. A failure is not kept: the next caller tries again.
  */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined

@@ -1,7 +1,7 @@
 /**
- * Whether a request has more than one `Host` field. RFC 9112, 3.2 demands a 400: Node keeps the first, a proxy before us
- * may have decided by the last.
- * @param rawHeaders names and values in turn, as Node lists them
+ * Returns whether a request has more than one `Host` field. RFC 9112, 3.2 requires a 400: Node keeps the first, but a
+ * proxy in front may have used the last.
+ * @param rawHeaders names and values alternating, as Node lists them
  */
 export function hasSeveralHosts(rawHeaders: readonly string[]): boolean {
   let found = 0

@@ -1,16 +1,19 @@
-/** A key pair as OpenSSH keeps it (PROTOCOL.key of OpenSSH), so that the private half is never a file on this side. */
+/**
+ * Creates a key pair in OpenSSH's format (PROTOCOL.key of OpenSSH) in memory, so that the private key is never written
+ * to a file here.
+ */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 
 export interface KeyPair {
-  /** PEM-like, unencrypted. */
+  /** In the PEM-like format of OpenSSH, unencrypted. */
   readonly privateKey: string
-  /** One line, as servers know it. */
+  /** One line, as in authorized_keys. */
   readonly publicKey: string
 }
 
 const kind = 'ssh-ed25519'
 
-/** Ed25519. */
+/** Creates an Ed25519 key pair. */
 export function makeKeyPair(comment: string): KeyPair {
   const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
   const [seed, point] = [jwk.d, jwk.x].map(part => Buffer.from(part ?? '', 'base64url'))
@@ -19,7 +22,7 @@ export function makeKeyPair(comment: string): KeyPair {
   const check = randomBytes(4)
   const secret = [string(kind), string(point), string(Buffer.concat([seed, point])), string(comment)]
   const open = Buffer.concat([check, check, ...secret])
-  // Padded with 1, 2, 3 ... to the block size of no cipher, which is 8.
+  // Padded with 1, 2, 3 ... to the block size of the cipher "none", which is 8.
   const padding = Buffer.from(Array.from({ length: (8 - (open.length % 8)) % 8 }, (_, n) => n + 1))
   const body = Buffer.concat([
     ...[Buffer.from('openssh-key-v1\0'), string('none'), string('none'), string(''), number(1)],
@@ -32,7 +35,7 @@ export function makeKeyPair(comment: string): KeyPair {
   }
 }
 
-/** RFC 4251, 5. */
+/** Encodes a string (RFC 4251, 5). */
 function string(value: string | Buffer): Buffer {
   const bytes = Buffer.from(value)
   return Buffer.concat([number(bytes.length), bytes])

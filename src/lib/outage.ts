@@ -1,6 +1,6 @@
 /**
- * Errors that say that PostgreSQL, the bus or a host cannot be reached now. What failed is tried again, so they are
- * warnings in the log: an error there is for somebody to act on (docs/operating.md, "Logs").
+ * Errors that mean that PostgreSQL, the bus or a host is unreachable now. The failed operation is retried, so they are
+ * logged as warnings: errors in the log require action (docs/operating.md, "Logs").
  */
 export interface Outage {
   readonly isOutage: boolean

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
 
-/** A pid alone is reused; together with the start time (clock ticks since boot) it names one process. */
+/** Identifies a process: a pid alone may be reused, but not together with the start time (clock ticks since boot). */
 export interface ProcessIdentity {
   readonly pid: number
   readonly startTicks: number
 }
 
 /**
- * The process that has this pid now, or undefined when there is none or only its zombie. One that was killed has its files and
- * devices until its last thread has ended, and its first may be a zombie by then.
+ * Returns the identity of the process with this pid; undefined if there is none, or only a zombie. A killed process
+ * keeps its files and devices until its last thread has ended, while its first thread may already be a zombie.
  */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const fields = statFields(pid)
@@ -20,14 +20,17 @@ export function isRunning(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.startTicks === identity.startTicks
 }
 
-/** User and system time the process has used, in seconds; undefined when it has gone. */
+/** Returns the process's user and system time in seconds; undefined if it has ended. */
 export function cpuSeconds(pid: number): number | undefined {
   const fields = statFields(pid)
   // USER_HZ is 100 on every Linux architecture that Node runs on.
   return fields === undefined ? undefined : (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** Fields of /proc/<pid>/stat from the third (state) on: the second, the name, may hold spaces and parentheses. */
+/**
+ * Returns the fields of /proc/<pid>/stat from the third (state) on: the second, the name, may contain spaces and
+ * parentheses.
+ */
 function statFields(pid: number): string[] | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { searchPath } from './child-env.ts'
 
-/** The program's path, from the PATH and the sbin directories; undefined: it is not installed. */
+/** Returns the program's path, searched in the PATH and the sbin directories; undefined if it is not installed. */
 export async function findProgram(name: string): Promise<string | undefined> {
   const dirs = searchPath().split(delimiter)
   for (const path of dirs.filter(Boolean).map(dir => join(dir, name))) {
@@ -16,7 +16,7 @@ export async function findProgram(name: string): Promise<string | undefined> {
   return undefined
 }
 
-/** Whether a program of that name is on the PATH; the sbin directories count even where PATH of a user lacks them. */
+/** Returns whether a program is in the PATH or the sbin directories. */
 export async function hasProgram(name: string): Promise<boolean> {
   return (await findProgram(name)) !== undefined
 }

@@ -23,7 +23,7 @@ it.each([
   ...['', 'localhost', '2130706433', '0x7f.1'],
 ])('%j is not', address => expect(isPublicAddress(address)).toBe(false))
 
-it('takes only the public addresses of a name', async () => {
+it('returns only the public addresses of a name', async () => {
   const lookup = async () => ['10.0.0.1', '8.8.8.8', '::1']
   expect(await checkPublicHost('mixed.example', internetOnly, lookup)).toEqual(['8.8.8.8'])
   await expect(checkPublicHost('inside.example', internetOnly, async () => ['10.0.0.1'])).rejects.toThrow(

@@ -1,11 +1,14 @@
 /**
- * Guards against requests that a user makes us send to places that only we reach (SSRF): a host is resolved once, its
- * addresses are judged, and whoever connects goes to one of those that were judged.
+ * Prevents requests on behalf of users to internal addresses (SSRF): a host is resolved once, its addresses are
+ * checked, and the connection uses a checked address.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import { type Cidr, contains, type Ip, parseCidr, parseIp, unmapped } from './cidr.ts'
 
-/** Not of the internet: IANA's special-purpose registries (RFC 6890), and what translates into them. */
+/**
+ * Networks that are not on the internet: IANA's special-purpose registries (RFC 6890), and ranges that translate to
+ * them.
+ */
 const privateNetworks = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
@@ -13,9 +16,9 @@ const privateNetworks = [
   ...['fc00::/7', 'fe80::/10', 'fec0::/10', 'ff00::/8'],
 ].flatMap(text => parseCidr(text) ?? [])
 
-/** What an operator lets through besides the internet. */
+/** Networks that an operator allows in addition to the internet. */
 export interface HostPolicy {
-  /** Networks; `everything` for tests and closed installations. */
+  /** Allowed networks; `everything` for tests and closed installations. */
   readonly allowed: readonly Cidr[]
 }
 
@@ -29,7 +32,7 @@ export type Lookup = (host: string) => Promise<readonly string[]>
 
 const lookupAll: Lookup = async host => (await systemLookup(host, { all: true })).map(({ address }) => address)
 
-/** Whether a host on the internet may be at this address. What is no address is not. */
+/** Returns whether the address is a public or allowed one; false for an invalid address. */
 export function isPublicAddress(address: string, { allowed }: HostPolicy = internetOnly): boolean {
   const ip = parseIp(address)
   return ip !== undefined && isUsable(unmapped(ip), allowed)
@@ -39,9 +42,9 @@ const isUsable = (ip: Ip, allowed: readonly Cidr[]) =>
   allowed.some(network => contains(network, ip)) || !privateNetworks.some(network => contains(network, ip))
 
 /**
- * The addresses to connect to, and no others: asking again could answer something else (DNS rebinding).
+ * Returns the only addresses to connect to: another lookup could return different ones (DNS rebinding).
  * @param host a name or an address, IPv6 with or without brackets
- * @throws PrivateHostError when all it has are private; what `lookup` throws when it has none
+ * @throws PrivateHostError when all addresses are private; errors of `lookup` for an unknown name
  */
 export async function checkPublicHost(
   host: string,

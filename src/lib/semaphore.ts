@@ -1,6 +1,9 @@
-/** At most `limit` holders at a time, first come first served. */
+/** At most `limit` concurrent holders, first come, first served. */
 export interface Semaphore {
-  /** Resolves with the release once there is room. @throws the signal's reason when aborted while waiting. */
+  /**
+   * Waits for a slot, and resolves with a function that releases it. @throws the signal's reason when aborted while
+   * waiting.
+   */
   take(signal?: AbortSignal): Promise<() => void>
 }
 

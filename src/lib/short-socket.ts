@@ -2,8 +2,8 @@ import { closeSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 
 /**
- * Connects to the unix socket `name` in the directory, however long its path is: a socket address holds 107 bytes, so
- * the directory is named through /proc/self/fd.
+ * Connects to the unix socket `name` in the directory, even if its path exceeds the 107 bytes of a socket address: the
+ * directory is addressed through /proc/self/fd.
  */
 export function connectIn(
   dir: string,

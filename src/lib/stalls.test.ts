@@ -7,10 +7,10 @@ const block = (ms: number) => {
   while (performance.now() < end);
 }
 
-it('reports the longest time that the event loop stood still, once', async () => {
+it('reports the longest stall of the event loop once', async () => {
   const reported: number[] = []
   const watch = watchStalls({ thresholdMs: 250, onStall: ms => reported.push(ms) })
-  // The first wake begins what is measured.
+  // The first wake-up starts the measurement.
   await sleep(50)
   watch.longestMs()
   await sleep(50)

@@ -1,22 +1,22 @@
-/** Watches how long the event loop stands still: nothing else is served meanwhile, whoever asks. */
+/** Measures stalls of the event loop, during which no request is served. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { seconds } from './duration.ts'
 
 export interface StallWatch {
-  /** The longest since this was asked last, ms. */
+  /** Returns the longest stall since the last call, ms. */
   longestMs(): number
-  /** How many intervals of a second had one that counts, since the start. */
+  /** Number of one-second intervals with a stall above the threshold, since the start. */
   readonly stalls: () => number
   stop(): void
 }
 
 export interface StallOptions {
-  /** What counts. */
+  /** Minimum duration of a stall that is counted. */
   readonly thresholdMs?: number
   readonly onStall?: (ms: number) => void
 }
 
-/** Wakes 50 times a second; a stall is seen as up to so much shorter than it was. */
+/** Wakes up 50 times per second; a stall is measured up to this much too short. */
 const resolutionMs = 20
 const lookMs = seconds(1)
 
@@ -26,11 +26,11 @@ export function watchStalls({ thresholdMs = 200, onStall = () => undefined }: St
   let longest = 0
   let stalls = 0
   const look = () => {
-    // The histogram has the time from one wake to the next; without a wake it has none.
+    // The histogram contains the time between wake-ups; without a wake-up it is empty.
     const ms = histogram.count > 0 ? Math.max(0, histogram.max / 1e6 - resolutionMs) : 0
     longest = Math.max(longest, ms)
     if (ms < thresholdMs) return
-    // It sees nothing then until its next wake, so it is not reset for less.
+    // Reset only here, because a reset histogram is blind until its next wake-up.
     histogram.reset()
     stalls += 1
     onStall(Math.round(ms))

@@ -1,7 +1,7 @@
-/** Counts by name, from where something happens to where it is shown. */
+/** Counters by name, shared between the code that counts and the code that reports. */
 export interface Tally {
   add(name: string, count: number): void
-  /** So far. */
+  /** The counts so far. */
   counts(): ReadonlyMap<string, number>
 }
 

@@ -1,18 +1,21 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
 /**
- * Everything that needs the installation's secret. Keys for single purposes are derived from it (HKDF-SHA-256,
- * RFC 5869), so that no key is used for two things. Several secrets may be given: the first one encrypts and signs,
- * all of them decrypt and verify, which is how a key is rotated.
+ * All operations that need the installation's secret. Keys are derived from it per purpose (HKDF-SHA-256, RFC 5869), so
+ * that no key has two uses. For key rotation several secrets may be given: the first one encrypts and signs, all of
+ * them decrypt and verify.
  */
 export interface Vault {
-  /** AES-256-GCM (NIST SP 800-38D), bound to `purpose`. Layout: version 1, key id 4, nonce 12, tag 16, ciphertext. */
+  /**
+   * Encrypts with AES-256-GCM (NIST SP 800-38D), bound to `purpose`. Layout: version 1, key id 4, nonce 12, tag 16,
+   * ciphertext.
+   */
   seal(purpose: string, plain: string): Buffer
-  /** @throws Error when the box was changed, belongs to another purpose, or its key is not known. */
+  /** @throws Error when the box was modified, belongs to another purpose, or its key is unknown. */
   open(purpose: string, box: Buffer): string
-  /** True when the box was sealed with the current key; false: due for re-encryption. */
+  /** True if the box was sealed with the current key; false if it is due for re-encryption. */
   isCurrent(box: Buffer): boolean
-  /** HMAC-SHA-256 for what is stored to be recognised, not read: tokens, captcha answers. 32 bytes. */
+  /** HMAC-SHA-256 of values that are stored only for comparison: tokens, captcha answers. 32 bytes. */
   hash(purpose: string, value: string): Buffer
   /** Signing keys of a purpose by key id, current one first. */
   signingKeys(purpose: string): readonly { readonly kid: string; readonly key: Buffer }[]
@@ -49,7 +52,7 @@ export function createVault(secrets: readonly string[]): Vault {
       return Buffer.concat([decipher.update(box.subarray(33)), decipher.final()]).toString('utf8')
     },
     isCurrent: box => box[0] === 1 && current.id.equals(box.subarray(1, 5)),
-    // Hashes stay on the oldest secret: they cannot be recomputed, so rotation must not orphan them.
+    // Hashes use the oldest secret: they cannot be recomputed, so a rotation must not invalidate them.
     hash: (purpose, value) =>
       createHmac('sha256', rings.at(-1)!.key(`hash:${purpose}`))
         .update(value)

@@ -53,7 +53,7 @@ it('a host that is lost, and the alert about it, are not errors', async () => {
   await until(async () => (await system.database.db.rows(known)).length > 0, { what: 'the host' })
   await host.stop()
   await said('a host is lost')
-  await said('a machine is overdue')
+  await said('a workflow is overdue')
   expect(errors()).toEqual([])
 })
 

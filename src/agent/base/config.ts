@@ -7,18 +7,18 @@ import { RegistryConfig } from './registry-config.ts'
 import { defaultLimits } from './network-limits.ts'
 
 export const AgentConfig = Type.Object({
-  /** This agent's own directory: VMs, host id. Not shared. */
+  /** Data directory of this agent: VMs, host id. Not shared. */
   dataDir: Type.String({ minLength: 1 }),
-  /** Kernel, init, image bases: may be shared by agents of one machine. */
+  /** Kernel, init, image bases: may be shared by the agents of one host. */
   cacheDir: Type.String({ minLength: 1 }),
   /** OCI layouts for `oci:<name>` references. */
   imageDir: Type.String({ minLength: 1 }),
   hostName: Type.String({ minLength: 1 }),
-  /** As given by `mote host add`; null: made at the first start. */
+  /** As given by `mote host add`; null: generated at the first start. */
   hostId: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
-  /** `auto`: all that are here; one of them alone, or the simulated one. */
+  /** `auto`: all that are installed; otherwise this one alone, or the simulated one. */
   hypervisor: Type.Enum(['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake']),
-  /** Programs that are not on the PATH, or not the ones to take from there; null: looked for. */
+  /** Paths of programs that are not on the PATH, or that should not be taken from it; null: searched for. */
   programs: Type.Object({
     firecracker: Type.Union([Type.String(), Type.Null()]),
     jailer: Type.Union([Type.String(), Type.Null()]),
@@ -27,15 +27,15 @@ export const AgentConfig = Type.Object({
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
   /**
-   * IPv4 /16 for guests behind taps; the agents of one machine share it in /20 slices. Null: in a mesh the /20 that control
-   * gives the host, otherwise one of `firstGuests`.
+   * IPv4 /16 for guests behind taps, which the agents of one host share in /20 slices. Null: in a mesh the /20 that
+   * control assigns to the host, otherwise one of `firstGuests`.
    */
   subnet: Type.Union([Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }), Type.Null()]),
-  /** Private networks (IPv4 CIDR) that guests may reach all the same. */
+  /** Private networks (IPv4 CIDR) that guests may reach nevertheless. */
   egressAllow: Type.Array(Type.String()),
-  /** Networks (CIDR) that no guest may reach, besides all private ones. */
+  /** Networks (CIDR) that no guest may reach, in addition to all private ones. */
   egressDeny: Type.Array(Type.String()),
-  /** What one guest may use of its host's network; see `GuestLimits`. */
+  /** Limits on one guest's use of its host's network; see `GuestLimits`. */
   guestLimits: Type.Object({
     connections: Type.Integer({ minimum: 1 }),
     newConnections: Type.Integer({ minimum: 1 }),
@@ -43,41 +43,43 @@ export const AgentConfig = Type.Object({
     mibPerSecond: Type.Integer({ minimum: 1, maximum: 2048 }),
     nameQueries: Type.Integer({ minimum: 1 }),
   }),
-  /** Of each disk of a VM. */
+  /** Limits of each disk of a VM. */
   diskLimits: DiskLimits,
-  /** `address:port` (UDP) where other hosts reach this one: with it private networks span hosts; null: they do not. */
+  /**
+   * `address:port` (UDP) on which other hosts reach this one, so that private networks span hosts; null: they do not.
+   */
   meshEndpoint: Type.Union([Type.String(), Type.Null()]),
-  /** Days until this host gets a new key for the mesh. */
+  /** Days until this host replaces its mesh key. */
   meshKeyDays: Type.Number({ exclusiveMinimum: 0 }),
   /** The guests' kernel: `shipped`, `distribution`, or a directory with `vmlinux` (and `modules/`). */
   kernel: Type.String({ minLength: 1 }),
-  /** PEM file of certificate authorities for builds; null: those that were added to this host. */
+  /** PEM file of certificate authorities for builds; null: those added to this host. */
   buildCa: Type.Union([Type.String(), Type.Null()]),
   registries: Type.Array(RegistryConfig),
   maxImageMib: Type.Integer({ minimum: 1 }),
-  /** Where volumes are. */
+  /** Storage pools for volumes. */
   pools: Type.Array(PoolConfig),
   log: Type.Object({
     maxBytes: Type.Integer({ minimum: 4096 }),
     linesPerSecond: Type.Integer({ minimum: 1 }),
     bytesPerSecond: Type.Integer({ minimum: 1024 }),
   }),
-  /** What the host offers instead of what it has; null: measured. */
+  /** Capacity that the host offers instead of its measured capacity; null: measured. */
   capacity: Type.Object({
     vcpus: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
     memoryMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
     diskMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   }),
-  /** Bound on templates of VMs in the cache directory, from which VMs that are alike start; 0: each one boots. */
+  /** Limit on the VM templates in the cache directory, from which identical VMs start; 0: every VM boots. */
   templateMib: Type.Integer({ minimum: 0 }),
   /** QEMU processes that wait for a VM; 0: each is started when it is needed. */
   /** Boots at the same time; null: twice the cpus. */
   maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
-  /** The address where VMs from other hosts arrive; reachable from those, and from nobody else. */
+  /** The address on which VMs from other hosts arrive. It must be reachable from those hosts only. */
   migrationHost: Type.String({ minLength: 1 }),
-  /** A guest that has not started its workload by then is hung. */
+  /** Time after which a guest that has not started its workload counts as hung. */
   bootLimitMs: Type.Integer({ minimum: 1 }),
-  /** How long a workload may take to end after its stop signal. */
+  /** Time that a workload has to end after its stop signal. */
   stopGraceMs: Type.Integer({ minimum: 0 }),
   /** Only for the fake hypervisor. */
   fake: Type.Object({
@@ -86,13 +88,13 @@ export const AgentConfig = Type.Object({
     healthyMs: Type.Integer({ minimum: 0 }),
     stopMs: Type.Integer({ minimum: 0 }),
     logEveryMs: Type.Integer({ minimum: 0 }),
-    /** How long a migration copies before the guest stops. */
+    /** Duration of the copy phase of a migration before the guest stops. */
     copyMs: Type.Optional(Type.Integer({ minimum: 0 })),
   }),
 })
 export type AgentConfig = Readonly<Static<typeof AgentConfig>>
 
-/** All settings of an agent, with defaults for what is not given. */
+/** Returns all settings of an agent, with defaults for those not given. */
 export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dataDir' | 'hostName'>): AgentConfig {
   return Object.freeze({
     cacheDir: join(homeDir(), '.cache', 'mote'),

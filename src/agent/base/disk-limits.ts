@@ -1,20 +1,20 @@
-/** What one disk of a VM may take of its host's. */
+/** Limits on one disk of a VM. */
 import { type Static, Type } from 'typebox'
 
 export const DiskLimits = Type.Object({
-  /** Read and written. */
+  /** Reads and writes together. */
   mibPerSecond: Type.Integer({ minimum: 1 }),
-  /** Reads and writes a second. */
+  /** Reads and writes per second. */
   operations: Type.Integer({ minimum: 1 }),
 })
 export type DiskLimits = Readonly<Static<typeof DiskLimits>>
 
 export const defaultDiskLimits: DiskLimits = { mibPerSecond: 400, operations: 20_000 }
 
-/** For a second a disk may be as many times as fast: a program that starts reads much at once. */
+/** For one second a disk may exceed its limits by this factor: a starting program reads much at once. */
 const burst = 4
 
-/** Of QEMU's leaky buckets, by the names that its command line and QMP have in common but for their form. */
+/** Parameters of QEMU's leaky buckets, under names from which its command line and its QMP names are derived. */
 export function qemuThrottle({ mibPerSecond, operations }: DiskLimits) {
   const bytes = mibPerSecond * 2 ** 20
   return { bps: bytes, bpsMax: burst * bytes, iops: operations, iopsMax: burst * operations } as const

@@ -1,6 +1,6 @@
-/** How much of its host's network one guest may use: the settings, and the nft rules that hold it to them. Pure. */
+/** Limits on one guest's use of its host's network: the settings and the nft rules that enforce them. Pure. */
 
-/** Each guest has counters of its own: what one uses up, no other lacks. */
+/** Limits of one guest. Each guest has its own counters, so one guest cannot use up another's allowance. */
 export interface GuestLimits {
   /** Connections tracked at once, in each direction. */
   readonly connections: number
@@ -14,7 +14,7 @@ export interface GuestLimits {
   readonly nameQueries: number
 }
 
-/** Above what real apps need; together they leave room for 30 guests at their limits in a table of 262,144 connections. */
+/** Above the needs of real apps; 30 guests at their limits fit in a table of 262,144 connections. */
 export const defaultLimits: GuestLimits = {
   connections: 8_192,
   newConnections: 1_000,
@@ -23,40 +23,45 @@ export const defaultLimits: GuestLimits = {
   nameQueries: 500,
 }
 
-/** Broadcasts and multicasts, which the host judges one by one. */
+/** Broadcasts and multicasts, which the host processes one by one. */
 const groupPacketsPerSecond = 50
-/** Of a datagram that is never whole the kernel keeps the fragments for 30 s, 4 MiB for all guests together. */
+/** The kernel keeps the fragments of an incomplete datagram for 30 s, in 4 MiB shared by all guests. */
 const fragmentsPerSecond = 50
-/** Where is the gateway? Each sender that it says costs a place in the host's table of 1024 neighbors. */
+/** ARP and neighbor solicitations. Each sender address in one takes a place in the host's table of 1024 neighbors. */
 const neighborAsksPerSecond = 5
 
-/** The kernel's own 120 s would keep that many closed connections of each second; peers are done in less. */
+/**
+ * The kernel's default of 120 s would keep the closed connections of 120 seconds in the table; peers need less time.
+ */
 const closedSeconds = 10
-/** DNS over UDP: an answer comes at once, or in the seconds that the host's resolvers have. */
+/** DNS over UDP: a resolver answers immediately, or within the timeout of the host's resolvers. */
 const nameSeconds = 10
 
-/** What a guest was refused. */
+/** Kinds of refusals, by the limit that a guest exceeded. */
 export const refusalKinds = ['packets', 'traffic', 'connections', 'new_connections', 'names', 'neighbors'] as const
 export type RefusalKind = (typeof refusalKinds)[number]
 
-/** For the log of the VM. */
+/** Returns the line for the VM's log. */
 export function refusalText(kind: RefusalKind, count: number, limits: GuestLimits): string {
   const texts = {
     packets: `More packets went to or from this VM than its host allows (${limits.packets} a second in each direction, ${groupPacketsPerSecond} broadcasts, ${fragmentsPerSecond} fragments): ${count} were dropped`,
     traffic: `More than ${limits.mibPerSecond} MiB a second went to or from this VM: ${count} packets were dropped`,
     connections: `This VM has ${limits.connections} connections open in one direction, the most that its host allows: ${count} attempts to open more were refused`,
     new_connections: `This VM opens or accepts more than ${limits.newConnections} connections a second: ${count} attempts were refused`,
-    names: `This VM asks for more than ${limits.nameQueries} names a second: ${count} DNS queries were not answered`,
+    names: `This VM sends more than ${limits.nameQueries} DNS queries a second: ${count} were not answered`,
     neighbors: `This VM asks for its gateway's hardware address more than ${neighborAsksPerSecond} times a second: ${count} requests were not answered`,
   } as const satisfies Record<RefusalKind, string>
   return texts[kind]
 }
 
 const refusedSet = (kind: RefusalKind) => `refused_${kind}`
-/** Undefined: another set. */
+/** Returns undefined for a set that does not count refusals. */
 export const kindOfSet = (name: string): RefusalKind | undefined => refusalKinds.find(kind => refusedSet(kind) === name)
 
-/** A rate that nobody uses for a minute has refilled by then; counts are read every few seconds. */
+/**
+ * The sets that hold rates. An element that is unused for a minute has refilled by then; counts are read every few
+ * seconds.
+ */
 const meterSets = [
   'packets_out',
   'packets_in',
@@ -73,7 +78,10 @@ const meterSets = [
 type Meter = (typeof meterSets)[number]
 const mostTaps = 4096
 
-/** Elements come with the first packet of a tap. The kernel removes those of connections with the last connection. */
+/**
+ * Returns the statements that create the sets. A tap's first packet adds its element; the kernel removes elements of
+ * the connection counts with the last connection.
+ */
 export function limitObjects(table: string): string[] {
   const set = (name: string, flags: string) => `add set ${table} ${name} { type ifname; size ${mostTaps}; ${flags} }`
   const timeout = (name: string, protocol: string, l3: string, policy: string) =>
@@ -88,7 +96,7 @@ export function limitObjects(table: string): string[] {
   ]
 }
 
-/** Settings that have changed since the sets were filled hold at once. Counts of connections go on. */
+/** Resets the rates, so that changed settings apply immediately. The counts of connections stay. */
 export const forgetRates = (table: string): string[] => meterSets.map(name => `flush set ${table} ${name}`)
 
 const over = (meter: Meter, key: 'iifname' | 'oifname', rate: string, burst: string) =>
@@ -99,17 +107,17 @@ const bytesOver = (meter: Meter, key: 'iifname' | 'oifname', mib: number) =>
   over(meter, key, `${mib} mbytes`, `${mib} mbytes`)
 const refuse = (kind: RefusalKind, key: 'iifname' | 'oifname') => `update @${refusedSet(kind)} { ${key} counter } drop`
 
-/** Of a connection that the kernel does not have yet: its first packet. */
+/** Matches the first packet of a connection that the kernel does not track yet. */
 const isFirst = 'ct state new ct status ! confirmed'
 
 interface LimitInput {
   readonly limits: GuestLimits
-  /** As an expression: every tap of the agent. */
+  /** Matches every tap of the agent, as an nft expression. */
   readonly tap: string
   readonly resolver: string
 }
 
-/** Before the kernel puts fragments together and looks for a connection: what is too much costs least here. */
+/** Rules that apply before defragmentation and connection tracking, where a dropped packet costs least. */
 export function arrivingRules({ limits, tap, resolver }: LimitInput): string[] {
   const from = `iifname ${tap}`
   const groups = packetsOver('groups', 'iifname', groupPacketsPerSecond, 2 * groupPacketsPerSecond)
@@ -125,7 +133,7 @@ export function arrivingRules({ limits, tap, resolver }: LimitInput): string[] {
   ]
 }
 
-/** As soon as the kernel knows whether a packet belongs to a connection. */
+/** Rules that apply as soon as connection tracking has seen the packet. */
 export function trackedRules({ limits, tap, resolver }: LimitInput): string[] {
   const { newConnections: most } = limits
   const tooFast = packetsOver('new_out', 'iifname', most, 2 * most)
@@ -135,7 +143,7 @@ export function trackedRules({ limits, tap, resolver }: LimitInput): string[] {
   ]
 }
 
-/** What is forwarded to a guest, before its rules: replies count. */
+/** Rules for packets forwarded to a guest, before the guest's own rules; replies count too. */
 export function forwardedRules({ limits, tap }: LimitInput): string[] {
   const to = `oifname ${tap}`
   return [
@@ -144,7 +152,7 @@ export function forwardedRules({ limits, tap }: LimitInput): string[] {
   ]
 }
 
-/** What the rules of both ends have let pass. */
+/** Rules for new connections that the rules of both ends have accepted. */
 export function openedRules({ limits, tap }: LimitInput): string[] {
   const { connections, newConnections: most } = limits
   const tooFast = packetsOver('new_in', 'oifname', most, 2 * most)
@@ -163,13 +171,15 @@ export function openedRules({ limits, tap }: LimitInput): string[] {
   ]
 }
 
-/** Neighbor discovery of IPv6, before it is let in. */
+/** Rules for IPv6 neighbor solicitations, before they are accepted. */
 export const neighborRules = ({ tap }: LimitInput): string[] => [
   `iifname ${tap} icmpv6 type nd-neighbor-solicit ${neighborAsks} ${refuse('neighbors', 'iifname')}`,
 ]
 const neighborAsks = packetsOver('neighbor_asks', 'iifname', neighborAsksPerSecond, 4 * neighborAsksPerSecond)
 
-/** IPv4 asks by ARP, which has a family of tables of its own. Loaded again and again. */
+/**
+ * Returns the ARP table for IPv4 neighbor requests; nft keeps ARP in a separate table family. Safe to load repeatedly.
+ */
 export function arpTable(name: string, tap: string): string[] {
   const table = `arp ${name}`
   return [

@@ -4,13 +4,13 @@ import { type Static, Type } from 'typebox'
 export const PoolConfig = Type.Object({
   name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,31}$' }),
   kind: Type.Enum(['dir', 'dir-luks', 'lvm-thin', 'zfs', 'rbd']),
-  /** A directory, `group/thin-pool`, a dataset of ZFS, or `pool` or `pool@client` of Ceph; empty: the kind's own choice. */
+  /** A directory, `group/thin-pool`, a ZFS dataset, or `pool` or `pool@client` of Ceph; empty: the kind's default. */
   place: Type.String(),
 })
 export type PoolConfig = Static<typeof PoolConfig>
 type Kind = PoolConfig['kind']
 
-/** What a host has that nobody configured. */
+/** The pools of a host without `MOTE_POOLS`. */
 export const defaultPools: PoolConfig[] = [{ name: 'local', kind: 'dir', place: '' }]
 
 /** How the place of each kind is written. */
@@ -23,14 +23,14 @@ export const poolPlaces = {
 } as const satisfies Record<Kind, { readonly pattern: RegExp; readonly form: string }>
 
 /**
- * `local=dir,fast=lvm-thin:vg/pool`: name, kind and place of each pool, separated by commas.
- * @throws Error naming what is wrong
+ * Parses `local=dir,fast=lvm-thin:vg/pool`: name, kind and place of each pool, separated by commas.
+ * @throws Error that names the invalid part
  */
 export function parsePools(text: string): PoolConfig[] {
   const pools = text.split(',').flatMap(part => (part.trim() === '' ? [] : [parsePool(part.trim())]))
   const names = pools.map(pool => pool.name)
   const twice = names.find((name, n) => names.indexOf(name) !== n)
-  if (twice !== undefined) throw new Error(`pool ${twice} is there twice`)
+  if (twice !== undefined) throw new Error(`pool ${twice} is configured twice`)
   return pools
 }
 

@@ -3,11 +3,11 @@ import { checkPublicHost, PrivateHostError } from '../../lib/public-host.ts'
 import { BuildFault } from './fault.ts'
 
 interface Checked {
-  /** As git takes it. */
+  /** In the form that git accepts. */
   readonly href: string
   readonly hostname: string
   readonly port: number
-  /** That was checked, and is to be used. */
+  /** The checked address; connections must use it. */
   readonly address: string
 }
 
@@ -18,8 +18,8 @@ const everything = ['0.0.0.0/0', '::/0'].flatMap(text => parseCidr(text) ?? [])
 const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
 
 /**
- * @param hasKey without one there is no way over ssh
- * @throws BuildFault for what is no such address, and for private ones unless they are allowed
+ * @param hasKey whether ssh addresses are allowed
+ * @throws BuildFault for invalid addresses, and for private ones unless they are allowed
  */
 export async function checkUrl(text: string, allowPrivate: boolean, hasKey = false): Promise<CheckedUrl> {
   const { href, scheme, hostname, port } = parseRemote(text, allowPrivate, hasKey)
@@ -34,7 +34,7 @@ export async function checkUrl(text: string, allowPrivate: boolean, hasKey = fal
   return { href, scheme, hostname, port, address }
 }
 
-/** `host:port:address` for curl, so that the address that was checked is the one that is used. */
+/** Returns `host:port:address` for curl, so that it connects to the checked address. */
 export const curlResolve = ({ hostname, port, address }: CheckedUrl) =>
   `${hostname}:${port}:${address.includes(':') ? `[${address}]` : address}`
 
@@ -54,8 +54,8 @@ function parseRemote(text: string, allowPrivate: boolean, hasKey: boolean): Omit
 }
 
 /**
- * Where a submodule is, by the way of the repository it is in.
- * @param url as `.gitmodules` has it: relative to the repository, or an address on the same host by any transport
+ * Returns the address of a submodule, using the transport of its parent repository.
+ * @param url as in `.gitmodules`: relative to the repository, or an address on the same host with any transport
  * @returns undefined when it is on another host
  */
 export function submoduleUrl(parent: string, url: string): string | undefined {

@@ -1,4 +1,4 @@
-/** Real builds in real VMs, on an agent of its own. */
+/** Real builds in real VMs, on a separate agent. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -49,7 +49,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     until(
       async () => ((observed: BuildObserved) => /succeeded|failed/.test(observed.state) && observed)(await put(data)),
       {
-        what: 'the build is over',
+        what: 'the build has ended',
         timeoutMs: 120_000,
         everyMs: 50,
       },
@@ -57,7 +57,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
   const logOf = async ({ buildId }: BuildPut) =>
     (await agent.logs(buildId)).map(({ stream, line }) => `${stream} ${line}`)
 
-  test('a static site becomes an image that serves it, and nothing of the VM is left', async () => {
+  test('a static site becomes an image that serves it, and the build VM leaves nothing behind', async () => {
     const hash = await git.push({ 'index.html': '<h1>first</h1>', 'sub/page.txt': 'deep' }, { message: 'A site' })
     const build = desired()
     const observed = await over(build)
@@ -83,7 +83,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     expect(await answer.text()).toBe('deep')
   })
 
-  test('what cannot be built says why, and an older wish changes nothing', async () => {
+  test('a failed build reports why, and an older generation changes nothing', async () => {
     await git.push({ 'README.md': 'nothing to build' })
     const build = desired()
     expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('Add a Dockerfile') })
@@ -93,25 +93,25 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     expect((await logOf(build)).at(-1)).toContain('Add a Dockerfile')
   })
 
-  test('one that is not wanted any more ends, whatever it is doing', async () => {
+  test('a canceled build ends in every phase', async () => {
     await git.push({ 'index.html': 'x' })
     const build = desired()
     await put(build)
     await until(async () => (await put(build)).state === 'building', { what: 'it builds', timeoutMs: 60_000 })
     const gone = { ...build, generation: 2, want: 'absent' } as const
-    await until(async () => (await put(gone)).state === 'absent', { what: 'it is gone', timeoutMs: 30_000 })
+    await until(async () => (await put(gone)).state === 'absent', { what: 'it is absent', timeoutMs: 30_000 })
     await until(async () => (await vmmsIn(agent.config.dataDir)).length <= 1, {
-      what: 'its VM is gone',
+      what: 'its VM is removed',
       timeoutMs: 10_000,
     })
   })
 
-  test('one that takes too long ends', async () => {
+  test('a build that exceeds its time limit ends', async () => {
     const build = desired({ timeLimitMs: 300 })
     expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('longer than') })
   })
 
-  test('an agent that restarted begins again, and what was over stays over', async () => {
+  test('a restarted agent restarts unfinished builds and keeps the outcomes of finished ones', async () => {
     const hash = await git.push({ 'index.html': 'again' })
     const build = desired()
     await put(build)

@@ -1,4 +1,7 @@
-/** All builds of this host. None survives the agent: control repeats its wish, and the build begins again. */
+/**
+ * All builds of this host. A build does not survive the agent: control repeats the desired state, and the build starts
+ * over.
+ */
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
@@ -20,7 +23,7 @@ import { build } from './job.ts'
 
 export interface BuildsDeps {
   readonly hostId: string
-  /** `builds` (outcomes, logs) and `build-cache` are made in it. */
+  /** Parent directory of `builds` (outcomes, logs) and `build-cache`. */
   readonly dataDir: string
   readonly vmDir: (vmId: string) => string
   readonly cacheDir: string
@@ -29,7 +32,7 @@ export interface BuildsDeps {
   readonly buildCa: string | null
   readonly drivers: ReadonlyMap<HypervisorName, Driver>
   readonly bootSlots: Semaphore
-  /** Resolves when the drivers may boot. */
+  /** Resolves when the drivers may boot VMs. */
   readonly ready: Promise<void>
   readonly logLimits: LogLimits
   readonly bus: Bus
@@ -39,9 +42,9 @@ export interface BuildsDeps {
 export interface Builds {
   /** @throws StepError `stale_generation`, `invalid_build` */
   put(put: BuildPut): Promise<BuildObserved>
-  /** Undefined: this host has never had that build, or has forgotten it. */
+  /** Returns undefined if this host never had the build or has deleted it. */
   logs(buildId: string, tail: number, afterUs: number): Promise<StoredLine[] | undefined>
-  /** Ends what runs; outcomes stay. */
+  /** Cancels running builds; outcomes stay. */
   stop(): Promise<void>
 }
 
@@ -53,7 +56,7 @@ interface Entry {
   done: Promise<void>
 }
 
-/** Logs and outcomes are kept as long; a deployment's failure is asked about on the day. */
+/** Retention of logs and outcomes. Users look at a failed deployment on the same day. */
 const keptMs = 7 * 24 * 3_600_000
 
 export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
@@ -146,7 +149,7 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
   }
 }
 
-/** A message of the bus holds 1 MiB. */
+/** Maximum size of an answer: a bus message holds 1 MiB. */
 const mostAnswerBytes = 768 * 1024
 
 function newest(lines: readonly StoredLine[], mostBytes: number): StoredLine[] {
@@ -157,7 +160,7 @@ function newest(lines: readonly StoredLine[], mostBytes: number): StoredLine[] {
 
 const fresh = ({ buildId, generation }: BuildPut) => ({ buildId, generation, image: null, commit: null, error: null })
 
-/** How it ended. Faults of this host are tried again by nobody: the message says what they were. */
+/** Runs the build and returns its outcome. Failures of this host are not retried, so the message names the cause. */
 async function work(
   deps: BuildsDeps,
   entry: Entry,
@@ -190,7 +193,9 @@ async function work(
     return { state: 'succeeded', image }
   } catch (error) {
     const isLate = signal.aborted && !abort.signal.aborted
-    const message = isLate ? `It took longer than ${Math.round(spec.timeLimitMs / 60_000)} minutes.` : messageOf(error)
+    const message = isLate
+      ? `The build took longer than ${Math.round(spec.timeLimitMs / 60_000)} minutes.`
+      : messageOf(error)
     if (!(error instanceof BuildFault)) deps.log.warn({ err: error, buildId }, 'a build failed')
     log.say(message)
     return { state: 'failed', error: message }
@@ -202,7 +207,7 @@ async function work(
 const messageOf = (error: unknown) =>
   error instanceof BuildFault
     ? error.message
-    : `The host could not build it: ${error instanceof Error ? error.message : String(error)}`
+    : `The host failed to run the build: ${error instanceof Error ? error.message : String(error)}`
 
 function openLog(deps: BuildsDeps, { buildId, spec }: BuildPut, dir: string): VmLog {
   const { projectId, appId, deploymentId } = spec

@@ -1,4 +1,4 @@
-/** The image of an app: the layers of what it runs on, and one of its own. */
+/** Composes the image of an app: the layers of its base image and one layer of its own. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { link, mkdir, rename, stat, writeFile, copyFile } from 'node:fs/promises'
@@ -11,11 +11,11 @@ import { blobPath, type Descriptor, findManifest, parseDocument, platform, readB
 
 const BaseConfig = Type.Object({ rootfs: Type.Object({ diff_ids: Type.Array(Type.String()) }) })
 
-/** Tag of the one image in a layout that is about to be pushed. */
+/** Tag of the single image in a layout that will be pushed. */
 export const builtTag = 'built'
 
 /**
- * An OCI layout in `dir` of the base and, on top, the layer in `layerFile`, which is compressed and removed.
+ * Creates an OCI layout in `dir` from the base and, on top, the layer in `layerFile`, which is compressed and removed.
  * @returns the manifest's digest
  */
 export async function composeImage(
@@ -44,7 +44,7 @@ export async function composeImage(
     ...platform,
     config,
     rootfs: { type: 'layers', diff_ids: [...below.rootfs.diff_ids, diffId] },
-    // As many as there are layers: buildah takes no image as a base where they differ.
+    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
     history: [...below.rootfs.diff_ids, diffId].map(() => ({ created_by: 'mote build' })),
   })
   const top: Descriptor = { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest, size }
@@ -65,7 +65,7 @@ export async function composeImage(
   return manifest.digest
 }
 
-/** One file for both where the file system can. */
+/** Hard-links the file if the file system supports it, and copies it otherwise. */
 export async function share(from: string, to: string): Promise<void> {
   await link(from, to).catch(async (error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return

@@ -1,4 +1,7 @@
-/** kill -9 of the agent while it builds: the next one begins anew, one image comes of it, and nothing else is left. */
+/**
+ * kill -9 of the agent during a build: the next agent starts the build over, exactly one image results, and nothing
+ * else is left.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -32,7 +35,7 @@ const desiredVmFor = (url: string): BuildPut => ({
   },
 })
 
-/** Runs an agent until the build is in that state, and kills it there. */
+/** Runs an agent until the build reaches that state, then kills it. */
 async function crashWhile(state: string, dataDir: string, desired: BuildPut): Promise<void> {
   const agent = spawn(process.execPath, [child, dataDir, JSON.stringify(desired), state], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -72,7 +75,7 @@ test.skipIf(!tools)(
       })) as BuildObserved
     const observed = await until(
       async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await put(desired)),
-      { what: 'the build is over', timeoutMs: 120_000, everyMs: 50 },
+      { what: 'the build has ended', timeoutMs: 120_000, everyMs: 50 },
     )
     expect(observed).toMatchObject({ state: 'succeeded', commit: { hash }, error: null })
     expect((await put({ ...desired, generation: 2, want: 'absent' })).state).toBe('absent')

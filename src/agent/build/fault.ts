@@ -1,4 +1,4 @@
-/** The build cannot succeed however often it is tried: the message is for the owner of the app. */
+/** A build failure that no retry can fix. The message is for the owner of the app. */
 export class BuildFault extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

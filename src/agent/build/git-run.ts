@@ -1,4 +1,4 @@
-/** git as it is run here: without hooks, other transports, redirects, helpers, or any configuration of this machine. */
+/** Runs git without hooks, other transports, redirects, helpers, or configuration of this host. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hostCertificates } from '../../lib/child-env.ts'
@@ -9,16 +9,18 @@ import { type CheckedUrl, curlResolve } from './address.ts'
 export type Git = (args: readonly string[]) => Promise<string>
 
 export interface FetchLimits {
-  /** Of each file that git writes; more ends it. */
+  /** Limit on each file that git writes; git is killed beyond it. */
   readonly maxBytes: number
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
-/** A server may say whatever it likes while it is asked (`remote: ...`), and a tree may have any number of names. */
+/**
+ * Limit on git's output: a server may send any amount of text (`remote: ...`), and a tree may have any number of names.
+ */
 const outputBytes = 2 << 20
 
-/** `prlimit` ends it with SIGXFSZ when a file grows too large: a small repository can announce a huge one. */
+/** `prlimit` ends the program with SIGXFSZ when a file grows too large: a small repository can unpack to a huge one. */
 export const limited = (
   worker: Worker,
   program: readonly string[],
@@ -33,13 +35,13 @@ export const limited = (
     signal,
   })
 
-/** @param dir of the repository, below the worker's */
+/** @param dir the repository, relative to the worker's directory */
 export const gitIn =
   (worker: Worker, dir: string, env: Readonly<Record<string, string>>, limits: FetchLimits): Git =>
   args =>
     limited(worker, ['git', `--git-dir=${worker.path(dir)}`, ...args], limits, env)
 
-/** The authorities that the host trusts, as files that the worker may read wherever they are; what is missing is left out. */
+/** Copies the host's trusted certificate authorities to where the worker can read them; missing files are skipped. */
 export async function certificatesFor(worker: Worker): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   await mkdir(join(worker.dir, 'trust'))
@@ -55,7 +57,7 @@ export async function certificatesFor(worker: Worker): Promise<Record<string, st
   return found
 }
 
-/** Settings and password by environment: neither arguments nor files ever hold them. */
+/** Passes settings and password in the environment, so that neither arguments nor files contain them. */
 export function gitEnvironment(
   url: CheckedUrl,
   auth: { readonly username: string; readonly password: string } | undefined,

@@ -1,4 +1,4 @@
-/** Private repositories over SSH, through the real sshd, with keys as they are made for apps. */
+/** Private repositories over SSH, through a real sshd, with keys like those of apps. */
 import { existsSync } from 'node:fs'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -47,22 +47,22 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
     }
   }
 
-  test('reads with the key of the app, and leaves no file of it', async () => {
+  test('reads with the key of the app, and leaves no key file', async () => {
     expect(await fetched()).toEqual({ text: 'over ssh', left: ['git', 'trust'], branch: 'main' })
   })
 
-  test.skipIf(!isRoot)('reads user@host:path, too (port 22 needs root)', async () => {
+  test.skipIf(!isRoot)('also accepts user@host:path (port 22 needs root)', async () => {
     expect(await fetched({ url: host.scpOf('private') })).toMatchObject({ text: 'over ssh' })
   })
 
-  test('a host with another key than it shall have is refused before anything is said to it', async () => {
+  test('a host with an unexpected key is refused before anything is sent to it', async () => {
     const other = makeKeyPair('').publicKey.trim()
     const knownHosts = host.knownHosts.replace(/ssh-ed25519 .*/, other)
     await expect(fetched({ ssh: { privateKey: key.privateKey, knownHosts } })).rejects.toThrow(/known_hosts/)
     await expect(fetched({ ssh: { privateKey: key.privateKey, knownHosts: '' } })).rejects.toThrow(/known_hosts/)
   })
 
-  test('a key that the host does not know is refused, and the way out is told', async () => {
+  test('a key that the git host does not know is refused with advice', async () => {
     const { privateKey } = makeKeyPair('')
     await expect(fetched({ ssh: { privateKey, knownHosts: host.knownHosts } })).rejects.toThrow(/deploy key/)
   })
@@ -76,7 +76,7 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
     await expect(fetched({ url })).rejects.toThrow(/https only/)
   })
 
-  test('a private address needs leave, and no key means no ssh', async () => {
+  test('a private address needs permission, and ssh needs a key', async () => {
     await expect(fetched({ allowPrivate: false })).rejects.toThrow(/private address/)
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)
@@ -85,7 +85,7 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
     expect(existsSync(join(worker.dir, 'ssh'))).toBe(false)
   })
 
-  test('the key is one that OpenSSH understands', async () => {
+  test('the generated key is readable by OpenSSH', async () => {
     await using dir = await testDir()
     const file = join(dir.path, 'key')
     await writeFile(file, key.privateKey, { mode: 0o600 })
@@ -100,7 +100,7 @@ describe('submodules', () => {
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  /** @param url of the submodule, as `.gitmodules` has it */
+  /** @param url the submodule's address, as in `.gitmodules` */
   const pushed = async (url: string) => {
     const inner = await server.push({ 'lib.txt': 'from the library' }, { branch: 'lib' })
     const gitmodules = `[submodule "the lib"]\n\tpath = vendor/lib\n\turl = ${url}\n`
@@ -116,7 +116,7 @@ describe('submodules', () => {
     return (await run('tar', ['-tf', file])).trim().split('\n')
   }
 
-  test('are left out unless the app asks for them', async () => {
+  test('are skipped unless the app enables them', async () => {
     await pushed('./')
     expect(await listing({})).not.toContain('vendor/lib/lib.txt')
     expect(await listing({ submodules: true })).toContain('vendor/lib/lib.txt')

@@ -1,4 +1,4 @@
-/** Where a git server that means harm can lead git: nowhere. */
+/** A malicious git server cannot make git connect to other hosts. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,7 +13,7 @@ import { gitWorker } from '../../../test/support/agent/build.ts'
 const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
 const commit = '1'.repeat(40)
 
-/** A repository over "dumb" HTTP (gitprotocol-http(5)) that has no objects itself, and says where others are. */
+/** A repository over "dumb" HTTP (gitprotocol-http(5)) without objects, whose alternates point to another host. */
 async function hostile() {
   let strays = 0
   const victim = createServer((_, response) => {
@@ -46,7 +46,7 @@ async function hostile() {
   }
 }
 
-test('objects that are said to be on another host are not looked for there', async () => {
+test('git does not follow alternates to another host', async () => {
   using server = await hostile()
   await using dir = await testDir()
   using worker = await gitWorker(dir.path, limits.signal)
@@ -54,7 +54,7 @@ test('objects that are said to be on another host are not looked for there', asy
   await expect(fetchSource(source, worker, limits)).rejects.toBeInstanceOf(BuildFault)
   expect(server.asked).toContain('/x.git/info/refs')
   expect(server.strays()).toBe(0)
-  // A git that follows redirects would have gone there.
+  // Control: a git that follows redirects connects to the other host.
   const args = ['-c', 'http.followRedirects=true', 'clone', '--quiet', server.url, join(dir.path, 'led')]
   await expect(run('git', args)).rejects.toThrow()
   expect(server.strays()).toBeGreaterThan(0)

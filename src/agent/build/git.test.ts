@@ -37,7 +37,7 @@ const fetched = async (change: Partial<Source> = {}) => {
 }
 
 describe('a fetch over smart HTTP', () => {
-  test('takes the newest of the default branch, or the commit that is asked for', async () => {
+  test('fetches the newest commit of the default branch, or the requested commit', async () => {
     expect(await fetched()).toMatchObject({
       commit: { branch: 'main', hash: second, message: 'change' },
       names: ['index.html', 'public'],
@@ -70,9 +70,9 @@ describe('a fetch over smart HTTP', () => {
     await expect(fetched(change)).rejects.toBeInstanceOf(BuildFault)
   })
 
-  test('one that is too large ends, and says so', async () => {
+  test('a repository that is too large is refused with the reason', async () => {
     await using large = await gitServer()
-    // Random, so that no compression makes it small.
+    // Random bytes, because they do not compress.
     await large.push({ 'index.html': randomBytes(400_000).toString('base64') })
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)
@@ -98,7 +98,7 @@ describe('a fetch over smart HTTP', () => {
     await new Promise(resolve => away.close(resolve))
   })
 
-  test('a credential goes to the host, and into no file', async () => {
+  test('a credential is sent to the host and written to no file', async () => {
     await using guarded = await gitServer({ auth: 'x-access-token:s3cret-token' })
     await guarded.push({ 'index.html': 'private' })
     await using dir = await testDir()

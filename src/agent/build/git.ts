@@ -1,4 +1,4 @@
-/** Fetches one commit of a repository that nobody has reason to trust. Nothing of it is ever checked out on the host. */
+/** Fetches one commit of an untrusted repository. Nothing of it is ever checked out on the host. */
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BuildPut } from '../../contract/agent.ts'
@@ -18,16 +18,16 @@ export interface Commit {
   readonly message: string
 }
 
-/** Of a file that a plan is made by. */
+/** Limit on the files that `planBuild` parses. */
 const mostTextBytes = 256 << 10
 
-/** What is to be built, as far as the host looks at it. */
+/** Read access to the source of a build. */
 export interface SourceTree {
-  /** Names at the top of the tree, and of the directories that were asked for. */
+  /** Returns the names at the top of the tree, or in a directory. */
   list(dir?: string): Promise<string[]>
-  /** Undefined when there is no such file. At most 256 KiB: it is parsed. */
+  /** Returns undefined if there is no such file or it is larger than 256 KiB. */
   read(path: string): Promise<string | undefined>
-  /** The whole tree as a tar archive, with what submodules have where they belong. */
+  /** Writes the whole tree, including submodules, as a tar archive. */
   archive(file: string): Promise<void>
 }
 
@@ -35,20 +35,20 @@ export interface Repository extends SourceTree {
   readonly commit: Commit
 }
 
-/** A repository on this host with the one commit that is wanted of it. */
+/** A repository on this host with the single commit that is needed. */
 interface Fetched {
   readonly git: Git
   readonly hash: string
   readonly branch: string
-  /** Where it belongs: empty, or a path with a slash at its end. */
+  /** Path in the tree: empty, or with a trailing slash. */
   readonly prefix: string
 }
 
 /**
- * Bare repositories in the worker's directory, with the wanted commit and those of its submodules. No hooks, no other
- * transport than the one of the URL, no redirects, no credential helpers, no configuration of this machine; the address
- * that was checked is the one that is used.
- * @throws BuildFault when there is no such repository, branch or commit, or it may not be reached
+ * Fetches the commit and those of its submodules into bare repositories in the worker's directory. No hooks, no
+ * transport other than that of the URL, no redirects, no credential helpers, no configuration of this host; git
+ * connects only to the checked address.
+ * @throws BuildFault when the repository, branch or commit does not exist or is not accessible
  */
 export async function fetchSource(source: Source, worker: Worker, limits: FetchLimits): Promise<Repository> {
   try {
@@ -65,9 +65,9 @@ export async function fetchSource(source: Source, worker: Worker, limits: FetchL
 
 interface Place {
   readonly worker: Worker
-  /** Environment that names the authorities. */
+  /** Environment variables that name the certificate authorities. */
   readonly trusted: Readonly<Record<string, string>>
-  /** Of the repository, below the worker's. */
+  /** The repository's directory, relative to the worker's. */
   readonly dir: string
   readonly prefix: string
 }
@@ -103,7 +103,8 @@ async function fetchSubmodules(
     const its: Source = { ...source, url, branch: '', commit }
     const one = await fetchOne(its, place, limits)
     found.push(one, ...(await fetchSubmodules(its, one, place, limits, depth - 1)))
-    if (found.length > mostSubmodules) throw new BuildFault(`It has more than ${mostSubmodules} submodules.`)
+    if (found.length > mostSubmodules)
+      throw new BuildFault(`The repository has more than ${mostSubmodules} submodules.`)
   }
   return found
 }
@@ -155,7 +156,10 @@ async function defaultBranch(git: Git, { href }: CheckedUrl): Promise<string> {
   return branch
 }
 
-/** Hosts need not give single commits; then the branch (without one: every branch) is looked through, fifty commits back. */
+/**
+ * Some git hosts do not serve single commits. Then this fetches the branch, or every branch if none is given, fifty
+ * commits deep.
+ */
 async function fetchCommit(git: Git, { href }: CheckedUrl, branch: string, wanted: string): Promise<string> {
   const fetch = (depth: number, what: string) =>
     git(['fetch', '--quiet', `--depth=${depth}`, '--no-tags', '--', href, `+${what}`])
@@ -170,12 +174,12 @@ async function fetchCommit(git: Git, { href }: CheckedUrl, branch: string, wante
   return hash.trim()
 }
 
-/** SIGXFSZ of git itself, or of one of its helpers. */
+/** Matches SIGXFSZ of git itself or of one of its helpers. */
 const tooLarge = /died of signal 25|was killed|File too large/
 
 const yesNo = [() => true, () => false] as const
 
-/** How git's words are told to people. */
+/** Maps git's messages to explanations for users. */
 const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
   [tooLarge, 'is larger than a repository may be'],
   [/Host key verification failed/, 'is on a host whose key is not among the known_hosts of its credential'],
@@ -188,7 +192,10 @@ const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
   [/returned error: 30\d/, 'has moved; give its new address'],
 ]
 
-/** What git says names the address, and never the credential. */
+/**
+ * Returns a function that throws the BuildFault for an error of git. git's messages contain the address, never the
+ * credential.
+ */
 function unreachable(href: string, branch?: string) {
   return (cause: unknown): never => {
     const text = cause instanceof CommandError ? cause.stderr : String(cause)

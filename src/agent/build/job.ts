@@ -1,4 +1,4 @@
-/** One build from the first byte to the image. */
+/** Runs one build, from fetching the source to the finished image. */
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,32 +31,35 @@ export interface JobDeps extends ToolImageDirs {
   readonly unprivileged: () => Promise<Unprivileged>
   /** See `buildTrust`. */
   readonly buildCa: string | null
-  /** Caches of the apps. */
+  /** Directory of the apps' build caches. */
   readonly cachesDir: string
 }
 
 export interface Job {
   readonly buildId: string
   readonly spec: BuildPut['spec']
-  /** Empty; removed by the caller. */
+  /** An empty directory; the caller removes it. */
   readonly work: string
-  /** Of the VM, where strays are looked for after a crash. */
+  /** Directory of the VM, which is checked for leftover processes after a crash. */
   readonly vmDir: string
   readonly log: VmLog
   readonly onCommit: (commit: Commit) => void
   readonly onState: (state: 'fetching' | 'building' | 'pushing') => void
 }
 
-/** More than any source of an app has; large files belong into a volume. */
+/** More than the source of any app; large files belong in a volume. */
 const maxSourceBytes = 1 << 30
 const cacheMib = 10 * 1024
 
-/** @returns the image's reference, pinned by digest. @throws BuildFault what the owner has to know; aborted: the reason */
+/**
+ * @returns the image's reference, pinned by digest. @throws BuildFault for the owner of the app; when aborted: the
+ * signal's reason
+ */
 export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promise<string> {
   if (deps.driver.name === 'fake') throw new BuildFault('This host only simulates VMs: it cannot build.')
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
-  // First, since a setting that is wrong is wrong for every build.
+  // Checked first, because a wrong setting breaks every build.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
   const recipe = await prepare(deps, job, signal)
@@ -72,7 +75,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   return image
 }
 
-/** Fetches the source, decides how it is built, and makes the builder's disks. */
+/** Fetches the source, plans the build, and creates the builder's disks. */
 async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Recipe> {
   const { spec, work, log } = job
   const dir = join(work, 'git')
@@ -103,7 +106,7 @@ async function fetchCommit({ spec, log, onCommit }: Job, worker: Worker, signal:
 function fetchSent({ bus, hostId }: JobDeps, job: Job, signal: AbortSignal): Promise<SourceTree> {
   const { spec, work, log, buildId } = job
   const digest = spec.source.upload ?? ''
-  log.say(`fetching the source that was sent, sha256:${digest.slice(0, 12)}`)
+  log.say(`fetching the uploaded source, sha256:${digest.slice(0, 12)}`)
   const read = partsOf(bus, hostId, buildId, signal)
   return fetchUpload(read, digest, join(work, 'sent.tar'), { maxBytes: maxSourceBytes, signal })
 }
@@ -144,7 +147,7 @@ async function makeDisks(deps: JobDeps, { spec, work }: Job, source: SourceTree)
 
 const cacheOf = ({ cachesDir }: JobDeps, appId: string) => join(cachesDir, `${appId}.img`)
 
-/** Sparse; only guests ever mount it. */
+/** Creates the app's cache disk if there is none. The file is sparse; only guests ever mount it. */
 async function ensureCache(file: string): Promise<void> {
   if (existsSync(file)) return
   await mkdir(join(file, '..'), { recursive: true, mode: 0o700 })

@@ -1,4 +1,4 @@
-/** Reads what a builder VM left on its output disk. It runs in a thread (archive-thread.ts). */
+/** Reads the result from a builder VM's output disk. Runs in a thread (archive-thread.ts). */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -10,20 +10,20 @@ import { ArchiveFault, unreadable } from '../../lib/archive/fault.ts'
 import { type PackedType, packEntry } from '../../lib/archive/packing.ts'
 import { type ArchiveLimits, type TarEntry, tarEntries } from '../../lib/archive/tar.ts'
 
-/** The last entry; what lies behind it on the disk is not part of the archive. */
+/** The last entry of the archive; data after it on the disk is ignored. */
 const endMark = 'mote.end'
 
 const refused = (message: string) => new ArchiveFault('refused', message)
 
-/** @param file the layer, made anew */
+/** @param file the layer; overwritten */
 export async function writeLayer(disk: string, file: string, limits: ArchiveLimits): Promise<void> {
   const layer = pack()
   const written = pipeline(layer, createWriteStream(file, { mode: 0o600 }))
   const read = eachEntry(disk, limits, async ({ name, linkname, mode, size, type, body }) => {
     const packed = layerTypes.get(type)
     if (!insideApp(name) || packed === undefined)
-      throw refused(`the build made "${name.slice(0, 200)}", which is no part of an app`)
-    if (type === 'link' && !insideApp(linkname)) throw refused('the build made a link to a file outside of the app')
+      throw refused(`the build made "${name.slice(0, 200)}", which is not part of an app`)
+    if (type === 'link' && !insideApp(linkname)) throw refused('the build created a link to a file outside of the app')
     const header = {
       name,
       type: packed,
@@ -70,7 +70,9 @@ async function takeBlob(body: AsyncIterable<Buffer>, file: string, digest: strin
   if (hash.digest('hex') !== digest) throw refused('the build left a damaged image')
 }
 
-/** Calls `take` for each entry before the end mark. @throws ArchiveFault when there is none, or it is too much */
+/**
+ * Calls `take` for each entry before the end mark. @throws ArchiveFault if there is no end mark, or a limit is exceeded
+ */
 async function eachEntry(disk: string, limits: ArchiveLimits, take: (entry: TarEntry) => Promise<void>): Promise<void> {
   for await (const entry of tarEntries(createReadStream(disk), limits)) {
     if (entry.name === endMark) return

@@ -1,4 +1,4 @@
-/** The result of a build is hostile input; and what is pushed is what was built. */
+/** The result of a build is untrusted input, and the pushed image is the built one. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -34,7 +34,7 @@ async function disk(dir: string, entries: ReadonlyArray<readonly [Entry, string?
 }
 
 describe('a layer', () => {
-  test('holds what is below app, of the user, without times: equal trees are equal bytes', async () => {
+  test('contains the files below app with the user as owner and no times, so that equal trees give equal bytes', async () => {
     await using dir = await testDir()
     const tree = (at: number) =>
       disk(dir.path, [
@@ -66,7 +66,7 @@ describe('a layer', () => {
     )
   })
 
-  test('that is too large, has no end, or is noise is refused', async () => {
+  test('that is too large, has no end mark, or is not an archive is refused', async () => {
     await using dir = await testDir()
     const one = [[{ name: 'app/x' }, 'xxxxxxxxxx']] as const
     const target = join(dir.path, 'a.tar')
@@ -81,7 +81,7 @@ describe('a layer', () => {
   })
 })
 
-test('a layout whose blobs are not what their names say is refused, and nothing else of it is taken', async () => {
+test('a layout whose blobs do not match their digests is refused, and other files in it are ignored', async () => {
   await using dir = await testDir()
   const good = '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae' // sha256 of "foo"
   const entries = (body: string) =>
@@ -128,7 +128,7 @@ describe.skipIf(missing.length > 0)(
     const storeIn = (dir: string, registries: Parameters<typeof imageStore>[0]['registries'] = []) =>
       imageStore({ cacheDir: join(dir, 'cache'), imageDir: join(dir, 'images'), registries, maxImageMib: 64 })
 
-    test('in a layout: each by its digest, the oldest go with what only they had', async () => {
+    test('in a layout: each by its digest, and the oldest are deleted with their unshared blobs', async () => {
       await using dir = await testDir()
       const references: string[] = []
       for (let n = 0; n < keptImages + 2; n++) {
@@ -144,7 +144,7 @@ describe.skipIf(missing.length > 0)(
       expect(blobs).toHaveLength(1 + keptImages * 3) // the base's layer; a layer, a config and a manifest of each
     })
 
-    test('in a registry: the digest stays what it was', async () => {
+    test('in a registry: the digest does not change', async () => {
       await using dir = await testDir()
       await using registry = await startRegistry(dir.path)
       const { layout, digest } = await built(dir.path, 'pushed')
@@ -155,7 +155,7 @@ describe.skipIf(missing.length > 0)(
       expect(base.config).toMatchObject({ digest, argv: { cmd: ['/bin/sh'] } })
     })
 
-    test('of a Dockerfile are kept with all their blobs', async () => {
+    test('of a Dockerfile are stored with all their blobs', async () => {
       await using dir = await testDir()
       const digest = await writeSampleImage(join(dir.path, 'image'), { tag: builtTag })
       const reference = await keepBuilt(join(dir.path, 'image'), join(dir.path, 'images'), 'two')

@@ -1,4 +1,7 @@
-/** What a builder VM left on its output disk. It is hostile input: read in a thread, bounded, and never unpacked. */
+/**
+ * Reads a builder VM's output disk. The content is untrusted: it is read in a thread, within limits, and never
+ * unpacked.
+ */
 import { open } from 'node:fs/promises'
 import { minutes } from '../../lib/duration.ts'
 import type { ArchiveJob } from './archive-thread.ts'
@@ -13,19 +16,20 @@ export interface OutputLimits extends ArchiveLimits {
 
 export const outputLimits = { maxBytes: 4 * 2 ** 30, maxEntries: 500_000 } as const
 
-/** 4 GiB at 20 MiB/s, which a busy disk has. */
+/** Time for 4 GiB at 20 MiB/s, the speed of a busy disk. */
 const readMs = minutes(4)
 
 /**
- * The files below `app/` as a layer: everything else is refused, owners become the app's user, times go, so that equal
- * trees give equal layers.
+ * Writes the files below `app/` as a layer and refuses all others. Owners become the app's user and times are removed,
+ * so that equal trees give equal layers.
  * @throws BuildFault
  */
 export const readLayer = (disk: string, file: string, { signal, ...limits }: OutputLimits): Promise<void> =>
   read({ kind: 'layer', disk, to: file, limits }, signal)
 
 /**
- * The OCI layout in `image/`, blobs checked against their names. `dir` gets `blobs`, `index.json` and `oci-layout`.
+ * Copies the OCI layout in `image/` and checks its blobs against their digests. `dir` gets `blobs`, `index.json` and
+ * `oci-layout`.
  * @throws BuildFault
  */
 export const readLayout = (disk: string, dir: string, { signal, ...limits }: OutputLimits): Promise<void> =>
@@ -47,7 +51,7 @@ async function read(job: Extract<ArchiveJob, { kind: 'layer' | 'layout' }>, sign
 
 export const archiveThread = new URL('./archive-thread.ts', import.meta.url)
 
-/** An empty disk of that size, sparse. */
+/** Creates an empty, sparse disk of that size. */
 export async function makeDisk(file: string, sizeMib: number): Promise<void> {
   const handle = await open(file, 'w', 0o600)
   try {

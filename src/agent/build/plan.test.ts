@@ -9,7 +9,7 @@ const tree = (files: Readonly<Record<string, string>>, inPublic: readonly string
 })
 const json = (value: unknown) => JSON.stringify(value)
 
-describe('what a repository is', () => {
+describe('planning a build', () => {
   test.each([
     ['a Dockerfile wins', tree({ Dockerfile: '', 'package.json': '{}' }), { kind: 'dockerfile', file: 'Dockerfile' }],
     ['a page', tree({ 'index.html': '' }), { kind: 'static', dir: '.' }],

@@ -1,19 +1,25 @@
-/** What a repository is, from the names at its top and a few small files. Pure: nothing of it is run. */
+/**
+ * Plans the build of a repository from the names at its top and a few small files. Pure: no code of the repository
+ * runs.
+ */
 import { BuildFault } from './fault.ts'
 
 export type Plan =
   | { readonly kind: 'dockerfile'; readonly file: string }
-  /** `dir` of the tree is served as it is. */
+  /** The directory `dir` of the tree is served unchanged. */
   | { readonly kind: 'static'; readonly dir: string }
   | {
       readonly kind: 'node'
       readonly start: readonly string[]
       readonly install: 'ci' | 'install' | 'none'
       readonly builds: boolean
-      /** Whether what is needed only to build it is taken away afterwards; a start of npm is dear. */
+      /**
+       * Whether development dependencies are removed after the build. Skipped if there are none, because starting npm
+       * is slow.
+       */
       readonly prunes: boolean
     }
-  /** A site that node makes; `dir` is where it comes out. */
+  /** A site built with Node; `dir` is the output directory. */
   | { readonly kind: 'node-static'; readonly dir: string; readonly install: 'ci' | 'install' | 'none' }
   | {
       readonly kind: 'python'
@@ -23,18 +29,18 @@ export type Plan =
   | { readonly kind: 'go' }
 
 export interface Tree {
-  /** Names at the top. */
+  /** Names at the top of the tree. */
   readonly names: ReadonlySet<string>
   /** Names in `public`, if there is one. */
   readonly inPublic: ReadonlySet<string>
-  /** Text of the files that `looksAt` names, where they are there. */
+  /** Texts of the files in `looksAt` that exist. */
   readonly files: ReadonlyMap<string, string>
 }
 
-/** Files that the decision is made by. */
+/** Files whose content decides the plan. */
 export const looksAt = ['package.json', 'Procfile', 'requirements.txt'] as const
 
-/** @throws BuildFault that says what would make it buildable */
+/** @throws BuildFault that says what would make the repository buildable */
 export function planBuild(tree: Tree): Plan {
   const has = (name: string) => tree.names.has(name)
   if (has('Dockerfile')) return { kind: 'dockerfile', file: 'Dockerfile' }
@@ -45,7 +51,7 @@ export function planBuild(tree: Tree): Plan {
   if (has('index.html')) return { kind: 'static', dir: '.' }
   if (tree.inPublic.has('index.html')) return { kind: 'static', dir: 'public' }
   throw new BuildFault(
-    'Nothing here says how to build it. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +
+    'The repository has no known build method. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +
       'pyproject.toml (Python), go.mod (Go), index.html (a static site).',
   )
 }
@@ -64,10 +70,10 @@ function planNode(tree: Tree): Plan {
   const file = [main, 'server.js', 'index.js', 'app.js', 'main.js'].find(name => name !== undefined && has(name))
   const start = line !== undefined ? shell(line) : file !== undefined ? ['node', file] : undefined
   if (start) return { kind: 'node', start, install, builds, prunes: install !== 'none' && mayHaveDevDependencies }
-  // Vite, Astro and the like leave a site in dist.
+  // Vite, Astro and similar tools write the site to dist.
   if (builds) return { kind: 'node-static', dir: 'dist', install }
   if (has('index.html')) return { kind: 'static', dir: '.' }
-  throw new BuildFault('package.json has no "start" script and no "main" file, so it is not known what to run.')
+  throw new BuildFault('package.json has no "start" script and no "main" file, so the start command is unknown.')
 }
 
 function readPackage(text: string) {
@@ -84,7 +90,7 @@ function readPackage(text: string) {
     scripts,
     main,
     hasDependencies: !isEmpty(parsed.dependencies) || !hasOnlyDependencies,
-    // Each workspace has its own, in a file that is not looked at.
+    // Each workspace has its own package.json, which is not read.
     mayHaveDevDependencies: !hasOnlyDependencies || parsed.workspaces !== undefined,
   }
 }
@@ -113,7 +119,7 @@ function planPython(tree: Tree): Plan {
   if (line !== undefined) return { kind: 'python', start: shell(line), install }
   const file = ['app.py', 'main.py', 'server.py'].find(has)
   if (file === undefined)
-    throw new BuildFault('It is a Python project, but not known what to run. Add a Procfile: web: <command>')
+    throw new BuildFault('This is a Python project without a known start command. Add a Procfile: web: <command>')
   const requirements = tree.files.get('requirements.txt') ?? ''
   const module = file.replace(/\.py$/, '')
   if (/^gunicorn\b/im.test(requirements))

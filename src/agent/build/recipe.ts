@@ -1,4 +1,4 @@
-/** For each kind of repository: in which image it is built, by which program, and what runs in the end. */
+/** For each kind of repository: the image it is built in, the build script, and the resulting image. */
 import type { Plan } from './plan.ts'
 import { trustScript } from './trust.ts'
 import { goSeed, type ToolImage } from './tool-images.ts'
@@ -6,7 +6,7 @@ import { goSeed, type ToolImage } from './tool-images.ts'
 export interface Recipe {
   /** The builder's image. */
   readonly builder: ToolImage
-  /** Runs as root in the builder VM, by its /bin/sh. It takes no value of the repository: those come as environment. */
+  /** Run by the builder VM's /bin/sh as root. A constant: values from the repository are passed in the environment. */
   readonly script: string
   readonly env: Readonly<Record<string, string>>
   readonly output:
@@ -16,8 +16,8 @@ export interface Recipe {
 }
 
 /**
- * `disk <serial>` prints the device of a drive (`RawDrive`). Where the hypervisor chooses serials by itself, the kernel's
- * command line says which one it gave.
+ * Shell function: `disk <serial>` prints the device of a drive (`RawDrive`). If the hypervisor chooses the serials
+ * itself, the kernel command line maps the drive to its serial.
  */
 export const findDisk = `disk() {
   serial=$1
@@ -32,8 +32,8 @@ export const findDisk = `disk() {
 `
 
 /**
- * Disks are found by serial. The source is a tar archive on one; the result is another, whose last entry is the file
- * `mote.end`: what lies behind it on the disk is not part of it. A cache that cannot be mounted is gone without.
+ * Disks are found by serial. The source disk holds a tar archive. The output disk gets one whose last entry is the file
+ * `mote.end`; data after it is ignored. A cache that cannot be mounted is skipped.
  */
 const commands = `set -eu
 ${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
@@ -41,10 +41,10 @@ finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "
 mkdir -p /out
 `
 const prelude = commands + trustScript
-/** Copies files only. busybox has no --numeric-owner, and needs none. */
+/** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 const cache = `mkdir -p /cache
-mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used this time"
+mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"
 `
 
 const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
@@ -122,13 +122,16 @@ const webServer = {
   Entrypoint: ['/bin/sh', '-c', 'exec httpd -f -v -p "$PORT" -h /app/www'],
 }
 
-/** `containers-registries.conf(5)`: a name without a registry is one of Docker Hub, as people mean it; Debian leaves it open. */
+/**
+ * A `containers-registries.conf(5)` that resolves names without a registry to Docker Hub, as users expect; Debian's
+ * default resolves them to none.
+ */
 function registriesConf(plainHttp: readonly string[]): string {
   const open = plainHttp.map(host => `[[registry]]\nlocation = ${JSON.stringify(host)}\ninsecure = true\n`)
   return ['unqualified-search-registries = ["docker.io"]\n', ...open].join('')
 }
 
-/** @param plainHttp registries that are spoken to without TLS */
+/** @param plainHttp registries reached without TLS */
 export function recipeOf(plan: Plan, plainHttp: readonly string[] = []): Recipe {
   const script = scripts[plan.kind]
   const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>

@@ -1,4 +1,4 @@
-/** Where built images go: to a registry, or into a layout of the app in the host's image directory. */
+/** Stores built images: in a registry, or in an OCI layout per app in the host's image directory. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { pushImage } from '../image/registry.ts'
 import { type RegistryConfig } from '../base/registry-config.ts'
 import { builtTag, share } from './compose.ts'
 
-/** Older ones can be rolled back to only as long as they are kept. */
+/** Number of images retained per app. A rollback needs a retained image. */
 export const keptImages = 10
 
 /** Pushes the image in `layout`. @returns `repository@sha256:...` */
@@ -33,9 +33,9 @@ export async function pushBuilt(
 }
 
 /**
- * Adds the image in `layout` to the app's own and forgets all but the newest. The index changes last: a reader sees the
- * old one or the new one.
- * @returns `oci:<app>:<tag made of the digest>`
+ * Adds the image in `layout` to the app's layout and deletes all but the newest images. The index is written last, so a
+ * reader sees either the old or the new one.
+ * @returns `oci:<app>:<tag derived from the digest>`
  */
 export async function keepBuilt(layout: string, imageDir: string, appId: string): Promise<string> {
   const name = `app-${appId}`

@@ -1,4 +1,4 @@
-/** How git speaks SSH here: one key, one host that is known beforehand, at the address that was checked, and nothing else. */
+/** Configures ssh for git: one key, and one host with a known host key at the checked address. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Worker } from '../worker/worker.ts'
@@ -6,19 +6,19 @@ import type { Worker } from '../worker/worker.ts'
 export interface SshHost {
   readonly hostname: string
   readonly port: number
-  /** That was checked. */
+  /** The checked address. */
   readonly address: string
 }
 
 export interface SshCredential {
   readonly privateKey: string
-  /** Lines of sshd(8), known_hosts. */
+  /** Lines in the format of known_hosts (sshd(8)). */
   readonly knownHosts: string
 }
 
 /**
- * The environment for git, whose key is a file in `dir` of the worker's directory (0600 in 0700): ssh takes it in no other
- * way without an agent process. To be removed as soon as everything is fetched.
+ * Returns the environment for git. The key is a file in `dir` of the worker's directory (0600 in 0700), because ssh
+ * accepts it in no other way without an agent process. The caller removes `dir` as soon as everything is fetched.
  */
 export async function sshEnvironment(
   worker: Worker,
@@ -40,7 +40,7 @@ export async function sshEnvironment(
     await worker.give(file)
   }
   return {
-    // A shell runs this: it is a constant, what differs is in the environment.
+    // A shell runs this command, so it is a constant; variable parts are in the environment.
     GIT_SSH_COMMAND: 'exec ssh -F "$MOTE_SSH_CONFIG"',
     GIT_SSH_VARIANT: 'ssh',
     MOTE_SSH_CONFIG: worker.path(config),
@@ -48,7 +48,7 @@ export async function sshEnvironment(
   }
 }
 
-/** ssh_config(5). The name is kept for the host's key, while the connection goes to the address. */
+/** Returns an ssh_config(5). The host key is checked under the name, while the connection uses the address. */
 function configText({ hostname, port, address }: SshHost, key: string, known: string): string {
   const quoted = (path: string) => `"${path.replaceAll('%', '%%')}"`
   const bare = hostname.replace(/^\[|\]$/g, '')

@@ -1,20 +1,20 @@
-/** Submodules of a commit: where they belong in the tree, and which commit of which repository they are. */
+/** Submodules of a commit: their paths, repositories and commits. */
 import { submoduleUrl } from './address.ts'
 import { BuildFault } from './fault.ts'
 import type { Git } from './git-run.ts'
 
 export interface Submodule {
-  /** In the tree of the repository that has it. */
+  /** Path in the tree of the parent repository. */
   readonly path: string
   readonly url: string
   readonly commit: string
 }
 
-/** More is no app. */
+/** No real app has more. */
 export const mostSubmodules = 20
 export const deepestSubmodule = 3
 
-/** @param repository the address of the repository that has them @throws BuildFault for those on another host */
+/** @param repository the address of the parent repository @throws BuildFault for submodules on another host */
 export async function submodulesOf(git: Git, hash: string, repository: string): Promise<Submodule[]> {
   const listing = await git(['ls-tree', '-r', '-z', hash])
   const links = listing.split('\0').flatMap(line => {
@@ -33,7 +33,7 @@ export async function submodulesOf(git: Git, hash: string, repository: string): 
   })
 }
 
-/** Address by path. */
+/** Returns the submodules' addresses by path. */
 async function urlsOf(git: Git, hash: string): Promise<Map<string, string>> {
   const text = await git([
     'config',

@@ -1,4 +1,4 @@
-/** The images that builds are made in and from. Each is made once on a machine, of Debian's packages. */
+/** The images that builds run in and are based on. Each is created once per host, from Debian packages. */
 import { existsSync } from 'node:fs'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,32 +11,33 @@ import { staticBusybox } from '../image/sample.ts'
 import { writeLayout } from '../image/write-layout.ts'
 import { BuildFault } from './fault.ts'
 
-/** `builder` has the compilers; the others are what apps run on. `web` also builds what needs no compiler. */
+/** `builder` has the compilers; the others are base images of apps. `web` also runs builds that need no compiler. */
 export const toolImages = ['web', 'node', 'python', 'builder'] as const
 export type ToolImage = (typeof toolImages)[number]
 
-/** Changes with the content, so that a machine that has an older one makes it anew. */
+/** Increased when the content changes, so that hosts with an older image recreate it. */
 const versions = { web: 2, node: 1, python: 1, builder: 2 } as const satisfies Record<ToolImage, number>
 
-/** Reference of the image for a VM of this host. */
+/** Returns the image reference for a VM on this host. */
 export const toolReference = (name: ToolImage) => `oci:${dirName(name)}`
 const dirName = (name: ToolImage) => `mote-${name}-${versions[name]}`
 
 export interface ToolImageDirs {
   readonly cacheDir: string
-  /** Where the image store looks for layouts. */
+  /** The image store's directory of layouts. */
   readonly imageDir: string
 }
 
-/** This machine has the image, or makes it at once. */
+/** Returns whether this host has the image, or can create it at once. */
 export const hasToolImage = (cacheDir: string, name: ToolImage): boolean =>
   name === 'web' || existsSync(layoutOf(cacheDir, name))
 const layoutOf = (cacheDir: string, name: ToolImage) => join(cacheDir, 'tool-images', dirName(name))
 
 /**
- * The image's OCI layout, made if this machine does not have it: `web` at once, the others take minutes once.
- * @param signal ends what is being made, and leaves nothing
- * @throws BuildFault when Debian's packages cannot be had
+ * Returns the image's OCI layout, and creates it if this host does not have it: `web` takes a moment, the others some
+ * minutes.
+ * @param signal aborts the creation, which then leaves nothing behind
+ * @throws BuildFault when Debian's packages are not available
  */
 export async function ensureToolImage(
   dirs: ToolImageDirs,
@@ -45,7 +46,7 @@ export async function ensureToolImage(
   signal?: AbortSignal,
 ): Promise<string> {
   const layout = layoutOf(dirs.cacheDir, name)
-  if (!existsSync(layout) && name !== 'web') say(`making the image "${name}" of Debian packages, once on this machine`)
+  if (!existsSync(layout) && name !== 'web') say(`creating the image "${name}" from Debian packages, once on this host`)
   await cachedDir(layout, dir => makers[name](dir, signal))
   await privateDir(dirs.imageDir)
   await symlink(layout, join(dirs.imageDir, dirName(name))).catch((error: unknown) => {
@@ -76,17 +77,22 @@ const makers: Record<ToolImage, (dir: string, signal?: AbortSignal) => Promise<v
 const finish = (dir: string) =>
   writeLayout(dir, { tag: 'latest', layers: [join(dir, 'layer.tar')], config: { Env: [], Cmd: ['/bin/sh'] } })
 
-/** No file is newer: the same packages make the same image (reproducible-builds.org, SOURCE_DATE_EPOCH). */
+/**
+ * Sets the times of all files, so that the same packages give the same image (reproducible-builds.org,
+ * SOURCE_DATE_EPOCH).
+ */
 const reproducible = { SOURCE_DATE_EPOCH: '1672531200' }
 
-/** Where the builder has Go's own packages compiled: under emulation they take a VM ten minutes, here one. */
+/**
+ * Directory with Go's standard packages precompiled: under emulation compiling them takes a VM ten minutes, here one.
+ */
 export const goSeed = '/usr/lib/mote/go-cache'
-/** Those that most programs of the web import; with what these import it is half of the standard library. */
+/** Packages that most web programs import; with their imports they are half of the standard library. */
 const goPackages = ['net/http', 'encoding/json', 'html/template', 'database/sql', 'os/signal', 'compress/gzip', 'flag']
-// Settings as in the recipe: the cache is found by them.
+// The settings must equal those of the recipe, because they are part of the cache key.
 const warmGo = `--customize-hook=chroot "$1" env HOME=/root CGO_ENABLED=0 GOCACHE=${goSeed} go build -trimpath ${goPackages.join(' ')}`
 
-/** Documentation, translations and manuals are half of a small system. */
+/** Excludes documentation, translations and manuals, which are half of a small system. */
 const left = ['doc', 'man', 'locale', 'info', 'lintian'].map(one => `--dpkgopt=path-exclude=/usr/share/${one}/*`)
 
 async function debian(
@@ -97,7 +103,7 @@ async function debian(
 ): Promise<void> {
   const layer = join(dir, 'layer.tar')
   const tidy = '--customize-hook=rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/* "$1"/var/log/*'
-  // Not even a mode of its own needs root: unshare is chosen when it is not.
+  // mmdebstrap's default mode works without root: it chooses unshare then.
   const args = ['--quiet', '--variant=minbase', `--include=${wanted.join(',')}`, ...hooks, tidy, ...left]
   const options = { env: reproducible, timeoutMs: 30 * 60_000, ...(signal ? { signal } : {}) }
   await run('mmdebstrap', [...args, release, layer, mirror], options).catch((cause: unknown) => {

@@ -1,4 +1,4 @@
-/** Each kind of repository built in a VM and run, with the images that `mote image build builder` makes. */
+/** Builds each kind of repository in a VM and runs the result, with the images of `mote image build builder`. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
@@ -61,7 +61,7 @@ const built = async (
   const ask = async () => (await on.bus.request(subject, put, { timeoutMs: 10_000 })) as BuildObserved
   const observed = await until(
     async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await ask()),
-    { what: 'the build is over', timeoutMs: 560_000, everyMs: 200 },
+    { what: 'the build has ended', timeoutMs: 560_000, everyMs: 200 },
   )
   const log = (await on.logs(put.buildId)).map(({ line }) => line)
   if (observed.state !== 'succeeded') throw new Error(`${observed.error}\n${log.join('\n')}`)
@@ -70,7 +70,7 @@ const built = async (
 const answerOf = async (vmId: string, image: string, on: TestAgent = agent) => {
   const spec = testSpec({ image, memoryMib: 256, healthCheckPath: '/' })
   await on.put({ vmId, generation: 1, want: 'running', spec })
-  // A program of an interpreter takes its time to start under emulation.
+  // An interpreter starts slowly under emulation.
   const observed = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await on.get(vmId)), {
     what: `${vmId} is healthy`,
     timeoutMs: 240_000,
@@ -114,7 +114,7 @@ describe('a build of', { timeout: 600_000 }, () => {
     expect(await answerOf('node', image)).toBe('hello made 1000')
   })
 
-  test('a site that Node makes', async context => {
+  test('a site built with Node', async context => {
     skipWithout(context)
     const build = `node -e "require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/index.html', 'from ' + process.version)"`
     const { image } = await built({ 'package.json': JSON.stringify({ scripts: { build } }) })
@@ -164,7 +164,7 @@ func main() {
     expect(await answerOf('go', image)).toBe('hello 1000')
   })
 
-  test('a Dockerfile from scratch, layer by layer, and the second time from its cache', async context => {
+  test('a Dockerfile from scratch, layer by layer, and from the cache the second time', async context => {
     skipWithout(context)
     const files = {
       Dockerfile: 'FROM scratch\nCOPY index.html /www/\nCOPY other /www/\nCMD ["/www"]\n',

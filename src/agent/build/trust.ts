@@ -1,17 +1,20 @@
-/** How a build reaches the network the way its host does: through the same proxy, trusting the same authorities. */
+/**
+ * Lets a build reach the network as its host does: through the same proxy, with the same trusted certificate
+ * authorities.
+ */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { hostProxies } from '../../lib/child-env.ts'
 
-/** Where administrators of Debian and Fedora put certificate authorities of their own. */
+/** Directories in which administrators of Debian and Fedora add certificate authorities. */
 const adminDirs = ['/usr/local/share/ca-certificates', '/etc/pki/ca-trust/source/anchors'] as const
 
-/** One string of an environment holds 128 KiB (execve(2), MAX_ARG_STRLEN), and percent-encoding adds some. */
+/** One environment variable holds 128 KiB (execve(2), MAX_ARG_STRLEN), and percent-encoding adds to the size. */
 const maxBytes = 96 << 10
 
 /**
- * Returns the environment of a builder that `trustScript` understands: `MOTE_CA` with the authorities in PEM, and the proxy.
+ * Returns the environment that `trustScript` reads: `MOTE_CA` with the authorities in PEM, and the proxy.
  * @param file PEM file of the authorities; null: those that the host's administrator added to the system
  * @throws Error that names the setting
  */
@@ -46,7 +49,9 @@ async function inDirs(dirs: readonly string[]): Promise<string[]> {
   return texts
 }
 
-/** A bundle of the whole system is mostly those of Mozilla, which the builder's image has as well. */
+/**
+ * Whether the authority is one of Mozilla's, which the builder's image also has. They make up most of a system bundle.
+ */
 const isPublic = (certificate: string) => publicOnes().has(bare(certificate))
 
 let found: ReadonlySet<string> | undefined
@@ -57,8 +62,8 @@ const certificatesIn = (text: string): string[] =>
   text.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g) ?? []
 
 /**
- * Adds the authorities to those of the builder's image, and names them to the programs that have lists of their own. For
- * /bin/sh, before anything of the build.
+ * Adds the authorities to those of the builder's image, and configures the programs that have their own lists. Runs in
+ * /bin/sh before the build.
  */
 export const trustScript = `if [ -n "\${MOTE_CA:-}" ]; then
   printf '%s\\n' "$MOTE_CA" > /run/mote-ca.pem

@@ -1,4 +1,4 @@
-/** Decompresses a source that was sent, and looks into it. It runs in a thread (archive-thread.ts). */
+/** Decompresses and scans an uploaded source. Runs in a thread (archive-thread.ts). */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
@@ -8,17 +8,20 @@ import { hasCode } from '../../lib/files.ts'
 import { looksAt } from './plan.ts'
 
 const mostTextBytes = 256 << 10
-/** Of `public`, where a page is looked for, and of the top, where files are that a plan is made by. */
+/**
+ * Limit on the names listed per directory: the top, with the files that decide the plan, and `public`, which may have
+ * an index.html.
+ */
 const mostNames = 10_000
 const listed: ReadonlySet<string> = new Set(['', 'public'])
 
-/** The names at the top and in `public`, and the texts that a plan is made by. */
+/** The names at the top and in `public`, and the texts that decide the plan. */
 export interface SentTree {
   readonly names: ReadonlyArray<readonly [dir: string, names: readonly string[]]>
   readonly texts: ReadonlyArray<readonly [name: string, text: string]>
 }
 
-/** @param to the tar archive, made anew */
+/** @param to the tar archive; overwritten */
 export async function unpackSent(packed: string, to: string, limits: ArchiveLimits): Promise<SentTree> {
   let bytes = 0
   const measured = async function* (chunks: AsyncIterable<Buffer>) {

@@ -34,8 +34,8 @@ const inParts =
   })
 const limits = { maxBytes: 1 << 20, signal: AbortSignal.timeout(10_000) }
 
-describe('a source that was sent', () => {
-  it('is put together of its parts, and shows what a plan is made by', async () => {
+describe('an uploaded source', () => {
+  it('is assembled from its parts, and provides the files that decide the plan', async () => {
     const data = await archive({ 'package.json': '{"name":"shop"}', 'public/index.html': 'x', 'src/deep/a.js': '1' })
     const tree = await fetchUpload(inParts(data, 7), digestOf(data), place(), limits)
     expect((await tree.list()).toSorted()).toEqual(['package.json', 'public', 'src'])
@@ -49,7 +49,7 @@ describe('a source that was sent', () => {
 
   it.each([
     ['another one than was sent', { digest: '0'.repeat(64) }, 'not what was sent'],
-    ['one that ends early', { cut: 10 }, 'in part only'],
+    ['one that ends early', { cut: 10 }, 'arrived incomplete'],
     ['one that is larger than allowed', { maxBytes: 100 }, 'larger than it may be'],
   ])('%s is refused', async (_what, change: { digest?: string; cut?: number; maxBytes?: number }, message) => {
     const data = await archive({ 'index.html': 'hello'.repeat(100) })
@@ -60,7 +60,7 @@ describe('a source that was sent', () => {
     ).rejects.toMatchObject({ name: 'BuildFault', message: expect.stringContaining(message) })
   })
 
-  it('that the control plane does not keep any more is said at once; one that comes back is asked again', async () => {
+  it('a source that the control plane has deleted fails at once, and an unavailable control plane is retried', async () => {
     const bus = createMemoryBus({ log: testLog() })
     const read = partsOf(bus, 'h1', 'b1', AbortSignal.timeout(10_000))
     const waiting = read(3)

@@ -1,4 +1,4 @@
-/** The source of a build that was sent to the control plane: it comes over the bus, part by part. */
+/** Downloads an uploaded source from the control plane over the bus, part by part. */
 import { createHash } from 'node:crypto'
 import { open, rename, rm } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -15,20 +15,23 @@ import type { SourceTree } from './git.ts'
 import { archiveThread } from './output.ts'
 
 export interface UploadLimits {
-  /** Unpacked. */
+  /** Limit on the unpacked size. */
   readonly maxBytes: number
   readonly signal: AbortSignal
 }
 
-/** Reads the part from there on. */
+/** Reads the part that starts at this offset. */
 export type ReadPart = (offset: number) => Promise<SourcePart>
 
 const partMs = 10_000
 const mostTries = 10
-/** The control plane takes 50,000. */
+/** More than the 50,000 that the control plane accepts. */
 const maxEntries = 100_000
 
-/** A control plane that restarts is asked again. @throws BuildFault when the source is not kept any more */
+/**
+ * Returns a reader of parts, which retries while the control plane restarts. @throws BuildFault when the source has
+ * been deleted
+ */
 export function partsOf(bus: Bus, hostId: string, buildId: string, signal: AbortSignal): ReadPart {
   const ask = async (request: SourceRequest) =>
     Value.Parse(SourcePart, await bus.request(subjects.source(hostId), request, { timeoutMs: partMs, signal }))
@@ -39,7 +42,7 @@ export function partsOf(bus: Bus, hostId: string, buildId: string, signal: Abort
       } catch (cause) {
         if (!(cause instanceof BusError) || cause.code === 'aborted' || cause.code === 'closed') throw cause
         if (cause.remoteCode === 'not_found') throw new BuildFault(cause.message, { cause })
-        if (tries >= mostTries) throw new BuildFault('The control plane does not hand out the source.', { cause })
+        if (tries >= mostTries) throw new BuildFault('The control plane does not provide the source.', { cause })
         await delay(1000, undefined, { signal })
       }
     }
@@ -47,9 +50,9 @@ export function partsOf(bus: Bus, hostId: string, buildId: string, signal: Abort
 }
 
 /**
- * The tree in the archive of that digest, a tar.gz. Nothing of it is unpacked on the host.
- * @param file where it is put, as a tar archive
- * @throws BuildFault when it is not what was sent, or larger than allowed
+ * Downloads the source with this digest, a tar.gz. Nothing of it is unpacked on the host.
+ * @param file where the tar archive is written
+ * @throws BuildFault when the digest differs, or the source is larger than allowed
  */
 export async function fetchUpload(
   read: ReadPart,
@@ -73,7 +76,7 @@ export async function fetchUpload(
 const Pairs = <Value extends TSchema>(value: Value) => Type.Array(Type.Tuple([Type.String(), value]))
 const SentTree = Type.Object({ names: Pairs(Type.Array(Type.String())), texts: Pairs(Type.String()) })
 
-/** 1 GiB at 20 MiB/s, which a busy disk has. */
+/** Time for 1 GiB at 20 MiB/s, the speed of a busy disk. */
 const unpackMs = minutes(1)
 
 async function unpack(job: Extract<ArchiveJob, { kind: 'source' }>, signal: AbortSignal) {
@@ -95,7 +98,7 @@ async function download(read: ReadPart, digest: string, file: string): Promise<v
     for (let offset = 0, sizeBytes = 1; offset < sizeBytes; ) {
       const part = await read(offset)
       const data = Buffer.from(part.data, 'base64')
-      if (data.length === 0) throw new BuildFault('The source came in part only.')
+      if (data.length === 0) throw new BuildFault('The source arrived incomplete.')
       hash.update(data)
       await handle.write(data)
       offset += data.length

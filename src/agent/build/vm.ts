@@ -1,4 +1,4 @@
-/** One program in one throw-away VM. */
+/** Runs one program in one disposable VM. */
 import { mkdir, rm } from 'node:fs/promises'
 import type { VmSpec } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
@@ -9,19 +9,19 @@ import { stepContext } from '../vm/step-context.ts'
 
 export interface VmRun {
   readonly vmId: string
-  /** Of the VM; removed afterwards. */
+  /** The VM's directory; removed afterwards. */
   readonly dir: string
   readonly spec: VmSpec
   readonly drives: readonly RawDrive[]
-  /** `ack`: lines up to this one are safe, the guest may forget them. */
+  /** `ack`: lines up to this sequence number are stored, so the guest may discard them. */
   readonly onFrames: (frames: readonly Frame[], ack: (seq: number) => void) => void
   readonly say: (line: string) => void
 }
 
 /**
- * Boots, waits until the program ends, and takes everything down again, whatever happens.
+ * Boots the VM, waits until the program ends, and always removes the VM.
  * @returns the program's exit code
- * @throws Error when the VM did not start or ended by itself; aborted: the signal's reason
+ * @throws Error when the VM did not start or ended by itself; when aborted: the signal's reason
  */
 export async function runInVm(
   { driver, bootSlots }: { readonly driver: Driver; readonly bootSlots: Semaphore },
@@ -50,7 +50,7 @@ export async function runInVm(
       const { workload } = booted
       return workload.state === 'exited' ? workload.code : await abortable(ended.promise, signal)
     } finally {
-      // The guest hands over its last lines before it goes.
+      // The guest sends its last lines before it stops.
       await booted.stop(signal.aborted ? 0 : 2000)
     }
   } finally {

@@ -10,8 +10,8 @@ import { checkedId, type VolumePool } from './pool.ts'
 import { appear, copy, sync } from './whole-file.ts'
 
 /**
- * Sparse raw files in a directory: works anywhere. Where the file system has reflinks (btrfs, xfs), snapshots, clones and
- * restores share the blocks and take as long as writing the metadata; elsewhere they are sparse copies.
+ * Sparse raw files in a directory, which works on any host. On file systems with reflinks (btrfs, xfs), snapshots,
+ * clones and restores share blocks and only write metadata; elsewhere they are sparse copies.
  */
 export function dirPool(name: string, dir: string, encrypted = false): VolumePool {
   const fileOf = (volumeId: string) => join(dir, `${checkedId(volumeId)}.raw`)
@@ -50,7 +50,7 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
         await appear(file, partial => copy(source, partial))
       } else if (!encrypted) await appear(file, partial => makeEmpty(partial, sizeMib, from?.directory))
       else if (key) await appear(file, partial => makeLuks(partial, sizeMib, key, from?.directory))
-      else throw new StepError('volume_locked', `volume ${volumeId} cannot be made without its key`)
+      else throw new StepError('volume_locked', `volume ${volumeId} cannot be created without its key`)
     },
     open: async volumeId => existing(volumeId),
     close: async () => undefined,
@@ -105,7 +105,7 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
   }
 }
 
-/** Whether two files of the directory can share blocks. */
+/** Tests whether two files of the directory can share blocks. */
 async function hasReflinks(dir: string): Promise<boolean> {
   const trial = await mkdtemp(join(dir, '.reflink-'))
   try {
@@ -120,11 +120,11 @@ async function hasReflinks(dir: string): Promise<boolean> {
   }
 }
 
-/** A reflink counts as if it had blocks of its own: which it shares is not known without walking its extents. */
+/** A reflink counts with all its blocks: finding the shared ones would need a walk of its extents. */
 async function bytesIn(dir: string): Promise<number> {
   let bytes = 0
   for (const name of await readdir(dir).catch(none)) {
-    // Another snapshot may be deleted, or appear under its name, in this moment.
+    // Another snapshot may be deleted or renamed into place concurrently.
     const [file] = await stat(join(dir, name)).then(one => [one], none)
     bytes += (file?.blocks ?? 0) * 512
   }

@@ -1,19 +1,22 @@
 import { stat, truncate, writeFile } from 'node:fs/promises'
 import { run } from '../../lib/exec.ts'
 
-/** A sparse file with a file system. @param content directory that it begins with @throws Error when the file exists */
+/**
+ * Creates a sparse file with an ext4 file system. @param content directory with its initial content @throws Error when
+ * the file exists
+ */
 export async function makeEmpty(file: string, sizeMib: number, content?: string): Promise<void> {
   await writeFile(file, '', { mode: 0o600, flag: 'wx' })
   await truncate(file, sizeMib * 2 ** 20)
   await run('mke2fs', await newFileSystem(file, content))
 }
 
-/** Arguments of mke2fs for a volume: no blocks kept back for root, and nothing written that need not be. */
+/** Arguments of mke2fs for a volume: no blocks reserved for root, and as few writes as possible. */
 export async function newFileSystem(file: string, content?: string): Promise<string[]> {
   const options = 'nodiscard,lazy_itable_init=1'
   const begin = ['-q', '-F', '-t', 'ext4', '-m', '0', '-E']
   if (content === undefined) return [...begin, options, file]
-  // mke2fs takes owners over from the directory, but for that of its root.
+  // mke2fs preserves the owners of the directory's files, but not that of the directory itself.
   const { uid, gid } = await stat(content)
   return [...begin, `${options},root_owner=${uid}:${gid}`, '-d', content, file]
 }

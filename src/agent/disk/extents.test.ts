@@ -29,7 +29,7 @@ it('finds the data of a sparse file, and nothing else', async () => {
   expect(ranges.reduce((sum, { start, end }) => sum + end - start, 0)).toBeLessThan(mib)
 })
 
-it('digests contents: how the zeros are stored does not matter, any other byte does', async () => {
+it('digests depend on every nonzero byte, and not on whether zeros are holes', async () => {
   await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const path = await sparse(temp.path, 'a', [[5 * mib + 7, 'five']])
   const copy = join(temp.path, 'copy')

@@ -2,18 +2,22 @@ import { createHash } from 'node:crypto'
 import { open, stat, statfs } from 'node:fs/promises'
 import { run } from '../../lib/exec.ts'
 
-/** Bytes of a file, `end` excluded. */
+/** A range of bytes in a file, `end` excluded. */
 export interface Range {
   readonly start: number
   readonly end: number
 }
 
-/** FUSE_SUPER_MAGIC (statfs(2)). There filefrag finds no extent in any file (seen on zfs-fuse 0.7.0), and no fault either. */
+/**
+ * FUSE_SUPER_MAGIC (statfs(2)). On FUSE, filefrag reports no extents for any file, without an error (observed on
+ * zfs-fuse 0.7.0).
+ */
 const fuse = 0x65735546
 
 /**
- * Where a file has data, in order; what lies between reads as zeros. The whole file where that cannot be told (FIEMAP,
- * which tmpfs does not have). Node has no `SEEK_DATA`, and reading holes costs as much as reading data.
+ * Returns the ranges of a file that have data, in order; the rest reads as zeros. Returns the whole file where extents
+ * are unavailable (FIEMAP, which tmpfs lacks). Node has no `SEEK_DATA`, and reading holes costs as much as reading
+ * data.
  */
 export async function dataRanges(path: string): Promise<Range[]> {
   const { size } = await stat(path)
@@ -23,8 +27,8 @@ export async function dataRanges(path: string): Promise<Range[]> {
 }
 
 /**
- * The list of `filefrag -v -b1` (e2fsprogs), as `   0:        0..    4095:      34816..     38911:   4096:  last,eof`.
- * Undefined when it is not whole.
+ * Parses the output of `filefrag -v -b1` (e2fsprogs), such as `   0:        0..    4095:      34816..     38911:
+ * 4096:  last,eof`. Returns undefined if the list is incomplete.
  */
 export function parseExtents(listed: string, size: number): Range[] | undefined {
   const extents: Range[] = []
@@ -40,7 +44,7 @@ export function parseExtents(listed: string, size: number): Range[] | undefined 
 const blockBytes = 64 << 10
 const zeros = Buffer.alloc(blockBytes)
 
-/** SHA-256 over name, size, and every block of 64 KiB that is not all zeros with its offset: holes and zeros are equal. */
+/** SHA-256 over name, size, and every nonzero block of 64 KiB with its offset. Holes and zeros are equal. */
 export async function digestSparse(name: string, path: string): Promise<Buffer> {
   const { size } = await stat(path)
   const hash = createHash('sha256').update(`${name} ${size}\n`)
@@ -49,7 +53,7 @@ export async function digestSparse(name: string, path: string): Promise<Buffer> 
     const block = Buffer.alloc(blockBytes)
     let next = 0
     for (const { start, end } of await dataRanges(path)) {
-      // Two extents may meet in one block.
+      // Two extents may share one block.
       next = Math.max(next, start - (start % blockBytes))
       for (; next < end; next += blockBytes) {
         const { bytesRead } = await file.read(block, 0, blockBytes, next)

@@ -1,15 +1,18 @@
 import { StepError } from '../base/step-error.ts'
 
-/** Which VMs of this host have which volumes open. In memory: each VM's record says it, too, and is read at the start. */
+/** Tracks in memory which VMs of this host have which volumes open. It is rebuilt at startup from the VM records. */
 export interface Holders {
-  /** @throws StepError `volume_in_use` when another VM writes to it, or has it while this one wants to write */
+  /**
+   * @throws StepError `volume_in_use` when another VM may write to the volume, or has it open while this one wants to
+   * write
+   */
   add(volumeId: string, vmId: string, mode: 'read' | 'write'): void
-  /** Without asking: it is so. */
+  /** Records a holder without checking for conflicts. */
   note(volumeId: string, vmId: string, mode: 'read' | 'write'): void
   remove(volumeId: string, vmId: string): void
-  /** VMs that have it. */
+  /** Returns the VMs that have the volume open. */
   of(volumeId: string): readonly string[]
-  /** The one that may write to it. */
+  /** Returns the VM that may write to the volume. */
   writer(volumeId: string): string | undefined
 }
 

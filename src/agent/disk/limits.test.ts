@@ -1,4 +1,4 @@
-/** What a VM may take of its disks, on a real VM: what is more than its limit takes longer. */
+/** Disk limits on a real VM: transfers above the limit take longer. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
 import { type TestAgent, testAgent, testSpec } from '../../../test/support/agent/agent.ts'
@@ -7,7 +7,7 @@ const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
 const present = await Promise.all(needed.map(hasProgram))
 const reason = present.every(Boolean) ? '' : 'needs QEMU and the tools for images'
 
-/** The limit lets a burst of four seconds pass immediately; the remaining bytes take at least this long on any machine. */
+/** The limit allows a burst of four seconds; the remaining bytes take at least this long on any host. */
 const mib = 10
 const leastMs = 5_000
 

@@ -1,18 +1,25 @@
-/** LUKS containers as QEMU opens them (qemu-img(1); version 1 of the on-disk format): no device mapper, no root. */
+/**
+ * LUKS containers in the format that QEMU opens (qemu-img(1); on-disk format version 1). Needs neither device mapper
+ * nor root.
+ */
 import { randomUUID } from 'node:crypto'
 import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandError, run } from '../../lib/exec.ts'
 import { makeEmpty } from './ext4.ts'
 
-/** Keys are random: stretching them makes nothing safer and every start slower. */
+/** Keys are random, so key stretching adds no security and slows down every start. */
 const stretchMs = 10
-/** Memory, not a disk (shm_overview(7)). Arguments can be read by everybody, and qemu-img opens no socket as its stdin. */
+/**
+ * A directory in memory (shm_overview(7)). Any user can read arguments, and qemu-img cannot read the key from a socket
+ * on stdin.
+ */
 const memoryDir = '/dev/shm'
 
 /**
- * Makes a container with an ext4 in it that is empty or has the content of a directory. The key's text is the passphrase, which has to be UTF-8. Only what the
- * file system wrote is encrypted and stored; the rest is a hole that reads as noise, and the file system never looks at it.
+ * Creates a container with an ext4 that is empty or has the content of a directory. The key's text is the passphrase,
+ * which must be UTF-8. Only blocks that the file system wrote are encrypted and stored. The rest stays a hole, which
+ * reads as noise; the file system never reads it.
  */
 export async function makeLuks(file: string, sizeMib: number, key: string, content?: string): Promise<void> {
   const plain = `${file}.plain`
@@ -44,7 +51,10 @@ export async function makeLuks(file: string, sizeMib: number, key: string, conte
 }
 
 const measurements = 5
-/** Stretching is timed by CPU clocks, which a busy or paused machine lets jump: qemu-img then gives up (crypto/pbkdf.c). */
+/**
+ * Repeats the creation if qemu-img cannot time the key stretching: CPU clocks may jump on a busy or paused host
+ * (crypto/pbkdf.c).
+ */
 async function measured(act: () => Promise<unknown>): Promise<void> {
   for (let n = 1; ; n++) {
     try {
@@ -58,8 +68,8 @@ async function measured(act: () => Promise<unknown>): Promise<void> {
 }
 
 /**
- * Where the content of a container begins: `payload-offset`, in sectors, at byte 104 of the header (LUKS1 On-Disk Format
- * 1.2.3, figure 1). The header names no length: the content is the rest of the file.
+ * Returns the offset of the content in a container: `payload-offset`, in sectors, at byte 104 of the header (LUKS1
+ * On-Disk Format 1.2.3, figure 1). The header has no length: the content is the rest of the file.
  */
 export async function luksHeaderBytes(file: string): Promise<number> {
   const handle = await open(file, 'r')

@@ -16,7 +16,7 @@ export interface LvmThinOptions {
   readonly devDir?: string
 }
 
-// lvs(8) --reportformat json: sizes in bytes without a unit, percentages as text, empty where there is none.
+// lvs(8) --reportformat json: sizes in bytes without a unit, percentages as text, empty if not applicable.
 const Report = Type.Object({
   report: Type.Array(
     Type.Object({
@@ -26,12 +26,13 @@ const Report = Type.Object({
 })
 type Lv = Static<typeof Report>['report'][number]['lv'][number]
 
-/** A dot is in no id: names cannot be taken for each other. */
+/** Ids contain no dots, so names are unambiguous. */
 const prefix = { volume: 'v', snapshot: 's', making: 'n', restored: 'r' } as const
 
 /**
- * Thin logical volumes (lvmthin(7)): snapshots, clones and restores share blocks, and none needs another to live.
- * Volumes are `v.<volume>`, snapshots `s.<volume>.<snapshot>`; `n.` is being made, `r.` is whole and about to be `v.`.
+ * Thin logical volumes (lvmthin(7)): snapshots, clones and restores share blocks but do not depend on each other.
+ * Volumes are named `v.<volume>`, snapshots `s.<volume>.<snapshot>`; `n.` is being created, `r.` is complete and about
+ * to be renamed to `v.`.
  */
 export function lvmThinPool(options: LvmThinOptions): VolumePool {
   const { name, group, thinPool, devDir = '/dev' } = options
@@ -47,7 +48,7 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
   const rename = (from: string, to: string) => exec('lvrename', ['--quiet', group, from, to])
   const fork = (from: string, to: string) =>
     exec('lvcreate', ['--yes', '--quiet', '--snapshot', '--setactivationskip', 'n', '--name', to, `${group}/${from}`])
-  /** What there is, after a restore that a crash cut between its two last steps has been finished. */
+  /** Lists the volumes, after finishing a restore that a crash interrupted between its last two steps. */
   const settled = async (volumeId: string): Promise<readonly Lv[]> => {
     const all = await list()
     const [volume, restored] = [lvName('volume', volumeId), lvName('restored', volumeId)]

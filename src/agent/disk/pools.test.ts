@@ -22,17 +22,17 @@ import { zfsPool } from './zfs-pool.ts'
 
 interface Place extends AsyncDisposable {
   readonly pool: VolumePool
-  /** What lies there, so that a test sees what is left behind. */
+  /** Names of everything in the pool, to detect leftovers. */
   names(): Promise<string[]>
 }
 
 interface Kind {
   readonly name: string
-  /** Why it cannot be tried here. */
+  /** Why this kind cannot be tested on this host. */
   readonly missing: string | undefined
-  /** Snapshots and clones share the blocks with what they were made of. */
+  /** Whether snapshots and clones share blocks with their source. */
   readonly sharesBlocks: boolean
-  /** What was written counts with the next snapshot, or up to half a minute later. */
+  /** Whether written data is counted only with the next snapshot, or up to half a minute later. */
   readonly countsLate?: boolean
   open(dir: string): Promise<Place>
 }
@@ -118,7 +118,7 @@ function rbdOptions(dir: string) {
   return { name: 'cluster', pool: 'rbd', client: null, scratchDir: join(dir, 'scratch') }
 }
 
-/** Everything but the kernel's block device is real: images are opened as files of rbd-fuse, which speaks librbd. */
+/** Everything except the kernel's block device is real: images are opened as files of rbd-fuse, which uses librbd. */
 async function realCluster(dir: string): Promise<Place> {
   const mountPoint = join(dir, 'fuse')
   await mkdir(mountPoint)
@@ -135,7 +135,7 @@ async function realCluster(dir: string): Promise<Place> {
     if (verb === 'map') mapped.add(image)
     if (verb === 'map') return `${fileOf(image)}\n`
     if (verb === 'unmap') {
-      // It keeps images open, and with them their locks, for as long as it runs.
+      // rbd-fuse keeps images open and locked while it runs.
       mapped.delete(image)
       await run('umount', [mountPoint])
       await mount()
@@ -154,12 +154,12 @@ async function realCluster(dir: string): Promise<Place> {
   }
 }
 
-/** Every pool keeps the same promises. */
+/** The contract of every pool. */
 describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, open: openKind }) => {
   const it = test.skipIf(missing !== undefined)
   const because = missing === undefined ? '' : ` (skipped: ${name} ${missing})`
 
-  it(`a volume is made once, takes next to nothing, and holds an empty ext4${because}`, async () => {
+  it(`a volume is created once, takes almost no space, and has an empty ext4${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -176,7 +176,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await pool.close('v1')
   })
 
-  it(`what was written is counted (I45)${because}`, async () => {
+  it(`written data is counted (I45)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -196,7 +196,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await pool.close('v1')
   })
 
-  it(`snapshots, clones and what is restored are equal to the byte, and stay apart (I42, I44)${because}`, async () => {
+  it(`snapshots, clones and restored volumes are equal to the byte and independent (I42, I44)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -208,7 +208,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await write(file, 5 * mib, 'changed')
     const now = await digest(file)
     expect(now).not.toBe(then)
-    // Done again after a crash, it is still what it was at first.
+    // Repeated after a crash, the snapshot keeps its first content.
     await pool.snapshot('v1', 's1')
     await pool.create('v2', 32, { volumeId: 'v1', snapshotId: 's1' })
     const clone = await pool.open('v2', 1)
@@ -230,7 +230,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await pool.close('v2')
   })
 
-  it(`a volume grows while it is open, never shrinks, and holds what it held${because}`, async () => {
+  it(`a volume grows while it is open, never shrinks, and keeps its content${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -243,7 +243,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     expect(await contentSize(file)).toBe(48 * mib)
     expect((await bytesAt(file, 20 * mib, 4)).toString()).toBe('kept')
     await pool.close('v1')
-    // Snapshots stay as they were; what is made of them grows by itself.
+    // Snapshots do not grow; clones and restored volumes grow separately.
     await pool.restore('v1', 's1')
     expect(await contentSize(await pool.open('v1', 2))).toBe(32 * mib)
     await pool.grow('v1', 48)
@@ -252,7 +252,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     await expect(pool.grow('v2', 48)).rejects.toMatchObject({ code: 'volume_missing' })
   })
 
-  it(`what is removed is gone, its snapshots too, and a clone lives on (I42)${because}`, async () => {
+  it(`a volume is removed with its snapshots, and a clone survives (I42)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -271,7 +271,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
   })
 
   test.skipIf(missing !== undefined || !sharesBlocks)(
-    `a snapshot of much costs next to nothing${because}`,
+    `a snapshot of a large volume takes almost no space${because}`,
     async () => {
       await using dir = await testDir()
       await using place = await openKind(dir.path)
@@ -287,7 +287,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
     },
   )
 
-  it(`ids that could name something else are refused${because}`, async () => {
+  it(`ids that could escape the pool are refused${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     for (const id of ['../x', '', 'a/b', '.', '-rf']) {
@@ -299,26 +299,23 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, o
 })
 
 describe('a new volume', () => {
-  test.skipIf(process.getuid?.() !== 0)(
-    'begins with the content of a directory, and its owners (needs root)',
-    async () => {
-      await using dir = await testDir()
-      const directory = join(dir.path, 'content')
-      await mkdir(join(directory, 'below'), { recursive: true })
-      await writeFile(join(directory, 'below', 'file'), 'from the image')
-      for (const path of [directory, join(directory, 'below')]) await chown(path, 999, 998)
-      const pool = dirPool('local', join(dir.path, 'pool'))
-      await pool.create('v1', 64, { directory })
-      const file = await pool.open('v1', 1)
-      const debugfs = (command: string) => run('debugfs', ['-R', command, file])
-      expect(await debugfs('cat /below/file')).toBe('from the image')
-      for (const path of ['/', '/below']) expect(await debugfs(`stat ${path}`)).toMatch(/User:\s+999\s+Group:\s+998/)
-    },
-  )
+  test.skipIf(process.getuid?.() !== 0)('starts with the content and owners of a directory (needs root)', async () => {
+    await using dir = await testDir()
+    const directory = join(dir.path, 'content')
+    await mkdir(join(directory, 'below'), { recursive: true })
+    await writeFile(join(directory, 'below', 'file'), 'from the image')
+    for (const path of [directory, join(directory, 'below')]) await chown(path, 999, 998)
+    const pool = dirPool('local', join(dir.path, 'pool'))
+    await pool.create('v1', 64, { directory })
+    const file = await pool.open('v1', 1)
+    const debugfs = (command: string) => run('debugfs', ['-R', command, file])
+    expect(await debugfs('cat /below/file')).toBe('from the image')
+    for (const path of ['/', '/below']) expect(await debugfs(`stat ${path}`)).toMatch(/User:\s+999\s+Group:\s+998/)
+  })
 })
 
 describe('lvm-thin', () => {
-  test('a restore that a crash cut short is finished by whoever looks next (I43)', async () => {
+  test('the next operation finishes a restore that a crash interrupted (I43)', async () => {
     await using dir = await testDir()
     const lvm = fakeLvm(join(dir.path, 'dev'))
     const cut = { before: '' }
@@ -346,7 +343,7 @@ describe('lvm-thin', () => {
 })
 
 describe('rbd', () => {
-  test('whoever has a newer attachment shuts the host before it out, and that one cannot come back', async () => {
+  test('a newer attachment fences the previous host, which cannot attach again', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const [one, two] = ['one', 'two'].map(host =>
@@ -355,7 +352,7 @@ describe('rbd', () => {
     await one!.create('v1', 16)
     await one!.open('v1', 1)
     await two!.open('v1', 2)
-    // It has had its time to let go.
+    // The previous host had time to close the image.
     expect([...cluster.blocklist]).toEqual(['client.one'])
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
     await one!.close('v1')
@@ -363,7 +360,7 @@ describe('rbd', () => {
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
   })
 
-  test('who reads cuts nobody off, waits for who writes, and is refused once somebody has written since', async () => {
+  test('a reader fences no host, waits for the writer, and is refused after a newer writer', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host), patienceMs: 300 })
@@ -377,7 +374,7 @@ describe('rbd', () => {
     expect(cluster.images.get('v.v1')?.locker).toBeUndefined()
     await one.close('v1')
     await two.close('v1')
-    // It is fenced as ever.
+    // A writer is fenced as before.
     await writer.open('v1', 2, 'write')
     await two.open('v1', 3, 'write')
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
@@ -387,8 +384,8 @@ describe('rbd', () => {
   })
 })
 
-describe('an rbd image that a host is about to let go of', () => {
-  test('is waited for: breaking its lock would shut that host out, with all that it has', async () => {
+describe('an rbd image that a host is closing', () => {
+  test('is waited for, because breaking its lock would fence that host with all its images', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
     const asked = { locks: 0 }
@@ -396,7 +393,7 @@ describe('an rbd image that a host is about to let go of', () => {
     const coming = rbdPool({
       ...rbdOptions(dir.path),
       run: async (program, args) => {
-        // It lets go between two looks.
+        // The host closes the image between two checks.
         if (args.includes('lock') && ++asked.locks === 2) await leaving.close('v1')
         return cluster.client('coming')(program, args)
       },
@@ -409,8 +406,8 @@ describe('an rbd image that a host is about to let go of', () => {
   })
 })
 
-describe('an rbd image that two hosts want, one of them under a newer attachment', () => {
-  // The newer one comes in while the older one waits, and at each moment up to where it would have it.
+describe('an rbd image that two hosts open, one of them with a newer attachment', () => {
+  // The newer one opens it while the older one waits, at each step of the older one.
   test.each([
     ['lock ls', 2],
     ['lock ls', 3],
@@ -472,7 +469,7 @@ describe('the setting of the pools', () => {
   })
 })
 
-test('what a volume takes can be asked while its snapshots go', async () => {
+test('usage can be measured while snapshots are being removed', async () => {
   await using dir = await testDir()
   const pool = dirPool('local', dir.path)
   await pool.create('v1', 16)

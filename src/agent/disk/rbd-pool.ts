@@ -11,17 +11,17 @@ import { checkedId, type VolumePool } from './pool.ts'
 
 export interface RbdOptions {
   readonly name: string
-  /** The pool in Ceph, and the client that may use it; null: the default client. */
+  /** The Ceph pool, and the client with access to it; null: the default client. */
   readonly pool: string
   readonly client: string | null
-  /** For the empty file systems that images begin as. */
+  /** Directory for empty file systems that are imported as images. */
   readonly scratchDir: string
   readonly run?: RunProgram
-  /** How long whoever had an image before may take to let go of it, ms. Default 3 s. */
+  /** How long to wait for the previous host to close an image, ms. Default 3 s. */
   readonly patienceMs?: number
 }
 
-// Answers of rbd(8) with --format json, as 16.2 gives them.
+// Output of rbd(8) with --format json, version 16.2.
 const Images = Type.Array(Type.String())
 const Info = Type.Object({ size: Type.Integer() })
 const Snapshots = Type.Array(Type.Object({ name: Type.String() }))
@@ -39,16 +39,16 @@ const Free = Type.Object({
 })
 
 const lockLookMs = 250
-/** ENOENT, which rbd gives as its exit code. */
+/** ENOENT, which rbd returns as its exit code. */
 const noEntry = 2
 const generationKey = 'mote.generation'
-/** `exclusive-lock`: one host writes, and breaking its lock shuts it out of the cluster (the client is blocklisted). */
+/** `exclusive-lock`: one host writes, and breaking its lock blocklists that host's client in the cluster. */
 const features = 'layering,exclusive-lock,object-map,fast-diff'
 
 /**
- * Images in a Ceph pool (RBD), which every host with that pool reaches: volumes are not pinned to a host. The generation
- * of the attachment is kept with the image; a host with a newer one breaks the lock of the one before.
- * Images are `v.<volume>`, their snapshots carry the snapshot's id; `n.` is being made.
+ * Images in a Ceph pool (RBD), which every host with that pool reaches: volumes are not pinned to a host. The
+ * generation of the attachment is stored with the image; a host with a newer one breaks the lock of the previous one.
+ * Images are named `v.<volume>`, their snapshots by the snapshot's id; `n.` is being created.
  */
 export function rbdPool(options: RbdOptions): VolumePool {
   const { name, pool, client, scratchDir } = options
@@ -72,7 +72,7 @@ export function rbdPool(options: RbdOptions): VolumePool {
   }
   const deviceOf = async (volumeId: string) =>
     (await json(Devices, 'device', 'list')).find(one => one.pool === pool && one.name === `v.${volumeId}`)?.device
-  /** Clones stay: what they still share becomes their own before it goes. */
+  /** Flattens the clones, so that they no longer share blocks with the image. */
   const letGoOfClones = async (spec: string) => {
     for (const child of await json(Children, 'children', '--all', spec))
       await rbd('flatten', '--no-progress', `${child.pool}/${child.image}`)
@@ -100,19 +100,22 @@ export function rbdPool(options: RbdOptions): VolumePool {
       throw new StepError('stale_volume_generation', `the volume was attached under generation ${known} elsewhere`)
   }
   const locksOf = (spec: string) => json(Locks, 'lock', 'ls', spec)
-  /** Writers that have not let go when patience ends. Each has its lock until it unmaps; who reads has none. */
+  /**
+   * Returns the locks that writers still hold after the waiting time. A writer holds its lock until it unmaps the
+   * image; readers have none.
+   */
   const stillLocked = async (spec: string) => {
     for (const endMs = performance.now() + patienceMs; performance.now() < endMs; await sleep(lockLookMs))
       if ((await locksOf(spec)).length === 0) return []
     return locksOf(spec)
   }
-  /** Whoever held the image under a smaller generation cannot write any more when this resolves. */
+  /** Resolves once no writer with a smaller generation can write to the image any more. */
   const fence = async (spec: string, generation: number) => {
-    // Seen before our generation is known: whoever locks it from here on may have a newer one.
+    // Listed before our generation is stored: a host that locks the image afterwards may have a newer one.
     const before = await locksOf(spec)
     await refuseOlder(spec, generation)
     await rbd('image-meta', 'set', spec, generationKey, String(generation))
-    // To break a lock shuts its host out of the cluster, with all images that it has: one that is about to let go may.
+    // Breaking a lock blocklists its host with all its images, so a host that is closing the image gets time.
     const late = (await stillLocked(spec)).filter(lock => before.some(one => isSame(one, lock)))
     for (const lock of late) {
       await refuseOlder(spec, generation)
@@ -122,7 +125,8 @@ export function rbdPool(options: RbdOptions): VolumePool {
   const assertNobodyWrites = async (spec: string, generation: number) => {
     await refuseOlder(spec, generation)
     const [writer] = await stillLocked(spec)
-    if (writer) throw new StepError('volume_in_use', `${writer.locker} of the cluster still has the volume to write`)
+    if (writer)
+      throw new StepError('volume_in_use', `${writer.locker} of the cluster still has the volume open for writing`)
   }
 
   return {
@@ -146,7 +150,7 @@ export function rbdPool(options: RbdOptions): VolumePool {
       const mapped = await deviceOf(volumeId)
       if (mapped) return mapped
       await (access === 'write' ? fence : assertNobodyWrites)(spec, generation)
-      // Somebody with a newer one may have come meanwhile.
+      // A host with a newer attachment may have opened it meanwhile.
       await refuseOlder(spec, generation)
       return (await rbd('device', 'map', access === 'write' ? '--exclusive' : '--read-only', spec)).trim()
     },
@@ -172,7 +176,7 @@ export function rbdPool(options: RbdOptions): VolumePool {
     async restore(volumeId, snapshotId) {
       const spec = image(volumeId)
       await needSnapshot(spec, snapshotId)
-      // Not one step for the cluster, but nobody opens the volume before it is whole: it is done again after a crash.
+      // Not atomic in the cluster, but no VM opens the volume before the restore is complete, and a crash repeats it.
       await rbd('snap', 'rollback', '--no-progress', `${spec}@${snapshotId}`)
     },
     async grow(volumeId, sizeMib) {
@@ -200,7 +204,7 @@ export function rbdPool(options: RbdOptions): VolumePool {
 const isSame = (one: Static<typeof Lock>, other: Static<typeof Lock>) =>
   one.id === other.id && one.locker === other.locker
 
-/** The key was never set. */
+/** Returns an empty string if the key was never set. */
 function absent(error: unknown): string {
   if (error instanceof CommandError && error.exitCode === noEntry) return ''
   throw error

@@ -6,8 +6,8 @@ import { hostLock } from '../../lib/host-lock.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 
 /**
- * Gives the VM a fresh writable disk: a sparse copy of an empty ext4 of that size (4 ms; a reflink where the file
- * system can). No journal: the disk starts empty at every boot, so there is never one to replay.
+ * Creates a fresh writable disk for the VM: a sparse copy of an empty ext4 of that size (4 ms; a reflink where
+ * supported). It has no journal, because the disk starts empty at every boot.
  */
 export async function makeScratch(
   cacheDir: string,

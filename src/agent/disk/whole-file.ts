@@ -1,9 +1,9 @@
-/** Files that are there whole, or not at all. */
+/** Creates files atomically. */
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
-/** The file is there whole, on the disk, or not at all; what a crash left of an earlier try is overwritten. */
+/** Creates a file atomically and durably. Leftovers of an earlier attempt are overwritten. */
 export async function appear(target: string, make: (partial: string) => Promise<void>): Promise<void> {
   const partial = `${target}.partial`
   await rm(partial, { force: true })
@@ -18,12 +18,12 @@ export async function appear(target: string, make: (partial: string) => Promise<
   }
 }
 
-/** Keeps holes; shares blocks where the file system can. */
+/** Copies a file. Preserves holes, and shares blocks where supported. */
 export async function copy(from: string, to: string): Promise<void> {
   await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
 }
 
-/** What was written is on the disk: of a file, or of a directory. */
+/** Flushes a file or directory to the disk. */
 export async function sync(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {

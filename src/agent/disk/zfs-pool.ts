@@ -10,20 +10,20 @@ import { appear, copy, sync } from './whole-file.ts'
 
 export interface ZfsOptions {
   readonly name: string
-  /** The dataset, mounted, that volumes are below; nothing else is. */
+  /** The mounted parent dataset of the volumes; it contains nothing else. */
   readonly dataset: string
   readonly run?: typeof run
 }
 
 const busyMs = 10_000
-/** A user property (zfs(8)): the volume was removed, and its dataset is there for its clones. */
+/** A user property (zfs(8)) of datasets whose volume was removed and which remain for their clones. */
 const droppedMark = 'mote:dropped'
 const prefix = { volume: 'v', reading: 'r' } as const
 
 /**
- * A ZFS dataset with one raw file for each volume (zfs(8)): snapshots and clones share blocks. Files rather than zvols: the
- * node of a device appears some time after the command, a file with it. Datasets are `v.<volume>`, and `r.` is a snapshot that
- * is being read. A volume is there when its file is.
+ * A ZFS dataset with one raw file for each volume (zfs(8)): snapshots and clones share blocks. Files rather than zvols,
+ * because a device node appears some time after the command, a file immediately. Datasets are named `v.<volume>`; `r.`
+ * is a snapshot that is being read. A volume exists if its file exists.
  */
 export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
   const exec = options.run ?? run
@@ -42,7 +42,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     if (file && existsSync(file)) return file
     throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
   }
-  /** One that is to go with its last clone counts as gone. */
+  /** Returns the snapshot's name. A snapshot marked for deferred destruction counts as missing. */
   const needSnapshot = async (volumeId: string, snapshotId: string): Promise<string> => {
     const snapshot = snapshotOf(volumeId, snapshotId)
     if ((await property('defer_destroy', snapshot)) === 'off') return snapshot
@@ -53,7 +53,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
   }
   const namesOf = async (type: 'filesystem' | 'snapshot', below: string) =>
     (await zfs('list', '-H', '-r', '-o', 'name', '-t', type, below)).split('\n').filter(line => line !== '')
-  /** Their last clone may have gone meanwhile, and their snapshots with it. */
+  /** Removes dropped datasets whose last clone, and so the last snapshot, is gone. */
   const dropUnneeded = async (): Promise<void> => {
     let went = false
     for (const one of await namesOf('filesystem', dataset)) {
@@ -61,7 +61,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
       await destroy(one)
       went = true
     }
-    // It may have been the last clone of another.
+    // It may have been the last clone of another dataset.
     if (went) await dropUnneeded()
   }
   const lookInto = async (snapshot: string, volumeId: string, look: (file: string) => Promise<void>) => {
@@ -99,7 +99,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
       if (file) {
         await zfs('set', `${droppedMark}=on`, volume)
         await rm(file, { force: true })
-        // Deferred: those with clones go with the last of them.
+        // Deferred: a snapshot with clones is destroyed with the last of them.
         for (const snapshot of await namesOf('snapshot', volume)) await zfs('destroy', '-d', snapshot)
       }
       await dropUnneeded()
@@ -115,7 +115,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
       const snapshot = snapshotOf(volumeId, snapshotId)
       if (await has(snapshot)) await zfs('destroy', '-d', snapshot)
     },
-    /** Not `zfs rollback`, which takes later snapshots away. */
+    /** Copies the file, because `zfs rollback` would delete later snapshots. */
     async restore(volumeId, snapshotId) {
       const snapshot = await needSnapshot(volumeId, snapshotId)
       const file = await existing(volumeId)
@@ -129,7 +129,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     },
     async blank(volumeId, bytes) {
       const volume = of('volume', volumeId)
-      // One that left this host stays for its clones.
+      // The dataset of a volume that left this host may remain for its clones.
       if (await has(volume)) await zfs('set', `${droppedMark}=off`, volume)
       else await zfs('create', volume)
       const file = (await fileOf('volume', volumeId)) ?? ''
@@ -140,7 +140,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     },
     readSnapshot: async (volumeId, snapshotId, read) =>
       lookInto(await needSnapshot(volumeId, snapshotId), volumeId, read),
-    /** Counts what has its place on the disk already: some seconds late. */
+    /** Counts only allocated blocks, which lag by some seconds. */
     async usage(volumeId) {
       await existing(volumeId)
       const bytes = async (what: string) => Number((await property(what, of('volume', volumeId))) ?? 0)
@@ -155,7 +155,7 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
   }
 }
 
-/** A file that was just closed may keep its file system busy for a moment. */
+/** Retries while the file system is busy: it may be for a moment after a file was closed. */
 async function patiently(act: () => Promise<unknown>): Promise<void> {
   const deadline = performance.now() + busyMs
   for (;;) {
@@ -169,7 +169,7 @@ async function patiently(act: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** zfs(8) names what does not exist. */
+/** Returns undefined if zfs(8) reports that the dataset does not exist. */
 function absent(error: unknown): undefined {
   if (error instanceof CommandError && /does not exist/.test(error.stderr)) return undefined
   throw error

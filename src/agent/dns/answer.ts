@@ -1,17 +1,17 @@
-/** What a query is answered with. Pure; RFC 1035, and RFC 2308 for what is not there. */
+/** Answers DNS queries for private names. Pure; RFC 1035, and RFC 2308 for negative answers. */
 import packet, { type Answer, type DecodedPacket, type Packet } from 'dns-packet'
 
-/** The private networks' top-level domain: reserved for this by ICANN (2024). */
+/** The top-level domain of private networks: reserved for private use by ICANN (2024). */
 const privateDomain = 'internal'
-/** Replicas come and go. */
+/** Short, because replicas change often. */
 const ttlSeconds = 5
-/** A client that does not say what it can take (RFC 1035 4.2.1). */
+/** Default limit for clients that announce none (RFC 1035 4.2.1). */
 const plainUdpBytes = 512
 
 /** Addresses by name, without `.internal`. */
 export type ZoneNames = ReadonlyMap<string, readonly string[]>
 
-/** Undefined: not a private name, ask somebody else. */
+/** Returns undefined for a name that is not private and must be forwarded. */
 export function answerPrivate(query: DecodedPacket, names: ZoneNames): Packet | undefined {
   const [question] = query.questions ?? []
   if (!question) return response(query, 'FORMERR')
@@ -28,13 +28,15 @@ export function answerPrivate(query: DecodedPacket, names: ZoneNames): Packet | 
   return response(query, 'NOERROR', answers)
 }
 
-/** Names of addresses that mean something only here (RFC 6303, RFC 8375 in spirit): nobody else is asked. */
+/** Reverse lookups of private addresses (RFC 6303, RFC 8375 in spirit), which are never forwarded. */
 const isPrivateReverse = (name: string) => /(^|\.)(d\.f|c\.f|8\.e\.f)\.ip6\.arpa$/.test(name)
 
 export const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
 export type Rcode = keyof typeof rcodes
 
-/** Without answers it carries the zone's SOA, so that "not there" may be kept for as long as a record. */
+/**
+ * Builds a response. Without answers it carries the zone's SOA, so that negative answers are cached as long as records.
+ */
 export function response(query: DecodedPacket, rcode: Rcode, answers: readonly Answer[] = []): Packet {
   const isAuthority = rcode === 'NOERROR' || rcode === 'NXDOMAIN'
   const recursion = (query.flags ?? 0) & packet.RECURSION_DESIRED
@@ -63,7 +65,7 @@ const soa: Answer = {
   },
 }
 
-/** As UDP carries it: what is too long is cut, and the client asks again over TCP. */
+/** Encodes an answer for UDP. An answer that is too long is truncated, and the client retries over TCP. */
 export function encodeUdp(query: DecodedPacket, answer: Packet): Buffer {
   const whole = packet.encode(answer)
   if (whole.length <= udpLimit(query)) return whole
@@ -75,7 +77,7 @@ export function encodeUdp(query: DecodedPacket, answer: Packet): Buffer {
   })
 }
 
-/** EDNS(0), RFC 6891 6.2.3. */
+/** The client's UDP payload size: EDNS(0), RFC 6891 6.2.3. */
 function udpLimit({ additionals = [] }: DecodedPacket): number {
   const options = additionals.find(record => record.type === 'OPT')
   return Math.max(plainUdpBytes, options?.type === 'OPT' ? options.udpPayloadSize : 0)

@@ -63,12 +63,12 @@ describe('the resolver of guests', () => {
     upstream.close()
   })
 
-  it('answers names of the own project with all addresses', async () => {
+  it('answers names of the client project with all addresses', async () => {
     expect(await ask().resolve6('shop.internal')).toEqual(['fd00::1', 'fd00::2'])
     expect(await ask().resolve6('SHOP.Internal')).toHaveLength(2)
   })
 
-  it('says of a name without addresses that it is there, and of any other that it is not', async () => {
+  it('answers NOERROR for a name without addresses, and NXDOMAIN for an unknown name', async () => {
     await expect(ask().resolve6('db.internal')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(ask().resolve4('shop.internal')).rejects.toMatchObject({ code: 'ENODATA' })
     await expect(ask().resolve6('nothing.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
@@ -76,22 +76,22 @@ describe('the resolver of guests', () => {
     expect(asked).toEqual([])
   })
 
-  it('knows who asks: names of other projects do not exist', async () => {
+  it('hides the names of other projects', async () => {
     expect(await ask('127.0.0.2').resolve6('db.internal')).toEqual(['fd00:0:0:2::9'])
     await expect(ask('127.0.0.2').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
   })
 
-  it('forwards the rest, for those who may', async () => {
+  it('forwards other names for guests whose rules allow it', async () => {
     expect(await ask().resolve4('www.example')).toEqual(['203.0.113.7'])
     await expect(ask('127.0.0.2').resolve4('www.example')).rejects.toMatchObject({ code: 'EREFUSED' })
     expect(asked).toEqual(['www.example'])
   })
 
-  it('does not speak to strangers', async () => {
+  it('ignores queries from unknown addresses', async () => {
     await expect(ask('127.0.0.3').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ETIMEOUT' })
   })
 
-  it('cuts what does not fit, and gives all of it over TCP', async () => {
+  it('truncates long answers over UDP, and gives them in full over TCP', async () => {
     const [cut] = await rawUdp(resolver.port, {
       type: 'query',
       id: 7,
@@ -101,7 +101,7 @@ describe('the resolver of guests', () => {
     expect(await ask().resolve6('many.internal')).toEqual(many)
   })
 
-  it('survives garbage', async () => {
+  it('survives malformed packets', async () => {
     const socket = createSocket('udp4')
     for (const garbage of [Buffer.alloc(0), Buffer.from('x'), Buffer.alloc(600, 0xff)])
       socket.send(garbage, resolver.port, '127.0.0.1')

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs'
 import { connect, isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** An upstream resolver has this long before the next one is asked. */
+/** Timeout of an upstream resolver before the next one is tried. */
 const answerMs = 2_000
 
-/** Passes a query on, byte for byte, and answers what came back. @throws Error when no resolver answered */
+/** Forwards a query unchanged, and returns the upstream's answer. @throws Error when no resolver answered */
 export type Forward = (query: Buffer, over: 'udp' | 'tcp', signal: AbortSignal) => Promise<Buffer>
 
-/** @param upstreams asked in turn, `host` or `host#port` */
+/** @param upstreams tried in order, `host` or `host#port` */
 export function forwarder(upstreams: readonly string[]): Forward {
   const servers = upstreams.map(text => {
     const [host = '', port] = text.split('#')
@@ -39,7 +39,7 @@ interface Server {
 
 async function askUdp(query: Buffer, { host, port }: Server, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  // A socket each: its random port and the query's id are what an answer has to know.
+  // One socket per query: a forged answer would have to guess its random port and the query id.
   const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' })
   const late = new AbortController()
   try {
@@ -74,14 +74,14 @@ async function askTcp(query: Buffer, { host, port }: Server, signal: AbortSignal
   }
 }
 
-/** A message over TCP has its length in front (RFC 1035 4.2.2). */
+/** Prefixes a message with its length, as TCP requires (RFC 1035 4.2.2). */
 export function framed(message: Buffer): Buffer {
   const length = Buffer.alloc(2)
   length.writeUInt16BE(message.length)
   return Buffer.concat([length, message])
 }
 
-/** Cuts a TCP stream into messages. */
+/** Splits a TCP stream into messages. */
 export function messages(onMessage: (message: Buffer) => void): (data: Buffer) => void {
   let rest = Buffer.alloc(0)
   return data => {

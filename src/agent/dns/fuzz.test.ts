@@ -1,4 +1,7 @@
-/** Queries of guests, from garbage to nearly right: each is answered or ignored, and none is an error of the resolver's. */
+/**
+ * Queries from random bytes to almost valid ones: each is answered or ignored, and none causes an error in the
+ * resolver.
+ */
 import packet from 'dns-packet'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'

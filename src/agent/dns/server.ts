@@ -1,4 +1,7 @@
-/** The resolver of this host's guests: private names by project, everything else from the host's own resolvers. */
+/**
+ * DNS resolver of this host's guests: answers private names by project, and forwards other names to the host's
+ * resolvers.
+ */
 import { createSocket } from 'node:dgram'
 import { createServer, type Socket } from 'node:net'
 import packet, { type DecodedPacket } from 'dns-packet'
@@ -6,11 +9,11 @@ import { answerPrivate, encodeUdp, response, type ZoneNames } from './answer.ts'
 import { type Forward, framed, messages } from './forward.ts'
 import { rates, type Share, shares } from './shares.ts'
 
-/** Whoever asks. */
+/** The guest that sent a query. */
 export interface DnsClient {
-  /** Of its project. */
+  /** Names of its project. */
   readonly names: ZoneNames
-  /** Its rules let it ask the world. */
+  /** Whether its firewall rules allow queries to other resolvers. */
   readonly mayAskOthers: boolean
 }
 
@@ -18,12 +21,12 @@ export interface ResolverOptions {
   readonly address: string
   /** 0: any free port. */
   readonly port: number
-  /** By source address; undefined: not one of our guests. */
+  /** Returns the client by source address; undefined: not a guest of this host. */
   readonly client: (address: string) => DnsClient | undefined
   readonly forward: Forward
-  /** Of each client, over UDP and TCP together. */
+  /** Limit per client, over UDP and TCP together. */
   readonly queriesPerSecond: number
-  /** A query of this address was not answered, as it asks too much. */
+  /** Called when a query was refused because the client exceeds a limit. */
   readonly onRefused?: (address: string) => void
   readonly onError: (error: unknown) => void
 }
@@ -33,13 +36,13 @@ export interface Resolver {
   stop(): Promise<void>
 }
 
-/** Queries under way at other resolvers: each is a socket of the agent's. */
+/** Limits on concurrently forwarded queries: each uses a socket of the agent. */
 const forwardShare: Share = { each: 64, busy: 512, eachWhenBusy: 4 }
 const tcpShare: Share = { each: 16, busy: 128, eachWhenBusy: 2 }
 const mostTcp = 256
 const idleTcpMs = 10_000
 
-/** @throws Error when the address or port cannot be had */
+/** @throws Error when the address or port is not available */
 export async function startResolver(options: ResolverOptions): Promise<Resolver> {
   const end = new AbortController()
   const handle = queryHandler(options, end.signal)
@@ -91,7 +94,7 @@ function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
   const asking = rates(queriesPerSecond, () => performance.now())
   const forwarding = shares(forwardShare)
   return async (message, from, over) => {
-    // Before decoding: a query above the guest's limit costs only the read.
+    // Checked before decoding: a query above the guest's limit only costs the read.
     if (!asking.take(from)) return void onRefused(from)
     const query = decoded(message)
     const asker = client(from)
@@ -115,7 +118,10 @@ function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
   }
 }
 
-/** One question, with its options and a signature at most (RFC 6891, RFC 8945). Names that point far cost long. */
+/**
+ * A query has one question, at most with options and a signature (RFC 6891, RFC 8945). Rejecting others early avoids
+ * slow decoding of compressed names.
+ */
 const headerBytes = 12
 const maxQueryBytes = 1232
 const mayBeQuery = (message: Buffer) =>
@@ -125,7 +131,7 @@ const mayBeQuery = (message: Buffer) =>
   message.readUInt32BE(6) === 0 &&
   message.readUInt16BE(10) <= 2
 
-/** Undefined for what is not a query: nobody is owed an answer to it. */
+/** Returns undefined for a packet that is not a query; such packets are not answered. */
 export function decoded(message: Buffer): DecodedPacket | undefined {
   if (!mayBeQuery(message)) return undefined
   try {
@@ -136,7 +142,7 @@ export function decoded(message: Buffer): DecodedPacket | undefined {
   }
 }
 
-/** A client that sends more at once than this has no use for the answers. */
+/** Closes connections of clients that send more queries at once. */
 const mostPipelined = 100
 
 function serveTcp(socket: Socket, handle: Handle): void {

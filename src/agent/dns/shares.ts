@@ -1,14 +1,17 @@
-/** What one guest may have of its host's resolver, so that others are answered too. */
+/** Limits one guest's use of its host's resolver, so that others are answered too. */
 
 export interface Share {
-  /** Of one guest. */
+  /** Limit per guest. */
   readonly each: number
-  /** From this many of all guests on, each may have only `eachWhenBusy`. */
+  /** From this total on, the limit per guest is `eachWhenBusy`. */
   readonly busy: number
   readonly eachWhenBusy: number
 }
 
-/** Counts what guests have under way. `take` answers what gives it back; undefined: the guest has its share. */
+/**
+ * Counts each guest's pending operations. `take` returns a function that releases one; undefined if the guest has
+ * reached its limit.
+ */
 export function shares({ each, busy, eachWhenBusy }: Share): { take(who: string): (() => void) | undefined } {
   const taken = new Map<string, number>()
   let all = 0
@@ -27,12 +30,12 @@ export function shares({ each, busy, eachWhenBusy }: Share): { take(who: string)
   }
 }
 
-/** A bucket for each guest that holds two seconds' worth. */
+/** Token buckets, one per guest, that hold two seconds' worth. */
 export function rates(perSecond: number, nowMs: () => number): { take(who: string): boolean } {
   const most = 2 * perSecond
   const buckets = new Map<string, { left: number; atMs: number }>()
   let sweptMs = nowMs()
-  /** A bucket that nobody took from for two seconds is full, and needs no memory. */
+  /** Deletes buckets that were unused for two seconds: those are full again. */
   const sweep = (atMs: number) => {
     if (atMs - sweptMs < 2_000) return
     sweptMs = atMs

@@ -1,4 +1,4 @@
-/** Credentials of the operator and bases in the cache are not for every tenant. */
+/** A tenant can use neither the operator's credentials nor cached bases that it could not pull itself. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -31,7 +31,7 @@ describe('credentials of a registry', () => {
     ])
   })
 
-  it('make another way to the same image', () => {
+  it('count as separate access to the same image', () => {
     const image = { registry: 'registry.example', repository: 'registry.example/team/app' }
     expect(wayOf(image, [signedIn])).not.toBe(wayOf(image, registriesFor([signedIn], other)))
     expect(wayOf(image, [signedIn])).not.toBe(
@@ -43,7 +43,7 @@ describe('credentials of a registry', () => {
 const missing = ['skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 test.skipIf(missing.length > 0)(
-  `a base in the cache is for those who could pull it themselves (needs ${missing.join(' ') || 'nothing'})`,
+  `a cached base is used only by tenants who could pull it themselves (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()
@@ -68,7 +68,7 @@ test.skipIf(missing.length > 0)(
     await expect(store.base(`${registry.host}/team/mine@${digest}`, context(), other)).rejects.toMatchObject(refused)
     expect((await store.base(image, context(), { ...other, builtImage: true })).file).toBe(base.file)
 
-    // A way that was found once needs no registry: VMs start while it is down.
+    // Access that was confirmed once needs no registry: VMs start while the registry is down.
     const asked = registry.requests()
     for (const user of [named, { ...other, builtImage: true }, undefined])
       expect((await store.base(image, context(), user)).file).toBe(base.file)

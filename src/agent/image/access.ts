@@ -1,6 +1,7 @@
 /**
- * Which tenant may have which image. Registries of the operator are signed in to for the projects that the operator
- * named and for images that we built; a base in the cache is used only by those who could have pulled it themselves.
+ * Decides which tenant may use which image. Credentials of the operator's registries are used for the projects that the
+ * operator named and for images built by the platform. A cached base is used only by tenants who could have pulled it
+ * themselves.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,16 +10,16 @@ import { join } from 'node:path'
 import type { ImageReference } from './reference.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
 
-/** For whom an image is fetched. */
+/** The tenant that an image is fetched for. */
 export interface ImageUser {
   readonly projectId: string
-  /** Built by us for an app of this project: the control plane checked that. */
+  /** Built by the platform for an app of this project, as checked by the control plane. */
   readonly builtImage?: boolean | undefined
 }
 
 export const everyProject = '*'
 
-/** The registries as this user may use them: without the credentials that are for others. */
+/** Returns the registries as this user may use them: without credentials that are reserved for others. */
 export function registriesFor(registries: readonly RegistryConfig[], user: ImageUser): readonly RegistryConfig[] {
   return registries.map(one => {
     const isOpen = one.projects?.some(project => project === everyProject || project === user.projectId) ?? false
@@ -28,7 +29,7 @@ export function registriesFor(registries: readonly RegistryConfig[], user: Image
   })
 }
 
-/** Names the way in which a user gets at an image; users with the same way share what was fetched by it. */
+/** Names how a user gains access to an image. Users with the same access share the fetched image. */
 export function wayOf(
   reference: Pick<Extract<ImageReference, { kind: 'registry' }>, 'registry' | 'repository'>,
   registries: readonly RegistryConfig[],

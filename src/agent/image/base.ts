@@ -20,23 +20,24 @@ import { ImageError } from '../base/image-error.ts'
 import { keepSeed } from './seed.ts'
 import { mostImageIds, openWorker, type Shown, takeOver, type Unprivileged, type Worker } from '../worker/worker.ts'
 
-/** One value for all: the same image gives the same file on every host. */
+/** A constant UUID, so that the same image gives the same file on every host. */
 const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 
 export interface BaseOptions {
-  /** Of all layers unpacked. */
+  /** Limit on the unpacked size of all layers. */
   readonly maxBytes: number
-  /** The platform trusts the image, and keeps what it has for volumes. */
+  /** The platform trusts the image, and keeps its initial volume content. */
   readonly withSeed: boolean
-  /** How the programs that unpack it are started, unless the platform trusts it. */
+  /** Starts the unpacking programs for untrusted images. */
   readonly unprivileged: Unprivileged
 }
 
 /**
  * Turns the image into `base.img` and `image.json` in `dir`.
- * @param digest the image's name in its source; a pull may have converted the manifest to OCI, which changes its own.
- * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when one is damaged or sparse,
- * or there are too many
+ * @param digest the image's digest in its source; a pull may convert the manifest to OCI, which changes the manifest's
+ * own digest.
+ * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when a layer is
+ * damaged or sparse, or there are too many layers
  */
 export async function buildBase(
   layoutDir: string,
@@ -50,7 +51,7 @@ export async function buildBase(
   const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
   const work = join(dir, 'work')
   const rootfs = join(work, 'rootfs')
-  // Only as root are the owners of the files known that are kept for volumes.
+  // Unpacking needs root to preserve the owners of the volume content.
   const how = withSeed ? { program: undefined, reason: 'the platform trusts it' } : unprivileged
   try {
     const shown = await layoutOfOne(layoutDir, found, work)
@@ -67,13 +68,13 @@ export async function buildBase(
   }
 }
 
-/** Twice what Docker makes (127): each costs a pass over it, however little it holds. */
+/** Twice Docker's maximum of 127. Each layer costs one pass, even if it is small. */
 const mostLayers = 256
-/** The largest images have half as many; unpacked, each takes an inode and a block of the host. */
+/** The largest known images have half as many; each unpacked file takes an inode and a block of the host. */
 const mostEntries = 1_000_000
 const countMs = minutes(10)
 
-/** Reads all layers before anything is written: a small file can unpack to a full disk. */
+/** Reads all layers before anything is written, because a small file can unpack to a full disk. */
 async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBytes: number, signal: AbortSignal) {
   if (layers.length > mostLayers)
     throw new ImageError('image_unusable', `the image has ${layers.length} layers, ${mostLayers} at most: squash some`)
@@ -91,7 +92,7 @@ function explained(cause: ArchiveFault, maxBytes: number): ImageError {
     too_large: ['image_too_large', `unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`],
     too_many: ['image_too_large', `has more than ${mostEntries} files`],
     too_slow: ['image_too_large', 'takes too long to unpack'],
-    unreadable: ['image_unusable', `has a layer that is no tar archive: ${cause.message}`],
+    unreadable: ['image_unusable', `has a layer that is not a tar archive: ${cause.message}`],
     refused: ['image_unusable', `has a layer that cannot be used: ${cause.message}`],
   }
   const [code, reason] = reasons[cause.code]
@@ -99,8 +100,9 @@ function explained(cause: ArchiveFault, maxBytes: number): ImageError {
 }
 
 /**
- * A layout of our own in `work`, with this one manifest in it: no tag to choose, no index to walk.
- * @returns its blobs, which are to be shown there
+ * Creates a separate layout in `work` with this single manifest, so that umoci has neither a tag to choose nor an index
+ * to walk.
+ * @returns the layout's blobs, to be made visible there
  */
 async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string): Promise<Shown[]> {
   const view = join(work, 'layout')
@@ -126,11 +128,11 @@ async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string
   return [...digests].map(digest => [resolve(blobPath(layoutDir, digest)), relative(work, blobPath(view, digest))])
 }
 
-/** umoci checks every blob's digest and keeps paths, links and whiteouts inside the root. */
+/** Unpacks with umoci, which checks every blob's digest and keeps paths, links and whiteouts inside the root. */
 async function unpack(worker: Worker, maxBytes: number, signal: AbortSignal): Promise<void> {
   const rootless = worker.givesFilesAway ? [] : ['--rootless']
   const args = ['raw', 'unpack', ...rootless, '--image', 'layout:image', 'rootfs']
-  // Should it read a layer in another way than we did: no file of it becomes larger than the image may be.
+  // In case umoci parses a layer differently than the size check did: no file may exceed the image limit.
   const limit = (await hasProgram('prlimit')) ? ['prlimit', `--fsize=${maxBytes}`, '--'] : []
   const [program = 'umoci', ...rest] = [...limit, 'umoci', ...args]
   try {

@@ -6,7 +6,7 @@ import { readRegular } from '../../lib/files.ts'
 import type { ImageConfig } from './layout.ts'
 import { ImageError } from '../base/image-error.ts'
 
-/** What an image says about running it, with its user looked up in its own files. Stored beside the base. */
+/** The image's run configuration, with the user resolved against the image's own files. Stored next to the base. */
 export const RunConfig = Type.Object({
   digest: Type.String(),
   baseType: Type.Union([Type.Literal('erofs'), Type.Literal('ext4')]),
@@ -22,7 +22,7 @@ export type RunConfig = Static<typeof RunConfig>
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** @throws ImageError `image_unusable` when the image names a user that it does not have. */
+/** @throws ImageError `image_unusable` when the image names a user that does not exist in it. */
 export async function runConfigOf(
   rootfs: string,
   { config }: ImageConfig,
@@ -68,7 +68,7 @@ async function resolveUser(rootfs: string, text: string): Promise<User> {
   const group = await table(rootfs, 'etc/group')
   const entry = passwd.find(fields => fields[0] === (name || 'root') || (name !== '' && fields[2] === name))
   if (entry === undefined && name !== '' && !/^\d+$/.test(name)) {
-    throw new ImageError('image_unusable', `the image runs as "${name}", which its /etc/passwd does not have`)
+    throw new ImageError('image_unusable', `the image runs as user "${name}", which is not in its /etc/passwd`)
   }
   const uid = Number(entry?.[2] ?? (name || 0))
   const gid = groupName ? groupId(group, groupName) : Number(entry?.[3] ?? 0)
@@ -81,17 +81,17 @@ function groupId(group: readonly string[][], name: string): number {
   if (/^\d+$/.test(name)) return Number(name)
   const id = group.find(fields => fields[0] === name)?.[2]
   if (id === undefined) {
-    throw new ImageError('image_unusable', `the image runs as group "${name}", which its /etc/group does not have`)
+    throw new ImageError('image_unusable', `the image runs as group "${name}", which is not in its /etc/group`)
   }
   return Number(id)
 }
 
-/** An image may bring gigabytes, or a device. */
+/** An image may contain a file of gigabytes, or a device, under this name. */
 const maxTableBytes = 1 << 20
 const maxUsers = 10_000
 const fieldsOfUser = 7
 
-/** Colon-separated lines of a file of the image. A link that leads out of the image reads as no file. */
+/** Parses a colon-separated file of the image. Returns no lines if the path is a link out of the image. */
 async function table(rootfs: string, file: string): Promise<string[][]> {
   try {
     const root = await realpath(rootfs)

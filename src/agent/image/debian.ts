@@ -1,20 +1,23 @@
-/** A root file system from packages of the distribution, without running a line of their scripts. */
+/** Creates a root file system from packages of the distribution, without running any of their scripts. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
-/** Arguments before those of `apt-get` and `apt-cache`: which lists they read. None: those of the host. */
+/**
+ * Arguments placed before those of `apt-get` and `apt-cache`, which select the package lists. Empty: the lists of the
+ * host.
+ */
 export type Apt = readonly string[]
 
-/** Why there are packages that are not wanted: what they are for happens outside of a microVM, or never. */
+/** The packages of an image. Unwanted packages are dependencies whose purpose does not apply inside a microVM. */
 export interface PackageChoice {
   readonly wanted: readonly string[]
-  /** Left out with all that only they need. */
+  /** Left out, together with dependencies that only they need. */
   readonly unwanted: RegExp
 }
 
-/** The wanted packages and what they need, by name. @throws Error that says which package apt does not know */
+/** Returns the wanted packages and their dependencies, by name. @throws Error that names a package unknown to apt */
 export async function packageClosure({ wanted, unwanted }: PackageChoice, apt: Apt = []): Promise<string[]> {
   await assertKnown(wanted, apt)
   const found = new Set<string>()
@@ -27,7 +30,7 @@ export async function packageClosure({ wanted, unwanted }: PackageChoice, apt: A
   return [...found].toSorted()
 }
 
-/** Whether there is a package of that name. */
+/** Returns whether apt knows a package of this name. */
 export const isPackage = (name: string, apt: Apt = []): Promise<boolean> =>
   run('apt-cache', [...apt, 'show', '-q', '--no-all-versions', name]).then(
     () => true,
@@ -48,7 +51,7 @@ async function dependenciesOf(names: readonly string[], apt: Apt): Promise<strin
   let alternative = false
   for (const line of text.split('\n')) {
     const match = /^ ([ |])(?:Pre)?Depends: (<?)([a-z0-9][a-z0-9+.-]*)/.exec(line)
-    // Of `a | b` the first is taken; `<virtual>` packages are provided by others of the choice.
+    // Of `a | b` the first is used; `<virtual>` packages are provided by other chosen packages.
     if (match && !alternative && match[2] === '' && match[3]) needed.push(match[3])
     alternative = match?.[1] === '|'
   }
@@ -63,7 +66,7 @@ export async function unpackPackages(
   apt: Apt = [],
 ): Promise<string[]> {
   await mkdir(scratch, { recursive: true })
-  // `_apt` may not write where only root may: apt then downloads as root, and says so.
+  // `_apt` cannot write to directories of root: apt then downloads as root, with a warning.
   await run('apt-get', [...apt, 'download', '-q', '-o', 'APT::Sandbox::User=root', ...names], {
     cwd: scratch,
     timeoutMs: 600_000,
@@ -77,7 +80,7 @@ export async function unpackPackages(
   return inventory
 }
 
-/** Everything into `usr`, as base-files has it since Debian 12: packages of one release are of both kinds. */
+/** Moves everything into `usr`, as base-files does since Debian 12: packages of one release may use either layout. */
 export async function mergeUsr(root: string): Promise<void> {
   for (const dir of ['bin', 'sbin', 'lib', 'lib64']) {
     const [from, to] = [join(root, dir), join(root, 'usr', dir)]
@@ -88,7 +91,7 @@ export async function mergeUsr(root: string): Promise<void> {
   }
 }
 
-/** A tar of `dir` that depends on nothing but its content: sorted, no times, one owner. */
+/** Creates a tar of `dir` that depends only on its content: sorted, without times, with one owner. */
 export async function plainTar(dir: string, file: string, owner: number): Promise<void> {
   const fixed = ['--sort=name', '--mtime=@0', '--numeric-owner', `--owner=${owner}`, `--group=${owner}`]
   await run('tar', [...fixed, '--format=posix', '--pax-option=delete=atime,delete=ctime', '-C', dir, '-cf', file, '.'])

@@ -1,16 +1,16 @@
-/** JSON that a registry or a tenant wrote: some KiB, or in a thread. */
+/** JSON written by a registry or a tenant. Large documents are parsed in a worker thread. */
 import { ArchiveFault } from '../../lib/archive/fault.ts'
 import { inThread } from '../../lib/archive/thread.ts'
 import { seconds } from '../../lib/duration.ts'
 import { ImageError } from '../base/image-error.ts'
 
-/** Takes 10 ms to parse at worst. Most manifests and configurations have a tenth of it. */
+/** Parsing this much takes at most 10 ms. Most manifests and configurations are a tenth of it. */
 export const inlineBytes = 64 << 10
 const parseMs = seconds(20)
 
 /**
- * The text of a document without what nobody here reads, such as labels, which may have hundreds of KiB.
- * @throws ImageError `image_unusable` when it is no JSON, or what is left is still too long
+ * Returns the document without the fields that the agent never reads, such as labels, which may take hundreds of KiB.
+ * @throws ImageError `image_unusable` when the text is not JSON, or still too long after that
  */
 export async function slimDocument(text: string): Promise<string> {
   if (text.length <= inlineBytes) return text

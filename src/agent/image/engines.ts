@@ -2,15 +2,16 @@ import { join, resolve } from 'node:path'
 import type { AgentConfig } from '../base/config.ts'
 import { tagsOf } from './write-layout.ts'
 
-/** Layouts that `mote image build` makes of database engines. */
+/** OCI layouts that `mote image build` creates for database engines. */
 const engines = ['postgres'] as const
 
-/** Builds write layouts of other names (`app-...`). */
+/** Builds write layouts with other names (`app-...`). */
 export const isEngine = (layout: string): boolean => engines.some(engine => engine === layout)
 
 /**
- * `postgres:15` for each that is in the image directory now. None without root: unpacking loses the owners of files then, and
- * the database's own user may not write its cluster. Undefined where VMs are made up: any image is there.
+ * Returns the database images in the image directory, such as `postgres:15`. Empty without root: unpacking then loses
+ * the owners of files, and the database's own user could not write its cluster. Undefined if VMs are simulated: any
+ * image is accepted.
  */
 export function databaseImages({
   hypervisor,

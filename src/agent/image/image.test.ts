@@ -92,7 +92,7 @@ async function layout(dir: string, config: object, fill: (tar: Pack) => void): P
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
 
-/** An OCI layout of these layers, for images that nobody unpacks. */
+/** An OCI layout of these layers, for images that are never unpacked. */
 async function layersOnly(dir: string, blobs: readonly Buffer[]): Promise<void> {
   await mkdir(join(dir, 'blobs/sha256'), { recursive: true })
   const put = async (data: Buffer) => {
@@ -106,7 +106,7 @@ async function layersOnly(dir: string, blobs: readonly Buffer[]): Promise<void> 
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
 
-/** Few entries, each below directories that no other one has. */
+/** A few entries, each in a deep directory path of its own. */
 const deepNames = () =>
   Buffer.concat([
     ...Array.from({ length: 1000 }, (_, n) =>
@@ -115,10 +115,13 @@ const deepNames = () =>
     endOfArchive,
   ])
 
-/** Of an inode of EROFS, whose tools leave set-user-ID out: erofs_fs.h, `meta_blkaddr` and `i_mode`. */
+/**
+ * Reads the mode of an EROFS inode, since the EROFS tools do not print set-user-ID: erofs_fs.h, `meta_blkaddr` and
+ * `i_mode`.
+ */
 const modeIn = (image: Buffer, nid: number) => image.readUInt16LE(image.readUInt32LE(1024 + 40) * 4096 + nid * 32 + 4)
 
-/** How many files below this directory are open in this process. */
+/** Number of files below this directory that are open in this process. */
 function openBelow(dir: string): number {
   const targets = readdirSync('/proc/self/fd').map(fd => {
     try {
@@ -142,7 +145,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     expect(await writeSampleImage(join(dir.path, 'c'), { greeting: 'Bye' })).not.toBe(digests[0])
   })
 
-  test('twenty askers at once: built once, one file for two names of one image', async () => {
+  test('twenty concurrent requests build the base once, and two names of one image share one file', async () => {
     await using dir = await testDir()
     for (const name of ['one', 'two']) await writeSampleImage(join(dir.path, name))
     const bases = await Promise.all(
@@ -153,7 +156,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     expect(bases[0]?.config).toMatchObject({ uid: 1000, gid: 1000, cwd: '/app', env: { HOME: '/app', PORT: '8080' } })
   })
 
-  test('the user is looked up in the image, with groups; an unknown one is a clear fault', async () => {
+  test('the user and groups are resolved in the image, and an unknown user gives a clear error', async () => {
     await using dir = await testDir()
     const files = (tar: Pack) => {
       tar.entry({ name: 'etc', type: 'directory' })
@@ -173,7 +176,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   })
 
   test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/dump.erofs'))(
-    'files keep their owners and bits in the base, and an owner that nobody can have is a clear fault (needs root)',
+    'files keep their owners and mode bits in the base, and an owner out of range gives a clear error (needs root)',
     async () => {
       await using dir = await testDir()
       const store = storeIn(dir.path)
@@ -193,7 +196,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     },
   )
 
-  test('a layer cannot write outside its root, nor read a host file as its /etc/passwd', async () => {
+  test('a layer cannot write outside its root or use a host file as its /etc/passwd', async () => {
     await using dir = await testDir()
     const outside = join(dir.path, 'outside')
     await mkdir(outside)
@@ -259,7 +262,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path).base('oci:cut', context())).rejects.toMatchObject({ name: 'ImageError' })
   })
 
-  test('a password file that is a device, a pipe or too long is none', async () => {
+  test('a passwd file that is a device, a pipe or too long is ignored', async () => {
     await using dir = await testDir()
     const files: Record<string, (tar: Pack) => unknown> = {
       device: tar => tar.entry({ name: 'etc/passwd', type: 'character-device', devmajor: 1, devminor: 5 }),
@@ -272,7 +275,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     }
   })
 
-  test('a configuration with labels of hundreds of KiB is read; one that has too much beside them is refused', async () => {
+  test('a configuration with hundreds of KiB of labels is accepted, and one with too much other data is refused', async () => {
     await using dir = await testDir()
     const labels = { metadata: 'x'.repeat(600_000) }
     await layout(join(dir.path, 'labels'), { Cmd: ['/x'], Labels: labels }, tar => void tar.entry({ name: 'x' }, 'x'))
@@ -298,7 +301,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   }
 
   test.skipIf(!isRoot)(
-    'only a database image has content for volumes kept, without devices and set-user-ID bits (needs root)',
+    'only a database image keeps initial volume content, without devices and set-user-ID bits (needs root)',
     async () => {
       await using dir = await testDir()
       for (const name of ['app-1', 'evil', 'postgres']) await layout(join(dir.path, name), { Cmd: ['/x'] }, volumeFiles)
@@ -309,7 +312,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
         readdirSync(join(dir.path, 'cache/bases')).flatMap(base => readdirSync(join(dir.path, 'cache/bases', base))),
       ).not.toContain('seed')
       const seed = (await seedFor('oci:postgres')) ?? ''
-      expect(await seedFor('oci:evil'), 'the same image under a name that nobody trusts').toBeUndefined()
+      expect(await seedFor('oci:evil'), 'the same image under an untrusted name').toBeUndefined()
       expect(readdirSync(seed, { recursive: true }).toSorted()).toEqual([
         'link',
         'pgdata',
@@ -329,7 +332,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     const bases = join(dir.path, 'cache/bases')
     for (const made of [images, bases]) {
       await mkdir(made, { recursive: true, mode: 0o755 })
-      await chmod(made, 0o755) // as an earlier version left it
+      await chmod(made, 0o755) // as an earlier version created it
     }
     await writeSampleImage(join(dir.path, 'made'), { tag: builtTag })
     const reference = await keepBuilt(join(dir.path, 'made'), images, 'one')
@@ -348,10 +351,10 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
       expect(await reads(path), path).toBe(false)
     const own = join(dir.path, 'base')
     await showFile(file, own, user, 'read')
-    expect(await reads(own), 'the one that its VM is shown').toBe(true)
+    expect(await reads(own), 'the base of its own VM').toBe(true)
   })
 
-  test('layers are looked into two at a time, and too many are refused', async () => {
+  test('layers are read two at a time, and too many layers are refused', async () => {
     await using dir = await testDir()
     const sizeMib = 1
     const blobs = Array.from({ length: 24 }, () =>
@@ -363,7 +366,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     const base = storeIn(dir.path, 22).base('oci:many', context())
     await expect(base).rejects.toMatchObject({ code: 'image_too_large' })
     clearInterval(watch)
-    // A file is closed a moment after its end was read.
+    // A file is closed shortly after its end was read.
     expect(most).toBeGreaterThan(0)
     expect(most).toBeLessThan(6)
 
@@ -372,7 +375,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path, 1024).base('oci:too-many', context())).rejects.toThrow('257 layers, 256 at most')
   })
 
-  test('a blob that is not what its digest says is refused', async () => {
+  test('a blob that does not match its digest is refused', async () => {
     await using dir = await testDir()
     await writeSampleImage(join(dir.path, 'bad'))
     const blobs = join(dir.path, 'bad/blobs/sha256')

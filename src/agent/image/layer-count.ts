@@ -1,4 +1,4 @@
-/** Reads the layers of an image without writing anything. It runs in a thread (layer-thread.ts). */
+/** Measures the layers of an image without writing anything. Runs in a thread (layer-thread.ts). */
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
@@ -8,16 +8,16 @@ import { semaphore } from '../../lib/semaphore.ts'
 
 export interface LayersJob {
   readonly files: readonly string[]
-  /** Of all layers together. */
+  /** Limits for all layers together. */
   readonly limits: ArchiveLimits
 }
 
-/** A layer in Zstandard may have us hold 128 MiB of it (RFC 8878, 3.1.1.1.2; the limit of zstd's library). */
+/** Decompressing one Zstandard layer can take 128 MiB of memory (RFC 8878, 3.1.1.1.2; the limit of zstd's library). */
 const layersAtOnce = 2
 
 /**
- * Some are decompressed side by side, on the threads of the pool. An entry counts with all of its bytes: one that
- * unpacks to more than it has in the archive is refused.
+ * Reads all layers, a few of them in parallel on the thread pool. Every byte of an entry counts towards the limits, and
+ * an entry that unpacks to more than its size in the archive is refused.
  * @throws ArchiveFault
  */
 export async function countLayers({ files, limits }: LayersJob): Promise<void> {
@@ -53,7 +53,7 @@ function decompressorOf(head: Buffer): Gunzip | ZstdDecompress | undefined {
   return magic === 0x28b52ffd ? createZstdDecompress({ chunkSize }) : undefined
 }
 
-/** Each chunk is a trip to a thread and back. */
+/** Large, because each chunk costs a round trip to a thread. */
 const chunkSize = 256 * 1024
 
 async function readHead(path: string): Promise<Buffer> {

@@ -48,7 +48,9 @@ export interface FoundManifest {
   readonly manifest: Manifest
 }
 
-/** The manifest for this machine behind `tag` of an OCI layout, through nested indexes. @throws ImageError */
+/**
+ * Finds the manifest for this host's platform behind `tag` of an OCI layout, through nested indexes. @throws ImageError
+ */
 export async function findManifest(layoutDir: string, tag: string): Promise<FoundManifest> {
   const index = parseDocument(Index, await readLayoutFile(join(layoutDir, 'index.json'), inlineBytes), 'index.json')
   const named = index.manifests.filter(({ annotations }) => annotations?.[refName] === tag)
@@ -66,12 +68,12 @@ async function resolveManifest(layoutDir: string, entry: Descriptor, depth: numb
   }
   const next = pickPlatform(document.manifests)
   if (next === undefined || depth > 3) {
-    throw new ImageError('image_unusable', `the image has nothing for ${platform.os}/${platform.architecture}`)
+    throw new ImageError('image_unusable', `the image has no variant for ${platform.os}/${platform.architecture}`)
   }
   return resolveManifest(layoutDir, next, depth + 1)
 }
 
-/** The entry for this machine; one that names no platform counts as such. */
+/** Returns the entry for this host's platform, or else one that names no platform. */
 function pickPlatform(entries: readonly Descriptor[]): Descriptor | undefined {
   const fits = (entry: Descriptor) =>
     entry.platform?.os === platform.os && entry.platform.architecture === platform.architecture
@@ -88,7 +90,7 @@ export async function readBlob(layoutDir: string, digest: string): Promise<strin
   return slimDocument(await readLayoutFile(blobPath(layoutDir, digest), maxDocumentBytes))
 }
 
-/** As registries limit manifests (distribution-spec v1.1, "Pushing manifests"). */
+/** The limit that registries apply to manifests (distribution-spec v1.1, "Pushing manifests"). */
 const maxDocumentBytes = 4 << 20
 
 async function readLayoutFile(path: string, maxBytes: number): Promise<string> {
@@ -97,7 +99,7 @@ async function readLayoutFile(path: string, maxBytes: number): Promise<string> {
     if (text !== undefined) return text
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
-    throw new ImageError('image_not_found', 'there is no such OCI layout in the image directory', { cause: error })
+    throw new ImageError('image_not_found', 'the image directory has no such OCI layout', { cause: error })
   }
   throw new ImageError('image_unusable', `a manifest or configuration has more than ${maxBytes} bytes`)
 }

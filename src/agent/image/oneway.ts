@@ -1,14 +1,17 @@
-/** A program with one way out (oneway.c). */
+/** Runs a program whose only network connection is one socket (oneway.c). */
 import { run } from '../../lib/exec.ts'
 import { nativeProgram } from '../guest/native.ts'
 
-/** Where the way out begins, as the program sees it: a port of a loopback device that nobody else has. */
+/** Port on which the program reaches that socket, on a loopback device of its own. */
 export const wayOutPort = 3128
 
-/** Whether this host can start programs so. */
+/** The starter program, or why this host cannot run programs this way. */
 export type OneWay = { readonly program: string } | { readonly program: undefined; readonly reason: string }
 
-/** Compiled at first use, and tried: a container may refuse network namespaces, and a kernel those without root. */
+/**
+ * Compiles and tests the starter at first use: a container may forbid network namespaces, and a kernel may forbid them
+ * without root.
+ */
 export async function findOneWay(cacheDir: string): Promise<OneWay> {
   try {
     const program = await nativeProgram(cacheDir, new URL('./oneway.c', import.meta.url))
@@ -19,7 +22,7 @@ export async function findOneWay(cacheDir: string): Promise<OneWay> {
   }
 }
 
-/** One result for all callers. */
+/** Returns a function that gives all callers the same result. */
 export function oneWayIn(cacheDir: string): () => Promise<OneWay> {
   let found: Promise<OneWay> | undefined
   return () => (found ??= findOneWay(cacheDir))

@@ -26,7 +26,10 @@ export function parseImage(text: string): ImageReference {
   }
   const match = text.startsWith('oci:') || text.length > 512 ? null : registryPattern.exec(text)
   if (match?.[2] === undefined) {
-    throw new ImageError('invalid_image', `"${text.slice(0, 200)}" is neither registry/name:tag nor oci:name[:tag]`)
+    throw new ImageError(
+      'invalid_image',
+      `"${text.slice(0, 200)}" is not an image reference: use registry/name:tag or oci:name[:tag]`,
+    )
   }
   const registry = match[1] ?? 'docker.io'
   const path = registry === 'docker.io' && !match[2].includes('/') ? `library/${match[2]}` : match[2]
@@ -35,7 +38,8 @@ export function parseImage(text: string): ImageReference {
 }
 
 /**
- * The same image by its digest, whatever its tag stands for meanwhile. Layouts have tags only: theirs stays as it is.
+ * Returns a reference to the same image by digest, so that a later change of the tag has no effect. References to OCI
+ * layouts are returned unchanged, because layouts have tags only.
  * @param digest of the manifest, `sha256:...`
  * @throws ImageError `invalid_image`
  */

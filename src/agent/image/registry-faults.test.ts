@@ -12,7 +12,7 @@ const program = '/var/cache/mote/oneway-6da4/oneway'
 const stderr = (rest: string) =>
   `time="2026-11-22T12:00:00Z" level=fatal msg="Error parsing image name \\"docker://registry.example.com/team/shop:v7\\": ${rest}"`
 
-// As skopeo 1.18 says it.
+// Messages of skopeo 1.18.
 const said = {
   'no such host': [
     'pinging container registry: Get \\"https://registry.example.com/v2/\\": dial tcp: lookup registry.example.com on 10.0.0.2:53: no such host',
@@ -40,25 +40,28 @@ const said = {
   'plain HTTP': ['http: server gave HTTP response to HTTPS client', 'does not speak HTTPS'],
 } as const
 
-it.each(Object.entries(said))('a pull that fails for good ends at once, in one sentence: %s', (_, [text, sentence]) => {
-  const fault = pullFault(reference, new CommandError(program, 1, stderr(text)))
-  expect(isFinal(fault), fault.message).toBe(true)
-  expect(fault.message).toContain(sentence)
-  expect(fault.message).not.toMatch(/oneway|level=|\/var|skopeo/)
-})
+it.each(Object.entries(said))(
+  'a permanent pull failure is reported at once, in one sentence: %s',
+  (_, [text, sentence]) => {
+    const fault = pullFault(reference, new CommandError(program, 1, stderr(text)))
+    expect(isFinal(fault), fault.message).toBe(true)
+    expect(fault.message).toContain(sentence)
+    expect(fault.message).not.toMatch(/oneway|level=|\/var|skopeo/)
+  },
+)
 
 it.each([
   'connection refused',
   'i/o timeout',
   'received unexpected HTTP status: 502 Bad Gateway',
   'toomanyrequests: slow down',
-])('a pull that may work later is tried again: %s', text => {
+])('a temporary pull failure is retried: %s', text => {
   const fault = pullFault(reference, new CommandError(program, 1, stderr(text)))
   expect(isFinal(fault)).toBe(false)
   expect(fault.message).not.toMatch(/oneway|level=|\/var/)
 })
 
-it('a registry whose name does not exist is refused without a pull', async () => {
+it('a registry whose host name does not exist is refused without a pull', async () => {
   const lookup = async () => {
     throw Object.assign(new Error('getaddrinfo ENOTFOUND registry.example.com'), { code: 'ENOTFOUND' })
   }

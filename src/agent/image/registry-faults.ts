@@ -1,4 +1,4 @@
-/** What went wrong between skopeo and a registry, in the words of the person who named the image. */
+/** Maps errors of skopeo and registries to messages for the owner of the app. */
 import { CommandError } from '../../lib/exec.ts'
 import { type ImageReference } from './reference.ts'
 import { ImageError } from '../base/image-error.ts'
@@ -6,14 +6,17 @@ import { ImageError } from '../base/image-error.ts'
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
 interface Fault {
-  /** Of what skopeo and the registry say. */
+  /** Matches the output of skopeo, which includes the registry's message. */
   readonly pattern: RegExp
-  /** Absent: another try may help. */
+  /** Absent: a retry may help. */
   readonly code?: ImageError['code']
   readonly says: (image: string, registry: string) => string
 }
 
-/** The first that matches. Registries answer "denied" for what does not exist, too, so that nobody can look for names. */
+/**
+ * The first match counts. Registries also answer "denied" for images that do not exist, so that names cannot be
+ * guessed.
+ */
 const faults: readonly Fault[] = [
   {
     pattern: /no such host|name or service not known/i,
@@ -46,7 +49,7 @@ const faults: readonly Fault[] = [
   },
 ]
 
-/** An ImageError where trying again cannot help. Neither has a path of this host or the name of a program of it. */
+/** Returns an ImageError if a retry cannot help. The message contains no path or program name of this host. */
 export function pullFault(reference: RegistryReference, error: CommandError): Error {
   const image = `${reference.repository}:${reference.digest ?? reference.tag}`
   const fault = faults.find(({ pattern }) => pattern.test(error.stderr))

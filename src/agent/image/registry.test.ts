@@ -19,7 +19,7 @@ import { imageStore } from './store.ts'
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
 test.skipIf(missing.length > 0)(
-  `a registry with a login: tag, pinned digest, wrong password, no such image (needs ${missing.join(' ') || 'nothing'})`,
+  `a registry with a login: tag, pinned digest, wrong password, missing image (needs ${missing.join(' ') || 'nothing'})`,
   { timeout: 60_000 },
   async () => {
     await using dir = await testDir()
@@ -59,7 +59,7 @@ test.skipIf(missing.length > 0)(
     const pinned = await store('secret', 'b').base(`${registry.host}/team/hello@${digest}`, context())
     expect(await readFile(pinned.file)).toEqual(await readFile(base.file))
 
-    // Pushed anew: a snapshot that was made over the first one finds that, and no other.
+    // The tag now points to another image: a snapshot made with the first image still finds the first.
     const anew = await writeSampleImage(layoutDir, { greeting: 'Bye' })
     await run('skopeo', [...flags, `oci:${layoutDir}:latest`, target])
     const spec = { image: `${registry.host}/team/hello:v1` }
@@ -86,7 +86,7 @@ test.skipIf(missing.length > 0)(
   },
 )
 
-/** Debian's registry; its "silly" access control wants any token, which the token server gives for the password. */
+/** Debian's registry. Its "silly" access control accepts any token; the token server issues one for the password. */
 async function startRegistry(dir: string, realm: string) {
   const port = await freePort()
   const host = `127.0.0.1:${port}`
@@ -147,7 +147,7 @@ function freePort(): Promise<number> {
 }
 
 test.skipIf(!existsSync('/usr/bin/skopeo'))(
-  'a name that is public when it is judged and private when skopeo goes there leads nowhere (needs skopeo)',
+  'a name that resolves to a private address only after the check is not connected to (needs skopeo)',
   { timeout: 60_000 },
   async () => {
     let visitors = 0
@@ -171,7 +171,7 @@ test.skipIf(!existsSync('/usr/bin/skopeo'))(
       code: 'invalid_image',
       message: expect.stringContaining('flips.example has a private address'),
     })
-    // Judged, and then asked for by skopeo, through the proxy: that it did not go there by itself is the point.
+    // More than one answer: the check, and the proxy on behalf of skopeo, which did not resolve the name itself.
     expect(answers.length).toBeGreaterThan(1)
     expect(visitors).toBe(0)
   },

@@ -16,7 +16,7 @@ import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
-/** The digest behind the tag, for this machine's platform: one or two small requests, nothing is stored. */
+/** Resolves the tag to the digest for this host's platform: one or two small requests, and nothing is stored. */
 export async function manifestDigest(
   reference: RegistryReference,
   registries: readonly RegistryConfig[],
@@ -36,14 +36,15 @@ export async function manifestDigest(
       entry => entry.platform?.os === platform.os && entry.platform.architecture === platform.architecture,
     )
     if (fits) return fits.digest
-    throw new ImageError('image_unusable', `the image has nothing for ${platform.os}/${platform.architecture}`)
+    throw new ImageError('image_unusable', `the image has no variant for ${platform.os}/${platform.architecture}`)
   }
   return withSkopeo(reference, registries, signal, use, ways)
 }
 
 /**
- * Copies the image for this machine into an OCI layout at `dir`, tagged `image`. skopeo checks every digest. Layers stay as they are: it would compress
- * one that is not, for as long as all the rest takes, for us to undo it.
+ * Copies the image for this host's platform into an OCI layout at `dir`, tagged `image`. skopeo checks every digest.
+ * Uncompressed layers stay uncompressed: skopeo would compress them, which takes as long as the rest of the copy, and
+ * the agent would decompress them again.
  */
 export async function copyImage(
   reference: RegistryReference,
@@ -65,8 +66,9 @@ export async function copyImage(
 }
 
 /**
- * Copies the image of that tag from an OCI layout to `registry/repository:tag`, as it is: its digest stays.
- * @param to a reference that `parseImage` takes
+ * Copies the tagged image from an OCI layout to `registry/repository:tag` without changes, so that its digest stays the
+ * same.
+ * @param to a reference that `parseImage` accepts
  */
 export async function pushImage(
   layoutDir: string,
@@ -94,14 +96,15 @@ function noVerify(reference: RegistryReference, registries: readonly RegistryCon
 }
 
 /**
- * Users name registries, and the host fetches: those inside its own networks only if an operator has named them, too.
+ * Refuses registries in the host's private networks unless the operator has named them: users choose registries, but
+ * the host connects.
  * @throws ImageError `invalid_image`
  */
 async function refusePrivate({ registry }: RegistryReference, lookup: Lookup | undefined): Promise<void> {
   const host = registry.replace(/:\d+$/, '')
   await checkPublicHost(host, internetOnly, lookup).catch((error: unknown) => {
     if (error instanceof PrivateHostError) throw privateRegistry(registry, error)
-    // Behind a proxy the names of the internet are often known to the proxy alone.
+    // Behind a proxy, often only the proxy can resolve internet names.
     if (Reflect.get(Object(error), 'code') === 'ENOTFOUND' && !hostProxy()) throw noSuchRegistry(registry, error)
   })
 }
@@ -111,7 +114,7 @@ function privateRegistry(registry: string, cause?: unknown): ImageError {
   return new ImageError('invalid_image', `the registry ${registry} has a private address; ${how}`, { cause })
 }
 
-/** What an operator has named is asked directly. */
+/** Registries named by the operator are reached directly. */
 async function wayTo(
   reference: RegistryReference,
   registries: readonly RegistryConfig[],
@@ -127,7 +130,10 @@ const pullLimitMs = 10 * 60_000
 
 type Skopeo = (args: readonly string[]) => Promise<string>
 
-/** Runs skopeo with credentials and policy in files only we can read: arguments are visible to everyone on the host. */
+/**
+ * Runs skopeo with credentials and policy in files that only the agent can read: arguments are visible to every user of
+ * the host.
+ */
 async function withSkopeo<T>(
   reference: RegistryReference,
   registries: readonly RegistryConfig[],

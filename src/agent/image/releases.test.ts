@@ -13,7 +13,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** A package without a script: one file, and what it needs. */
+/** A package without scripts: one file and its dependencies. */
 async function makePackage(dir: string, name: string, depends: string): Promise<string> {
   const root = join(dir, name)
   await mkdir(join(root, 'DEBIAN'), { recursive: true })
@@ -30,7 +30,7 @@ async function makePackage(dir: string, name: string, depends: string): Promise<
   return `${entry.join('\n')}\nDescription: a test\n\n`
 }
 
-/** A release as its mirror has it: an index of packages, signed by a key that was made for it. */
+/** A release as on a mirror: an index of packages, signed with a key created for the test. */
 async function makeRelease(dir: string): Promise<Release> {
   const home = join(dir, 'gnupg')
   const gpg = (args: readonly string[]) => run('gpg', ['--homedir', home, '--batch', '--yes', ...args])
@@ -68,7 +68,7 @@ describe.skipIf(missing.length > 0)(`packages of another release ${reason}`, () 
   })
   afterAll(() => stack.disposeAsync())
 
-  it('are found there with what they need, and unpacked; the host’s own lists know nothing of them', async () => {
+  it('are found with their dependencies and unpacked, although the package lists of the host lack them', async () => {
     const apt = await aptOf(release, join(dir, 'apt'))
     expect(await isPackage('mote-outer', apt)).toBe(true)
     expect(await isPackage('mote-outer')).toBe(false)
@@ -79,13 +79,13 @@ describe.skipIf(missing.length > 0)(`packages of another release ${reason}`, () 
     const inventory = await unpackPackages(names, root, join(dir, 'scratch'), apt)
     expect(inventory).toEqual(['mote-inner 1.0', 'mote-outer 1.0'])
     await mkdir(join(root, 'bin'))
-    await writeFile(join(root, 'bin/sh'), 'of a package that has it there')
+    await writeFile(join(root, 'bin/sh'), 'of a package with this path')
     await mergeUsr(root)
     expect(await readlink(join(root, 'bin'))).toBe('usr/bin')
     expect((await readdir(join(root, 'usr/bin'))).toSorted()).toEqual(['mote-inner', 'mote-outer', 'sh'])
   })
 
-  it('are not taken when another key has signed them', async () => {
+  it('are refused when they are signed with another key', async () => {
     const other = stack.use(await testDir()).path
     const { keyring } = await makeRelease(other)
     await expect(aptOf({ ...release, keyring }, join(dir, 'forged'))).rejects.toThrow(/NO_PUBKEY|not signed/)

@@ -1,4 +1,4 @@
-/** Releases of Debian and Ubuntu as sources of packages, whatever the host itself runs: a private apt for each. */
+/** Releases of Debian and Ubuntu as package sources, independent of the host's own release: a private apt for each. */
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ export interface Release {
   /** sources.list(5): `URIs`, and the `Suites` there. */
   readonly archives: readonly { readonly uri: string; readonly suites: string }[]
   readonly components: string
-  /** A file of its keys, and the package of the host, or of Debian trixie, that has it. */
+  /** The keyring file, and the package that contains it, on the host or in Debian trixie. */
   readonly keyring: string
   readonly keyringPackage: string
 }
@@ -39,7 +39,7 @@ const ubuntu = (name: string): Release => ({
 
 const keyholder = debian('trixie')
 
-/** The stable release that has this major version of PostgreSQL, signed by keys that Debian 12 packages. */
+/** The stable release with this major version of PostgreSQL, signed by keys that Debian 12 packages. */
 export const releaseOfPostgres: Readonly<Record<number, Release>> = {
   14: ubuntu('jammy'),
   15: debian('bookworm'),
@@ -48,8 +48,8 @@ export const releaseOfPostgres: Readonly<Record<number, Release>> = {
 }
 
 /**
- * Lists of that release under `dir`, fetched now; proxies and the like are those of the host's apt.
- * @throws Error that says which keys are missing, or why the lists cannot be had
+ * Fetches the package lists of that release into `dir`. Proxies and similar settings are those of the host's apt.
+ * @throws Error that names the missing keys, or says why the lists are unavailable
  */
 export async function aptOf(release: Release, dir: string): Promise<Apt> {
   await mkdir(join(dir, 'state/lists/partial'), { recursive: true })
@@ -67,12 +67,12 @@ export async function aptOf(release: Release, dir: string): Promise<Apt> {
     'Dir::Cache': join(dir, 'cache'),
     'Acquire::Languages': 'none',
     'Acquire::Retries': '3',
-    // An archive that cannot be had (security updates, say) is no reason to go on without it.
+    // A missing archive (such as security updates) is an error, because skipping it would be silent.
     'APT::Update::Error-Mode': 'any',
-    // What the host prefers is about its own packages.
+    // The host's preferences apply only to its own packages.
     'Dir::Etc::preferences': '-',
     'Dir::Etc::preferencesparts': '-',
-    // `_apt` may not read where only root may.
+    // `_apt` cannot read directories of root.
     'APT::Sandbox::User': 'root',
   }
   const apt = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
@@ -80,7 +80,10 @@ export async function aptOf(release: Release, dir: string): Promise<Apt> {
   return apt
 }
 
-/** Debian 12 has no package of Ubuntu's keys; the one after it has, and is signed by keys that Debian 12 has. */
+/**
+ * Returns the release's keyring. Debian 12 has no package of Ubuntu's keys; trixie has one, signed by keys that Debian
+ * 12 has.
+ */
 async function keysOf({ name, keyring, keyringPackage }: Release, dir: string): Promise<string> {
   if (existsSync(keyring)) return keyring
   if (name === keyholder.name) throw new Error(`The keys of ${name} are missing: apt-get install ${keyringPackage}`)

@@ -10,11 +10,11 @@ import { platform, refName } from './layout.ts'
 export interface SampleOptions {
   /** Tag in the layout; default `latest`. */
   readonly tag?: string
-  /** First word of the greeting, to tell versions apart; default `Hello`. */
+  /** First word of the greeting, to distinguish versions; default `Hello`. */
   readonly greeting?: string
-  /** Whom the workload runs as; default `web`. */
+  /** User of the workload; default `web`. */
   readonly user?: 'web' | 'root'
-  /** More programs in /bin, by name. */
+  /** Additional programs in /bin, by name. */
   readonly programs?: Readonly<Record<string, Buffer>>
   /** CGI scripts, served at `/cgi-bin/<name>`. */
   readonly scripts?: Readonly<Record<string, string>>

@@ -1,4 +1,7 @@
-/** What a database image gives new volumes to begin with: a directory, so that no guest has to make or copy it. */
+/**
+ * Initial content that a database image provides for new volumes, as a directory on the host, so that no guest has to
+ * copy it.
+ */
 import { existsSync } from 'node:fs'
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,21 +9,23 @@ import { run } from '../../lib/exec.ts'
 import { isEngine } from './engines.ts'
 import type { ImageReference } from './reference.ts'
 
-/** In the image. */
+/** Path of the content in the image. */
 export const volumeContent = 'usr/share/mote/volume'
 
-/** Of a base, in its directory. */
+/** Returns the seed directory of a base, if it has one. */
 export const seedOf = (baseDir: string): string | undefined => {
   const dir = join(baseDir, 'seed')
   return existsSync(dir) ? dir : undefined
 }
 
-/** Only images that the operator has made of database engines: what another one has becomes files of the host for nobody. */
+/**
+ * Only database images created by the operator keep a seed: content of other images must not become files on the host.
+ */
 export const keepsSeed = (reference: ImageReference): boolean => reference.kind === 'layout' && isEngine(reference.name)
 
 /**
- * Keeps the image's content for volumes beside its base: files, directories and links, without set-user-ID bits and
- * attributes. Without root its owners are not known: the guest copies it.
+ * Copies the image's volume content next to its base: files, directories and links, without set-user-ID bits and
+ * attributes. Does nothing without root, because the owners are unknown then; the guest copies the content instead.
  */
 export async function keepSeed(rootfs: string, baseDir: string, signal: AbortSignal): Promise<void> {
   const source = join(rootfs, volumeContent)
@@ -32,10 +37,10 @@ export async function keepSeed(rootfs: string, baseDir: string, signal: AbortSig
   await disarm(target)
 }
 
-/** Set-user-ID, set-group-ID. */
+/** Set-user-ID and set-group-ID bits. */
 const privileged = 0o6000
 
-/** Nobody but the agent can reach the directory meanwhile (`privateDir`). */
+/** Removes special files and privileged mode bits. Only the agent can access the directory meanwhile (`privateDir`). */
 async function disarm(path: string): Promise<void> {
   const found = await lstat(path)
   if (found.isSymbolicLink()) return

@@ -1,3 +1,4 @@
+/** The images of VMs: pulls them from registries or OCI layouts, and caches them as read-only base disks. */
 import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ import { keepsSeed, seedOf } from './seed.ts'
 export interface Base {
   readonly file: string
   readonly config: RunConfig
-  /** What new volumes of its VMs begin with, as a directory; absent: nothing. */
+  /** Directory with the initial content of new volumes; absent: new volumes start empty. */
   readonly seed?: string
 }
 
@@ -27,7 +28,7 @@ export interface ImageStoreConfig {
   readonly cacheDir: string
   readonly imageDir: string
   readonly registries: readonly RegistryConfig[]
-  /** Bound on the unpacked size of one image. */
+  /** Limit on the unpacked size of one image. */
   readonly maxImageMib: number
 }
 
@@ -38,16 +39,16 @@ interface StoreDeps extends ImageStoreConfig {
 
 export interface ImageStore {
   /**
-   * The read-only base of the image, made if this host does not have it.
-   * @param user absent: the platform itself, for which nothing has to be checked
+   * Returns the read-only base of the image, and builds it if this host does not have it.
+   * @param user absent: the platform itself, which needs no access check
    * @throws ImageError
    */
   base(image: string, context: PrepareContext, user?: ImageUser): Promise<Base>
 }
 
 /**
- * Bases are addressed by manifest digest under `<cacheDir>/bases`: two references to one image share one file, and it
- * is built once however many deploys ask at the same time, in this process or another.
+ * Stores bases by manifest digest under `<cacheDir>/bases`. Two references to one image share one file, and concurrent
+ * requests, also from other processes, build it once.
  */
 export function imageStore(config: ImageStoreConfig): ImageStore {
   const { cacheDir } = config
@@ -85,7 +86,7 @@ async function fromRegistry(
   const digest = reference.digest ?? (await ask())
   const target = baseDir(config, digest, false)
   const way = wayOf(reference, config.registries)
-  // A digest alone is no right to an image: it may be here because another tenant has it.
+  // Knowing a digest gives no right to the image: another tenant may have fetched it.
   if (isChecked && reference.digest !== null && existsSync(target) && !isKnownWay(target, way)) await ask()
   const base = await context.time('base', () =>
     ensureBase(config, { digest, withSeed: false }, context, async (partial, use) => {
@@ -105,11 +106,14 @@ async function fromRegistry(
   return base
 }
 
-/** One with a seed has another name: the same image may come from elsewhere, without what makes its seed trusted. */
+/**
+ * Bases with a seed have another name: the same digest may also come from an untrusted source, whose seed must not be
+ * used.
+ */
 const baseDir = ({ cacheDir }: ImageStoreConfig, digest: string, withSeed: boolean) =>
   join(cacheDir, 'bases', `${digest.replace(':', '-')}${withSeed ? '-seed' : ''}`)
 
-/** Makes the image's layout available; what it needs on disk goes into `partial`. */
+/** Makes the image's layout available; temporary files go into `partial`. */
 type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
 
 async function ensureBase(
@@ -118,13 +122,13 @@ async function ensureBase(
   context: PrepareContext,
   withLayout: WithLayout,
 ): Promise<Base> {
-  // VMMs are shown the base of their own VM, and no others: what it holds is its tenant's.
+  // A VMM sees only the base of its own VM, because a base is the tenant's data.
   await privateDir(join(config.cacheDir, 'bases'))
   const target = baseDir(config, digest, withSeed)
   if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
   const dir = await cachedDir(target, async partial => {
     const options = { maxBytes: config.maxImageMib * 2 ** 20, withSeed, unprivileged: await config.unprivileged() }
-    // Not under the signal of the VM that happened to ask first: others may wait for the same base.
+    // Not under the signal of the VM that asked first: others may wait for the same base.
     await withLayout(partial, (layoutDir, found) =>
       buildBase(layoutDir, found, digest, partial, options, AbortSignal.timeout(buildLimitMs)),
     )

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { AgentConfig } from '../base/config.ts'
 import { imageStore } from './store.ts'
 
-/** Where the content for volumes of an image is on this host; the image's base is made when it is not there. */
+/** Returns a function that finds an image's volume content on this host, and builds the image's base if necessary. */
 export function contentOfImages(
   config: AgentConfig,
   say: (line: string) => void,

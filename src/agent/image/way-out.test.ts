@@ -1,4 +1,4 @@
-/** Where a registry that means harm can lead skopeo. */
+/** Where a malicious registry can make skopeo connect to. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -20,11 +20,11 @@ import { guardedWay } from './way-out.ts'
 
 const root = process.getuid?.() === 0
 const why = !root ? 'needs root' : existsSync('/usr/bin/skopeo') ? '' : 'needs skopeo'
-/** Of no special purpose, so that it is judged to be on the internet; it is this machine's for the time of the test. */
+/** Not in a special-purpose range, so that it counts as an internet address; assigned to this host during the test. */
 const address = `11.${64 + (process.pid % 64)}.${(process.pid >> 6) % 256}.7`
 const name = 'registry.example'
 
-test('a program with one way out reaches nothing else, and its exit code is told', async () => {
+test('a program started by oneway reaches nothing but its socket, and its exit code is reported', async () => {
   await using dir = await testDir()
   const { program = '' } = await findOneWay(dir.path)
   const outside = createHttp((_, response) => response.end('outside')).listen(join(dir.path, 'way.sock'))
@@ -43,7 +43,7 @@ test('a program with one way out reaches nothing else, and its exit code is told
 })
 
 test.skipIf(!root)(
-  'without root it is in a user namespace of its own, where the kernel lets it (needs root)',
+  'without root it runs in its own user namespace, if the kernel allows that (needs root)',
   async ({ skip }) => {
     await using dir = await testDir()
     const { program = '' } = await findOneWay(dir.path)
@@ -53,13 +53,13 @@ test.skipIf(!root)(
       () => true,
       () => false,
     )
-    skip(!may, 'this machine lets only root make namespaces')
+    skip(!may, 'this host lets only root create namespaces')
     const command = [program, join(dir.path, 'none'), '3128', 'sh', '-c', 'id -u; ip -o link | wc -l']
     expect((await run('setpriv', [...as, ...command])).split('\n').slice(0, 2)).toEqual(['65534', '1'])
   },
 )
 
-describe.skipIf(why !== '')(`a registry that leads to the host ${why}`, () => {
+describe.skipIf(why !== '')(`a registry that redirects to the host ${why}`, () => {
   const stack = new AsyncDisposableStack()
   let dir = ''
   let registry: { port: number; answer: (request: IncomingMessage, response: ServerResponse) => void }
@@ -102,7 +102,7 @@ describe.skipIf(why !== '')(`a registry that leads to the host ${why}`, () => {
     await stack.disposeAsync()
   })
 
-  /** What it makes skopeo ask for before it answers: a token, or a blob. */
+  /** The request that it provokes before it answers: for a token, or for a blob. */
   const leads = {
     'for a token': (url: string) => (request: IncomingMessage, response: ServerResponse) =>
       void (request.headers.authorization === undefined
@@ -114,7 +114,7 @@ describe.skipIf(why !== '')(`a registry that leads to the host ${why}`, () => {
   const places = ['127.0.0.1', 'localhost', '[::1]', '127.8.8.8', '[::ffff:127.0.0.1]', '0.0.0.0', address]
 
   test.each(Object.keys(leads).flatMap(how => places.map(place => [how, place] as const)))(
-    '%s, to %s: nobody comes to the host itself',
+    '%s, to %s: no connection reaches the host itself',
     async (how, place) => {
       const scheme = place === address ? 'https' : 'http'
       registry.answer = leads[how as keyof typeof leads](`${scheme}://${place}:${host.port}`)
@@ -122,7 +122,7 @@ describe.skipIf(why !== '')(`a registry that leads to the host ${why}`, () => {
       const asked = (ways: Parameters<typeof manifestDigest>[3]) =>
         manifestDigest(reference(), [], AbortSignal.timeout(30_000), { lookup, ...ways })
       if (place === address) {
-        // By the same way: a place that may be reached is, so that the others say something.
+        // Control: an allowed destination is reached in the same way.
         await asked({ oneWay: oneWayIn(dir) }).catch(() => undefined)
         expect(host.visitors).toBeGreaterThan(0)
         return
@@ -132,14 +132,14 @@ describe.skipIf(why !== '')(`a registry that leads to the host ${why}`, () => {
     },
   )
 
-  test('in the network of the host its loopback is asked: that is what the one way is for', async () => {
+  test('without oneway skopeo connects to the loopback of the host', async () => {
     registry.answer = leads['for a token'](`http://127.0.0.1:${host.port}`)
     host.visitors = 0
     await manifestDigest(reference(), [], AbortSignal.timeout(30_000), { lookup }).catch(() => undefined)
     expect(host.visitors).toBeGreaterThan(0)
   })
 
-  test('an image comes by the one way, also where the host itself goes by a proxy', { timeout: 60_000 }, async () => {
+  test('an image is pulled through oneway, also on a host behind a proxy', { timeout: 60_000 }, async () => {
     const layout = join(dir, 'hello')
     const digest = await writeSampleImage(layout)
     registry.answer = (request, response) => void serveImage(layout, digest, request, response)

@@ -1,4 +1,7 @@
-/** How skopeo reaches a registry. It resolves names itself, and goes where the registry sends it for blobs and tokens. */
+/**
+ * Controls how skopeo reaches a registry. skopeo resolves names itself, and follows the registry's redirects for blobs
+ * and tokens.
+ */
 import { join } from 'node:path'
 import { hostProxy } from '../../lib/child-env.ts'
 import { guardedProxy, proxyEnvironment, tunnelTo } from '../../lib/guarded-proxy.ts'
@@ -7,21 +10,24 @@ import { type OneWay, wayOutPort } from './oneway.ts'
 
 export interface WayOut extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>
-  /** Names that were refused, in the order in which they were asked for. */
+  /** Refused host names, in the order of the requests. */
   readonly refused: readonly string[]
-  /** The command that starts this one so that it has no other way. */
+  /** Wraps a command so that the started program has no other network access. */
   command(program: string, args: readonly string[]): { readonly program: string; readonly args: readonly string[] }
 }
 
 export interface Ways {
   readonly lookup?: Lookup
-  /** Left out, or where the host has none: the program keeps the host's network, and asks its loopback itself. */
+  /**
+   * Absent, or unsupported on the host: the program keeps the host's network, and connects to the host's loopback
+   * directly.
+   */
   readonly oneWay?: () => Promise<OneWay>
 }
 
 const asIs: WayOut['command'] = (program, args) => ({ program, args })
 
-/** To a registry that an operator has named. */
+/** For registries that an operator has named. */
 export const directly: WayOut = {
   environment: {},
   refused: [],
@@ -30,10 +36,10 @@ export const directly: WayOut = {
 }
 
 /**
- * To what users name: through a proxy that judges each address it connects to, or the one that is the host's own way out.
- * Go's HTTP client asks addresses of loopback without a proxy (`ProxyFromEnvironment` of net/http), so the program has a
- * loopback of its own, where there is nothing else.
- * @param dir of nobody else's, for the socket
+ * For registries that users name: goes through a proxy that checks each address it connects to, or through the host's
+ * own proxy. Go's HTTP client bypasses the proxy for loopback addresses (`ProxyFromEnvironment` of net/http), so the
+ * program gets an empty loopback of its own.
+ * @param dir private directory for the socket
  */
 export async function guardedWay(dir: string, { lookup, oneWay }: Ways): Promise<WayOut> {
   const { program: starter } = (await oneWay?.()) ?? {}
@@ -43,7 +49,7 @@ export async function guardedWay(dir: string, { lookup, oneWay }: Ways): Promise
       ? { program, args }
       : { program: starter, args: [socket, String(wayOutPort), program, ...args] }
   const upstream = hostProxy()
-  // One that is spoken to over TLS proves its name, which would not be that of the way out.
+  // A proxy reached over TLS presents a certificate for its own name, which does not match the tunnel's address.
   if (upstream && (starter === undefined || upstream.protocol !== 'http:')) return directly
   const inside = { socket, port: wayOutPort }
   if (!upstream) {

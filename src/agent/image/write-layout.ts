@@ -8,15 +8,15 @@ import { type Descriptor, Index, blobPath, platform, refName } from './layout.ts
 
 export interface NewImage {
   readonly tag: string
-  /** Uncompressed tar archives, lowest first; they are moved into the layout. */
+  /** Uncompressed tar archives, lowest first. They are moved into the layout. */
   readonly layers: readonly string[]
   /** `config` of the image configuration (image-spec v1.1, config.md). */
   readonly config: Readonly<Record<string, unknown>>
 }
 
 /**
- * Adds an image to an OCI layout (image-spec v1.1, image-layout.md), which is made when it is not there; another image
- * of that tag is replaced. The index changes last, so a reader sees the old image or the new.
+ * Adds an image to an OCI layout (image-spec v1.1, image-layout.md). Creates the layout if necessary, and replaces an
+ * image with the same tag. The index is written last, so a reader sees either the old or the new image.
  * @returns the manifest's digest.
  */
 export async function writeLayout(layoutDir: string, image: NewImage): Promise<string> {
@@ -33,7 +33,7 @@ export async function writeLayout(layoutDir: string, image: NewImage): Promise<s
     ...platform,
     config: image.config,
     rootfs: { type: 'layers', diff_ids: layers.map(layer => layer.digest) },
-    // As many as there are layers: buildah takes no image as a base where they differ.
+    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
     history: layers.map(() => ({ created_by: 'mote' })),
   })
   const manifest = await putJson({
@@ -64,14 +64,14 @@ async function takeLayer(layoutDir: string, file: string): Promise<Descriptor> {
   const digest = `sha256:${hash.digest('hex')}`
   const { size } = await stat(file)
   await rename(file, blobPath(layoutDir, digest)).catch(async () => {
-    // Another file system: the layer is read once more, since layers are larger than memory should hold.
+    // Another file system: stream the layer, which may not fit in memory.
     await writeFile(blobPath(layoutDir, digest), createReadStream(file))
     await rm(file)
   })
   return { mediaType: 'application/vnd.oci.image.layer.v1.tar', digest, size }
 }
 
-/** Tags of an OCI layout; none when there is no layout. */
+/** Returns the tags of an OCI layout; empty if there is no layout. */
 export async function tagsOf(layoutDir: string): Promise<string[]> {
   return (await entriesOf(layoutDir)).flatMap(entry => entry.annotations?.[refName] ?? [])
 }

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { readIfExists } from '../../lib/files.ts'
 import { formatLine, parseLine, type StoredLine } from './line.ts'
 
-/** A VM's lines on disk: two files, so that the older half goes in one rename when the newer is full. */
+/** A VM's log lines on disk, in two files: when the newer one is full, one rename discards the older half. */
 export interface LogFile {
   append(lines: readonly StoredLine[]): Promise<void>
-  /** All kept lines, oldest first. */
+  /** Returns all stored lines, oldest first. */
   read(): Promise<StoredLine[]>
-  /** The newest `tail` of those after `afterUs`, oldest first; parses no more than it gives. */
+  /** Returns the newest `tail` lines after `afterUs`, oldest first. Parses only those lines. */
   newest(tail: number, afterUs: number): Promise<StoredLine[]>
 }
 
@@ -23,7 +23,7 @@ export function logFile(dir: string, maxBytes: number): LogFile {
         ({ size }) => size,
         () => 0,
       )
-      // A crash may have left half a line: what comes now must not be glued to it.
+      // A crash may have left half a line, to which the next line must not be appended.
       const data = Buffer.from((first && bytes > 0 ? '\n' : '') + lines.map(formatLine).join(''))
       if (bytes > 0 && bytes + data.length > maxBytes / 2) {
         await rename(current, previous)
@@ -49,7 +49,7 @@ export function logFile(dir: string, maxBytes: number): LogFile {
   }
 }
 
-/** The lines of a text from its end; times only grow, so who reads may stop at one. */
+/** Yields the lines of a text from its end. Times only increase, so a reader may stop early. */
 function* backwards(text: string): Generator<StoredLine> {
   for (let end = text.length; end > 0; ) {
     const start = text.lastIndexOf('\n', end - 1) + 1

@@ -1,11 +1,13 @@
 export interface LogLimits {
-  /** Kept on disk for one VM. */
+  /** Disk space for one VM's log. */
   readonly maxBytes: number
   readonly linesPerSecond: number
   readonly bytesPerSecond: number
 }
 
-/** Two token buckets that hold two seconds' worth each: a burst passes, a flood is cut. */
+/**
+ * Two token buckets, for lines and bytes, that hold two seconds' worth each: bursts pass, sustained floods are dropped.
+ */
 export function lineLimit(limits: LogLimits, nowMs: () => number): { take(bytes: number): boolean } {
   const burstSeconds = 2
   let lines = limits.linesPerSecond * burstSeconds

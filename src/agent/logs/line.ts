@@ -1,7 +1,7 @@
 import type { LogLine, LogStream, VmLogsAnswer, VmLogsRequest } from '../../contract/agent.ts'
 import { encodeLogPage } from '../../contract/log-page.ts'
 
-/** A log line with the place in the guest's numbering that it came from; boot and seq are 0 for the host's own lines. */
+/** A log line with its position in the guest's numbering; boot and seq are 0 for lines of the host. */
 export interface StoredLine extends LogLine {
   readonly boot: number
   readonly seq: number
@@ -22,7 +22,7 @@ export function formatLine({ atUs, stream, boot, seq, line }: StoredLine): strin
 
 const fields = /^(\d+) ([oesb]) (\d+) (\d+) /
 
-/** Undefined for half a line, as a crash may leave one. */
+/** Returns undefined for a partial line, as a crash may leave one. */
 export function parseLine(text: string): StoredLine | undefined {
   const match = fields.exec(text)
   const stream = streams.get(match?.[2] ?? '')
@@ -35,10 +35,13 @@ export function toLogLine({ atUs, stream, line }: StoredLine): LogLine {
   return { atUs, stream, line }
 }
 
-/** Of one answer. A line has at most 16 KiB, of which each character may be six: far below NATS's 1 MiB. */
+/**
+ * Size of one answer. A line has at most 16 KiB, and escaping may take six bytes per character: far below the 1 MiB of
+ * NATS.
+ */
 const answerBytes = 512 * 1024
 
-/** The answer of `vm.logs`: as many as a message may hold, from the oldest on. */
+/** The answer of `vm.logs`: as many lines as fit into a message, oldest first. */
 export const logsAnswer = ({ vmId, events }: VmLogsRequest, lines: readonly StoredLine[]): VmLogsAnswer | Uint8Array =>
   events ? encodeLogPage(lines, { vmId, deploymentId: events.deploymentId }, answerBytes) : firstThatFit(lines)
 

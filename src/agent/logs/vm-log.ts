@@ -1,3 +1,4 @@
+/** The logs of VMs: stored on disk, limited in rate, published on the bus in batches. */
 import type { LogBatch, LogStream, VmLogsRequest } from '../../contract/agent.ts'
 import type { Frame } from '../guest/frames.ts'
 import { type LogFile, logFile } from './file.ts'
@@ -8,33 +9,33 @@ export interface VmLogDeps {
   readonly vmId: string
   readonly dir: string
   readonly limits: LogLimits
-  /** All lines are of this stream; default: of the one they came from. */
+  /** Stream of all lines; default: the stream each line came from. */
   readonly stream?: LogStream
   readonly publish: (batch: Omit<LogBatch, 'deploymentId'>) => Promise<void>
   readonly onError: (error: unknown) => void
   readonly nowMs: () => number
 }
 
-/** One VM's log: bounded on disk, limited in rate, published in batches. */
+/** One VM's log: limited in disk space and rate, published in batches. */
 export interface VmLog {
-  /** The host's own word in the VM's log. */
+  /** Adds a line of the host to the VM's log. */
   say(line: string): void
-  /** `ack` is called with a frame's seq once it and all before are on disk. */
+  /** Adds lines of the guest. Calls `ack` with the last frame's seq once it and all earlier frames are on disk. */
   frames(boot: number, frames: readonly Frame[], ack: (seq: number) => void): void
-  /** In that boot the guest's numbering goes on from elsewhere: a snapshot, or another host. */
+  /** The guest's numbering in that boot continues from elsewhere: from a snapshot, or from another host. */
   join(boot: number): void
-  /** The last frame of that boot that is on disk; 0 when there is none. */
+  /** Returns the seq of the last frame of that boot on disk; 0 if there is none. */
   lastSeq(boot: number): Promise<number>
   read(request: Pick<VmLogsRequest, 'tail' | 'afterUs'>): Promise<StoredLine[]>
-  /** Resolves when everything said so far is on disk and published. */
+  /** Resolves once all lines added so far are on disk and published. */
   flush(): Promise<void>
 }
 
 const batchLines = 256
-/** Long enough to make batches of a busy log, short enough to feel live. */
+/** Long enough to batch a busy log, short enough for live viewing. */
 const batchMs = 40
 const maxLineChars = 16_384
-/** A guest may number its lines as it likes. */
+/** Upper bound on the lines counted as lost at once, because the guest chooses the sequence numbers. */
 const mostLost = 1_000_000
 
 export function vmLog(deps: VmLogDeps): VmLog {
@@ -84,7 +85,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
     say: line => add('system', line, 0, 0, 0),
     frames(boot, frames, ack) {
       for (const frame of frames) {
-        // A hole in the guest's numbering: its ring was full while nobody read it.
+        // A gap in the guest's numbering: its ring buffer overflowed while the agent did not read it.
         const expected = nextSeq?.boot === boot ? nextSeq.seq : joined === boot ? frame.seq : 1
         dropped += Math.min(mostLost, Math.max(0, frame.seq - expected))
         nextSeq = { boot, seq: frame.seq + 1 }
@@ -119,7 +120,10 @@ interface Work {
   readonly dropped: number
 }
 
-/** Disk first, then the bus, then the guest may forget: a crash in between repeats nothing and loses nothing on disk. */
+/**
+ * Writes to disk, lets the guest discard the lines, then publishes them. A crash in between loses no line on disk and
+ * repeats none.
+ */
 async function store(deps: VmLogDeps, file: LogFile, { lines, acks, dropped }: Work): Promise<void> {
   if (lines.length > 0) await file.append(lines)
   for (const ack of acks) ack()

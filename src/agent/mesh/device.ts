@@ -1,4 +1,4 @@
-/** The WireGuard device of this host: made by the kernel, or by wireguard-go where the kernel cannot. */
+/** The WireGuard device of this host: in the kernel, or by wireguard-go on kernels without WireGuard. */
 import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { Type } from 'typebox'
@@ -10,40 +10,42 @@ import { writeFileAtomic } from '../../lib/files.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import type { MeshKey } from './keys.ts'
 
-/** IPv6, UDP and WireGuard's own header and tag around each packet. */
+/** IPv6, UDP and WireGuard's header and tag for each packet. */
 const overheadBytes = 80
 const defaultMtu = 1500
-/** NAT on the way forgets a quiet peer. */
+/** Keeps NAT mappings on the path alive. */
 const keepaliveSeconds = 25
-/** Behind every more precise route, such as those to the VMs of this host. */
+/** High, so that other routes to the same network, such as those to the VMs of this host, take precedence. */
 const routeMetric = 4096
 
 export interface DeviceState {
   readonly key: MeshKey
   /** UDP. */
   readonly port: number
-  /** This host's own. */
+  /** This host's own address. */
   readonly address: string
-  /** Where packets of this host's gateway to guests of others come from; undefined: it has no guests of its own. */
+  /**
+   * Source address of this host's gateway for connections to guests of other hosts; undefined: this host has no guests.
+   */
   readonly gateway4: string | undefined
   readonly peers: readonly MeshPeer[]
 }
 
-/** What the device knows of a peer. */
+/** State of a peer as reported by the device. */
 export interface PeerCounters {
   readonly lastHandshakeAtMs: number | null
   readonly rxBytes: number
   readonly txBytes: number
 }
 
-/** @throws Error that names what is missing */
+/** @throws Error that names the missing program */
 export async function openDevice(name: string, endpointHost: string): Promise<void> {
   if (!(await hasProgram('wg'))) throw new Error('the mesh needs the wg program: apt-get install wireguard-tools')
   if (!(await exists(name))) await makeDevice(name)
   await run('ip', ['link', 'set', name, 'mtu', String(underlayMtu(endpointHost) - overheadBytes), 'up'])
 }
 
-/** It outlives the agent, as VMs do; this ends it. */
+/** Removes the device, which otherwise outlives the agent, as VMs do. */
 export const removeDevice = (name: string) => run('ip', ['link', 'del', name]).catch(() => undefined)
 
 async function makeDevice(name: string): Promise<void> {
@@ -53,14 +55,15 @@ async function makeDevice(name: string): Promise<void> {
     if (!(error instanceof CommandError)) throw error
     if (!(await hasProgram('wireguard-go')))
       throw new Error('this kernel has no WireGuard: apt-get install wireguard-go', { cause: error })
-    // It goes into the background by itself when the device is there. The variable ends its advice to use the kernel's.
+    // wireguard-go daemonizes once the device exists. The variable suppresses its advice to use the kernel module.
     await run('wireguard-go', [name], { env: { WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD: '1' } })
   }
 }
 
 /**
- * Makes the device's peers, addresses and routes exactly these; sessions with peers that stay go on.
- * @param file where the configuration is written (0600), which holds the private key: no argument does
+ * Sets exactly these peers, addresses and routes. Sessions with unchanged peers continue.
+ * @param file where the configuration is written (0600): it contains the private key, which must not appear in
+ * arguments
  */
 export async function configureDevice(name: string, file: string, state: DeviceState): Promise<void> {
   await writeFileAtomic(file, configuration(state), { mode: 0o600, durable: false })
@@ -100,7 +103,10 @@ async function setAddress(name: string, address: string): Promise<void> {
 
 const Routes = Type.Array(Type.Object({ dst: Type.String(), metric: Type.Optional(Type.Integer()) }))
 
-/** The /64s of the hosts and of the projects that have VMs elsewhere, and others' guests. Which peer it is decides WireGuard. */
+/**
+ * Routes the /64s of the hosts and of projects with VMs elsewhere, and the guest networks of other hosts, to the
+ * device. WireGuard then chooses the peer.
+ */
 async function setRoutes(name: string, { address, gateway4, peers }: DeviceState): Promise<void> {
   const ipv6 = [address, ...peers.flatMap(peer => peer.vmAddresses)].map(subnetOf)
   await followRoutes(name, '-6', ipv6, '')
@@ -133,9 +139,9 @@ function subnetOf(address: string): string {
   return formatCidr(network)
 }
 
-/** By public key. */
+/** Returns the state of the peers, by public key. */
 export async function peerCounters(name: string): Promise<ReadonlyMap<string, PeerCounters>> {
-  // The first line is the device's own, private key included: it is dropped here.
+  // The first line describes the device, including its private key, and is dropped.
   const [, ...lines] = (await run('wg', ['show', name, 'dump'])).trim().split('\n')
   return new Map(
     lines.map(line => {
@@ -147,7 +153,7 @@ export async function peerCounters(name: string): Promise<ReadonlyMap<string, Pe
   )
 }
 
-/** Of the device that has the address; packets that would not fit are told to shrink before they are sent. */
+/** MTU of the network device that has the address. */
 function underlayMtu(host: string): number {
   const found = Object.entries(networkInterfaces()).find(([, all]) => all?.some(one => one.address === host))
   return found ? Number(readFileSync(`/sys/class/net/${found[0]}/mtu`, 'utf8')) : defaultMtu

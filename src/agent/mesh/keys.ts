@@ -2,17 +2,17 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { stat } from 'node:fs/promises'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 
-/** WireGuard keys (Curve25519), base64 as its tools write them. */
+/** A WireGuard key pair (Curve25519), base64 as WireGuard's tools write it. */
 export interface MeshKey {
   readonly privateKey: string
   readonly publicKey: string
 }
 
-/** What a raw key has in front in PKCS #8 DER (RFC 8410 7): the key itself is its last 32 bytes. */
+/** Prefix of a raw key in PKCS #8 DER (RFC 8410 7); the last 32 bytes are the key. */
 const pkcs8Head = Buffer.from('302e020100300506032b656e04220420', 'hex')
 const rawBytes = 32
 
-/** Reads the host's key, or makes one. The private half is written to this file (0600) and to the device, nowhere else. */
+/** Reads the host's key, or creates one. The private key is only written to this file (0600) and to the device. */
 export async function openKey(file: string): Promise<MeshKey> {
   const text = (await readIfExists(file))?.trim()
   return text ? keyOf(text) : newKey(file)
@@ -26,16 +26,16 @@ export async function newKey(file: string): Promise<MeshKey> {
   return keyOf(raw)
 }
 
-/** How old the key is. */
+/** Returns the age of the key. */
 export async function keyAgeMs(file: string, nowMs: number): Promise<number> {
   return nowMs - (await stat(file)).mtimeMs
 }
 
-/** @throws Error when it is no key; the text is not in the message */
+/** @throws Error when the text is not a key; the message does not contain the text */
 function keyOf(privateKey: string): MeshKey {
   const raw = Buffer.from(privateKey, 'base64')
   if (raw.length !== rawBytes)
-    throw new Error('the mesh key file does not hold a key: remove it, and a new one is made')
+    throw new Error('the mesh key file does not hold a key: remove it, and a new key is created')
   const key = createPrivateKey({ key: Buffer.concat([pkcs8Head, raw]), format: 'der', type: 'pkcs8' })
   const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' }).subarray(-rawBytes).toString('base64')
   return { privateKey, publicKey }

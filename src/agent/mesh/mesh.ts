@@ -1,3 +1,4 @@
+/** The encrypted WireGuard network between hosts. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HostIpv4, HostNetwork, NetworkObserved, PeerObserved } from '../../contract/network.ts'
@@ -10,30 +11,31 @@ import { type Prober, startProber } from './prober.ts'
 export interface MeshOptions {
   readonly dataDir: string
   readonly device: string
-  /** `host:port` (UDP) where other hosts reach this one. */
+  /** `host:port` (UDP) on which other hosts reach this one. */
   readonly endpoint: string
-  /** This host's, for gateways elsewhere. It may change: `apply` follows it. */
+  /** This host's guest network, for gateways on other hosts. It may change: `apply` reads it again. */
   readonly ipv4: () => HostIpv4 | undefined
-  /** Keys are replaced when they are this old. */
+  /** Maximum age of a key before it is replaced. */
   readonly rotateAfterMs: number
   readonly onError: (error: unknown) => void
 }
 
 export interface Mesh {
-  /** Follows what control says of the peers. Idempotent. */
+  /** Configures the peers that control sends. Idempotent. */
   apply(view: Pick<HostNetwork, 'address' | 'peers'>): Promise<void>
   observed(): Promise<NonNullable<NetworkObserved['mesh']>>
-  /** A new key, of which the others hear with the next beat. */
+  /** Replaces the key. Other hosts learn it with the next heartbeat. */
   rotate(): Promise<void>
-  /** The tunnels outlive the agent, as VMs do, unless `remove`. */
+  /** Stops the agent's part. The tunnels outlive the agent, as VMs do, unless `remove` is set. */
   stop(options?: { readonly remove?: boolean }): Promise<void>
 }
 
 const rotationLookMs = 60_000
 
 /**
- * This host's end of the encrypted network between hosts. The key is made here, and only its public half is told.
- * @throws Error that says what the host lacks for it
+ * Opens this host's end of the encrypted network between hosts. The key is generated on this host, and only the public
+ * key is reported.
+ * @throws Error that says what the host lacks
  */
 export async function openMesh(options: MeshOptions): Promise<Mesh> {
   const { device, endpoint } = options
@@ -95,13 +97,13 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
 
 const unknown: PeerCounters = { lastHandshakeAtMs: null, rxBytes: 0, txBytes: 0 }
 
-/** As sockets write the sender's address. */
+/** Returns the address in the form in which sockets report the sender. */
 function canonical(address: string): string {
   const ip = parseIp(address)
   return ip ? formatIp(ip) : address
 }
 
-/** `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
+/** Parses `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
 export function parseEndpoint(text: string): { readonly host: string; readonly port: number } {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)

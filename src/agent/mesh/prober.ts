@@ -1,17 +1,17 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 
-/** Where hosts answer each other's probes, on their mesh addresses. */
+/** Port on which hosts answer each other's probes, on their mesh addresses. */
 const probePort = 51_821
 const everyMs = 500
-/** Without an answer for this long a peer counts as out of reach. */
+/** A peer without an answer for this long counts as unreachable. */
 export const silentMs = 2_500
 const headBytes = 17
 
-/** Measures the round trip to each peer, through the tunnel, and answers theirs. */
+/** Measures the round trip to each peer through the tunnel, and answers the peers' probes. */
 export interface Prober {
   setPeers(addresses: readonly string[]): void
-  /** Newest round trip, ms; null: out of reach. */
+  /** Newest round trip, ms; null: unreachable. */
   latencyMs(address: string): number | null
   stop(): void
 }
@@ -22,7 +22,7 @@ interface Link {
   latencyMs: number
 }
 
-/** @param address this host's own in the mesh */
+/** @param address this host's mesh address */
 export async function startProber(address: string, onError: (error: unknown) => void): Promise<Prober> {
   const socket = createSocket('udp6')
   socket.bind(probePort, address)
@@ -54,7 +54,7 @@ export async function startProber(address: string, onError: (error: unknown) => 
   }
 }
 
-/** One byte of kind, the number of the question, and the asker's clock, which comes back as it was. */
+/** A probe: one byte for the kind, a sequence number, and the sender's clock, which the answer returns unchanged. */
 function question(number: number): Buffer {
   const message = Buffer.alloc(headBytes)
   message.writeDoubleBE(number, 1)
@@ -72,13 +72,13 @@ function heard(link: Link | undefined, message: Buffer): void {
   if (!link) return
   const nowMs = performance.now()
   const latencyMs = nowMs - message.readDoubleBE(9)
-  // Clocks do not go back, and nobody else knows ours.
+  // Reject forged answers: the clock is monotonic, and only this process knows its value.
   if (latencyMs < 0 || latencyMs > silentMs || message.readDoubleBE(1) > link.sent) return
   link.answeredAtMs = nowMs
   link.latencyMs = Math.round(latencyMs * 100) / 100
 }
 
-/** A peer without a route, or a device that has just gone: the next probe tells. */
+/** Ignores errors, such as a missing route or device: the missing answer shows in the latency. */
 function send(socket: Socket, message: Buffer, to: string): void {
   socket.send(message, probePort, to, () => undefined)
 }

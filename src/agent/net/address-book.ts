@@ -1,17 +1,23 @@
-/** Which guest has which IPv4 address. Kept by the kernel, on the taps themselves; this is what is known of it. */
+/**
+ * Allocates IPv4 address pairs to taps. The kernel stores the addresses on the taps themselves; this is an index of
+ * them.
+ */
 import { type AgentAddresses, agentAddresses, usablePairs } from './addresses.ts'
 
 export interface AddressBook {
-  /** Those that are given out now. */
+  /** The address range in use now. */
   readonly addresses: AgentAddresses
-  /** The tap's pair; `isNew`: it had none. Nothing is waited for: VMs that start at once must not choose the same pair. */
+  /**
+   * Allocates a pair for the tap, or returns the pair that it already has (`isNew` false). Synchronous, so that VMs
+   * that start at the same time cannot choose the same pair.
+   */
   take(tap: string): { readonly index: number; readonly isNew: boolean }
   free(tap: string): void
   /** The tap of the guest with this address. */
   tapAt(guest: string): string | undefined
-  /** What a tap was found to have. False: none of these addresses. */
+  /** Records an address found on an existing tap. Returns false if the address is outside the range. */
   restore(tap: string, host: string): boolean
-  /** Other addresses (CIDR, /20) from now on. False: a guest still has one of these. */
+  /** Switches to another range (a /20 as CIDR). Returns false while a guest still has an address of the old range. */
   change(guests: string): boolean
 }
 

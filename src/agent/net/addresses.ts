@@ -1,37 +1,39 @@
-/** Which addresses an agent's guests, and the agent towards them, have. Pure. */
+/** Computes the addresses of an agent's guests, and those of the agent that guests reach. Pure. */
 import type { VmSpec } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { contains, formatCidr, formatIp, parseCidr, parseIp } from '../../lib/cidr.ts'
 
-/** Point-to-point pairs in an agent's /20; the last pair is its own. */
+/** Point-to-point pairs in an agent's /20. The last pair is for the agent itself. */
 const pairCount = 2048
 export const usablePairs = pairCount - 1
 
-/** The host's end of every tap. Link-local, so it is the same everywhere and routed nowhere. */
+/** The host's end of every tap. It is link-local, so every tap can have the same one and no packet to it is routed. */
 export const gateway6 = 'fe80::1'
 
 export interface AgentAddresses {
-  /** All of them, as CIDR. */
+  /** The whole range, as CIDR. */
   readonly guests: string
-  /** Health checks come from here, so that rules which shut out the gateway do not make a VM look ill. */
+  /**
+   * Source address of health checks, so that firewall rules that shut out the gateway do not make a VM look unhealthy.
+   */
   readonly probe: string
-  /** Where the agent answers DNS queries of guests. */
+  /** Address on which the agent answers DNS queries of guests. */
   readonly resolver: string
   /** The pair with this index: even on the host, odd in the guest. */
   pair(index: number): { readonly host: string; readonly guest: string }
   /** The host's end of the pair that a guest's address belongs to. */
   hostOf(guest: string): string
-  /** The other way round; undefined for an address that is not the host's end of a pair in this network. */
+  /** Inverse of `pair`: returns undefined for an address that is not the host's end of a pair in this network. */
   indexOf(host: string): number | undefined
 }
 
-/** @param subnet an IPv4 /16 that the agents of one machine share. @returns the /20 of the agent with this slot */
+/** @param subnet an IPv4 /16 that the agents of one host share. @returns the /20 of the agent with this slot */
 export function sliceOf(subnet: string, slot: number): string {
   const [a, b] = subnet.split('.')
   return `${a}.${b}.${(slot * pairCount * 2) >> 8}.0/20`
 }
 
-/** @param guests an IPv4 /20. @throws Error when it is none */
+/** @param guests an IPv4 /20. @throws Error when it is not an IPv4 /20 */
 export function agentAddresses(guests: string): AgentAddresses {
   const network = parseCidr(guests)
   if (network?.family !== 4 || network.prefix !== 20) throw new Error(`"${guests}" is not an IPv4 /20`)
@@ -50,16 +52,16 @@ export function agentAddresses(guests: string): AgentAddresses {
   }
 }
 
-/** The /20 that an address is in. */
+/** Returns the /20 that contains an address. */
 export function networkOf(address: string): string | undefined {
   const network = parseCidr(`${address}/20`)
   return network?.family === 4 ? formatCidr(network) : undefined
 }
 
-/** What a VM's network follows while it runs. */
+/** The part of a VM's desired network that can change while the VM runs. */
 export interface NetworkPlan {
   readonly appPort: number
-  /** Null where the VM has none. */
+  /** Null if the VM has no IPv6 address. */
   readonly ipv6: { readonly address: string; readonly project: string } | null
   readonly firewall: FirewallSpec
 }
@@ -78,8 +80,9 @@ const uniqueLocalText = 'fc00::/7'
 const uniqueLocal = parseCidr(uniqueLocalText)
 
 /**
- * The guest's IPv6 route: with a unique local address (RFC 4193) only to others, so that programs use IPv4 for everything
- * else at once; with a public one everywhere. What it may reach there is the firewall's business.
+ * Returns the guest's IPv6 route. A guest with a unique local address (RFC 4193) gets a route only to other unique
+ * local addresses, so that its programs use IPv4 for the internet without waiting for a timeout. A guest with a public
+ * address gets a default route. The firewall decides which destinations are allowed.
  */
 export function guestRoute6({ address }: NonNullable<NetworkPlan['ipv6']>): string {
   const ip = parseIp(address)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { createDepartures } from './departures.ts'
 
-/** Calls of `remove`, each of which ends when it is told how. */
+/** Records calls of `remove`. The test ends each call. */
 function removals() {
   const calls: Array<{ readonly names: readonly string[]; end: (error?: Error) => void }> = []
   const remove = (names: readonly string[]) =>
@@ -13,7 +13,7 @@ function removals() {
   return { calls, remove, call }
 }
 
-test('what gathers while some are going goes next, together, and who waits for one is told when it has gone', async () => {
+test('names queued during a removal are removed together in the next batch, and each waiter resolves once its name is removed', async () => {
   const { calls, remove, call } = removals()
   const gone: string[] = []
   const departures = createDepartures({ remove, onGone: name => gone.push(name), onError: () => undefined })
@@ -36,7 +36,7 @@ test('what gathers while some are going goes next, together, and who waits for o
   ])
 })
 
-test('what cannot be taken away is tried again, and who waits for it learns why it is not gone yet', async () => {
+test('a failed removal is retried, and its waiter receives the error', async () => {
   const { remove, call } = removals()
   const errors: unknown[] = []
   const gone: string[] = []
@@ -60,7 +60,7 @@ test('what cannot be taken away is tried again, and who waits for it learns why 
   expect(gone).toEqual(['a'])
 })
 
-test('one that cannot be taken away holds back no other, and fails nobody but who waits for it', async () => {
+test('a removal that fails delays no other removal and rejects only its own waiter', async () => {
   const errors: unknown[] = []
   const gone: string[] = []
   let isBroken = true
@@ -84,7 +84,7 @@ test('one that cannot be taken away holds back no other, and fails nobody but wh
   expect(calls.slice(4), 'not in one go with it').toContainEqual(['c', 'd'])
   expect(new Set(errors.map(String))).toEqual(new Set(['Error: bad stays']))
   isBroken = false
-  await until(() => gone.includes('bad'), { what: 'another try' })
+  await until(() => gone.includes('bad'), { what: 'another attempt' })
   await departures.gone('bad')
   const tried = calls.length
   await departures.close()

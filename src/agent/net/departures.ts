@@ -6,18 +6,18 @@
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 
 export interface Departures {
-  /** It goes soon. Nothing is waited for. */
+  /** Queues the name for removal and returns immediately. */
   begin(name: string): void
   /** Resolves when it is not there any more. @throws what taking this one away says; it will be retried */
   gone(name: string): Promise<void>
-  /** Resolves when nothing is under way: what is left then could not be taken away. */
+  /** Resolves when no removal is in progress. Names that are left then could not be removed. */
   settled(): Promise<void>
-  /** The same, and nothing is tried again. */
+  /** Like `settled`, and stops the retries. */
   close(): Promise<void>
 }
 
 interface DeparturesOptions {
-  /** Takes all of these away, or says why one of them stays. Idempotent. */
+  /** Removes all of these, or throws if one of them remains. Idempotent. */
   readonly remove: (names: readonly string[]) => Promise<void>
   readonly onGone: (name: string) => void
   readonly onError: (error: unknown) => void
@@ -26,7 +26,7 @@ interface DeparturesOptions {
 
 export function createDepartures({ remove, onGone, onError, retryMs = 1_000 }: DeparturesOptions): Departures {
   const leaving = new Set<string>()
-  /** Those of them that could not be taken away, and why. They are tried one by one: none holds back the others. */
+  /** Names whose removal failed, with the error. They are retried one by one, so that none delays the others. */
   const stuck = new Map<string, unknown>()
   const mutex = createKeyedMutex()
   let retry: NodeJS.Timeout | undefined
@@ -46,7 +46,7 @@ export function createDepartures({ remove, onGone, onError, retryMs = 1_000 }: D
       onGone(name)
     }
   }
-  /** @param again which of those that are stuck it is for */
+  /** @param again selects the failed names to retry */
   const removeAll = (again: (name: string) => boolean) =>
     mutex.take('all', async () => {
       const names = [...leaving].filter(name => !stuck.has(name))

@@ -1,4 +1,4 @@
-/** Network devices of the host: taps, the agent's own addresses, forwarding. */
+/** Network devices of the host: taps, the agent's own addresses, IP forwarding. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,17 +19,20 @@ export interface Tap {
   readonly ipv6: string | null
 }
 
-/** One `ip` process for all of it: 2 ms. */
+/** Creates the tap and sets its addresses with one `ip` process: 2 ms. */
 export async function makeTap(device: Tap, runs: RunCommand): Promise<void> {
   await ipBatch([device.make, linkUp(device), ...addressesOf(device)], { runs })
 }
 
-/** In the network namespace of this process, without an address. It goes with the namespace. */
+/** Creates the tap in the network namespace of this process, without an address. It is removed with the namespace. */
 export async function makeTapIn(pid: number, device: Tap): Promise<void> {
   await ipBatch([device.make, linkUp(device)], { pid })
 }
 
-/** From there to the host, open as it is. A grace period of the kernel's: 20 ms, hardly any of it CPU time. */
+/**
+ * Moves the tap from the network namespace of this process to the host; file descriptors on it stay open. Takes one
+ * kernel grace period: 20 ms, almost no CPU time.
+ */
 export async function bringTap(pid: number, device: Tap): Promise<void> {
   await ipBatch([`link set dev ${device.tap} netns ${process.pid}`], { pid })
   await ipBatch([linkUp(device), ...addressesOf(device)])
@@ -37,7 +40,7 @@ export async function bringTap(pid: number, device: Tap): Promise<void> {
 
 const linkUp = ({ tap, gatewayMac }: Tap) => `link set dev ${tap} address ${gatewayMac} addrgenmode none up`
 
-/** Fixed neighbour entries save round trips with a guest that boots. */
+/** Permanent neighbor entries save round trips with a booting guest. */
 function addressesOf({ tap, host, guest, mac, ipv6 }: Tap): string[] {
   const batch = [`addr add ${host}/31 dev ${tap}`, `neigh replace ${guest} lladdr ${mac} nud permanent dev ${tap}`]
   const batch6 = [
@@ -55,8 +58,8 @@ export async function removeTap(tap: string, runs: RunCommand = run): Promise<vo
 }
 
 /**
- * Many at once: as a group they share the kernel's grace period, which one after the other each waits for.
- * @param group a number that no device of anybody else has
+ * Removes several taps as one group, so that they share one kernel grace period instead of waiting for one each.
+ * @param group a number that no other device on the host uses
  */
 export async function removeTaps(taps: readonly string[], group: number, runs: RunCommand): Promise<void> {
   const present = new Set(tapNames(''))
@@ -88,7 +91,7 @@ export async function tapAddresses(prefix: string, runs: RunCommand): Promise<Ar
   return tapNames(prefix).map(tap => ({ tap, address: addresses.get(tap) ?? '' }))
 }
 
-/** Addresses of the agent itself, which no device needs to have. Idempotent. */
+/** Adds the agent's own addresses to the loopback device. Idempotent. */
 export const addLoopback = (addresses: readonly string[], runs: RunCommand) =>
   ipBatch(
     addresses.map(address => `addr replace ${address}/32 dev lo`),
@@ -96,11 +99,11 @@ export const addLoopback = (addresses: readonly string[], runs: RunCommand) =>
   )
 
 export async function removeLoopback(addresses: readonly string[]): Promise<void> {
-  for (const address of addresses) await run('ip', ['addr', 'del', `${address}/32`, 'dev', 'lo']).catch(() => undefined) // somebody else was quicker
+  for (const address of addresses) await run('ip', ['addr', 'del', `${address}/32`, 'dev', 'lo']).catch(() => undefined) // already removed by another process
 }
 
 /**
- * Guests' packets go through the host. It stays on: other programs may rely on it by then.
+ * Enables IP forwarding for guests. It is never disabled again, because other programs may rely on it by then.
  * @returns whether the host has IPv6
  */
 export async function enableForwarding(): Promise<boolean> {
@@ -108,7 +111,7 @@ export async function enableForwarding(): Promise<boolean> {
   const conf = '/proc/sys/net/ipv6/conf'
   if (!existsSync(conf) || readFileSync(join(conf, 'all/disable_ipv6'), 'utf8').trim() === '1') return false
   if (readFileSync(join(conf, 'all/forwarding'), 'utf8').trim() === '1') return true
-  // A router ignores advertisements unless it is told to listen to them: the host must not lose its own address.
+  // A router ignores router advertisements unless accept_ra is 2: the host must not lose its own address.
   for (const device of readdirSync(conf)) {
     const file = join(conf, device, 'accept_ra')
     if (readFileSync(file, 'utf8').trim() === '1') await writeFile(file, '2')
@@ -121,7 +124,7 @@ async function setSysctl(file: string, value: string): Promise<void> {
   if (readFileSync(file, 'utf8').trim() !== value) await writeFile(file, value)
 }
 
-/** @param pid in whose network namespace; left out: the agent's own */
+/** @param pid a process whose network namespace to use; default: the agent's own */
 async function ipBatch(
   lines: readonly string[],
   { pid, runs = run }: { readonly pid?: number; readonly runs?: RunCommand } = {},

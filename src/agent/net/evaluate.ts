@@ -11,7 +11,10 @@ export interface Packet {
   readonly remote: string
 }
 
-/** What the rules say of a packet, as the kernel would; undefined: none of them is about it. Pure. */
+/**
+ * Returns the action of the first rule that matches the packet, as the kernel would; undefined if no rule matches.
+ * Pure.
+ */
 export function evaluate({ rules }: FirewallSpec, packet: Packet): FirewallRule['action'] | undefined {
   return rules.find(rule => isAbout(rule, packet))?.action
 }

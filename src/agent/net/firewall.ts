@@ -21,19 +21,19 @@ import {
 } from './rules.ts'
 
 /**
- * The agent's nft table: loads it, replaces what belongs to one VM in one transaction, and puts right what somebody else
- * has changed. Calls take turns, since each is a process of its own (4 ms).
+ * The agent's nft table: loads it, replaces the rules of one VM in one transaction, and repairs changes made by other
+ * programs. Calls run one after the other, because each one starts a process (4 ms).
  */
 export class Firewall {
   #input: TableInput
-  /** What guests were refused, as last read. */
+  /** Refused packets by tap, as of the last `heal`. */
   #refused: readonly Refused[] = []
   readonly #vms = new Map<string, GuardedVm>()
-  /** The rules of each chain as the kernel said them back when they were loaded. */
+  /** The rules of each chain, as the kernel listed them after they were loaded. */
   readonly #loaded = new Map<string, string>()
   readonly #mutex = createKeyedMutex()
   readonly #run: RunCommand
-  /** Undefined: what an earlier agent has loaded is not known. */
+  /** Undefined until `setGateways`: the addresses that an earlier agent loaded are unknown. */
   #gateways: readonly string[] | undefined
 
   constructor(input: TableInput, run: RunCommand) {
@@ -42,9 +42,9 @@ export class Firewall {
   }
 
   /**
-   * Loads what is the same for every VM; chains of VMs that an earlier agent connected go on as they are.
-   * @returns why guests have no limits, where the kernel cannot hold them to any
-   * @throws CommandError where nft cannot load it
+   * Loads the rules that all VMs share. Chains of VMs that an earlier agent connected are left as they are.
+   * @returns why guests have no limits, if the kernel does not support them
+   * @throws CommandError if nft cannot load the rules
    */
   open(): Promise<CommandError | undefined> {
     return this.#inTurn(async () => {
@@ -62,7 +62,7 @@ export class Firewall {
     })
   }
 
-  /** Other addresses of the agent itself from now on; VMs' chains stay. */
+  /** Reloads the shared rules with other addresses of the agent. The chains of VMs stay. */
   change(input: TableInput): Promise<void> {
     return this.#inTurn(async () => {
       this.#input = { ...input, limits: this.#input.limits && input.limits }
@@ -72,8 +72,9 @@ export class Firewall {
   }
 
   /**
-   * Makes the VM's rules these. Those that are loaded already are left to `heal`.
-   * @param until `known`: what somebody else changes from then on is put right; `hold` is 8 ms earlier
+   * Loads the rules of one VM. Does nothing if the same rules are loaded: `heal` checks those.
+   * @param until `hold` resolves once the rules are loaded; `known` also waits until they are read back, so that later
+   * changes by other programs are detected (8 ms more)
    */
   put(vm: GuardedVm, until: 'hold' | 'known'): Promise<void> {
     const { promise: holds, resolve } = Promise.withResolvers<void>()
@@ -84,7 +85,7 @@ export class Firewall {
       try {
         await this.#load(vmChains(this.#input.slot, vm))
       } catch (error) {
-        // These hold still, and `heal` watches over them.
+        // The old rules still apply, and `heal` keeps checking them.
         if (before) this.#vms.set(vm.tap, before)
         throw error
       }
@@ -95,7 +96,10 @@ export class Firewall {
     return until === 'known' ? turn : Promise.race([turn, holds])
   }
 
-  /** Nothing passes these taps from here on. Idempotent. @throws CommandError; what is left of them is known still */
+  /**
+   * Removes the rules of these taps, which blocks all their packets. Idempotent. @throws CommandError; rules that
+   * remain are still tracked
+   */
   remove(taps: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
       const known = taps.flatMap(tap => this.#vms.get(tap) ?? [])
@@ -105,12 +109,14 @@ export class Firewall {
     })
   }
 
-  /** What an earlier agent has left of others than these goes. @param owners whose rights the VMMs of `taps` have */
+  /**
+   * Removes the rules that an earlier agent left for other taps than these. @param owners uids of the VMMs of `taps`
+   */
   keepOnly(taps: ReadonlySet<string>, owners: ReadonlySet<number>): Promise<void> {
     return this.#inTurn(() => this.#dropFound({ tap: tap => !taps.has(tap), owner: uid => !owners.has(uid) }))
   }
 
-  /** What there is of them, in one transaction. */
+  /** Lists the table and removes the matching rules in one transaction. */
   async #dropFound(which: Which): Promise<void> {
     const there = await this.#list()
     if (there) await this.#dropListed(there, which)
@@ -135,7 +141,7 @@ export class Firewall {
     this.#forget(taps)
   }
 
-  /** Hosts whose gateways may reach apps here. */
+  /** Sets the addresses of the hosts whose gateways may reach apps on this host. */
   setGateways(addresses: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
       if (isDeepStrictEqual(this.#gateways, addresses)) return
@@ -144,7 +150,10 @@ export class Firewall {
     })
   }
 
-  /** Compares the kernel's rules with what was loaded, and loads again what differs. @returns the taps it was about */
+  /**
+   * Compares the kernel's rules with the loaded rules, and reloads those that differ. @returns the taps whose rules
+   * were reloaded
+   */
   heal(): Promise<string[]> {
     return this.#inTurn(async () => {
       const there = await this.#list()
@@ -170,7 +179,7 @@ export class Firewall {
     })
   }
 
-  /** What guests were refused since the table was loaded, as the last `heal` has read it. */
+  /** Packets that guests were refused since the table was loaded, as of the last `heal`. */
   refused(): readonly Refused[] {
     return this.#refused
   }
@@ -179,7 +188,7 @@ export class Firewall {
     return this.#inTurn(() => this.#load(deleteTables(this.#input)))
   }
 
-  /** Everything anew, in one transaction: no packet sees a table without rules. */
+  /** Reloads everything in one transaction, so that no packet meets a table without rules. */
   async #rebuild(): Promise<void> {
     const vms = [...this.#vms.values()].map(vm => vmChains(this.#input.slot, vm))
     const gateways = gatewaySets(this.#input.slot, this.#gateways ?? [])
@@ -203,7 +212,10 @@ export class Firewall {
     }
   }
 
-  /** What is known to be loaded, in one go. False: nothing was done, somebody else has changed some of it. */
+  /**
+   * Removes the tracked rules in one transaction. Returns false, with nothing removed, if another program has changed
+   * some of them.
+   */
   async #dropLoaded(vms: readonly GuardedVm[]): Promise<boolean> {
     if (vms.length === 0) return true
     const { slot } = this.#input
@@ -218,12 +230,15 @@ export class Firewall {
     return dropped
   }
 
-  /** One transaction. */
+  /** Runs the statements as one nft transaction. */
   async #load(statements: string): Promise<void> {
     await this.#run('nft', ['-f', '-'], { input: statements })
   }
 
-  /** What the kernel has made of it. Asked anew: nft 1.0.6 crashes when it shall echo (`-e -j`) a flushed chain. */
+  /**
+   * Reads back the rules as the kernel stores them. A separate listing, because nft 1.0.6 crashes when it echoes (`-e
+   * -j`) a flushed chain.
+   */
   async #remember(): Promise<void> {
     const there = await this.#list()
     for (const [chain, rules] of there?.chains ?? []) this.#loaded.set(chain, rules)
@@ -244,7 +259,7 @@ export class Firewall {
   }
 }
 
-/** Packets. */
+/** A count of refused packets. */
 export interface Refused {
   readonly tap: string
   readonly kind: RefusalKind
@@ -257,13 +272,13 @@ const refusedIn = ({ counts }: TableListing): Refused[] =>
     return kind ? [...taps].map(([tap, count]) => ({ tap, kind, count })) : []
   })
 
-/** A chain that is neither of the base nor of a VM. */
+/** Returns whether the table has a chain that is neither a base chain nor a VM's chain. */
 function hasStrangers({ chains }: TableListing): boolean {
   const ours: ReadonlySet<string> = new Set(baseChains)
   return [...chains.keys()].some(name => !ours.has(name) && tapOfChain(name) === undefined)
 }
 
-/** Of which VMs: by tap, and by the user that their VMM is. */
+/** Selects VMs by tap and by the uid of their VMM. */
 interface Which {
   tap(name: string): boolean
   owner(uid: number): boolean

@@ -1,6 +1,7 @@
 /**
- * Who reaches whom, with real packets: namespaces stand for guests, connected by the same code. Every pair is tried in
- * both directions, and each refusal has a control beside it: something that passes by the same way.
+ * Tests with real packets which guests can reach each other. Network namespaces stand for guests and are connected by
+ * the same code. Every pair is tried in both directions, and each refusal has a control: a packet that passes the same
+ * way.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +27,7 @@ const metadata = '169.254.169.254'
 interface Guest extends Place {
   readonly nic: Nic
   readonly network: Network
-  /** Its rules from now on. */
+  /** Replaces its rules. */
   rules(...rules: Partial<FirewallRule>[]): Promise<void>
 }
 
@@ -76,7 +77,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
         network.guard(vmId, networkPlan({ ...spec, firewall: { version: ++version, rules: rules.map(rule) } })),
     }
   }
-  /** As the taps of VMMs that have a network namespace of their own do. */
+  /** Creates the tap as for a VMM that has its own network namespace. */
   const passThrough = async (network: Network, vmId: string) => {
     const vmm = spawn('unshare', ['--net', '--', 'sh', '-c', 'echo; exec sleep 600'])
     stack.defer(() => void vmm.kill('SIGKILL'))
@@ -123,7 +124,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
   const v4 = (to: Guest, port = appPort) => ({ host: to.nic.guest.ip, port })
 
   describe('same project', () => {
-    it('reach one another on every port, whichever agent of the machine they belong to', async () => {
+    it('guests reach one another on every port, also across agents of one host', async () => {
       const pairs = [one, sibling, cousin].flatMap(from => [one, sibling, cousin].map(to => ({ from, to })))
       for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
         expect(await from.reaches(v6(to)), `${from.name} -> ${to.name}`).toBe(true)
@@ -132,7 +133,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       }
     })
 
-    it('a rule shuts one port of one guest, inbound', async () => {
+    it('an inbound rule blocks one port of one guest', async () => {
       await sibling.rules({ portStart: otherPort, portEnd: otherPort })
       expect(await one.blocked(v6(sibling, otherPort))).toBe(true)
       expect(await one.reaches(v6(sibling))).toBe(true)
@@ -141,7 +142,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       expect(await one.reaches(v6(sibling, otherPort))).toBe(true)
     })
 
-    it('a rule shuts one port of the others, outbound', async () => {
+    it('an outbound rule blocks one port of the other guests', async () => {
       await one.rules({ direction: 'outbound', portStart: otherPort, portEnd: otherPort })
       expect(await one.blocked(v6(cousin, otherPort))).toBe(true)
       expect(await one.reaches(v6(cousin))).toBe(true)
@@ -155,24 +156,27 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       { action: 'allow', protocol: 'any', direction: 'outbound' },
     ] as const
 
-    it.each(['no rules', 'rules that allow everything'])('is out of reach, in both directions, with %s', async kind => {
-      if (kind !== 'no rules') for (const each of [one, stranger]) await each.rules(...everything)
-      for (const [from, to] of [
-        [one, stranger],
-        [stranger, one],
-        [stranger, cousin],
-      ] as const) {
-        expect(await from.blocked(v6(to))).toBe(true)
-        expect(await from.blocked({ ...v6(to), protocol: 'udp' })).toBe(true)
-        expect(await from.blocked(v4(to))).toBe(true)
-      }
-      expect(await sibling.reaches(v6(one)), 'control').toBe(true)
-      for (const each of [one, stranger]) await each.rules()
-    })
+    it.each(['no rules', 'rules that allow everything'])(
+      'guests of another project are unreachable in both directions, with %s',
+      async kind => {
+        if (kind !== 'no rules') for (const each of [one, stranger]) await each.rules(...everything)
+        for (const [from, to] of [
+          [one, stranger],
+          [stranger, one],
+          [stranger, cousin],
+        ] as const) {
+          expect(await from.blocked(v6(to))).toBe(true)
+          expect(await from.blocked({ ...v6(to), protocol: 'udp' })).toBe(true)
+          expect(await from.blocked(v4(to))).toBe(true)
+        }
+        expect(await sibling.reaches(v6(one)), 'control').toBe(true)
+        for (const each of [one, stranger]) await each.rules()
+      },
+    )
   })
 
   describe('host', () => {
-    it('is out of reach, at every address it has, but for DNS', async () => {
+    it('guests reach no address of the host except DNS', async () => {
       await one.rules({ action: 'allow', protocol: 'any', direction: 'outbound' })
       for (const address of [toHost, '203.0.113.1', '2001:db8:ffff::1', 'fe80::1%eth0', one.network.probeFrom ?? ''])
         expect(await one.blocked({ host: address, port: 7999 }), address).toBe(true)
@@ -180,7 +184,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       await one.rules()
     })
 
-    it('reaches the app on its own port; other ports when a rule says so; and not when a rule says so', async () => {
+    it('the host reaches the app on its port, other ports only if a rule allows them, and no port that a rule denies', async () => {
       expect(await host.reaches(v4(one))).toBe(true)
       expect(await host.blocked(v4(one, otherPort))).toBe(true)
       await one.rules(
@@ -196,7 +200,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
   })
 
   describe('internet', () => {
-    it('is reached, unless a rule says otherwise; link-local metadata never', async () => {
+    it('guests reach the internet unless a rule denies it, and never link-local metadata', async () => {
       const web = { host: internet, port: appPort }
       expect(await one.reaches(web)).toBe(true)
       expect(await one.reaches({ ...web, protocol: 'udp' })).toBe(true)
@@ -209,7 +213,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       await one.rules()
     })
 
-    it('reaches nobody, unless a rule says so', async () => {
+    it('the internet reaches no guest unless a rule allows it', async () => {
       expect(await outside.blocked(v4(one))).toBe(true)
       expect(await outside.blocked(v6(one))).toBe(true)
       await one.rules({ action: 'allow', portStart: appPort, portEnd: appPort, cidr: '203.0.113.0/24' })
@@ -220,7 +224,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     })
   })
 
-  it('the kernel decides as the pure function does', async () => {
+  it('the kernel and evaluate() decide alike', async () => {
     const ports = [appPort, otherPort]
     const edges = fc.constantFrom(0, appPort, otherPort, 65_535)
     const anyRule = fc.record({
@@ -260,7 +264,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     await one.rules()
   })
 
-  it('nobody speaks with an address that is not its own', async () => {
+  it('packets with a spoofed source address are dropped', async () => {
     const [mine, theirs] = [one.nic.guest, sibling.nic.guest]
     await one.ip('addr', 'add', `${theirs.ip}/32`, 'dev', 'eth0')
     await one.ip('addr', 'add', `${mine.gateway}/32`, 'dev', 'lo')
@@ -268,7 +272,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     await one.ip('neigh', 'replace', internet, 'lladdr', mine.gatewayMac ?? '', 'dev', 'eth0')
     await one.ip('addr', 'add', `${theirs.ip6}/128`, 'dev', 'eth0', 'nodad')
     const arrives = async (to: Place, where: Reach, text: string) => {
-      // What comes from its own address is answered; nobody waits for the rest.
+      // Only packets from the guest's own address are answered, so the others are not awaited.
       await (text === 'mine' ? one.reaches : one.blocked)({ ...where, protocol: 'udp', text })
       return to.heard(text)
     }
@@ -284,13 +288,13 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     await one.ip('addr', 'del', `${theirs.ip6}/128`, 'dev', 'eth0')
   })
 
-  it('a rule that denies ends what is under way, within a second', async () => {
+  it('a deny rule ends open connections within a second', async () => {
     const flow = { ...v6(sibling), protocol: 'udp', from: one.nic.guest.ip6 ?? '' } as const
     expect(await one.reaches(flow)).toBe(true)
     const startedMs = performance.now()
     await sibling.rules({ protocol: 'udp' })
     const tookMs = performance.now() - startedMs
-    // The promise is a second; a machine that others keep busy may take longer.
+    // The documented limit is one second; a busy host may take longer.
     expect(tookMs).toBeLessThan(promisedMs(1_000))
     expect(await one.blocked(flow)).toBe(true)
     await sibling.rules()
@@ -301,7 +305,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     ['the base emptied', (_tap: string, table: string) => ['flush', 'chain', 'inet', table, 'routed']],
     ['a rule added', (tap: string, table: string) => ['insert', 'rule', 'inet', table, `in_${tap}`, 'return']],
     ['the whole table gone', (_tap: string, table: string) => ['delete', 'table', 'inet', table]],
-  ])('drift is put right and told: %s', async (_what, command) => {
+  ])('drift is repaired and reported: %s', async (_what, command) => {
     const { tap } = sibling.nic
     const before = sibling.network.guarded('sibling')?.healed ?? 0
     await sibling.rules({ portStart: otherPort, portEnd: otherPort })

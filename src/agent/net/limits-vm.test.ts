@@ -1,4 +1,4 @@
-/** A real VM at a limit: it is said in its log and counted, and its neighbor's log says nothing. */
+/** A real VM that reaches a limit gets a line in its log and is counted; its neighbor's log gets none. */
 import { expect, it } from 'vitest'
 import { existsSync } from 'node:fs'
 import { until } from '../../../test/support/wait.ts'
@@ -17,7 +17,7 @@ it.skipIf(why !== '')(
       await host.put({ vmId, generation: 1, want: 'running', spec: testSpec({ hostname: vmId }) })
       await host.until(vmId, 'healthy', vm => vm.healthy)
     }
-    // To the host's resolver: nothing leaves the machine.
+    // The queries go to the host's resolver, so no packet leaves the host.
     const script =
       'read _ dns < /etc/resolv.conf; for n in 1 2 3 4 5 6 7 8 9; do nc -w 1 $dns 53 < /dev/null & done; wait'
     await host.exec('loud', ['sh', '-c', script], 30_000)

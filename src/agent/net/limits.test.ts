@@ -1,6 +1,6 @@
 /**
- * What a guest may use of its host's network, with real packets: namespaces stand for guests. In each test one guest uses
- * more than it may, and its neighbor on the same host goes on as before.
+ * Limits on a guest's use of its host's network, tested with real packets; network namespaces stand for guests. In each
+ * test one guest exceeds a limit, and its neighbor on the same host is not affected.
  */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -71,14 +71,14 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     return { ...made, vmId, nic }
   }
   const refusedOf = (vm: Guest, kind: RefusalKind) => refused.get(`${vm.vmId} ${kind}`) ?? 0
-  /** It is seen that the guest is at this limit, and its neighbor at none. */
+  /** Asserts that the guest is at this limit and its neighbor at none. */
   const isAtLimit = async (vm: Guest, kind: RefusalKind) => {
     expect(await quiet.reaches({ host: internet, port: appPort, protocol: 'udp' })).toBe(true)
     expect(await quiet.reaches({ host: internet, port: appPort })).toBe(true)
     await until(() => refusedOf(vm, kind) > 0, { what: `${kind} counted` })
     expect([...refused.keys()].filter(key => key.startsWith(`${quiet.vmId} `))).toEqual([])
   }
-  /** A busy machine may take so long over one flood that it keeps to the limit. */
+  /** Repeats the flood: on a busy host one flood may be slow enough to stay below the limit. */
   const floodUntil = (vm: Guest, kind: RefusalKind, flood: () => Promise<number>) =>
     until(async () => (await flood()) >= 0 && refusedOf(vm, kind) > 0, { what: `${kind} counted` })
   const web = { host: internet, port: appPort }
@@ -105,13 +105,13 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   }, 120_000)
   afterAll(() => stack.disposeAsync())
 
-  it('connections that a guest opens: no more than N are tracked at once', async () => {
+  it('at most N connections that a guest opens are tracked at once', async () => {
     const loud = await guest()
     expect(await loud.flood(web, { sockets: 90 })).toBe(limits.connections)
     await isAtLimit(loud, 'connections')
   })
 
-  it('connections to a guest: no more than N are tracked at once', async () => {
+  it('at most N connections to a guest are tracked at once', async () => {
     const loud = await guest()
     const app = { host: loud.nic.guest.ip, port: appPort }
     expect(await outside.flood(app, { sockets: 90 })).toBe(limits.connections)
@@ -120,7 +120,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     await isAtLimit(loud, 'connections')
   })
 
-  it('new connections a second, in both directions', async () => {
+  it('new connections per second are limited in both directions', async () => {
     const [loud, busy] = [await guest(), await guest()]
     await floodUntil(loud, 'new_connections', () => loud.flood(web, { sockets: 400 }))
     const app = { host: busy.nic.guest.ip, port: appPort }
@@ -140,7 +140,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     await isAtLimit(busy, kind)
   })
 
-  it('fragments and multicasts a second', async () => {
+  it('fragments and multicasts per second are limited', async () => {
     const [loud, busy] = [await guest(), await guest()]
     const message = Buffer.alloc(4_000, 'x')
     await floodUntil(loud, 'packets', () => loud.flood(web, { times: 130, message }))
@@ -149,7 +149,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     await isAtLimit(busy, 'packets')
   })
 
-  it('DNS queries a second: the others are answered', async () => {
+  it('DNS queries above the limit are dropped, and the others are answered', async () => {
     const loud = await guest()
     const address = network.resolver ?? ''
     const client = () => ({ names: new Map(), mayAskOthers: false })
@@ -172,7 +172,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     await isAtLimit(loud, 'names')
   })
 
-  it('neighbor discovery a second: by ARP and IPv6', async () => {
+  it('neighbor requests per second are limited for ARP and IPv6', async () => {
     const loud = await guest()
     const asksAgain = async (gateway: string, host: string) => {
       const floods: Promise<number>[] = []
@@ -192,7 +192,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   })
 
   const tracked = '/proc/net/nf_conntrack'
-  it.skipIf(!existsSync(tracked))('what is over is not tracked for long', async () => {
+  it.skipIf(!existsSync(tracked))('closed connections leave the tracking table soon', async () => {
     const vm = await guest()
     await vm.reaches(web)
     const lines = async () =>
@@ -204,7 +204,7 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
   })
 })
 
-it('a kernel that cannot count connections has the rules without limits', async () => {
+it('on a kernel that cannot count connections the rules are loaded without limits', async () => {
   const loaded: string[] = []
   const nft = async (_program: string, args: readonly string[], { input = '' } = {}) => {
     if (args.includes('list')) return '{"nftables": []}'
@@ -223,14 +223,14 @@ it('a kernel that cannot count connections has the rules without limits', async 
   expect(loaded.join('')).not.toMatch(/limit rate|arp/)
 })
 
-describe('what a VM is told', () => {
-  it('counts what is new, and begins anew where the counter did', () => {
+describe('refusals reported to a VM', () => {
+  it('reports only the growth of a counter, and starts over after the counter was reset', () => {
     const growth = growthOf()
     const read = (count: number) => growth([{ tap: 'a', kind: 'packets', count }]).map(one => one.count)
     expect([read(5), read(5), read(9), read(2), read(0)]).toEqual([[5], [], [4], [2], []])
   })
 
-  it('is said at most once a minute for each kind, with all that came since, and counted at once', () => {
+  it('each kind is logged at most once a minute with the total since then, and counted immediately', () => {
     let nowMs = 0
     const said: string[] = []
     const counted: number[] = []

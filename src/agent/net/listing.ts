@@ -1,4 +1,4 @@
-/** What `nft -j` says of a table, in a form that two readings of the same rules have in common. */
+/** Parses the JSON that `nft -j` prints for a table into a form in which two readings of the same rules are equal. */
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 
@@ -15,15 +15,15 @@ const CountedElement = Type.Object({
 const Listing = Type.Object({ nftables: Type.Array(Type.Record(Type.String(), Type.Unknown())) })
 
 export interface TableListing {
-  /** The rules of each chain; an empty chain is there, too. */
+  /** The rules of each chain, including empty chains. */
   readonly chains: ReadonlyMap<string, string>
   /** Elements of each map and set, as `JSON(key)` or `JSON([key, value])`. */
   readonly elements: ReadonlyMap<string, ReadonlySet<string>>
-  /** Packets that elements of sets have counted: by set, then by element. */
+  /** Packet counts of set elements: by set, then by element. */
   readonly counts: ReadonlyMap<string, ReadonlyMap<string, number>>
 }
 
-/** @param text of `nft -j list table` or `nft -j list chain` */
+/** @param text output of `nft -j list table` or `nft -j list chain` */
 export function parseListing(text: string): TableListing {
   const chains = new Map<string, string[]>()
   const elements = new Map<string, Set<string>>()
@@ -48,9 +48,9 @@ const countsOf = (elements: readonly unknown[]): ReadonlyMap<string, number> =>
     ),
   )
 
-/** How a verdict map says that packets of a tap go to a chain. */
+/** Returns the element of a verdict map that sends packets of a tap to a chain, as JSON. */
 export const gotoElement = (tap: string, chain: string) => JSON.stringify([tap, { goto: { target: chain } }])
 
-/** Whom verdict maps say something about. */
+/** Returns the taps that a verdict map has elements for. */
 export const keysOf = ({ elements }: TableListing, map: string): string[] =>
   [...(elements.get(map) ?? [])].flatMap(element => /^\["([^"]+)",/.exec(element)?.[1] ?? [])

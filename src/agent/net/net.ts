@@ -1,77 +1,95 @@
+/** The network of VMs: taps, addresses, firewall rules and limits. This file has the interfaces. */
 import type { FirewallObserved, HostIpv4 } from '../../contract/network.ts'
 import type { GuestNetwork } from '../guest/config-disk.ts'
 import type { Endpoint } from '../base/endpoint.ts'
 import type { NetworkPlan } from './addresses.ts'
 import type { RefusalKind } from '../base/network-limits.ts'
 
-/** How one VM is connected. Plain data: it is stored with the VM. */
+/** The network connection of one VM. Plain data, stored with the VM. */
 export interface Nic {
   /** QEMU's `-netdev` value, id n0. */
   readonly netdev: string
   readonly mac: string
   readonly guest: GuestNetwork
-  /** Where the host reaches the app. */
+  /** Address on which the host reaches the app. */
   readonly endpoint: Endpoint
-  /** The host's interface, whose counters are the guest's; null where there is none. */
+  /** The host's interface, whose counters are those of the guest; null without a tap. */
   readonly tap: string | null
 }
 
-/** The rules of running VMs. */
+/** Firewall rules of running VMs. */
 export interface Guard {
-  /** The host's own address that its health checks come from; undefined: any. */
+  /** The host address that health checks come from; undefined: any. */
   readonly probeFrom: string | undefined
-  /** Makes the VM's rules what the plan says, all in one step. Idempotent; also for a VM that an earlier agent connected. */
+  /**
+   * Replaces the VM's rules with those of the plan, in one transaction. Idempotent; also works for a VM that an earlier
+   * agent connected.
+   */
   guard(vmId: string, plan: NetworkPlan): Promise<void>
-  /** What holds for the VM now; undefined before its first `guard`. */
+  /** Returns the rules in force for the VM; undefined before its first `guard`. */
   guarded(vmId: string): FirewallObserved | undefined
 }
 
 /**
- * Taps of VMMs that have a network namespace of their own, and open their tap by its name: it is made in there, and brought
- * to the host when it is open. What is open stays so.
+ * Taps for VMMs that have their own network namespace and open their tap by name: the tap is created in that namespace,
+ * and moved to the host once the VMM has opened it. The open file descriptor stays valid.
  */
 export interface TapsApart {
-  /** In the empty network namespace of this process. One that the VM has on the host, of an earlier start, goes. */
+  /**
+   * Creates the tap in the empty network namespace of this process. Removes a tap that the VM has on the host from an
+   * earlier start.
+   */
   make(vmId: string, pid: number): Promise<void>
-  /** To the host, with the VM's addresses: its traffic passes from here on. */
+  /** Moves the tap to the host and sets the VM's addresses: traffic passes from then on. */
   bring(vmId: string, pid: number): Promise<void>
 }
 
 export interface Network extends Guard {
   readonly mode: 'tap' | 'user' | 'fake'
-  /** What other hosts have to know to reach guests here; undefined where nobody can. Changes with `adopt`. */
+  /**
+   * The IPv4 addresses that other hosts need to reach guests here; undefined if guests are unreachable from other
+   * hosts. Changes with `adopt`.
+   */
   readonly ipv4: HostIpv4 | undefined
-  /** Where guests may ask for names; undefined where they have no such network. */
+  /** The address of the DNS resolver for guests; undefined in modes without one. */
   readonly resolver: string | undefined
   /**
-   * Idempotent for one VM: the same VM gets the same addresses as long as it is not released. Its rules hold before its
+   * Connects the VM. Idempotent: the VM keeps its addresses until it is released. Its rules are in force before its
    * first packet; without a plan it has no IPv6 address and the default rules.
-   * @param device `apart`: its VMM brings it, by `apart`. `ahead`: it is here before its rules hold, and lets nothing through
-   * until then: its VMM starts meanwhile (`held`)
+   * @param device `here`: the tap is created on the host. `apart`: its VMM brings the tap from its own namespace (see
+   * `apart`). `ahead`: resolves before the rules are in force, so that the VMM can start meanwhile; the tap passes no
+   * packet until then (see `held`)
    */
   connect(vmId: string, appPort: number, plan?: NetworkPlan, device?: 'here' | 'apart' | 'ahead'): Promise<Nic>
-  /** Resolves when the rules of the last `connect` hold: no guest should run before. @throws what kept them from being loaded */
+  /**
+   * Resolves when the rules of the last `connect` are in force; a guest must not run before. @throws the error that
+   * kept the rules from being loaded
+   */
   held(vmId: string): Promise<void>
-  /** Undefined where there are no taps. */
+  /** Undefined in modes without taps. */
   readonly apart?: TapsApart
-  /** The VM that has this IPv4 address. */
+  /** Returns the VM that has this IPv4 address. */
   vmAt(address: string): string | undefined
-  /** It has no process any more. Its device and rules go soon; a `connect` of the same VM waits for that. */
+  /**
+   * Releases the network of a VM whose process has ended. Its device and rules are removed soon afterwards; a later
+   * `connect` of the same VM waits for that.
+   */
   release(vmId: string): Promise<void>
-  /** Removes every device and address that belongs to none of `keep`. */
+  /** Removes every device and address that does not belong to a VM in `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
   /** Addresses (IPv4 and IPv6) of the hosts whose gateways may reach apps here, over the mesh. */
   allowGateways(addresses: readonly string[]): Promise<void>
   /**
-   * Gives guests IPv4 addresses of this network (/20, CIDR) from now on. False: they have them, they are given by the
-   * host's own settings, or a guest still has one of the old: to be asked again.
-   * @throws Error where the host itself is in that network
+   * Gives new guests IPv4 addresses of this network (a /20 as CIDR). Returns false if the network is already in use, if
+   * the host's own settings choose the addresses, or if a guest still has an address of the old network: the caller
+   * tries again later.
+   * @throws Error if the host itself has an address in that network
    */
   adopt(guests: string): Promise<boolean>
   close(): Promise<void>
 }
 
-/** Told when the rules of a VM had been changed by somebody else and were put right. */
+/** Called after the rules of a VM were changed by another program and have been repaired. */
 export type OnHealed = (vmId: string) => void
-/** Told how many packets of a VM, or for it, were dropped since the last time because it is at a limit. */
+/** Called with the number of packets to or from a VM that a limit dropped since the last call. */
 export type OnRefused = (vmId: string, kind: RefusalKind, count: number) => void

@@ -17,7 +17,7 @@ interface NetworkEvents
   readonly onNoTaps?: (reason: string) => void
 }
 
-/** Taps where they work (root, /dev/net/tun, ip and nft), QEMU's user networking otherwise. */
+/** Opens the network: taps if they work (root, /dev/net/tun, ip and nft), QEMU's user networking otherwise. */
 export async function openNetwork(
   config: NetworkConfig,
   { onNoTaps, ...events }: NetworkEvents = {},
@@ -40,6 +40,6 @@ export async function openNetwork(
     return userNetwork()
   }
   if (!existsSync('/dev/net/tun')) return noTaps('there is no /dev/net/tun')
-  // Root in a container may lack the capability, and a kernel may lack nftables: trying is the only way to find out.
+  // A container may withhold the capability from root, and a kernel may lack nftables: only an attempt shows it.
   return taps().catch((error: unknown) => noTaps(error instanceof Error ? error.message : String(error)))
 }

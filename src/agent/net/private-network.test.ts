@@ -43,7 +43,7 @@ async function open(dataDir: string) {
   return { opened, gateways }
 }
 
-it('follows control, refuses what is older, and goes on from there after a restart', async () => {
+it('applies the network that control sends, refuses older versions, and restores it after a restart', async () => {
   await using dir = await testDir()
   const first = await open(dir.path)
   expect((await first.opened.observed()).hash).toBe('')
@@ -60,7 +60,7 @@ it('follows control, refuses what is older, and goes on from there after a resta
   await second.opened.stop({ stopVms: false })
 })
 
-it('begins anew when what was stored cannot be read', async () => {
+it('starts empty when the stored network cannot be read', async () => {
   await using dir = await testDir()
   await writeFile(join(dir.path, 'network.json'), '{"version": 5, "hash"')
   const { opened } = await open(dir.path)
@@ -69,7 +69,7 @@ it('begins anew when what was stored cannot be read', async () => {
   await opened.stop({ stopVms: false })
 })
 
-it('says why its mesh does not start, and answers all the same', async () => {
+it('reports why the mesh does not start, and still answers requests', async () => {
   await using dir = await testDir()
   const mesh = { device: 'wg-mote', endpoint: 'nowhere', rotateAfterMs: 1e9 }
   const log = pino({ level: 'silent' })

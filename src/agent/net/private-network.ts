@@ -1,4 +1,4 @@
-/** This host's part of the private networks: what control says of them, in force and on disk. */
+/** This host's part of the private networks: applies the network that control sends and stores it on disk. */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { Value } from 'typebox/value'
@@ -16,15 +16,15 @@ import type { Network } from './net.ts'
 export interface PrivateNetworkOptions {
   readonly dataDir: string
   readonly network: Network
-  /** Undefined: this host is in no mesh. */
+  /** Undefined if this host is in no mesh. */
   readonly mesh: Pick<MeshOptions, 'device' | 'endpoint' | 'rotateAfterMs'> | undefined
-  /** Whose address is it? */
+  /** Returns the project and firewall of a VM. */
   readonly desiredOf: (
     vmId: string,
   ) => { readonly projectId: string; readonly firewall?: NetworkPlan['firewall'] } | undefined
-  /** DNS queries of each guest. */
+  /** Limit on the DNS queries of each guest. */
   readonly queriesPerSecond: number
-  /** A guest asks more than that. */
+  /** Called when a guest exceeds that limit. */
   readonly onRefused: (vmId: string) => void
   readonly log: Logger
 }
@@ -36,7 +36,10 @@ export interface PrivateNetwork {
   stop(options: { readonly stopVms: boolean }): Promise<void>
 }
 
-/** Goes on from what was stored: names and tunnels do not wait for control. What cannot start is told in beats. */
+/**
+ * Restores the stored network, so that names and tunnels work before control connects. Heartbeats report a part that
+ * cannot start.
+ */
 export async function openPrivateNetwork(options: PrivateNetworkOptions): Promise<PrivateNetwork> {
   const { dataDir, network, log } = options
   const file = join(dataDir, 'network.json')
@@ -60,19 +63,20 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
     })
   let names = await openNamesHere()
 
-  /** Takes the addresses that control gave this host, if it can now. */
+  /** Switches to the guest addresses that control assigned, if no guest has an older one. */
   const adopt = async ({ guests }: HostNetwork) => {
     if (guests === undefined || guests === network.ipv4?.guests) return
     try {
       const isNew = await network.adopt(guests)
       addressError = null
       if (!isNew) return
-      log.info({ guests }, 'guests get addresses of the network that control gave this host')
+      log.info({ guests }, 'guests get addresses of the network that control assigned to this host')
       await names?.stop()
       names = await openNamesHere()
       if (view) await mesh?.apply(view)
     } catch (cause) {
-      if (addressError === null) log.error({ err: cause }, 'cannot use the addresses that control gave this host')
+      if (addressError === null)
+        log.error({ err: cause }, 'cannot use the addresses that control assigned to this host')
       addressError = messageOf(cause)
     }
   }
@@ -103,7 +107,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   return {
     put: next => mutex.take('network', () => put(next)),
     async observed() {
-      // What had to wait for the last guest with another address is tried again with each beat.
+      // Retried with each heartbeat: the switch may have waited for the last guest with an older address.
       const now = view
       if (now) await mutex.take('network', () => adopt(now))
       return observed()
@@ -124,7 +128,7 @@ function parseStored(text: string | undefined): HostNetwork | undefined {
     const stored: unknown = JSON.parse(text)
     return Value.Check(HostNetwork, stored) ? stored : undefined
   } catch {
-    return undefined // half-written before a power cut: control tells it again
+    return undefined // half-written before a power failure: control sends it again
   }
 }
 
@@ -141,7 +145,7 @@ async function openNames(
     const vmId = network.vmAt(address)
     if (vmId === undefined) return undefined
     const desired = desiredOf(vmId)
-    if (!desired) return { names: nothing, mayAskOthers: true } // a build: in no project's network
+    if (!desired) return { names: nothing, mayAskOthers: true } // a build: not in a project's network
     const toResolver = { direction: 'outbound', protocol: 'udp', port: 53, remote: resolver } as const
     const mayAskOthers = evaluate(desired.firewall ?? { version: 0, rules: [] }, toResolver) !== 'deny'
     return { names: zones.get(desired.projectId) ?? nothing, mayAskOthers }

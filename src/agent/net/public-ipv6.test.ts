@@ -1,4 +1,6 @@
-/** A project with addresses of the internet (`MOTE_IPV6_PREFIX`): out without NAT, in by a rule only. */
+/**
+ * A project with public IPv6 addresses (`MOTE_IPV6_PREFIX`): outbound without NAT, inbound only if a rule allows it.
+ */
 import { expect, it } from 'vitest'
 import type { FirewallRule } from '../../contract/network.ts'
 import { run } from '../../lib/exec.ts'
@@ -11,7 +13,7 @@ const internet = { host: '2001:db8:fffe::2', port: 8080 }
 const address = '2001:db8:77:1::5'
 
 it.skipIf(process.getuid?.() !== 0)(
-  'with a public prefix a VM is on the internet, as far as its rules say (needs root)',
+  'with a public prefix a VM is on the internet as far as its rules allow (needs root)',
   { timeout: 60_000 },
   async () => {
     await using stack = new AsyncDisposableStack()
@@ -40,7 +42,7 @@ it.skipIf(process.getuid?.() !== 0)(
 
     expect(nic.guest.route6).toBe('::/0')
     expect(await guest.reaches(internet)).toBe(true)
-    // By its own address: nobody translates it.
+    // The peer sees the VM's own address: there is no NAT.
     expect(await guest.reaches({ ...internet, from: address })).toBe(true)
     expect(await run('ip', ['-6', 'route', 'get', address])).toContain(nic.tap ?? '')
     const inward = (port: number) => ({ host: address, port })

@@ -1,10 +1,13 @@
-/** What guests are refused, from the kernel's counters to a line in their logs. */
+/** Reports refused packets of guests: from the kernel's counters to lines in the VMs' logs. */
 import { minutes } from '../../lib/duration.ts'
 import type { Refused } from './firewall.ts'
 import { type GuestLimits, type RefusalKind, refusalText } from '../base/network-limits.ts'
 import type { OnRefused } from './net.ts'
 
-/** Answers how much each count has grown since the reading before. One that is smaller began anew. */
+/**
+ * Returns a function that computes the growth of each count since the previous reading. A smaller count means that the
+ * counter was reset.
+ */
 export function growthOf(): (reading: readonly Refused[]) => Refused[] {
   let before: ReadonlyMap<string, number> = new Map()
   return reading => {
@@ -19,18 +22,18 @@ export function growthOf(): (reading: readonly Refused[]) => Refused[] {
 
 const keyOf = (owner: string, kind: RefusalKind) => `${owner} ${kind}`
 
-/** The log of a VM gets a line about each kind as often as that. */
+/** Minimum time between two log lines of one kind for a VM. */
 const sayEveryMs = minutes(1)
 
 export interface RefusalOptions {
   readonly limits: GuestLimits
   readonly nowMs: () => number
   readonly say: (vmId: string, line: string) => void
-  /** For the metrics of the host. */
+  /** Updates the metrics of the host. */
   readonly onCount: (kind: RefusalKind, count: number) => void
 }
 
-/** Counts all of it, and says so in the VM's log at most once a minute. */
+/** Counts every refusal, and writes a line to the VM's log at most once a minute. */
 export function refusalReporter({ limits, nowMs, say, onCount }: RefusalOptions): OnRefused {
   const unsaid = new Map<string, { count: number; saidAtMs: number }>()
   return (vmId, kind, count) => {
@@ -41,7 +44,7 @@ export function refusalReporter({ limits, nowMs, say, onCount }: RefusalOptions)
     unsaid.set(keyOf(vmId, kind), entry)
     if (atMs - entry.saidAtMs < sayEveryMs) return
     say(vmId, refusalText(kind, entry.count, limits))
-    // Those of VMs that have gone would stay for good.
+    // Drop old entries: those of removed VMs would stay forever.
     for (const [key, { saidAtMs }] of unsaid) if (atMs - saidAtMs >= 2 * sayEveryMs) unsaid.delete(key)
     unsaid.set(keyOf(vmId, kind), { count: 0, saidAtMs: atMs })
   }

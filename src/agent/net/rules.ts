@@ -1,4 +1,4 @@
-/** The agent's firewall as nft text. Pure; `firewall.ts` loads it. The picture is in docs/networking.md. */
+/** Renders the agent's firewall as nft statements. Pure; `firewall.ts` loads them. docs/networking.md has a diagram. */
 import type { FirewallRule } from '../../contract/network.ts'
 import type { NetworkPlan } from './addresses.ts'
 import {
@@ -13,14 +13,14 @@ import {
   trackedRules,
 } from '../base/network-limits.ts'
 
-/** All interfaces of all agents on the machine, and those of one. */
+/** Matches all interfaces of all agents on the host. `tapPrefix` is the prefix of one agent. */
 const anyTap = '"mote*"'
 export const tapPrefix = (slot: number) => `mote${slot.toString(16)}`
 export const tableName = (slot: number) => `mote_${slot.toString(16)}`
-/** Not below "mote*": the mesh is another host's side, not a guest. */
+/** Does not match "mote*": packets from the mesh come from another host, not from a guest. */
 export const meshDevice = 'wg-mote'
 
-/** Ours: a table that has others as well was made by another version, or by somebody else. */
+/** The base chains of this version. A table with other chains was made by another version or another program. */
 export const baseChains = [
   'arriving',
   'antispoof',
@@ -33,7 +33,10 @@ export const baseChains = [
   'outside',
 ] as const
 
-/** What is not the internet: RFC 6890, without what is public. Guests reach none of it unless the operator says so. */
+/**
+ * Networks that are not on the internet: RFC 6890 without its public ranges. Guests reach them only if the operator
+ * allows it.
+ */
 const privateV4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4'],
@@ -46,18 +49,18 @@ export interface TableInput {
   readonly guests: string
   readonly probe: string
   readonly resolver: string
-  /** Private networks (IPv4 CIDR) that guests may reach all the same. */
+  /** Private networks (IPv4 CIDR) that guests may reach nevertheless. */
   readonly allowed: readonly string[]
   /** Networks (IPv4 or IPv6 CIDR) that no guest may reach, such as that of the control plane. */
   readonly denied: readonly string[]
-  /** Of each guest; null: this kernel cannot hold guests to any. */
+  /** Limits of each guest; null if the kernel does not support them. */
   readonly limits: GuestLimits | null
 }
 
 /**
- * What is the same for every VM, as statements that may be loaded again and again: chains of VMs stay as they are. A tap
- * without chains of its own gets nothing through. Replies pass; everything else is judged for each packet of the
- * original direction, so a rule that denies also ends the connections that it is about.
+ * Returns the rules that all VMs share, as statements that can be loaded repeatedly: the chains of VMs stay. A tap
+ * without chains of its own passes nothing. Replies pass; packets of the original direction are checked one by one, so
+ * that a deny rule also ends open connections.
  */
 export function baseTable(input: TableInput): string {
   const { guests, probe, resolver } = input
@@ -96,7 +99,8 @@ export function baseTable(input: TableInput): string {
     ...chain('to_host', 'filter hook input priority filter', [
       `iifname ${tap} ct direction reply ct state established,related accept`,
       ...limit(neighborRules),
-      // Where is the gateway? No other word of neighbour discovery is listened to, and no router advertisement.
+      // Neighbor solicitations for the gateway. Other neighbor discovery messages and router advertisements are
+      // dropped.
       `iifname ${tap} icmpv6 type nd-neighbor-solicit accept`,
       `iifname ${tap} ip daddr ${resolver} meta l4proto { tcp, udp } th dport 53 accept`,
       `iifname ${tap} drop`,
@@ -110,7 +114,7 @@ export function baseTable(input: TableInput): string {
       ...limit(openedRules),
     ]),
     ...chain('from_host', 'filter hook output priority filter', [
-      // A VMM that somebody has taken over speaks to nobody, where it has no network namespace of its own.
+      // Blocks a compromised VMM that has no network namespace of its own.
       'meta skuid @vmms drop',
       `oifname != ${tap} accept`,
       `icmpv6 type { ${hostIcmp6.join(', ')} } accept`,
@@ -123,13 +127,13 @@ export function baseTable(input: TableInput): string {
   ])
 }
 
-/** Both tables of the agent, whether they are there or not. */
+/** Deletes both tables of the agent, if they exist. */
 export function deleteTables({ slot, limits }: TableInput): string {
   const tables = [`inet ${tableName(slot)}`, ...(limits ? [`arp ${tableName(slot)}`] : [])]
   return lines(tables.flatMap(table => [`add table ${table}`, `delete table ${table}`]))
 }
 
-/** What the host itself has to tell guests. Not tracked, or about connections of theirs. */
+/** ICMPv6 messages that the host itself sends to guests. They are untracked or belong to connections of the guests. */
 const hostIcmp6 = [
   ...['nd-neighbor-solicit', 'nd-neighbor-advert', 'destination-unreachable', 'packet-too-big', 'time-exceeded'],
   'parameter-problem',
@@ -138,19 +142,19 @@ const hostIcmp6 = [
 export interface GuardedVm {
   readonly tap: string
   readonly plan: NetworkPlan
-  /** Whose rights its VMM has; undefined: the agent's. */
+  /** The uid of its VMM; undefined: the agent's. */
   readonly owner: number | undefined
 }
 
 export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in_${tap}` })
-/** Undefined: no VM's. */
+/** Returns undefined for a chain that belongs to no VM. */
 export const tapOfChain = (chain: string): string | undefined => /^(?:in|out)_(mote.*)/.exec(chain)?.[1]
-/** From a VM's tap to its chains. */
+/** Maps from a VM's tap to its chains. */
 export const vmMaps = ['leaving_vms', 'entering_vms'] as const
 
 /**
- * A VM's two chains and their places in the maps, as statements of one transaction. `return` lets a packet pass this
- * chain; what leaves one guest and enters another goes through the chains of both.
+ * Returns the VM's two chains and their elements in the maps, as statements of one transaction. `return` lets a packet
+ * pass this chain; a packet from one guest to another passes the chains of both.
  */
 export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string {
   const table = `inet ${tableName(slot)}`
@@ -165,7 +169,7 @@ export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string 
     ...rulesOf(rules, 'outbound').map(rule => `add rule ${table} ${leaving} ${rule}`),
     `add chain ${table} ${entering}`,
     `flush chain ${table} ${entering}`,
-    // Other tenants are behind taps and the mesh only; no rule of anybody lets them in.
+    // Packets of other tenants come only from taps and the mesh; no rule can allow them.
     ...(project ? [`add rule ${table} ${entering} iifname ${anyTap} ip6 saddr != ${project} drop`] : []),
     ...rulesOf(rules, 'inbound').map(rule => `add rule ${table} ${entering} ${rule}`),
     ...[
@@ -181,7 +185,7 @@ export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string 
   ])
 }
 
-/** The other tenants' networks, seen from a guest of `project`. */
+/** Rules that drop packets from a guest of `project` to networks of other tenants. */
 function foreign(project: string): string[] {
   return [
     `ip6 daddr != ${project} ip6 daddr { ${privateV6.join(', ')} } drop`,
@@ -190,7 +194,7 @@ function foreign(project: string): string[] {
   ]
 }
 
-/** @param chains those of its chains that exist; @param maps those of the maps that name it */
+/** @param chains the VM's chains that exist; @param maps the maps that have an element for it */
 export function dropVm(slot: number, tap: string, maps: readonly string[], chains: readonly string[]): string {
   const table = `inet ${tableName(slot)}`
   return lines([
@@ -199,11 +203,11 @@ export function dropVm(slot: number, tap: string, maps: readonly string[], chain
   ])
 }
 
-/** What is sent with the rights of its VMM is judged like anybody's. */
+/** Removes the VMM's uid from the blocked users. */
 export const dropOwner = (slot: number, owner: number | undefined): string =>
   owner === undefined ? '' : lines([`delete element inet ${tableName(slot)} vmms { ${owner} }`])
 
-/** The hosts whose gateways may reach apps here. */
+/** Sets the addresses of the hosts whose gateways may reach apps here. */
 export function gatewaySets(slot: number, addresses: readonly string[]): string {
   const table = `inet ${tableName(slot)}`
   const fill = (set: string, members: readonly string[]) => [

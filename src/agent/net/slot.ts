@@ -10,9 +10,10 @@ export const slotCount = 16
 const slotDir = '/run/mote/slots'
 
 /**
- * A small number that is this agent's alone on this machine: its addresses, taps and firewall table carry it. It belongs
- * to the data directory, not to the process, because VMs outlive their agent; a slot whose directory is no more is free.
- * @returns `isNew`: it was somebody else's, who may have left taps and rules
+ * Claims a small number that is unique among the agents of this host: the agent's addresses, taps and firewall table
+ * contain it. The slot belongs to the data directory, not to the process, because VMs outlive their agent. A slot is
+ * free once its data directory is deleted.
+ * @returns `isNew`: another agent had the slot before, and may have left taps and rules
  * @throws Error when all slots are taken.
  */
 export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew: boolean }> {
@@ -27,7 +28,7 @@ export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew:
     const free = owners.findIndex((owner, slot) => (owner === undefined || !existsSync(owner)) && !isInUse(slot))
     if (free < 0)
       throw new Error(
-        `all ${slotCount} network slots of this machine are taken, by agents (${slotDir}) or by VMs that still run (ip link show type tun)`,
+        `all ${slotCount} network slots of this host are taken, by agents (${slotDir}) or by VMs that still run (ip link show type tun)`,
       )
     await writeFileAtomic(join(slotDir, String(free)), dataDir, { mode: 0o644 })
     return { slot: free, isNew: true }
@@ -36,14 +37,17 @@ export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew:
   }
 }
 
-/** Whether a VMM has a tap of it open: one of an agent whose files are not seen from here, as from within a container. */
+/**
+ * Returns whether a VMM has a tap of the slot open. Its agent may run in a container, so that its files are not visible
+ * here.
+ */
 function isInUse(slot: number): boolean {
   return tapNames(tapPrefix(slot)).some(tap => {
     const device = `/sys/class/net/${tap}`
     try {
       return existsSync(join(device, 'tun_flags')) && readFileSync(join(device, 'carrier'), 'utf8').trim() === '1'
     } catch {
-      return false // down (EINVAL), or gone by now
+      return false // down (EINVAL), or just removed
     }
   })
 }

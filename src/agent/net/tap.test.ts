@@ -15,7 +15,7 @@ import { tapNetwork } from './tap.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 
-/** Asks each address and port for a page and says on stdout which answered. */
+/** Requests a page from each address and port, and prints which ones answered. */
 const tryAll = (places: readonly string[]) =>
   `for p in ${places.join(' ')}; do if [ -n "$(printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 \${p%:*} \${p#*:})" ]; then echo "open $p"; else echo "shut $p"; fi; done; echo done; exec sleep 600`
 
@@ -31,17 +31,17 @@ test.skipIf(why !== '')(
     const port = typeof address === 'object' ? address?.port : 0
     await using host = await testAgent({ hypervisor: 'qemu', network: 'tap' })
     await using other = await testAgent({ hypervisor: 'qemu', network: 'tap' })
-    await host.put({ vmId: 'neighbour', generation: 1, want: 'running', spec: testSpec() })
+    await host.put({ vmId: 'neighbor', generation: 1, want: 'running', spec: testSpec() })
     await other.put({ vmId: 'stranger', generation: 1, want: 'running', spec: testSpec() })
-    const neighbour = await host.until('neighbour', 'healthy', vm => vm.healthy)
+    const neighbor = await host.until('neighbor', 'healthy', vm => vm.healthy)
     const stranger = await other.until('stranger', 'healthy', vm => vm.healthy)
-    expect(neighbour.endpoint?.host).not.toBe(stranger.endpoint?.host)
+    expect(neighbor.endpoint?.host).not.toBe(stranger.endpoint?.host)
 
-    const gateway = neighbour.endpoint?.host.replace(/\d+$/, last => String(Number(last) - 1))
+    const gateway = neighbor.endpoint?.host.replace(/\d+$/, last => String(Number(last) - 1))
     const shut = [
       `${gateway}:${port}`,
       `${outside.hostAddress}:${port}`,
-      ...[neighbour, stranger].map(({ endpoint }) => `${endpoint?.host}:8080`),
+      ...[neighbor, stranger].map(({ endpoint }) => `${endpoint?.host}:8080`),
     ]
     const places = [...shut, outside.place]
     const spec = testSpec({ command: ['/bin/sh', '-c', tryAll(places)], healthCheckPath: null })
@@ -55,11 +55,11 @@ test.skipIf(why !== '')(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'two agents share nothing; what nobody keeps is reclaimed (needs root)',
+  'two agents share nothing, and taps without a VM are reclaimed (needs root)',
   async () => {
     await using one = await testDir()
     await using two = await testDir()
-    // It is never closed, as after kill -9: nor may it look after its rules any more.
+    // Never closed, as after kill -9, and must not repair its rules any more.
     const first = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     const second = await tapNetwork({ dataDir: two.path, subnet: '10.213.0.0/16' })
     const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
@@ -89,7 +89,7 @@ test.skipIf(why !== '')(
     const open = (dir: string) => tapNetwork({ dataDir: dir, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     await using kept = await testDir()
     const [unused, used] = [await testDir(), await testDir()]
-    // Neither is ever closed, as after kill -9.
+    // Neither agent is ever closed, as after kill -9.
     const nics = [
       await (await open(unused.path)).connect('a', 80),
       await (await open(used.path)).connect('a', 80),
@@ -103,15 +103,15 @@ test.skipIf(why !== '')(
     await unused[Symbol.asyncDispose]()
     await used[Symbol.asyncDispose]()
 
-    // Other tests claim slots, too: whoever it is that gets this one.
+    // Other tests claim slots too, so any agent may get this one.
     const next = await open(kept.path)
     const nic = await next.connect('b', 80)
-    await until(() => tapNames(left).length === 0, { what: 'its tap gone' })
+    await until(() => tapNames(left).length === 0, { what: 'its tap is removed' })
     await until(
       async () =>
         !(await run('nft', ['list', 'tables', 'inet'])).includes(`mote_${slotOf(left)}\n`) ||
         !(await guarded(left)).taps.includes(left),
-      { what: 'its rules gone' },
+      { what: 'its rules are removed' },
     )
     expect(slotOf(nic.tap)).not.toBe(slotOf(running))
     expect(tapNames(running)).toEqual([running])
@@ -125,14 +125,14 @@ test.skipIf(why !== '')(
   },
 )
 
-/** Users that nobody has, not of the range that agents give. */
+/** Uids that no user has, outside the range that agents allocate. */
 const owners: ReadonlyMap<string, number> = new Map([
   ['a', 1_899_000_001],
   ['b', 1_899_000_002],
 ])
 const ownerOf = (vmId: string) => owners.get(vmId)
 
-/** What the table of this tap's agent says about VMs. */
+/** Returns the VM chains and elements in the table of this tap's agent. */
 async function guarded(tap: string | null | undefined) {
   const listing = parseListing(await run('nft', ['-j', 'list', 'table', 'inet', `mote_${slotOf(tap)}`]))
   return {
@@ -143,7 +143,7 @@ async function guarded(tap: string | null | undefined) {
 }
 
 test.skipIf(process.getuid?.() !== 0)(
-  'what a crash left of a VM that was going, is reclaimed: its rules without a tap, its user (needs root)',
+  'rules without a tap and the uid of a VM that was being removed are reclaimed after a crash (needs root)',
   async () => {
     await using dir = await testDir()
     const open = () => tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9, ownerOf })
@@ -165,7 +165,7 @@ test.skipIf(process.getuid?.() !== 0)(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'rules that cannot be taken away keep no other VM, and go with their user once they can (needs root)',
+  'rules that cannot be removed block no other VM, and are removed with their uid once possible (needs root)',
   async () => {
     await using dir = await testDir()
     let stuck = 'nothing'
@@ -192,7 +192,7 @@ test.skipIf(process.getuid?.() !== 0)(
     expect(errors.length).toBeGreaterThan(0)
     stuck = 'nothing'
     await until(async () => (await guarded(bad.tap)).chains.every(name => !name.endsWith(String(bad.tap))), {
-      what: 'another try',
+      what: 'another attempt',
     })
     expect(await guarded(good.tap)).toMatchObject({ taps: [good.tap], owners: [owners.get('b')] })
     await network.release('b')
@@ -201,7 +201,7 @@ test.skipIf(process.getuid?.() !== 0)(
 )
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a tap may be there ahead of its rules; that they hold, or what keeps them from it, is told (needs root)',
+  'a tap may exist before its rules, and held() resolves or rejects with their outcome (needs root)',
   async () => {
     await using dir = await testDir()
     let load = Promise.withResolvers<void>()
@@ -226,7 +226,7 @@ test.skipIf(process.getuid?.() !== 0)(
     await network.held('a')
     expect((await guarded(nic.tap)).taps).toEqual([nic.tap])
 
-    // One that goes while they are being loaded leaves none.
+    // A VM released while its rules are being loaded leaves none behind.
     load = Promise.withResolvers()
     const other = await network.connect('b', 80, undefined, 'ahead')
     const released = Promise.all(['a', 'b'].map(id => network.release(id)))
@@ -235,7 +235,7 @@ test.skipIf(process.getuid?.() !== 0)(
     await until(
       async () => (await guarded(other.tap)).taps.length === 0 && !existsSync(`/sys/class/net/${other.tap}`),
       {
-        what: 'nothing is left',
+        what: 'all resources are released',
       },
     )
     expect(network.guarded('b')).toBeUndefined()
@@ -248,7 +248,7 @@ const ifindex = async (tap: string | null | undefined) =>
 
 const slotOf = (tap: string | null | undefined) => tap?.at('mote'.length) ?? ''
 
-/** A network namespace behind a veth pair with a web server in it: the internet side, without the internet. */
+/** A network namespace behind a veth pair with a web server in it; it stands for the internet. */
 async function outsideWorld() {
   const name = `moteout${process.pid}`
   const ip = (...args: string[]) => run('ip', args)
@@ -283,7 +283,7 @@ test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (
   const nics = await Promise.all(ids.map(id => network.connect(id, 80)))
   const before = await ifindex(nics[0]?.tap)
   await Promise.all(ids.map(id => network.release(id)))
-  // One that starts again before it has gone waits for that: its device and rules are new.
+  // A VM that starts again during its removal waits for the removal: its device and rules are new.
   const anew = await network.connect('vm-0', 80)
   expect(await ifindex(anew.tap)).toBeGreaterThan(before)
   expect(await run('nft', ['list', 'chain', 'inet', `mote_${slotOf(anew.tap)}`, `in_${anew.tap}`])).toContain('chain')
@@ -295,11 +295,11 @@ test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (
 })
 
 test.skipIf(process.getuid?.() !== 0)(
-  'addresses that control gives are taken when no guest has others, and stay over a restart (needs root)',
+  'addresses from control are adopted once no guest has older ones, and survive a restart (needs root)',
   async () => {
     await using dir = await testDir()
     const open = () => tapNetwork({ dataDir: dir.path, subnet: null, healEveryMs: 1e9 })
-    // A pair that no other test of this machine uses.
+    // A pair that no other test on this host uses.
     const given = [1, 2].map(n => `10.${192 + (process.pid % 16)}.${((process.pid >> 4) % 7) * 32 + (n - 1) * 16}.0/20`)
     const [one = '', two = ''] = given
     const first = await open()

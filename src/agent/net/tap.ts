@@ -28,52 +28,58 @@ import { claimSlot, releaseSlot } from './slot.ts'
 import { tapsApart } from './taps-apart.ts'
 import { macOf } from './user.ts'
 
-/** Of devices that are about to be removed, and the slot: `ip` gives them no other. */
+/** Device group for taps that are being removed, plus the slot. `ip` assigns this group to no other device. */
 const leavingGroup = 6_740_000
 
-/** How long a rule that somebody else has changed stays so. */
+/** Interval between checks of the rules, and so the longest time that a foreign change lasts. */
 const healEveryMs = 10_000
 
 export interface TapOptions {
   readonly dataDir: string
-  /** IPv4 /16 for guests, which the agents of one machine share; null: `firstGuests`, until control names others (`adopt`). */
+  /**
+   * IPv4 /16 for guests, which the agents of one host share; null: `firstGuests`, until control assigns others
+   * (`adopt`).
+   */
   readonly subnet: string | null
   /** See `TableInput`. */
   readonly allowed?: readonly string[]
   readonly denied?: readonly string[]
-  /** Of each guest. */
+  /** Limits of each guest. */
   readonly limits?: GuestLimits
   readonly onHealed?: OnHealed
   readonly onRefused?: OnRefused
-  /** This kernel cannot hold guests to their limits. */
+  /** Called when the kernel does not support the limits. */
   readonly onUnlimited?: (reason: unknown) => void
   readonly onError?: (error: unknown) => void
   readonly healEveryMs?: number
-  /** Whose rights the VM's VMM has: only that user may open its tap. Undefined: the agent's own. */
+  /** Returns the uid of the VM's VMM: only that user may open its tap. Undefined: the agent's own. */
   readonly ownerOf?: (vmId: string) => number | undefined
-  /** The `ip` command that makes a guest's device; default: a tap. Tests put network namespaces in place of guests. */
+  /**
+   * Returns the `ip` command that creates a guest's device; default: a tap. Tests use network namespaces instead of
+   * guests.
+   */
   readonly makeDevice?: (name: string) => string
-  /** How nft and ip are run for single VMs. */
+  /** Runs nft and ip for single VMs. */
   readonly runs?: RunCommand
 }
 
 const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 0, rules: [] } }
 
 /**
- * Each VM on a tap of its own with a routed IPv4 /31 and its IPv6 /128. No bridge, so there is nothing two guests share.
- * Which VM has which IPv4 address is kept by the kernel, on the tap itself.
- * @throws Error without root, or where nft cannot load the rules.
+ * Connects each VM through its own tap with a routed IPv4 /31 and its IPv6 /128. There is no bridge, so guests share no
+ * link. The kernel stores each VM's IPv4 address on its tap.
+ * @throws Error without root, or if nft cannot load the rules.
  */
 export async function tapNetwork(options: TapOptions): Promise<Network> {
   const { runs = run } = options
   const { slot, isNew: isNewSlot } = await claimSlot(options.dataDir)
   const prefix = tapPrefix(slot)
-  // Of an agent whose data directory is no more: with the addresses that are to be this one's.
+  // The slot's previous agent is gone: remove its taps, which have addresses that this agent will use.
   if (isNewSlot) await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
   const book = addressBook(await guestsAtStart(options.subnet, slot, runs))
   const guarded = new Map<string, FirewallObserved>()
   const mutex = createKeyedMutex()
-  /** By tap: those that were connected or guarded since the agent's start. */
+  /** By tap: the VMs connected or guarded since the agent started. */
   const vms = new Map<string, string>()
   /** By VM. */
   const connected = new Map<string, Tap>()
@@ -129,7 +135,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   }
   let isHealing = false
   const timer = setInterval(() => {
-    if (isHealing) return // a slow round is not overtaken by the next
+    if (isHealing) return // the previous round is still running
     isHealing = true
     heal()
       .catch((error: unknown) => options.onError?.(error))
@@ -185,9 +191,9 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         gatewayMac: macOf(`host of ${vmId}`),
         ipv6: ipv6?.address ?? null,
       }
-      // A tap without rules of its own gets nothing through: its VMM can start meanwhile.
+      // A tap without rules of its own passes no packet, so its VMM can start meanwhile.
       const rules = guardUntil('hold', vmId, plan)
-      rules.catch(() => undefined) // told by `held`
+      rules.catch(() => undefined) // reported by `held`
       holding.set(vmId, rules)
       const made = isNew && where !== 'apart' ? makeTap(device, runs) : Promise.resolve()
       try {
@@ -220,7 +226,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     held: async vmId => holding.get(vmId),
     async release(vmId) {
       const tap = nameOf(vmId)
-      // They may still be on their way.
+      // Its rules may still be loading.
       await holding.get(vmId)?.catch(() => undefined)
       holding.delete(vmId)
       guarded.delete(vmId)
@@ -231,13 +237,13 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     async reclaim(keep) {
       const kept = new Set([...keep].map(nameOf))
       for (const tap of tapNames(prefix)) if (!kept.has(tap)) await removeTap(tap)
-      // Of some a crash has left the rules only.
+      // After a crash some VMs have rules but no tap.
       await firewall.keepOnly(kept, new Set([...keep].flatMap(vmId => options.ownerOf?.(vmId) ?? [])))
       for (const { tap, address } of await tapAddresses(prefix, runs))
         if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
     },
     allowGateways: addresses => firewall.setGateways(addresses),
-    /** The rules stay as long as there is a guest to guard. */
+    /** Keeps the rules as long as a guest needs them. */
     async close() {
       clearInterval(timer)
       await departures.close()
@@ -249,26 +255,29 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   }
 }
 
-/** What follows a failure of one of them finds the other at rest. @throws the first failure */
+/** Waits for both, so that error handling never runs concurrently with one of them. @throws the first failure */
 async function bothDone(one: Promise<void>, other: Promise<void>): Promise<void> {
   await Promise.allSettled([one, other])
   await one
   await other
 }
 
-/** A tap without an owner may be opened by everybody (drivers/net/tun.c, tun_not_capable). */
+/** Always sets an owner: any user may open a tap without one (drivers/net/tun.c, tun_not_capable). */
 const makeTapOf = (tap: string, owner: number | undefined) => `tuntap add dev ${tap} mode tap user ${owner ?? 0}`
 
 const ownAddresses = ({ probe, resolver }: { readonly probe: string; readonly resolver: string }) => [probe, resolver]
 
-/** Guests that run keep the addresses that they have, whatever this host was given last. */
+/**
+ * Returns the range of the guests that still run, which keep their addresses even if control assigned another range
+ * since.
+ */
 async function guestsAtStart(subnet: string | null, slot: number, runs: RunCommand): Promise<string> {
   if (subnet !== null) return sliceOf(subnet, slot)
   const addresses = (await tapAddresses(tapPrefix(slot), runs)).map(({ address }) => networkOf(address))
   return addresses.find(network => network !== undefined) ?? sliceOf(firstGuests, slot)
 }
 
-/** @throws Error where a device of the host is in this network: it would not be reached any more. */
+/** @throws Error if a device of the host is in this network: the device would become unreachable. */
 function refuseTaken(guests: string): void {
   const network = parseCidr(guests)
   for (const [name, addresses] of Object.entries(networkInterfaces()))
@@ -276,7 +285,7 @@ function refuseTaken(guests: string): void {
       const taken = parseCidr(cidr ?? '')
       if (name === 'lo' || !network || !taken || !(contains(network, taken) || contains(taken, network))) continue
       throw new Error(
-        `control gave this host ${guests} for its guests, which ${name} (${cidr}) is in: set MOTE_GUEST_SUBNET here, or MOTE_GUEST_NETWORK of the control plane`,
+        `control assigned ${guests} to the guests of this host, which overlaps with ${name} (${cidr}): set MOTE_GUEST_SUBNET here, or MOTE_GUEST_NETWORK of the control plane`,
       )
     }
 }

@@ -1,7 +1,7 @@
 import { bringTap, makeTapIn, removeTap, type Tap, tapNames } from './devices.ts'
 import type { TapsApart } from './net.ts'
 
-/** @param connected by VM, those that have been connected */
+/** @param connected the connected VMs, by id */
 export function tapsApart(connected: ReadonlyMap<string, Tap>): TapsApart {
   const deviceOf = (vmId: string): Tap => {
     const device = connected.get(vmId)

@@ -24,7 +24,7 @@ it('a plan without a usable address has no IPv6', () => {
   expect(networkPlan({ port: 80, ipv6Address: 'fd00:1:2:3:4::9' }).ipv6?.project).toBe('fd00:1:2:3::/64')
 })
 
-it('addresses of a slot lead back to it, and to no other', () => {
+it('each address maps back to its own slot', () => {
   const slot = agentAddresses(sliceOf('10.213.0.0/16', 3))
   const { host, guest } = slot.pair(1000)
   expect([host, guest]).toEqual(['10.213.55.208', '10.213.55.209'])

@@ -4,8 +4,8 @@ import type { FirewallObserved } from '../../contract/network.ts'
 import type { Network, Nic } from './net.ts'
 
 /**
- * QEMU user networking, for agents without root: the app's port is forwarded from a free port of 127.0.0.1.
- * `restrict=on` because without it a guest reaches the host's loopback at 10.0.2.2; it also means no egress.
+ * QEMU user networking, for agents without root: a free port of 127.0.0.1 is forwarded to the app's port.
+ * `restrict=on`, because without it a guest reaches the host's loopback at 10.0.2.2; it also blocks egress.
  */
 export function userNetwork(): Network {
   return {
@@ -29,7 +29,10 @@ export function userNetwork(): Network {
   }
 }
 
-/** For hosts that see no packets. Every version is acknowledged, with the reason why it is not enforced. */
+/**
+ * Implements the firewall for hosts without packets to filter. Acknowledges every version, with the reason why it is
+ * not enforced.
+ */
 export function withoutFirewall(
   reason: string,
 ): Pick<
@@ -59,7 +62,10 @@ export function macOf(vmId: string): string {
   return ['52', '54', ...[...hash.subarray(0, 4)].map(byte => byte.toString(16).padStart(2, '0'))].join(':')
 }
 
-/** Free now; when somebody takes it before QEMU does, QEMU refuses to start and the boot is tried again with another. */
+/**
+ * Returns a port that is free now. If another process takes it first, QEMU refuses to start and the boot is retried
+ * with another port.
+ */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

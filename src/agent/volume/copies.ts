@@ -7,16 +7,17 @@ import { StepError } from '../base/step-error.ts'
 /** Contents of volumes that belong to snapshots of VMs. docs/decisions/0048-vm-snapshots-with-volumes.md */
 export interface VolumeCopies {
   /**
-   * Keeps the content of now under an id of the caller's; a copy that is there is made anew. Nothing writes meanwhile.
-   * @throws StepError `volume_missing`, `volumes_attached` where other hosts reach the pool
+   * Stores the current content under an id chosen by the caller, and replaces an existing copy. The caller ensures that
+   * nothing writes meanwhile.
+   * @throws StepError `volume_missing`, `volumes_attached` if the pool is shared with other hosts
    */
   copy(volumeId: string, copyId: string): Promise<void>
-  /** Idempotent, also for a volume that has gone. */
+  /** Deletes a copy. Idempotent, also for a removed volume. */
   dropCopy(volumeId: string, copyId: string): Promise<void>
-  /** As `dropCopy`, whichever volumes of this host have one. */
+  /** Deletes the copies with this id of all volumes on this host. */
   dropCopies(copyId: string): Promise<void>
   /**
-   * Puts the volume back to a copy, for a VM that may have it and is about to start.
+   * Restores a copy of the volume, for a VM that may open the volume and is about to start.
    * @throws StepError as `open`, and `snapshot_missing`
    */
   rewind(disk: DiskSpec, vmId: string, copyId: string): Promise<void>
@@ -25,10 +26,10 @@ export interface VolumeCopies {
 export interface CopiesDeps {
   readonly mutex: KeyedMutex
   readonly holders: Pick<Holders, 'remove'>
-  /** Called in the volume's turn. @throws StepError as `Volumes.open` */
+  /** Called with the volume's mutex held. @throws StepError as `Volumes.open` */
   readonly open: (disk: DiskSpec, vmId: string) => Promise<unknown>
   readonly find: (volumeId: string) => { readonly desired: VolumePut; readonly pool: VolumePool } | undefined
-  /** Volumes that may have copies. */
+  /** Ids of the volumes that may have copies. */
   readonly all: () => readonly string[]
 }
 
@@ -40,7 +41,7 @@ export function volumeCopies({ mutex, holders, open, find, all }: CopiesDeps): V
   }
   const rewind = async (disk: DiskSpec, vmId: string, copyId: string) => {
     const { volumeId } = disk
-    // All that has to hold for a VM that opens it; and nobody else has it open.
+    // Opening checks everything that must hold for this VM, including that no other VM has the volume open.
     await open({ ...disk, readOnly: false }, vmId)
     const { pool, desired } = known(volumeId)
     try {
@@ -54,12 +55,12 @@ export function volumeCopies({ mutex, holders, open, find, all }: CopiesDeps): V
   const dropCopy = async (volumeId: string, copyId: string) => {
     if (find(volumeId)) await mutex.take(volumeId, () => removeCopy(volumeId, copyId))
   }
-  /** It may have gone while its turn came. */
+  /** The volume may have been removed while this waited for its mutex. */
   const removeCopy = async (volumeId: string, copyId: string) => find(volumeId)?.pool.removeSnapshot(volumeId, copyId)
   return {
     async copy(volumeId, copyId) {
       const { pool } = known(volumeId)
-      // Putting such a volume back is not one step for the cluster, and another host could open it half-way.
+      // A restore is not atomic in a cluster: another host could open the volume halfway through.
       if (pool.shared) throw new StepError('volumes_attached', `volume ${volumeId} is in a pool that other hosts reach`)
       await pool.removeSnapshot(volumeId, copyId)
       await pool.snapshot(volumeId, copyId)

@@ -1,4 +1,4 @@
-/** What is to be done next to a volume, and what is seen of it: facts in, nothing else. */
+/** Decides the next action for a volume, and derives its observed state. Pure. */
 import type { VolumeObserved, VolumePut, Transfer } from '../../contract/agent.ts'
 import type { VolumeDone } from './store.ts'
 
@@ -14,7 +14,7 @@ export const isRestoring = ({ desired, done }: VolumeFacts) =>
 
 export type VolumeAction = 'create' | 'arrive' | 'restore' | 'grow' | 'remove' | 'rest'
 
-/** A failure stands until there is a newer wish. */
+/** Returns the next action. A failed volume stays failed until its desired state has a newer generation. */
 export function nextAction(entry: VolumeFacts, held: boolean): VolumeAction {
   const { desired, done } = entry
   if (desired.want === 'absent') return held ? 'rest' : 'remove'

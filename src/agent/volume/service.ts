@@ -1,4 +1,4 @@
-/** Storage of this host put together: pools, volumes, their snapshots, and what is told of them. */
+/** Assembles this host's storage: pools, volumes, their snapshots, and the reports about them. */
 import type { Logger } from 'pino'
 import type { Bus } from '../../bus/bus.ts'
 import { type PoolOffer, subjects } from '../../contract/agent.ts'
@@ -28,11 +28,11 @@ export interface StorageOptions {
 export interface Storage {
   readonly volumes: Volumes
   readonly snapshots: VolumeSnapshots
-  /** Reads what an earlier agent left, and looks at the pools. VMs may open volumes then. */
+  /** Loads the state of an earlier agent, and measures the pools. VMs may open volumes afterwards. */
   load(): Promise<void>
-  /** Once the VMs are known: goes on with what is not done yet. */
+  /** Continues unfinished work, once the VMs are loaded. */
   resume(): void
-  /** For the host's beat; measured now and then. */
+  /** For the host's heartbeat; measured periodically. */
   offers(): readonly PoolOffer[]
   stop(): Promise<void>
 }
@@ -57,7 +57,9 @@ export function createStorage({
   const mutex = createKeyedMutex()
   const shared = { store, pools, mutex, holders: createHolders(), log }
   const publish = (subject: string, message: unknown) => {
-    bus.publish(subject, message).catch((err: unknown) => log.warn({ err }, 'cannot publish; the next look tells'))
+    bus
+      .publish(subject, message)
+      .catch((err: unknown) => log.warn({ err }, 'cannot publish; the next measurement repeats the report'))
   }
   let known: readonly PoolOffer[] = []
   let timer: NodeJS.Timeout | undefined
@@ -76,7 +78,7 @@ export function createStorage({
     onObserved: observed => {
       publish(subjects.volume(hostId), observed)
       if (observed.state === 'ready') lookSoon()
-      // They went with it.
+      // The snapshots were removed with the volume.
       if (observed.state === 'absent') snapshots.forgetOf(observed.volumeId)
     },
   })

@@ -10,43 +10,44 @@ import { poolOf, type StorageDeps } from './volumes.ts'
 
 export interface VolumeSnapshotsDeps extends StorageDeps {
   /**
-   * Does something while the VM stands still and nothing in it writes to the volume; answers for how long, ms.
-   * @throws StepError `vm_not_running` when there is no machine any more
+   * Runs `act` while the VM is paused and its guest does not write to the volume. Returns the duration of the pause,
+   * ms.
+   * @throws StepError `vm_not_running` when the VM does not run
    */
   readonly still: (vmId: string, volumeId: string, act: () => Promise<void>) => Promise<number>
-  /** What copies volumes of the VM while it runs; undefined: it has to stand still for that. */
+  /** Returns what copies volumes of the VM while it runs; undefined: the VM must be paused for the copy. */
   readonly copierOf: (vmId: string) => DiskCopier | undefined
   readonly onObserved: (observed: VolumeSnapshotObserved) => void
 }
 
-/** All snapshots of volumes of this host. */
+/** All volume snapshots of this host. */
 export interface VolumeSnapshots {
   load(stored: readonly StoredSnapshot[]): void
   /**
-   * Once it is known which VMs have which volumes: half-taken ones are taken anew. In a pool that several hosts reach only with
-   * the next `put`: another one may have been asked in place of this one, and VMs have written since.
+   * Retakes half-finished snapshots, once it is known which VMs use which volumes. Snapshots in a shared pool wait for
+   * the next `put`: control may have asked another host instead, and VMs have written since.
    */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
   put(desired: VolumeSnapshotPut): Promise<VolumeSnapshotObserved>
-  /** The volume has gone from this host, and they with it. */
+  /** Deletes the records of the volume's snapshots after the volume left this host. */
   forgetOf(volumeId: string): void
   stop(): void
 }
 
 interface Entry {
-  /** `stored`: left by an earlier agent, and not told again since. */
+  /** `stored`: loaded from an earlier agent, and not confirmed by control since. */
   source: 'stored' | 'reported'
   desired: VolumeSnapshotPut
   done: SnapshotDone | undefined
   busy: boolean
 }
 
-/** A VM that ends under our hands lets go of the volume; then it is taken without it. */
+/** Attempts to take a snapshot. A VM that ends meanwhile detaches the volume, and the next attempt needs no VM. */
 const tries = 50
 const pauseMs = 200
 
-/** Copies of one volume by its VMM go one after the other: they share names there, and the disk. */
+/** Serializes copies of one volume by its VMM: they share names in the VMM, and the disk. */
 type Parts = VolumeSnapshotsDeps & { readonly copies: KeyedMutex }
 
 export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshots {
@@ -69,7 +70,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
     entry.done = undefined
     deps.onObserved(observe(entry))
     const done = await outcomeOf(parts, desired)
-    // Stored before it is told: what was ready once stays ready.
+    // Stored before it is reported, so that a reported snapshot survives a crash.
     await store.saveSnapshotDone(snapshotId, done)
     entry.done = done
     deps.onObserved(observe(entry))
@@ -82,7 +83,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
     const { desired } = entry
     work(entry)
       .catch((err: unknown) =>
-        log.error({ snapshotId: desired.snapshotId, err }, 'cannot follow the snapshot of a volume'),
+        log.error({ snapshotId: desired.snapshotId, err }, 'cannot take or remove the snapshot of a volume'),
       )
       .finally(() => {
         entry.busy = false
@@ -125,7 +126,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
         entries.delete(snapshotId)
         store
           .forgetSnapshot(snapshotId)
-          .catch((err: unknown) => log.warn({ snapshotId, err }, 'a note of a snapshot that has gone stays'))
+          .catch((err: unknown) => log.warn({ snapshotId, err }, 'cannot delete the record of a removed snapshot'))
       }
     },
     stop() {
@@ -134,7 +135,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
   }
 }
 
-/** A failure stands until there is a newer wish. */
+/** A failure is final until the desired state has a newer generation. */
 function isDue({ done, desired }: Entry): boolean {
   return done === undefined || ('error' in done && done.generation < desired.generation)
 }
@@ -154,8 +155,8 @@ async function outcomeOf(deps: Parts, desired: VolumeSnapshotPut): Promise<Snaps
 }
 
 /**
- * How long the VM that writes to the volume stood still; 0 when none does. Waiting for a VM never holds the volume's
- * turn: the VM may be waiting for that itself.
+ * Takes the snapshot. Returns how long the VM that writes to the volume was paused; 0 without such a VM. Waits for a VM
+ * only without the volume's mutex, because the VM may be waiting for that mutex.
  */
 async function take(deps: Parts, desired: VolumeSnapshotPut) {
   const { volumeId, snapshotId } = desired
@@ -179,10 +180,10 @@ async function take(deps: Parts, desired: VolumeSnapshotPut) {
     }
     await sleep(pauseMs)
   }
-  throw new StepError('volume_in_use', 'the VM that has the volume does not come to rest')
+  throw new StepError('volume_in_use', 'the VM that uses the volume keeps starting and stopping: retry later')
 }
 
-/** The VM stands still for the instant only; its hypervisor copies what the volume held then. */
+/** Pauses the VM only for a moment; its hypervisor then copies the content of that moment. */
 async function takeBy(
   { still, mutex }: VolumeSnapshotsDeps,
   pool: VolumePool,
@@ -194,13 +195,13 @@ async function takeBy(
   await pool.snapshotBy?.(volumeId, snapshotId, async file => {
     await using copy = await copier(volumeId, file)
     stoodMs = await still(vmId, volumeId, () => copy.begin())
-    // Nothing else is done to the volume meanwhile. The hypervisor waits for nobody.
+    // The mutex keeps other operations off the volume during the copy. The hypervisor does not wait for it.
     await mutex.take(volumeId, () => copy.whole())
   })
   return stoodMs
 }
 
-/** It has just ended, or does not run yet: who has the volume is looked up again. */
+/** Returns undefined if the VM has just ended or does not run yet: the caller looks up the writer again. */
 function notRunning(error: unknown): undefined {
   if (error instanceof StepError && error.code === 'vm_not_running') return undefined
   throw error

@@ -5,16 +5,16 @@ import { Value } from 'typebox/value'
 import { VolumePut, VolumeSnapshotPut } from '../../contract/agent.ts'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 
-/** What was done for a volume's wish. */
+/** The progress of a volume towards its desired state. */
 const VolumeDone = Type.Object({
   created: Type.Boolean(),
-  /** `restore.count` of the last restore that was done. */
+  /** `restore.count` of the last completed restore. */
   restored: Type.Integer(),
-  /** The `sizeMib` that it was made, or has grown to. */
+  /** The `sizeMib` with which it was created, or to which it has grown. */
   sizeMib: Type.Optional(Type.Integer()),
-  /** The transfer from another host by which all of it has come. */
+  /** Id of the transfer that completely received the volume from another host. */
   received: Type.Optional(Type.String()),
-  /** The newest wish that could not be made true. */
+  /** The newest generation that failed, with its error. */
   failure: Type.Union([Type.Object({ generation: Type.Integer(), error: Type.String() }), Type.Null()]),
 })
 export type VolumeDone = Static<typeof VolumeDone>
@@ -34,22 +34,28 @@ export interface StoredSnapshot {
   readonly done: SnapshotDone | undefined
 }
 
-/** The host's notes on its volumes: `<id>/wish.json`, `<id>/done.json`, `<id>/generation`, and the same for snapshots. */
+/**
+ * This host's records of its volumes: `<id>/wish.json` (desired state), `<id>/done.json`, `<id>/generation`, and the
+ * same for snapshots.
+ */
 export interface VolumeStore {
   load(): Promise<{ readonly volumes: readonly StoredVolume[]; readonly snapshots: readonly StoredSnapshot[] }>
-  /** After it resolves the wish survives a power cut. */
+  /** Resolves once the desired state survives a power failure. */
   saveDesired(desired: VolumePut): Promise<void>
   saveDone(volumeId: string, done: VolumeDone): Promise<void>
   saveDesiredSnapshot(desired: VolumeSnapshotPut): Promise<void>
   saveSnapshotDone(snapshotId: string, done: SnapshotDone): Promise<void>
-  /** Leaves the generation, so that an old message cannot bring it back. */
+  /** Removes the record but keeps its generation, so that a delayed message cannot recreate the volume. */
   bury(kind: 'volume' | 'snapshot', id: string, generation: number): Promise<void>
   buriedGeneration(kind: 'volume' | 'snapshot', id: string): Promise<number>
-  /** Its volume has left this host, and may come back with it. */
+  /**
+   * Deletes the record of a snapshot whose volume left this host. Unlike `bury`, allows it to come back with the
+   * volume.
+   */
   forgetSnapshot(snapshotId: string): Promise<void>
-  /** The newest attachment that this host has seen. */
+  /** Returns the newest attachment generation recorded on this host. */
   attachGeneration(volumeId: string): Promise<number>
-  /** After it resolves no older attachment is let in, after a power cut too. */
+  /** Resolves once older attachments are refused even after a power failure. */
   saveAttachGeneration(volumeId: string, generation: number): Promise<void>
 }
 
@@ -92,7 +98,7 @@ async function loadAll<W extends TSchema, D extends TSchema>(root: string, desir
   const found: { readonly desired: Static<W>; readonly done: Static<D> | undefined }[] = []
   for (const name of await readdir(root)) {
     const desired = parse(desiredOf, await readIfExists(join(root, name, 'wish.json')))
-    // Without a wish it was never acknowledged; its generation, if there is one, still counts.
+    // Without a desired state the volume was never acknowledged; its generation, if stored, still counts.
     if (desired !== undefined)
       found.push({ desired, done: parse(doneOf, await readIfExists(join(root, name, 'done.json'))) })
   }
@@ -104,6 +110,6 @@ function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T
     const value: unknown = JSON.parse(text ?? '')
     return Value.Check(schema, value) ? value : undefined
   } catch {
-    return undefined // cut short by a power cut
+    return undefined // truncated by a power failure
   }
 }

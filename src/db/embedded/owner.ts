@@ -1,4 +1,7 @@
-/** One program at a time owns a data directory: a kernel lock on a file, so that a killed owner never leaves it locked. */
+/**
+ * Ensures that only one program at a time owns a data directory, with a kernel lock on a file, which a killed owner
+ * cannot leave locked.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:fs'
@@ -13,9 +16,10 @@ export class DataDirInUse extends Error {
 }
 
 /**
- * Node has no flock(2). The `flock` program (util-linux, on every Debian) locks the open file description that it
- * inherits from us; the lock then lives as long as our handle, and the kernel releases it when we die. Other children
- * do not inherit the handle (Node opens files with O_CLOEXEC). @throws DataDirInUse naming the pid of the owner.
+ * Takes the lock. Node has no flock(2), so the `flock` program (util-linux, on every Debian) locks the open file
+ * description that it inherits. The lock lasts as long as our handle, and the kernel releases it when we die. Other
+ * children do not inherit the handle (Node opens files with O_CLOEXEC). @throws DataDirInUse naming the pid of the
+ * owner.
  */
 export async function takeOwnership(lockFile: string): Promise<{ release(): Promise<void> }> {
   const handle = await open(lockFile, constants.O_RDWR | constants.O_CREAT, 0o600)

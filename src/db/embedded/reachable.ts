@@ -1,4 +1,7 @@
-/** Gives the server's account programs that it can start, wherever the checkout is and whatever umask it was made under. */
+/**
+ * Provides programs that the server's account can start, wherever the checkout is and under whatever umask it was
+ * created.
+ */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
@@ -9,14 +12,14 @@ import type { PostgresBinaries } from './binaries.ts'
 
 const run = promisify(execFile)
 
-/** Folders that every account can enter and only root can write to. */
+/** Directories that every account can enter and only root can write to. */
 const sharedDirs = ['/var/lib/mote', '/opt/mote', '/usr/local/lib/mote'] as const
 
 /**
- * The same programs, or a copy of them that `account` can start. A checkout in /root is closed to other accounts, and a
- * capability to pass its folders is not enough: initdb asks access(2), which ignores the capabilities of an account that is
- * not root. The copy (60 MB, 0.2 s, made once for each version) is shared by all checkouts of the machine.
- * @throws Error that says what to do when no folder can hold the copy
+ * Returns the same programs, or a copy that `account` can start. A checkout in /root is closed to other accounts, and a
+ * capability to pass its directories is not enough: initdb calls access(2), which ignores the capabilities of other
+ * accounts than root. The copy (60 MB, 0.2 s, made once per version) is shared by all checkouts on the host.
+ * @throws Error that says what to do when no directory can hold the copy
  */
 export async function reachableBinaries(
   binaries: PostgresBinaries,
@@ -39,7 +42,10 @@ export async function reachableBinaries(
   )
 }
 
-/** Permissions of every folder above, mount options such as noexec, and missing libraries all show here. 8 ms. */
+/**
+ * Runs the program, which checks the permissions of all parent directories, mount options such as noexec, and missing
+ * libraries at once. 8 ms.
+ */
 async function canStart({ binDir }: PostgresBinaries, { uid, gid }: Account): Promise<boolean> {
   return run(join(binDir, 'postgres'), ['--version'], { uid, gid, env: {}, cwd: '/' }).then(
     () => true,
@@ -57,7 +63,7 @@ async function copyTo(dir: string, { binDir, version }: PostgresBinaries): Promi
   try {
     await run('cp', ['-a', '--reflink=auto', '--', dirname(binDir), partial])
     await run('chmod', ['-R', 'a+rX,go-w', '--', partial])
-    // Another program may have been quicker; its copy is as good.
+    // Another program may have created it first; its copy is equivalent.
     await rename(partial, target).catch((error: unknown) => stat(target).catch(() => Promise.reject(error)))
   } finally {
     await rm(partial, { recursive: true, force: true })

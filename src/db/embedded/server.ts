@@ -1,4 +1,4 @@
-/** Start, find again and stop one PostgreSQL server process over one cluster directory. */
+/** Starts, finds and stops one PostgreSQL server process for one cluster directory. */
 import { execFile, spawn } from 'node:child_process'
 import { chmod, chown, mkdir, open, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import type { PostgresBinaries } from './binaries.ts'
 export const superuser = 'mote'
 
 export interface Cluster {
-  /** Below it: `cluster/` (PGDATA), `socket/`, `owner.lock`, `server.log`. */
+  /** Contains `cluster/` (PGDATA), `socket/`, `owner.lock` and `server.log`. */
   readonly dataDir: string
   readonly clusterDir: string
   readonly binaries: PostgresBinaries
@@ -20,9 +20,9 @@ export interface Cluster {
 }
 
 /**
- * Makes the cluster once. Locale: sorted by code point with Unicode case rules, the same on every machine (PostgreSQL
- * 17 and later bring it themselves, older ones take it from the C library). Access: everybody who can reach the socket
- * is trusted, nobody else can connect at all; the socket's directory is 0700.
+ * Creates the cluster. Locale: sorted by code point with Unicode case rules, identical on every host (built into
+ * PostgreSQL 17 and later, from the C library before). Access: local connections are trusted and the socket's directory
+ * is 0700; there is no other way to connect.
  */
 export async function initCluster(cluster: Cluster, options: { sync: boolean }): Promise<void> {
   const locale =
@@ -30,7 +30,7 @@ export async function initCluster(cluster: Cluster, options: { sync: boolean }):
       ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C']
       : ['--locale=C.UTF-8']
   const access = ['--username', superuser, '--auth-local=trust', '--auth-host=reject', '--encoding=UTF8']
-  // initdb refuses a directory with anything in it; a half-made one of a killed run holds nothing worth keeping.
+  // initdb refuses a nonempty directory; a half-made one of a killed run contains no data.
   await rm(cluster.clusterDir, { recursive: true, force: true })
   await privateDir(cluster.clusterDir, cluster.account)
   const args = ['-D', cluster.clusterDir, ...access, ...locale, ...(options.sync ? [] : ['--no-sync'])]
@@ -40,7 +40,7 @@ export async function initCluster(cluster: Cluster, options: { sync: boolean }):
   await promisify(execFile)(command, [...argv], { ...identity, env: {}, cwd: '/' })
 }
 
-/** A directory that only the server's account can enter (and root, who runs us then). */
+/** Creates a directory that only the server's account (and root) can enter. */
 export async function privateDir(path: string, account: Account | undefined): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   await chmod(path, 0o700)
@@ -50,14 +50,17 @@ export async function privateDir(path: string, account: Account | undefined): Pr
 /** `sun_path` holds 107 bytes; PostgreSQL appends `/.s.PGSQL.5432`. */
 const maxSocketDirBytes = 107 - '/.s.PGSQL.5432'.length
 
-/** Beside the data where the path is short enough, else in the temporary directory under a name derived from it. */
+/**
+ * Returns a directory next to the data if its path is short enough, else one in the temporary directory with a name
+ * derived from the path.
+ */
 export function socketDirFor(dataDir: string): string {
   const beside = join(dataDir, 'socket')
   if (Buffer.byteLength(beside) <= maxSocketDirBytes) return beside
   return join(tmpdir(), `mote-${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`)
 }
 
-/** A directory under /tmp may have been made by somebody else before us: then it is not ours to trust. */
+/** Creates the socket directory. Refuses one below /tmp that another user may have created first. */
 export async function prepareSocketDir(path: string, account: Account | undefined): Promise<void> {
   await mkdir(path, { mode: 0o700 }).catch(() => undefined)
   const { uid } = await stat(path)
@@ -73,7 +76,7 @@ export interface Postmaster {
   readonly ready: boolean
 }
 
-/** What `postmaster.pid` says (src/include/utils/pidfile.h), if that process lives. */
+/** Returns the postmaster described by `postmaster.pid` (src/include/utils/pidfile.h), if that process is alive. */
 export async function runningPostmaster(clusterDir: string): Promise<Postmaster | undefined> {
   const lines = (await readFile(join(clusterDir, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   const pid = Number(lines[0])
@@ -81,14 +84,14 @@ export async function runningPostmaster(clusterDir: string): Promise<Postmaster 
   return { pid, socketDir: lines[4]?.trim() ?? '', ready: lines[7]?.trim() === 'ready' }
 }
 
-/** A pid is reused after a reboot; a postmaster's working directory is its cluster. */
+/** Checks the working directory, which is the cluster for a postmaster: a pid may be reused after a reboot. */
 async function isPostmasterOf(pid: number, clusterDir: string): Promise<boolean> {
   const [theirs, ours] = await Promise.all([
     stat(`/proc/${pid}/cwd`).catch(() => undefined),
     stat(clusterDir).catch(() => undefined),
   ])
   if (theirs !== undefined && ours !== undefined) return theirs.dev === ours.dev && theirs.ino === ours.ino
-  // Root in a container may not look into the processes of other users; the arguments of one are open to all.
+  // Root in a container may be unable to inspect processes of other users; their arguments are readable by all.
   const args = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined)
   if (ours !== undefined && args !== undefined) return args.includes(`\0-D\0${clusterDir}\0`)
   return (await stat('/proc/self').catch(() => undefined)) === undefined && isAlive(pid)
@@ -107,11 +110,11 @@ const pollMs = 4
 /** Crash recovery of a large cluster takes a while; a server that is neither ready nor gone by then is stuck. */
 const startTimeoutMs = 120_000
 
-/** The processes of a server that was killed take a moment to go, and PostgreSQL rightly refuses to start before. */
+/** The processes of a killed server take a moment to exit, and PostgreSQL refuses to start until then. */
 const stillGoing = /lock file "postmaster.pid" already exists|pre-existing shared memory block/
 const goneTimeoutMs = 10_000
 
-/** Like `startServer`, but waits for the remains of a killed predecessor. */
+/** Like `startServer`, but waits for remaining processes of a killed predecessor. */
 export async function startAfterCrash(
   cluster: Cluster,
   settings: Readonly<Record<string, string>>,
@@ -128,7 +131,9 @@ export async function startAfterCrash(
   }
 }
 
-/** Starts the server in a session of its own: it must survive us, and Ctrl-C on our terminal must not reach it. */
+/**
+ * Starts the server in its own session, so that it outlives this program and Ctrl-C in the terminal does not reach it.
+ */
 export async function startServer(cluster: Cluster, settings: Readonly<Record<string, string>>): Promise<Postmaster> {
   const program = join(cluster.binaries.binDir, 'postgres')
   const args = [
@@ -143,7 +148,7 @@ export async function startServer(cluster: Cluster, settings: Readonly<Record<st
   const child = spawn(command, [...argv], {
     ...identity,
     cwd: '/',
-    // Not our environment: it may hold secrets and PG* variables meant for other servers.
+    // Not our environment, which may contain secrets and PG* variables for other servers.
     env: { PATH: process.env['PATH'], TZ: 'UTC' },
     detached: true,
     stdio: ['ignore', output.fd, output.fd],
@@ -172,7 +177,10 @@ export async function untilReady(clusterDir: string): Promise<Postmaster> {
   }
 }
 
-/** Fast shutdown: sessions end, everything is written, the process is gone. Immediate after `timeoutMs`; WAL covers that. */
+/**
+ * Stops the server with a fast shutdown: sessions end, all data is written, the process exits. After `timeoutMs` with
+ * an immediate shutdown, from which WAL recovers.
+ */
 export async function stopServer(clusterDir: string, pid: number, timeoutMs: number): Promise<void> {
   for (const [signal, patienceMs] of [
     ['SIGINT', timeoutMs],

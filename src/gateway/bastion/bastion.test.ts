@@ -1,4 +1,4 @@
-/** A real SSH client and server, a real TCP echo behind it; control's answers are given by the test. */
+/** A real SSH client and server with a real TCP echo behind them; the test provides control's answers. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ let dir: string
 let key: string
 let publicKey: string
 let opens = 0
-/** What has become of the database. */
+/** The current state of the database. */
 let database: 'here' | 'old login' | keyof typeof elsewhere = 'here'
 const elsewhere = {
   moved: { endpoint: { host: '127.0.0.1', port: 1 }, reason: '', mayOpen: true },
@@ -99,19 +99,22 @@ describe('the bastion', () => {
     client.end()
   })
 
-  it.each(Object.keys(elsewhere) as (keyof typeof elsewhere)[])('ends a tunnel to one that is %s', async fate => {
-    const client = await connectAs('db-1', { password: 'good' })
-    const channel = await forward(client, 'shop.acme.db.internal', 5432)
-    await answerOf(channel, 'hello')
-    const ended = new Promise(resolve => channel.on('close', resolve))
-    database = fate
-    await ended
-    database = 'here'
-    await answerOf(await forward(client, 'shop.acme.db.internal', 5432), 'hello again')
-    client.end()
-  })
+  it.each(Object.keys(elsewhere) as (keyof typeof elsewhere)[])(
+    'ends a tunnel to a database that is %s',
+    async fate => {
+      const client = await connectAs('db-1', { password: 'good' })
+      const channel = await forward(client, 'shop.acme.db.internal', 5432)
+      await answerOf(channel, 'hello')
+      const ended = new Promise(resolve => channel.on('close', resolve))
+      database = fate
+      await ended
+      database = 'here'
+      await answerOf(await forward(client, 'shop.acme.db.internal', 5432), 'hello again')
+      client.end()
+    },
+  )
 
-  it('keeps what is open when its login has grown old, and looks once for all that lead to one place', async () => {
+  it('keeps open tunnels after their login has expired, and checks tunnels to one database together', async () => {
     const client = await connectAs('db-1', { password: 'good' })
     const channels = [
       await forward(client, 'shop.acme.db.internal', 5432),
@@ -119,34 +122,34 @@ describe('the bastion', () => {
     ]
     database = 'old login'
     const before = opens
-    await until(() => opens >= before + 5, { what: 'it is looked at' })
+    await until(() => opens >= before + 5, { what: 'the tunnel is checked' })
     await expect(forward(client, 'shop.acme.db.internal', 5432)).rejects.toThrow('open')
     for (const channel of channels) await answerOf(channel, 'still here')
     database = 'here'
     client.end()
   })
 
-  it('keeps one to a database that is away for a moment', async () => {
+  it('keeps a tunnel to a database that is briefly unavailable', async () => {
     const client = await connectAs('db-1', { password: 'good' })
     const channel = await forward(client, 'shop.acme.db.internal', 5432)
     for (const sent of ['one', 'two', 'three']) {
       const before = opens
       database = 'gone'
-      await until(() => opens > before, { what: 'it is looked at' })
+      await until(() => opens > before, { what: 'the tunnel is checked' })
       database = 'here'
       const after = opens
-      await until(() => opens > after, { what: 'it is looked at again' })
+      await until(() => opens > after, { what: 'the tunnel is checked again' })
       await answerOf(channel, sent)
     }
     client.end()
   })
 
-  it('believes a key only after its signature', () => {
+  it('accepts a key only with a valid signature', () => {
     const asked = logins.flatMap(({ credential }) => (credential.kind === 'key' ? [credential.proven] : []))
     expect(asked).toEqual([false, true])
   })
 
-  it('leads nowhere else', async () => {
+  it('refuses tunnels to other destinations', async () => {
     const client = await connectAs('db-1', { password: 'good' })
     await expect(forward(client, '127.0.0.1', 22)).rejects.toThrow('open')
     await expect(forward(client, 'shop.acme.db.internal', 22)).rejects.toThrow('open')
@@ -156,7 +159,7 @@ describe('the bastion', () => {
     other.end()
   })
 
-  it('has no shell, no command, no files, no listening', async () => {
+  it('refuses shells, commands, file transfers and remote forwarding', async () => {
     const client = await connectAs('db-1', { password: 'good' })
     expect(await cannot(done => client.shell(error => done(error)))).toBe(true)
     expect(await cannot(done => client.exec('id', error => done(error)))).toBe(true)
@@ -165,7 +168,7 @@ describe('the bastion', () => {
     client.end()
   })
 
-  it('keeps its host key', async () => {
+  it('keeps its host key across restarts', async () => {
     const before = await readFile(join(dir, 'keys', 'host'), 'utf8')
     const again = await startBastion(
       { host: '127.0.0.1', port: 0, hostKeyFile: join(dir, 'keys', 'host') },
@@ -175,7 +178,7 @@ describe('the bastion', () => {
     expect(await readFile(join(dir, 'keys', 'host'), 'utf8')).toBe(before)
   })
 
-  it('hangs up on who keeps guessing, and on nobody else', async () => {
+  it('disconnects only clients with too many failed logins', async () => {
     const guesser = '127.0.0.9'
     for (let n = 0; n < 10; n++) await expect(connectAs('db-1', { password: `bad ${n}` }, guesser)).rejects.toThrow()
     const before = logins.length

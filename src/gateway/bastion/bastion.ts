@@ -1,7 +1,7 @@
 /**
- * SSH for one thing: tunnels to databases. Whoever logs in (user: the database's id; password: an access token, or one
- * of the user's keys) may open `direct-tcpip` channels (RFC 4254, 7.2) to that database. There is no shell, no command,
- * no file transfer, no forwarding of anything else. Who may is asked of control, for each login and each tunnel.
+ * An SSH server only for tunnels to databases. A client that logs in (user: the database's id; password: an access
+ * token, or one of the user's keys) may open `direct-tcpip` channels (RFC 4254, 7.2) to that database. There is no
+ * shell, command execution, file transfer or other forwarding. Control authorizes each login and each tunnel.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Logger } from 'pino'
@@ -25,7 +25,7 @@ export interface BastionConfig {
   /** 0: any free port. */
   readonly port: number
   readonly hostKeyFile: string
-  /** Between two looks at whether an open tunnel still leads to its database, ms; default 10 s. */
+  /** Interval between checks of whether an open tunnel still leads to its database, ms; default 10 s. */
   readonly lookEveryMs?: number
 }
 
@@ -77,7 +77,7 @@ export async function startBastion(
       connections.delete(connection)
     })
   })
-  // Small messages would wait for each other: 40 ms for every query (Nagle's algorithm and delayed answers).
+  // Nagle's algorithm with delayed acknowledgments would add 40 ms to every query.
   const server = createServer({ noDelay: true }, socket => {
     if (connections.size >= mostConnections || !failures.mayTry(socket.remoteAddress ?? '')) socket.destroy()
     else ssh.injectSocket(socket)
@@ -125,7 +125,7 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
         else context.accept()
       },
       (err: unknown) => {
-        log.warn({ err, ip }, 'a login to the bastion could not be decided')
+        log.warn({ err, ip }, 'cannot check a login to the bastion')
         context.reject(['publickey', 'password'])
       },
     )
@@ -143,7 +143,7 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
       .then(upstream => {
         if (!upstream) return refuse(reject, leave)
         if (isOver) {
-          // Nobody would close the channel.
+          // The SSH connection has ended, so the tunnel would never be closed.
           upstream.destroy()
           return leave()
         }
@@ -151,13 +151,13 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
         watch(desired, upstream)
       })
       .catch((err: unknown) => {
-        log.warn({ err, ip }, 'a tunnel could not be opened')
+        log.warn({ err, ip }, 'cannot open a tunnel')
         refuse(reject, leave)
       })
   })
   connection.on('session', (_accept, reject) => reject())
   connection.on('request', (_accept, reject) => reject?.())
-  // Scanners end in the middle of the handshake all day long.
+  // Debug level, because port scanners often disconnect during the handshake.
   connection.on('error', err => log.debug({ err, ip }, 'an SSH connection ended with an error'))
 }
 
@@ -166,12 +166,12 @@ function refuse(reject: () => void, leave: () => void): void {
   reject()
 }
 
-/** Undefined when it may not be. */
+/** Returns undefined if control refuses the tunnel. */
 async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise<Socket | undefined> {
   const { endpoint } = await control.open(desired)
   if (!endpoint) return undefined
   return new Promise((resolve, reject) => {
-    // A machine that died and came back has the same address, and answers what it knows nothing of with a reset.
+    // A VM that was restarted after a failure has the same address, and resets connections that it does not know.
     const alive = { keepAlive: true, keepAliveInitialDelay: 10_000 }
     const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, timeout: connectMs, ...alive })
     const fail = (cause: Error) => {
@@ -188,13 +188,13 @@ async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise
   })
 }
 
-/** Looks without an endpoint, one after another, after which the database counts as gone. */
+/** Number of consecutive checks without an endpoint after which the database counts as gone. */
 const looksAllowed = 3
 
 /**
- * A database that moves, or whose machine dies, may say no word to its clients: what they have sent would be repeated for a quarter of
- * an hour before their connection fails. So tunnels end with what they lead to; and with the right to it. Those of one connection
- * that lead to one place are looked at together.
+ * Ends tunnels whose database has moved or died, or whose permission was revoked. The database may not close its
+ * connections itself; clients would retransmit for a quarter of an hour before their connection fails. Tunnels of one
+ * connection to one database are checked together.
  */
 function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: TunnelOpen, upstream: Socket) => void {
   const places = new Map<string, Set<Socket>>()
@@ -206,7 +206,7 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
       const { endpoint, mayOpen, mayStay } = await control.open(desired)
       if (mayStay) return
       missing = endpoint ? 0 : missing + 1
-      // One that is not well for a moment may be the same one a moment later.
+      // A database that is briefly unavailable may recover.
       const isGone = mayOpen === false || missing >= looksAllowed
       for (const socket of open) {
         const isElsewhere = endpoint && (endpoint.host !== socket.remoteAddress || endpoint.port !== socket.remotePort)
@@ -214,7 +214,7 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
       }
     }
     const timer = setInterval(() => {
-      // While control cannot be asked, what is open stays open.
+      // While control is unreachable, open tunnels stay open.
       if (open.size > 0) return void look().catch(() => undefined)
       clearInterval(timer)
       places.delete(key)

@@ -1,6 +1,6 @@
-/** Who fails to log in waits: so many tries an address has in a minute. */
+/** Limits failed logins: an address has a number of attempts per minute. */
 export interface Failures {
-  /** False when the address has used up its tries. */
+  /** Returns false when the address has used up its attempts. */
   mayTry(address: string): boolean
   note(address: string): void
 }
@@ -22,7 +22,7 @@ export function countFailures(most: number, nowMs: () => number): Failures {
       const found = entry(address)
       if (found) found.count++
       else {
-        // The oldest go first: a flood of addresses must not grow the table without bound.
+        // Evicts the oldest entry, so that a flood of addresses cannot grow the table without bound.
         const [oldest] = recent.keys()
         if (recent.size >= mostAddresses && oldest !== undefined) recent.delete(oldest)
         recent.set(address, { count: 1, sinceMs: nowMs() })

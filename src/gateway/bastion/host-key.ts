@@ -4,9 +4,10 @@ import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 import { makeKeyPair } from '../../lib/openssh-key.ts'
 
 /**
- * The bastion's own key, made once and kept: a new one would make every client refuse. Not by ssh-keygen, which needs a user
- * with a name, nor by the SSH library, whose generator makes a malformed Ed25519 key now and then.
- * @returns the private key, in OpenSSH's form
+ * Returns the bastion's host key, and creates it once: with a new key every client would refuse to connect. Not created
+ * with ssh-keygen, which needs a user with a name, nor with the SSH library, whose generator sometimes produces a
+ * malformed Ed25519 key.
+ * @returns the private key, in OpenSSH's format
  */
 export async function hostKey(file: string): Promise<string> {
   const found = await readIfExists(file)

@@ -2,13 +2,13 @@ import type { AuthContext } from 'ssh2'
 import ssh2 from 'ssh2'
 import type { ControlAnswers } from './bastion.ts'
 
-/** `accepted`: the key would do, now prove that you have it. `counts`: it was a try, and it failed. */
+/** `accepted`: the key is valid, and the client must prove that it has it. `counts`: counts as a failed attempt. */
 export type Verdict =
   | { readonly kind: 'granted'; readonly grant: string }
   | { readonly kind: 'accepted' }
   | { readonly kind: 'refused'; readonly counts: boolean }
 
-/** One step of a login (RFC 4252, 7 and 8). */
+/** Decides one step of a login (RFC 4252, 7 and 8). */
 export async function decide(context: AuthContext, ip: string, control: ControlAnswers): Promise<Verdict> {
   const user = context.username
   switch (context.method) {
@@ -21,12 +21,12 @@ export async function decide(context: AuthContext, ip: string, control: ControlA
       if (context.signature !== undefined && !proven) return { kind: 'refused', counts: true }
       const publicKey = context.key.data.toString('base64')
       const grant = await control.logIn({ user, ip, credential: { kind: 'key', publicKey, proven } })
-      // Clients offer every key they have: one that is not known here is no attack.
+      // Clients offer all their keys, so an unknown key is not an attack.
       if (grant === null) return { kind: 'refused', counts: false }
       return proven ? { kind: 'granted', grant } : { kind: 'accepted' }
     }
     default:
-      // `none` is how clients ask which methods there are.
+      // Clients use `none` to ask for the available methods.
       return { kind: 'refused', counts: false }
   }
 }

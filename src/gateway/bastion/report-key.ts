@@ -3,20 +3,20 @@ import ssh2 from 'ssh2'
 import type { Bus } from '../../bus/bus.ts'
 import { type BastionKey, gatewaySubjects } from '../../contract/gateway.ts'
 
-/** As known_hosts(5) has it, without a name. @param privateKey in OpenSSH's form */
+/** Returns the key as in known_hosts(5), without a host name. @param privateKey in OpenSSH's format */
 export function publicKeyOf(privateKey: string): string {
   const parsed = ssh2.utils.parseKey(privateKey)
   if (parsed instanceof Error) throw parsed
   const [key] = [parsed].flat()
-  if (!key) throw new Error('BUG: the host key of the bastion is no key')
+  if (!key) throw new Error('BUG: the host key of the bastion is invalid')
   return `${key.type} ${key.getPublicSSH().toString('base64')}`
 }
 
 const everyMs = 60_000
-/** Control may start after the gateway. */
+/** Short, because control may start after the gateway. */
 const retryMs = 2000
 
-/** @returns what stops it */
+/** @returns a function that stops the reports */
 export function reportKey(bus: Bus, publicKey: string): () => void {
   const report: BastionKey = { publicKey }
   const stopped = new AbortController()

@@ -1,17 +1,17 @@
 /**
- * A configuration of HAProxy (2.4 or newer) that needs no reload when routes change: a fixed number of backends, each
- * with a fixed number of servers, are filled over the runtime API; a map leads hostnames to them.
+ * A configuration of HAProxy (2.4 or newer) that needs no reload when routes change: a fixed number of backends with a
+ * fixed number of servers are filled over the runtime API, and a map assigns hostnames to them.
  */
 import type { Activator } from './names.ts'
 
 export interface HaproxyShape {
-  /** Apps that can be served directly; those above come to the gateway. */
+  /** Number of apps that HAProxy can serve directly; requests to others go to the gateway. */
   readonly backends: number
-  /** Replicas of one app that can be served directly. */
+  /** Number of replicas of one app that HAProxy can serve directly. */
   readonly servers: number
-  /** Of the runtime API. */
+  /** Path of the runtime API socket. */
   readonly socket: string
-  /** File of the map; HAProxy reads it at its start, so it must exist (empty). */
+  /** Path of the map file; HAProxy reads it at startup, so it must exist (empty). */
   readonly mapFile: string
 }
 
@@ -32,7 +32,7 @@ export function haproxyConfig(shape: HaproxyShape, activator: Activator, bind: s
       '  option redispatch 1',
       '  retries 2',
     ],
-    // What never reached an app may be sent again, whatever it was.
+    // A request that never reached an app may be retried with any method.
     ...['  retry-on conn-failure', '  http-reuse safe'],
     ...['frontend mote', `  bind ${bind}`, '  http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]'],
     ...['  http-request set-header X-Forwarded-Host %[req.hdr(host)]'],
@@ -46,7 +46,7 @@ const backendBlock = (name: string, servers: number) =>
   [
     `backend ${name}`,
     '  balance leastconn',
-    // A server that refuses is left out, and tried again.
+    // A server that refuses connections is marked down and checked again.
     '  default-server observe layer4 error-limit 3 on-error mark-down check inter 1s fastinter 500ms fall 1 rise 1',
     `  server-template s 1-${servers} 0.0.0.0:80 disabled`,
   ].join('\n')

@@ -1,31 +1,31 @@
-/** What HAProxy should have, and the commands that bring it there. Pure. */
+/** Computes HAProxy's desired configuration, and the commands that apply it. Pure. */
 import type { Route } from '../../contract/gateway.ts'
 import { type HaproxyShape, backendName } from './haproxy-config.ts'
 import { isDirect, isPlainName } from './names.ts'
 
 export interface HaproxyConfig {
-  /** Backend by hostname; names that are not in it lead to the gateway. */
+  /** Backend by hostname; other hostnames go to the gateway. */
   readonly map: ReadonlyMap<string, string>
   /** Addresses (`host:port`) by backend. */
   readonly servers: ReadonlyMap<string, readonly string[]>
 }
 
-/** As `show map` and `show servers state` tell it. */
+/** The current configuration, as `show map` and `show servers state` report it. */
 export interface HaproxyState {
   readonly map: ReadonlyMap<string, string>
-  /** By backend, by name of the server. */
+  /** By backend and server name. */
   readonly servers: ReadonlyMap<string, ReadonlyMap<string, ServerState>>
 }
 export interface ServerState {
   readonly address: string
-  /** False while it is in maintenance: it gets no requests. */
+  /** False in maintenance mode: the server gets no requests. */
   readonly enabled: boolean
 }
 
 /**
- * An app keeps the backend that it has; apps for which there is none, or that have more replicas than a backend has
- * servers, come to the gateway.
- * @param assigned backend by app; changed
+ * Assigns a backend to each app. An app keeps its backend. Apps without a free backend, or with more replicas than a
+ * backend has servers, are served by the gateway.
+ * @param assigned backend by app; modified
  */
 export function desiredOf(routes: Iterable<Route>, shape: HaproxyShape, assigned: Map<string, string>): HaproxyConfig {
   const all = [...routes].filter(route => isPlainName(route.hostname))
@@ -47,8 +47,8 @@ export function desiredOf(routes: Iterable<Route>, shape: HaproxyShape, assigned
 }
 
 /**
- * In an order in which no request meets a server that is not there: first the new servers, then the map, then the old
- * servers. `drained`: servers to disable later, once what they serve has had time to end.
+ * Returns the commands in an order in which no request meets a missing server: new servers first, then the map, then
+ * the removed servers.
  */
 export function commandsFor(desired: HaproxyConfig, state: HaproxyState, mapFile: string): string[] {
   const fill: string[] = []
@@ -67,7 +67,7 @@ export function commandsFor(desired: HaproxyConfig, state: HaproxyState, mapFile
   return [...fill, ...mapCommands(desired.map, state.map, mapFile), ...empty]
 }
 
-/** An address of a VM is never a name, so it can be set as it is. */
+/** Sets the address directly: VMs have addresses, never names. */
 function startServer(server: string, address: string): string[] {
   const at = address.lastIndexOf(':')
   return [

@@ -1,4 +1,6 @@
-/** Routes for an edge that the site runs: what Traefik reads, and a real HAProxy that never reloads. */
+/**
+ * Routes for an edge proxy of the site: the configuration that Traefik reads, and a real HAProxy that never reloads.
+ */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -27,7 +29,7 @@ interface Edge {
   restart(): Promise<void>
 }
 
-/** A HAProxy in front of a gateway that publishes to it. */
+/** Starts a HAProxy in front of a gateway that publishes to it. */
 async function startEdge(cleanup: AsyncDisposableStack): Promise<{ edge: Edge; fixture: GatewayFixture }> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-haproxy-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
@@ -59,14 +61,14 @@ async function startEdge(cleanup: AsyncDisposableStack): Promise<{ edge: Edge; f
   return { edge: { port, restart }, fixture }
 }
 
-/** Whether HAProxy answers by itself: the gateway serves nothing meanwhile. */
+/** Whether HAProxy answers directly: the gateway serves no request meanwhile. */
 async function isDirect({ gateway }: GatewayFixture, ask: () => Promise<{ status: number }>): Promise<boolean> {
   const before = gateway.served()
   return (await ask()).status === 200 && gateway.served() === before
 }
 
 it.skipIf(!existsSync(haproxy))(
-  'HAProxy serves what is up by itself, and sends only the rest to the gateway',
+  'HAProxy serves live apps directly, and sends only other requests to the gateway',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const { edge, fixture } = await startEdge(cleanup)
@@ -79,25 +81,25 @@ it.skipIf(!existsSync(haproxy))(
     ]
     expect((await ask()).status).toBe(404)
     await fixture.publish({ backends: [a] })
-    await until(() => isDirect(fixture, ask), { what: 'it is served directly' })
+    await until(() => isDirect(fixture, ask), { what: 'HAProxy serves the app directly' })
     expect((await ask()).body).toBe('a 127.0.0.1 http')
 
-    // Asleep: the gateway holds the request and wakes the app.
+    // Sleeping: the gateway holds the request and wakes the app.
     await fixture.publish({ state: 'sleeping' })
     await until(async () => fixture.wakes.length > 0 || void ask().catch(() => {}), {
       everyMs: 100,
-      what: 'the gateway is asked',
+      what: 'the gateway gets the request',
     })
     const held = ask()
     await fixture.publish({ backends: [b] })
     expect((await held).body).toBe('b')
-    await until(() => isDirect(fixture, ask), { what: 'it is served directly again' })
+    await until(() => isDirect(fixture, ask), { what: 'HAProxy serves the app directly again' })
 
-    // A HAProxy that forgot everything is told again.
+    // A restarted HAProxy is configured again.
     await edge.restart()
-    await until(() => isDirect(fixture, ask), { everyMs: 50, what: 'it knows again' })
+    await until(() => isDirect(fixture, ask), { everyMs: 50, what: 'HAProxy is configured again' })
 
-    // More apps than it has room for: the rest goes through the gateway, which is slower and right.
+    // More apps than backends: the others go through the gateway, which is slower but works.
     for (let n = 0; n < 6; n++)
       await fixture.publish({ hostname: `app${n}.localhost`, appId: `app${n}`, backends: [b] })
     for (let n = 0; n < 6; n++)
@@ -107,7 +109,7 @@ it.skipIf(!existsSync(haproxy))(
 )
 
 it.skipIf(!existsSync(haproxy))(
-  'a route is switched under load without a failed request',
+  'a route switch under load fails no request',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const { edge, fixture } = await startEdge(cleanup)
@@ -148,7 +150,7 @@ const route = (appId: string, addresses: readonly string[], change: Partial<Rout
 })
 const off = { address: '0.0.0.0:80', enabled: false }
 
-it('an app keeps its backend; what does not fit, sleeps or is oddly named is left to the gateway', () => {
+it('an app keeps its backend, and apps that do not fit, sleep or have unusual names are left to the gateway', () => {
   const assigned = new Map<string, string>()
   const first = desiredOf(
     [route('a', ['1']), route('b', ['2'], { state: 'sleeping' }), route('c', ['3', '4', '5'])],
@@ -168,7 +170,7 @@ it('an app keeps its backend; what does not fit, sleeps or is oddly named is lef
   expect(desiredOf([route('y', ['8'])], shape, assigned).map.get('y.example')).toBe('mote_1')
 })
 
-it('starts new servers, then turns the map, then stops the old ones; and does nothing twice', () => {
+it('starts new servers, then changes the map, then stops the old servers, each once', () => {
   const on = (address: string) => ({ address, enabled: true })
   const state: HaproxyState = {
     map: new Map([

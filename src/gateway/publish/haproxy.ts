@@ -1,4 +1,4 @@
-/** Keeps a running HAProxy in line with the routes, over its runtime API. */
+/** Keeps the configuration of a running HAProxy equal to the routes, over its runtime API. */
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -6,16 +6,16 @@ import type { RouteTable } from '../route-table.ts'
 import type { HaproxyShape } from './haproxy-config.ts'
 import { type HaproxyState, type ServerState, commandsFor, desiredOf } from './haproxy-plan.ts'
 
-/** Also finds a HAProxy that was started again, and what somebody changed by hand. */
+/** Interval of checks, which also detect a restarted HAProxy and manual changes. */
 const lookMs = 2000
-/** Changes that come together are told together. */
+/** Changes within this time are applied together. */
 const gatherMs = 20
 const answerMs = 2000
-/** HAProxy takes lines of 16 KiB at most. */
+/** HAProxy accepts lines of at most 16 KiB. */
 const commandsAtOnce = 50
 
 export interface HaproxyPublisher {
-  /** Brings it in line now. @throws Error when it cannot be reached or refuses */
+  /** Applies the routes now. @throws Error when HAProxy is unreachable or refuses a command */
   sync(): Promise<number>
   stop(): Promise<void>
 }
@@ -31,7 +31,7 @@ export function startHaproxyPublisher(table: RouteTable, shape: HaproxyShape, lo
       await report(shape.socket, commands.slice(at, at + commandsAtOnce))
     return commands.length
   }
-  // One at a time: two would both fill the same server.
+  // One at a time: two runs would fill the same server.
   let turn: Promise<unknown> = Promise.resolve()
   const sync = () => {
     const mine = turn.then(syncOnce)
@@ -47,7 +47,7 @@ export function startHaproxyPublisher(table: RouteTable, shape: HaproxyShape, lo
         if (table.loaded()) await sync()
         failing = false
       } catch (cause) {
-        if (!failing) log.warn({ err: cause }, 'HAProxy does not take the routes; trying again')
+        if (!failing) log.warn({ err: cause }, 'cannot configure the routes in HAProxy; retrying')
         failing = true
       }
       const pause = new AbortController()
@@ -72,7 +72,7 @@ async function readState({ socket, mapFile }: HaproxyShape): Promise<HaproxyStat
   return { map: readMap(map), servers: readServers(servers) }
 }
 
-/** `<address of the entry> <key> <value>` on each line. */
+/** Each line is `<address of the entry> <key> <value>`. */
 export function readMap(text: string): Map<string, string> {
   const lines = text.split('\n').map(line => line.trim().split(' '))
   return new Map(lines.flatMap(([, key, value]) => (key && value ? [[key, value] as const] : [])))
@@ -93,7 +93,7 @@ export function readServers(text: string): Map<string, Map<string, ServerState>>
   return found
 }
 
-/** @throws Error with what it said, when it said anything but "done" */
+/** @throws Error with HAProxy's message, unless it only confirms the commands */
 async function report(socket: string, commands: readonly string[]): Promise<void> {
   const answer = (await ask(socket, commands.join(';')))
     .replace(/^(no need to change.*|IP changed.*|port changed.*)$/gm, '')

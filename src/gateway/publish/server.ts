@@ -1,6 +1,6 @@
 /**
- * What an edge of the site reads, on loopback: Traefik's HTTP provider asks for `/traefik`, an operator takes
- * `/haproxy.cfg` once. `/ready` is for whoever supervises this gateway.
+ * Serves the routes to an edge proxy of the site, on loopback: Traefik's HTTP provider polls `/traefik`, an operator
+ * downloads `/haproxy.cfg` once. `/ready` is for process supervisors of this gateway.
  */
 import { type ServerResponse, createServer } from 'node:http'
 import type { RouteTable } from '../route-table.ts'
@@ -10,15 +10,15 @@ import type { Activator } from './names.ts'
 import { traefikConfiguration } from './traefik.ts'
 
 export interface PublishConfig {
-  /** On loopback; undefined: none. */
+  /** Port on loopback; undefined: none. */
   readonly port: number | undefined
-  /** Of Traefik; empty: all. */
+  /** Entry points of Traefik; empty: all. */
   readonly entryPoints: readonly string[]
-  /** Undefined: no HAProxy is kept in line. */
+  /** Undefined: no HAProxy is configured. */
   readonly haproxy: HaproxyShape | undefined
 }
 
-/** @throws Error when the port is taken */
+/** @throws Error when the port is in use */
 export async function startPublishServer(
   config: PublishConfig & { readonly port: number },
   table: RouteTable,
@@ -27,7 +27,7 @@ export async function startPublishServer(
   const pages: Readonly<Record<string, (response: ServerResponse) => void>> = {
     '/ready': response => response.writeHead(table.loaded() ? 200 : 503).end(),
     '/traefik': response => {
-      // An empty table would take every route away.
+      // An empty configuration would remove every route.
       if (!table.loaded()) return void response.writeHead(503).end()
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify(traefikConfiguration(table.all(), activator, config.entryPoints)))

@@ -4,7 +4,10 @@ import { expect, it } from 'vitest'
 import type { Route } from '../../contract/gateway.ts'
 import { traefikConfiguration } from './traefik.ts'
 
-/** Of Traefik's dynamic configuration, what we use, and nothing else: it refuses a document with a member it does not know. */
+/**
+ * The part of Traefik's dynamic configuration that we use. Strict, because Traefik refuses a document with an unknown
+ * member.
+ */
 const strict = { additionalProperties: false }
 const Configuration = Type.Object(
   {
@@ -61,7 +64,7 @@ const route = (appId: string, change: Partial<Route> = {}): Route => ({
 })
 const activator = { host: '127.0.0.1', port: 7080 }
 
-it('sends what is up to its VMs, and only the rest to the gateway', () => {
+it('routes live apps to their VMs, and only the others to the gateway', () => {
   const made = traefikConfiguration(
     [
       route('up'),
@@ -87,7 +90,7 @@ it('sends what is up to its VMs, and only the rest to the gateway', () => {
   expect(Object.values(made.http.routers).every(router => names.has(router.service))).toBe(true)
 })
 
-it('the check itself refuses what Traefik would', () => {
+it('the schema of this test refuses documents that Traefik would refuse', () => {
   const made = traefikConfiguration([route('up')], activator)
   expect(Value.Check(Configuration, made)).toBe(true)
   expect(Value.Check(Configuration, { http: { ...made.http, middlewares: {} } })).toBe(false)

@@ -1,6 +1,6 @@
 /**
- * Routes as dynamic configuration of Traefik (v2 and v3; HTTP provider): a router for each hostname, a service for each
- * app that is up. Names of all others lead to one service, this gateway.
+ * Renders routes as dynamic configuration of Traefik (v2 and v3; HTTP provider): a router for each hostname, and a
+ * service for each live app. Other hostnames go to one service, this gateway.
  */
 import type { Route } from '../../contract/gateway.ts'
 import { type Activator, addressOf, isDirect, isPlainName } from './names.ts'

@@ -1,6 +1,6 @@
 /**
- * The certificate of a hostname: from files, else from control, which is asked when somebody wants to connect, and only
- * for names that are routed. While control cannot be reached, what is known goes on serving.
+ * Finds the certificate of a hostname: in files, or else from control, which is asked at the first connection and only
+ * for routed names. While control is unreachable, known certificates stay in use.
  */
 import { type SecureContext, createSecureContext } from 'node:tls'
 import { Value } from 'typebox/value'
@@ -15,9 +15,9 @@ export interface Certificates {
 }
 
 const askTimeoutMs = 5000
-/** A missed message about a renewal is made good after this long. */
+/** Certificates are fetched again after this time, in case a message about a renewal was lost. */
 const freshMs = 3_600_000
-/** A name without one may get one at any moment. */
+/** Short, because a name may get its certificate at any moment. */
 const noneMs = 5000
 
 interface Known {
@@ -47,7 +47,7 @@ export async function openCertificates(deps: {
       known.set(hostname, { context, askedMs: performance.now() })
       return context
     } catch (cause) {
-      deps.log.warn({ err: cause, hostname }, 'could not ask for a certificate')
+      deps.log.warn({ err: cause, hostname }, 'cannot fetch a certificate')
       known.set(hostname, { context: before, askedMs: performance.now() - freshMs + noneMs })
       return before
     }

@@ -1,4 +1,4 @@
-/** Certificates from a directory: `<name>.crt` (its own first, then the chain) with `<name>.key`, in PEM. */
+/** Certificates from a directory: `<name>.crt` (the certificate first, then its chain) with `<name>.key`, in PEM. */
 import { X509Certificate, createPrivateKey } from 'node:crypto'
 import { readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,12 +7,12 @@ import { type SecureContext, createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 export interface CertificateFiles {
-  /** The exact name first, then a wildcard one level up (RFC 9525, 6.3). */
+  /** Looks up the exact name, then a wildcard one level up (RFC 9525, 6.3). */
   find(hostname: string): SecureContext | undefined
   stop(): Promise<void>
 }
 
-/** Tools replace files by renaming or by moving a link, which watchers miss. */
+/** Polled, because tools replace files by renaming or by moving a link, which watchers miss. */
 const lookMs = 2000
 
 interface Loaded {
@@ -21,7 +21,10 @@ interface Loaded {
   readonly context: SecureContext
 }
 
-/** @throws Error when the directory cannot be read at the start; a faulty pair is told and left out, or kept as it was */
+/**
+ * @throws Error when the directory is unreadable at the start; an invalid pair is logged and skipped, or its previous
+ * version is kept
+ */
 export async function watchCertificateFiles(
   dir: string,
   log: Logger,
@@ -44,7 +47,7 @@ export async function watchCertificateFiles(
     while (!stopping.signal.aborted) {
       await delay(options.everyMs ?? lookMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (!stopping.signal.aborted)
-        await look().catch((cause: unknown) => log.warn({ err: cause, dir }, 'could not look for certificates'))
+        await look().catch((cause: unknown) => log.warn({ err: cause, dir }, 'cannot read the certificate directory'))
     }
   })()
   return {
@@ -66,13 +69,14 @@ async function load(dir: string, file: string, before: Loaded | undefined, log: 
     if (before?.fingerprint === fingerprint) return before
     const [chain, privateKey] = await Promise.all([readFile(crt, 'utf8'), readFile(key, 'utf8')])
     const certificate = new X509Certificate(chain)
-    if (!certificate.checkPrivateKey(createPrivateKey(privateKey))) throw new Error('the key is of another certificate')
+    if (!certificate.checkPrivateKey(createPrivateKey(privateKey)))
+      throw new Error('the key does not match the certificate')
     const context = createSecureContext({ cert: chain, key: privateKey })
     log.info({ file, names: namesOf(certificate), until: certificate.validTo }, 'a certificate was loaded')
     return { fingerprint, names: namesOf(certificate), context }
   } catch (cause) {
-    // Half written, perhaps: the old one goes on until the new one is whole.
-    log.warn({ err: cause, file }, 'a certificate could not be loaded')
+    // The file may be half-written: the old certificate stays in use until the new one is complete.
+    log.warn({ err: cause, file }, 'cannot load a certificate')
     return before && { ...before, fingerprint }
   }
 }

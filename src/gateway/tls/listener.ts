@@ -1,4 +1,4 @@
-/** HTTPS: HTTP/2 and HTTP/1.1 on one port, the certificate by the name that the client asks for (RFC 6066, 3). */
+/** HTTPS: HTTP/2 and HTTP/1.1 on one port, with the certificate chosen by the requested server name (RFC 6066, 3). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Http2SecureServer, type ServerHttp2Session, createSecureServer } from 'node:http2'
 import type { Socket } from 'node:net'
@@ -15,7 +15,7 @@ import { handleConnect } from './websocket.ts'
 const streamsPerConnection = 256
 const lookMs = 50
 
-/** @throws Error when the port is taken */
+/** @throws Error when the port is in use */
 export async function listenTls(
   options: ListenOptions & { readonly find: (hostname: string) => Promise<SecureContext | undefined> },
   proxy: ProxyDeps,
@@ -54,7 +54,7 @@ function serve(server: Http2SecureServer, proxy: ProxyDeps, log: Logger): void {
     handleRequest(proxy, request, response).catch(failed(request, response))
   })
   server.on('connect', (request: ClientRequest, response: ClientResponse | Socket) => {
-    // An HTTP/1.1 CONNECT is a wish for a forward proxy, which this is not.
+    // An HTTP/1.1 CONNECT asks for a forward proxy, which the gateway is not.
     if (!('writeHead' in response) || !isHttp2(response)) return void response.destroy()
     handleConnect(proxy, request, response).catch(failed(request, response))
   })
@@ -64,11 +64,11 @@ function serve(server: Http2SecureServer, proxy: ProxyDeps, log: Logger): void {
       socket.destroy()
     })
   })
-  // Whoever connects without TLS, or leaves during the handshake, is no news.
+  // Not logged: clients often connect without TLS or leave during the handshake.
   server.on('tlsClientError', () => {})
 }
 
-/** Follows connections, so that those that are idle can be closed at once and the others after their requests. */
+/** Tracks connections, so that idle ones can be closed at once and others after their requests. */
 function trackSecure(server: Http2SecureServer): (drainMs: number) => Promise<void> {
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
@@ -98,7 +98,7 @@ function trackSecure(server: Http2SecureServer): (drainMs: number) => Promise<vo
   return async drainMs => {
     stopping = true
     const closed = new Promise<void>(resolve => server.close(() => resolve()))
-    // GOAWAY: no new streams; ends by itself after the last one (RFC 9113, 6.8).
+    // GOAWAY: no new streams; the session ends after the last one (RFC 9113, 6.8).
     for (const session of sessions) session.close()
     const closeIdle = () => {
       for (const socket of http1) if ((busy.get(socket) ?? 0) === 0) socket.destroy()

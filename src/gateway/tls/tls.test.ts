@@ -1,4 +1,4 @@
-/** HTTPS with real handshakes: which certificate, which protocol, WebSockets and gRPC over it. */
+/** HTTPS with real handshakes: the chosen certificate and protocol, and WebSockets and gRPC over TLS. */
 import { once } from 'node:events'
 import { rm, mkdtemp } from 'node:fs/promises'
 import {
@@ -21,7 +21,7 @@ import { type TestCertificate, makeCertificate } from '../../../test/support/gat
 let dir: string
 let fixture: GatewayFixture
 let tlsPort: number
-/** What control has: by hostname. */
+/** Control's certificates, by hostname. */
 const kept = new Map<string, TestCertificate>()
 let questions: string[] = []
 const challenges = new Map<string, string>()
@@ -51,7 +51,7 @@ beforeEach(() => {
   questions = []
 })
 
-/** Serial number of what is shown for a name; undefined: the handshake failed. */
+/** Serial number of the certificate presented for a name; undefined: the handshake failed. */
 const shown = (servername: string) =>
   new Promise<string | undefined>(resolve => {
     const socket = connectTls({ port: tlsPort, host: '127.0.0.1', servername, rejectUnauthorized: false })
@@ -94,7 +94,7 @@ const echo = () =>
     req.on('end', () => res.setHeader('set-cookie', ['a=1', 'b=2']).end(JSON.stringify({ headers: req.headers, body })))
   })
 
-it('shows the certificate of the name: from files, by wildcard, from control; none for strangers', async () => {
+it('presents the certificate of the name from files, by wildcard or from control, and none for unknown names', async () => {
   const own = await makeCertificate(dir, 'not-in-the-directory.tmp', ['shop.example.com'])
   kept.set('shop.example.com', own)
   await fixture.publish({ hostname: 'shop.example.com', appId: 'shop' })
@@ -109,17 +109,17 @@ it('shows the certificate of the name: from files, by wildcard, from control; no
   expect(questions).toHaveLength(1)
 })
 
-it('shows a new certificate without a restart: a file that changed, one that control has renewed', async () => {
+it('presents a changed file or a certificate renewed by control without a restart', async () => {
   const before = await shown(hostname)
   await makeCertificate(dir, 'apps', [hostname, '*.wild.example'])
   await until(async () => (await shown(hostname)) !== before, { everyMs: 100, what: 'the new file' })
   const shop = await shown('shop.example.com')
   kept.set('shop.example.com', await makeCertificate(dir, 'renewed.tmp', ['shop.example.com']))
   await fixture.bus.publish(gatewaySubjects.certificateChanged, { hostname: 'shop.example.com' })
-  await until(async () => (await shown('shop.example.com')) !== shop, { what: 'the renewed one' })
+  await until(async () => (await shown('shop.example.com')) !== shop, { what: 'the renewed certificate' })
 })
 
-it('speaks HTTP/1.1 and HTTP/2, and tells the app and the browser that it was HTTPS', async () => {
+it('serves HTTP/1.1 and HTTP/2, and signals HTTPS to the app and the browser', async () => {
   const app = await echo()
   await fixture.publish({ backends: [app] })
   const [res] = await new Promise<[import('node:http').IncomingMessage]>((resolve, reject) => {
@@ -227,7 +227,7 @@ it('passes gRPC through: streams both ways, trailers, and an answer that is only
   upstream.close()
 })
 
-it('sends plain HTTP on to HTTPS where there is a certificate, and answers challenges itself', async () => {
+it('redirects plain HTTP to HTTPS if there is a certificate, and answers challenges itself', async () => {
   const app = await echo()
   await fixture.publish({ backends: [app] })
   await fixture.publish({ hostname: 'bare.example.com', appId: 'bare', backends: [app] })
@@ -237,12 +237,12 @@ it('sends plain HTTP on to HTTPS where there is a certificate, and answers chall
   challenges.set('tok-1', 'tok-1.thumb')
   const answer = await fixture.get('/.well-known/acme-challenge/tok-1')
   expect([answer.status, answer.body]).toEqual([200, 'tok-1.thumb'])
-  // An app may have its own.
+  // An app may answer its own challenges.
   const own = await fixture.get('/.well-known/acme-challenge/other', { headers: { host: 'bare.example.com' } })
   expect(JSON.parse(own.body).headers.host).toBe('bare.example.com')
 })
 
-it('stops politely over HTTP/2: the stream under way is finished', async () => {
+it('stops gracefully over HTTP/2: the pending stream finishes', async () => {
   const held: (() => void)[] = []
   const app = await fixture.backend((_, res) => void held.push(() => res.end('done')))
   const second = await fixture.add()
@@ -252,7 +252,7 @@ it('stops politely over HTTP/2: the stream under way is finished', async () => {
   const session = await h2()
   tlsPort = before
   const answer = ask(session, { ':path': '/' })
-  await until(() => held.length === 1, { what: 'it is under way' })
+  await until(() => held.length === 1, { what: 'the request is pending' })
   const gone = once(session, 'goaway')
   const stopped = second.stop(5000)
   await gone

@@ -1,4 +1,4 @@
-/** WebSockets over HTTP/2 (RFC 8441): an extended CONNECT here, an ordinary upgrade towards the app. */
+/** WebSockets over HTTP/2 (RFC 8441): an extended CONNECT from the client, an ordinary upgrade towards the app. */
 import { randomBytes } from 'node:crypto'
 import type { Http2ServerResponse } from 'node:http2'
 import { type ClientRequest, newExchange } from '../exchange.ts'
@@ -6,7 +6,7 @@ import { clientAddress } from '../headers.ts'
 import type { ProxyDeps } from '../admission.ts'
 import { joinStreams, openUpgrade } from '../upgrade.ts'
 
-/** What the app and the client agree on. */
+/** Headers that the app and the client negotiate. */
 const negotiated = ['sec-websocket-protocol', 'sec-websocket-extensions'] as const
 
 export async function handleConnect(

@@ -40,7 +40,7 @@ const pax = (...records: ReadonlyArray<readonly [string, string]>) =>
 const file = rawEntry('file', { data: 'hello' })
 
 describe('an archive', () => {
-  it('with long names, links and every way to cut it is read as it was written', async () => {
+  it('with long names and links is read correctly, however its chunks are split', async () => {
     const long = `${'deep/'.repeat(60)}file`
     const data = of(
       rawEntry('././@LongLink', { flag: 'L', data: `${long}\0` }),
@@ -61,7 +61,7 @@ describe('an archive', () => {
       expect(await read(data, {}, chunkBytes)).toEqual(expected)
   })
 
-  it('whose entries nobody reads is walked through all the same', async () => {
+  it('is traversed even if its entries are not read', async () => {
     const names: string[] = []
     const data = of(rawEntry('a', { data: 'a'.repeat(5000) }), rawEntry('b', { data: 'b' }), file)
     for await (const { name, body } of tarEntries(cut(data, 100), limits)) {
@@ -139,7 +139,7 @@ const packed = async (list: ReadonlyArray<{ readonly name: string; readonly text
   return buffer(tar)
 }
 
-/** Inputs that a reader of this project once misread, crashed on, or spent too long on: gzipped, in base64. */
+/** Inputs that a reader of this project once misread, crashed on, or took too long for: gzipped, in base64. */
 const Corpus = Type.Record(Type.String(), Type.String())
 const corpus = Object.entries(
   Value.Parse(Corpus, JSON.parse(readFileSync(new URL('./corpus.json', import.meta.url), 'utf8'))),
@@ -150,7 +150,7 @@ const isFault = (error: unknown) => {
 }
 
 describe('any bytes', () => {
-  it('of an archive that a library wrote come out as they went in', async () => {
+  it('of an archive written by a library are read back unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(entries, fc.integer({ min: 1, max: 2000 }), async (list, chunkBytes) => {
         const observed = await read(await packed(list), {}, chunkBytes)
@@ -160,7 +160,7 @@ describe('any bytes', () => {
     )
   })
 
-  it('are read, or refused with an ArchiveFault; what is read is what another reader sees', async () => {
+  it('are read, or refused with an ArchiveFault, and another reader reads the same entries', async () => {
     const changes = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { maxLength: 6 })
     await fc.assert(
       fc.asyncProperty(entries, changes, async (list, bytes) => {
@@ -177,7 +177,7 @@ describe('any bytes', () => {
             entry.resume()
           }
         } catch {
-          return // it refuses more of what it does not know
+          return // it refuses more unknown input
         }
         expect(observed.map(({ name }) => name)).toEqual(others.slice(0, observed.length))
       }),
@@ -185,7 +185,7 @@ describe('any bytes', () => {
     )
   })
 
-  it('of noise are refused', async () => {
+  it('of random data are refused', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 3000 }), async noise => {
         await read(Buffer.from(noise)).catch(isFault)
@@ -194,7 +194,7 @@ describe('any bytes', () => {
     )
   })
 
-  it.each(corpus)('that failed once are refused: %s', async (_, packedText) => {
+  it.each(corpus)('of earlier failures are refused: %s', async (_, packedText) => {
     const data = gunzipSync(Buffer.from(packedText, 'base64'))
     await expect(read(data)).rejects.toMatchObject({ name: 'ArchiveFault' })
   })
@@ -204,7 +204,7 @@ describe('a thread', () => {
   const thread = new URL('../../../test/support/lib/archive-child.ts', import.meta.url)
   const never = new AbortController().signal
 
-  it('answers with what its job resolves to, or the fault of the archive', async () => {
+  it('returns the result of its job, or the fault of the archive', async () => {
     expect(await inThread(thread, 'answer', { signal: never, timeoutMs: 30_000 })).toEqual({ answer: 42 })
     const fault = inThread(thread, 'fault', { signal: never, timeoutMs: 30_000 })
     await expect(fault).rejects.toMatchObject({ name: 'ArchiveFault', code: 'refused', message: 'no good' })
@@ -212,7 +212,7 @@ describe('a thread', () => {
     await expect(inThread(thread, 'exit', { signal: never, timeoutMs: 30_000 })).rejects.toThrow()
   })
 
-  it('is ended in the middle of a computation by an abort, and by its time limit', async () => {
+  it('is ended during a computation by an abort or its time limit', async () => {
     const abort = new AbortController()
     const shared = new Int32Array(new SharedArrayBuffer(8))
     const endless = inThread(thread, shared, { signal: abort.signal, timeoutMs: 60_000 })
@@ -225,7 +225,7 @@ describe('a thread', () => {
     expect(Atomics.load(shared, 0)).toBe(rounds)
   })
 
-  it('that needs too much memory is ended', async () => {
+  it('is ended when it needs too much memory', async () => {
     const greedy = inThread(thread, 'memory', { signal: never, timeoutMs: 60_000 })
     await expect(greedy).rejects.toMatchObject({ name: 'ArchiveFault', code: 'too_large' })
   })

@@ -1,18 +1,18 @@
 import { unreadable } from './fault.ts'
 
-/** Reads a stream by lengths. Never holds more than one of its chunks and one answer. */
+/** Reads a stream in pieces of given lengths. Holds at most one of its chunks and one result in memory. */
 export class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #onBytes: (count: number) => void
   #chunk: Buffer = Buffer.alloc(0)
 
-  /** @param onBytes called with the length of each part before it is used; may throw */
+  /** @param onBytes called with the length of each chunk before it is used; may throw */
   constructor(source: AsyncIterable<Buffer>, onBytes: (count: number) => void) {
     this.#chunks = source[Symbol.asyncIterator]()
     this.#onBytes = onBytes
   }
 
-  /** The next bytes, at most `most` of them; undefined at the end. */
+  /** Returns the next bytes, at most `most`; undefined at the end. */
   async some(most: number): Promise<Buffer | undefined> {
     while (this.#chunk.length === 0) {
       const next = await this.#chunks.next()
@@ -25,7 +25,7 @@ export class ByteSource {
     return taken
   }
 
-  /** The next `length` bytes; undefined at the end. @throws ArchiveFault when the end comes between */
+  /** Returns the next `length` bytes; undefined at the end. @throws ArchiveFault if the stream ends within them */
   async exactly(length: number): Promise<Buffer | undefined> {
     const first = await this.some(length)
     if (first === undefined || first.length === length) return first

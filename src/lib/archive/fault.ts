@@ -1,7 +1,7 @@
-/** Why an archive is refused; the reader of an upload, a build's result or an image puts it into words of its own. */
+/** Why an archive is refused. The readers of uploads, build results and images translate it into their own messages. */
 export type ArchiveFaultCode = 'unreadable' | 'too_large' | 'too_many' | 'too_slow' | 'refused'
 
-/** The archive's own fault: reading it again gives the same. */
+/** A fault of the archive itself: reading it again gives the same result. */
 export class ArchiveFault extends Error {
   readonly code: ArchiveFaultCode
   constructor(code: ArchiveFaultCode, message: string, options?: ErrorOptions) {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Pack } from 'tar-stream'
 
-/** No names of users, no devices. */
+/** No user names and no devices. */
 const plain = { uname: '', gname: '', devmajor: 0, devminor: 0 } as const
 
 export type PackedType = 'file' | 'directory' | 'symlink' | 'link'
@@ -14,11 +14,11 @@ export interface PackedHeader {
   readonly uid: number
   readonly gid: number
   readonly mtime: Date
-  /** 0 for anything but a file. */
+  /** 0 for everything except files. */
   readonly size: number
 }
 
-/** Adds an entry with `body`, which has to have `header.size` bytes; resolves once it is taken. */
+/** Adds an entry with `body`, which must have `header.size` bytes; resolves once it is written. */
 export async function packEntry(layer: Pack, header: PackedHeader, body: AsyncIterable<Buffer>): Promise<void> {
   const done = Promise.withResolvers<void>()
   const target = layer.entry({ ...header, ...plain }, error => (error ? done.reject(error) : done.resolve()))

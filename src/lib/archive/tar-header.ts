@@ -1,4 +1,4 @@
-/** Tar headers as POSIX.1-2001 (pax) and GNU tar write them. Pure. */
+/** Parses tar headers as written by POSIX.1-2001 (pax) and GNU tar. Pure. */
 import { ArchiveFault, unreadable } from './fault.ts'
 
 export const blockBytes = 512
@@ -20,12 +20,12 @@ export interface RawHeader {
   readonly name: string
   readonly linkname: string
   readonly mode: number
-  /** Of the data that follows. */
+  /** Size of the data that follows. */
   readonly size: number
   readonly type: EntryType | ExtensionType
 }
 
-/** What the records of a pax header change in the entry that follows. */
+/** Fields of the following entry that a pax header overrides. */
 export interface PaxFields {
   readonly name?: string
   readonly linkname?: string
@@ -48,7 +48,7 @@ const types: Readonly<Record<string, RawHeader['type']>> = {
   K: 'long-link',
 }
 
-/** They have no data, whatever size their header states (Go's archive/tar, which unpacks images, has the same list). */
+/** Types without data, whatever size their header has (the same list as in Go's archive/tar, which unpacks images). */
 const withoutData: ReadonlySet<RawHeader['type']> = new Set([
   'link',
   'symlink',
@@ -61,11 +61,11 @@ const withoutData: ReadonlySet<RawHeader['type']> = new Set([
 const checksum = { at: 148, length: 8 } as const
 const spaces = 32 * checksum.length
 
-/** @param block of `blockBytes`, not all zero. @throws ArchiveFault when it is no header */
+/** @param block of `blockBytes`, not all zero. @throws ArchiveFault when it is not a valid header */
 export function parseHeader(block: Buffer): RawHeader {
   if (numberAt(block, checksum.at, checksum.length) !== sumOf(block)) throw unreadable('a header has a wrong checksum')
   const flag = String.fromCharCode(block[156] ?? 0)
-  // Pieces of a file that GNU tar has left holes in: their real size is elsewhere.
+  // A sparse file in GNU format: its real size is stored elsewhere.
   if (flag === 'S') throw sparse()
   const type = types[flag] ?? 'other'
   const isPosix = block.toString('latin1', 257, 263) === 'ustar\0'
@@ -80,13 +80,13 @@ export function parseHeader(block: Buffer): RawHeader {
   })
 }
 
-/** The header with what follows from its type and name. */
+/** Normalizes a header according to its type and name. */
 export function entryOf(header: RawHeader): RawHeader {
   const { type, name, size } = header
-  if (!Number.isSafeInteger(size) || size < 0) throw unreadable('a size is no size')
+  if (!Number.isSafeInteger(size) || size < 0) throw unreadable('a size is invalid')
   if (withoutData.has(type)) return { ...header, size: 0 }
   if (type !== 'file' || !name.endsWith('/')) return header
-  // Readers disagree on whether the data of such a "directory" is data.
+  // Readers disagree on whether such a "directory" has data.
   if (size > 0) throw unreadable('a directory has content')
   return { ...header, type: 'directory' }
 }
@@ -105,7 +105,7 @@ function textAt(block: Buffer, at: number, length: number): string {
   return block.toString('utf8', at, end < 0 ? at + length : Math.min(end, at + length))
 }
 
-/** Octal digits; or, with the highest bit set, as many bytes, the most significant first. NaN: neither */
+/** Parses octal digits or, with the highest bit set, a big-endian number. NaN if it is neither. */
 function numberAt(block: Buffer, at: number, length: number): number {
   if ((block[at] ?? 0) !== 0x80) {
     const digits = /^[ \0]*([0-7]*)[ \0]*$/.exec(block.toString('latin1', at, at + length))?.[1]
@@ -118,11 +118,11 @@ function numberAt(block: Buffer, at: number, length: number): number {
 
 const mostRecords = 256
 
-/** `<length> <key>=<value>\n`..., the length of itself included. @throws ArchiveFault */
+/** Yields the records `<length> <key>=<value>\n`; the length includes itself. @throws ArchiveFault */
 export function* paxRecords(data: Buffer): Generator<readonly [key: string, value: string]> {
   let count = 0
   for (let at = 0; at < data.length; ) {
-    // What pads the last block.
+    // Padding of the last block.
     if (data[at] === 0) return
     if (++count > mostRecords) throw new ArchiveFault('refused', `a header has more than ${mostRecords} records`)
     const digits = /^(\d{1,7}) /.exec(data.toString('latin1', at, at + 8))?.[1]
@@ -135,7 +135,7 @@ export function* paxRecords(data: Buffer): Generator<readonly [key: string, valu
   }
 }
 
-/** @throws ArchiveFault for holes, too: a few bytes could then stand for a full disk */
+/** @throws ArchiveFault also for sparse files, because a few bytes could expand to a full disk */
 export function parsePax(data: Buffer): PaxFields {
   const found = new Map<string, string>()
   for (const [key, value] of paxRecords(data)) {
@@ -143,7 +143,7 @@ export function parsePax(data: Buffer): PaxFields {
     if (key === 'path' || key === 'linkpath' || key === 'size') found.set(key, value)
   }
   const [name, linkname, size] = [found.get('path'), found.get('linkpath'), found.get('size')]
-  if (size && !/^\d{1,15}$/.test(size)) throw unreadable('a size is no size')
+  if (size && !/^\d{1,15}$/.test(size)) throw unreadable('a size is invalid')
   return {
     ...(name ? { name } : {}),
     ...(linkname ? { linkname } : {}),
@@ -151,11 +151,14 @@ export function parsePax(data: Buffer): PaxFields {
   }
 }
 
-/** `git archive` names its commit so; any other global record would change every entry that follows. */
+/**
+ * Allows only `comment`, which `git archive` uses for the commit: other global records would change every following
+ * entry.
+ */
 export function checkGlobal(data: Buffer): void {
   for (const [key] of paxRecords(data))
     if (key !== 'comment') throw new ArchiveFault('refused', 'it has a global pax header; make it without')
 }
 
-/** The text of a GNU header for a long name. */
+/** Returns the text of a GNU header for a long name. */
 export const longText = (data: Buffer): string => textAt(data, 0, data.length)

@@ -1,6 +1,7 @@
 /**
- * Reads tar archives that tenants, builders and registries made. Its work and memory are linear in the bytes that come,
- * whatever they say: extended headers are short, few and for one entry only, and the whole stream has a limit.
+ * Reads untrusted tar archives of tenants, builders and registries. Work and memory are linear in the input, whatever
+ * it contains: extended headers are limited in size and number and apply to one entry only, and the whole stream has a
+ * limit.
  */
 import { ByteSource } from './byte-source.ts'
 import { ArchiveFault, unreadable } from './fault.ts'
@@ -18,13 +19,13 @@ import {
 } from './tar-header.ts'
 
 export interface ArchiveLimits {
-  /** Of the tar stream: headers, contents, and what follows the end. */
+  /** Limit on the tar stream: headers, contents, and data after the end. */
   readonly maxBytes: number
-  /** Files, links and directories, those that are only part of a name included. */
+  /** Limit on files, links and directories, including directories that appear only in names. */
   readonly maxEntries: number
 }
 
-/** What has been read so far. Archives that have one limit together share it. */
+/** Bytes and entries read so far. Archives with a common limit share it. */
 export interface ArchiveUse {
   bytes: number
   entries: number
@@ -36,15 +37,15 @@ export interface TarEntry {
   readonly mode: number
   readonly size: number
   readonly type: EntryType
-  /** Valid until the next entry is asked for; what is left of it is skipped then. */
+  /** Valid until the next entry is requested; the unread rest is skipped then. */
   readonly body: AsyncIterable<Buffer>
 }
 
-/** A path of Linux has 4 KiB; attributes of a file, which images have, take the rest. */
+/** A Linux path has up to 4 KiB; extended attributes, which images use, take the rest. */
 const maxExtensionBytes = 128 << 10
 const maxNameBytes = 4096
 
-/** @throws ArchiveFault for one that is damaged, too large, or has what no archive needs */
+/** @throws ArchiveFault for an archive that is damaged, too large, or uses unsupported features */
 export async function* tarEntries(
   source: AsyncIterable<Buffer>,
   { maxBytes, maxEntries }: ArchiveLimits,
@@ -74,7 +75,7 @@ type Header = RawHeader & { readonly type: EntryType }
 const isExtension = (type: RawHeader['type']): type is ExtensionType =>
   type === 'pax' || type === 'pax-global' || type === 'long-name' || type === 'long-link'
 
-/** The next entry's header with its extended headers applied; undefined at the end of the archive. */
+/** Returns the next entry's header with its extended headers applied; undefined at the end of the archive. */
 async function nextHeader(bytes: ByteSource, count: (name: string) => void): Promise<Header | undefined> {
   const extensions = new Map<ExtensionType, Buffer>()
   for (;;) {
@@ -98,7 +99,7 @@ async function nextHeader(bytes: ByteSource, count: (name: string) => void): Pro
   }
 }
 
-/** Undefined: two blocks of zeros, or nothing more. */
+/** Returns undefined at two zero blocks or the end of the stream. */
 async function readHeader(bytes: ByteSource): Promise<RawHeader | undefined> {
   const block = await bytes.exactly(blockBytes)
   if (block === undefined) return undefined
@@ -127,7 +128,7 @@ function extended(header: Header, extensions: ReadonlyMap<ExtensionType, Buffer>
   return { name, linkname, mode, size, type }
 }
 
-/** @param rest what is left of the content: a consumer may stop early, the next reader goes on there */
+/** @param rest number of unread bytes of the content: a consumer may stop early, and the next reader continues there */
 async function* bodyOf(bytes: ByteSource, rest: { bytes: number }): AsyncGenerator<Buffer> {
   while (rest.bytes > 0) {
     const part = (await bytes.some(rest.bytes)) ?? unexpectedEnd()
@@ -146,8 +147,8 @@ function unexpectedEnd(): never {
 }
 
 /**
- * Each name costs one, and one for each directory in it that the name before did not have: unpacked, a deep name makes
- * many directories.
+ * Counts one for each name, plus one for each directory in it that the previous name did not have: unpacking a deep
+ * name creates many directories.
  */
 function entryCounter(maxEntries: number, use: ArchiveUse): (name: string) => void {
   let before: readonly string[] = []

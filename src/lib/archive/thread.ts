@@ -1,6 +1,6 @@
 /**
- * One job in a thread of its own: whatever an archive makes its reader do, the main loop goes on, and the time limit and
- * an abort end it in the middle of a computation.
+ * Runs one job in a separate thread: an archive that is expensive to read cannot block the main loop, and a time limit
+ * or abort ends the job even during a computation.
  */
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
@@ -17,12 +17,12 @@ type Answer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string; readonly code: ArchiveFaultCode | undefined }
 
-/** The names of 50,000 files are 30 MiB at most; what needs more than this is refused. */
+/** The names of 50,000 files take at most 30 MiB; a job that needs more than this is refused. */
 const heapMib = 256
 
 /**
- * @param file the thread's module, which calls `answerJob`; scripts/build.mjs lists them
- * @returns what the job answered, once the thread has ended
+ * @param file the thread's module, which calls `answerJob`; scripts/build.mjs lists these modules
+ * @returns the job's result, once the thread has ended
  * @throws ArchiveFault of the job, or when it takes too long or too much memory; the signal's reason when aborted
  */
 export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: ThreadLimits): Promise<unknown> {
@@ -34,7 +34,7 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
     resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: 32 },
   })
   const gone = new AbortController()
-  // One that comes after the answer, or after we gave up, is nobody's any more.
+  // An error after the answer, or after a timeout, is ignored.
   worker.on('error', () => undefined)
   worker.once('exit', () => gone.abort(new Error('the thread ended without an answer')))
   try {
@@ -53,10 +53,10 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
   }
 }
 
-/** A tenth of a core against busy neighbors. */
+/** Gets about a tenth of a core against busy competitors. */
 const niceness = 10
 
-/** In the thread: answers with what `perform` resolves to. */
+/** Called in the thread: runs `perform` and returns its result to the caller. */
 export function answerJob<Job>(perform: (job: Job) => Promise<unknown>): void {
   lowerOwnPriority(niceness)
   const job: Job = workerData

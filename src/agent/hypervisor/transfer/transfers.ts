@@ -1,11 +1,11 @@
-/** What leaves for another host or comes from one: what the wishes say of it is carried out here, once for each transfer. */
+/** Carries out transfers to and from other hosts, once for each transfer id in the desired states. */
 import type { Logger } from 'pino'
 import type { Transfer } from '../../../contract/agent.ts'
 import { abortable } from '../../../lib/abortable.ts'
 import { listenForVm, openWire, type Wire } from './wire.ts'
 import { StepError } from '../../base/step-error.ts'
 
-/** A wish for something that may be on its way. */
+/** The desired state of an object that can be transferred. */
 export interface Movable {
   readonly want: 'present' | 'absent'
   readonly incoming?: { readonly transferId: string }
@@ -14,19 +14,19 @@ export interface Movable {
 
 export type Report = (change: Partial<Transfer>) => void
 
-/** A transfer while it is under way. */
+/** A running transfer. */
 export interface UnderWay {
   readonly signal: AbortSignal
-  /** Nobody writes any more. */
+  /** True once the object is no longer written to. */
   final(): boolean
-  /** Resolves when there may be something new. @throws the signal's reason */
+  /** Resolves when the desired state may have changed. @throws the signal's reason */
   news(): Promise<void>
   readonly report: Report
 }
 
 export interface TransfersDeps<W extends Movable> {
   readonly idOf: (desired: W) => string
-  /** @param received the transfer by which all of it has come already */
+  /** @param received id of the transfer that has already delivered everything */
   readonly receive: (desired: W, received: string | undefined, move: UnderWay) => Promise<void>
   readonly send: (desired: W, move: UnderWay) => Promise<void>
   readonly onChange: (id: string) => void
@@ -34,13 +34,13 @@ export interface TransfersDeps<W extends Movable> {
 }
 
 export interface Transfers<W extends Movable> {
-  /** The wish may be a new one, or something it waits for has happened. */
+  /** Called with a new desired state, or after an event that the transfer waits for. */
   follow(desired: W, received: string | undefined): void
-  /** Undefined where nothing of it is under way. */
+  /** Undefined if no transfer of the object is in progress. */
   observed(id: string): Transfer | undefined
-  /** Aborted as soon as what is under way is not wanted any more; undefined where nothing is. */
+  /** Aborted once the running transfer is canceled; undefined without one. */
   signalOf(id: string): AbortSignal | undefined
-  /** Of what is not wanted any more and still at work: when it has ended. Undefined where there is nothing of that kind. */
+  /** Resolves when a canceled transfer has ended. Undefined if none is ending. */
   ended(id: string): Promise<void> | undefined
   stop(): void
 }
@@ -56,7 +56,8 @@ interface Move {
 export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Transfers<W> {
   const { log, onChange, idOf } = deps
   const moves = new Map<string, Move>()
-  // An aborted one may be reading, or waiting for a program, for minutes: nothing else begins with the same thing before.
+  // A canceled transfer may still read, or wait for a program, for minutes; the next transfer of the object waits for
+  // its end.
   const ending = new Map<string, Promise<void>>()
   let stopped = false
 
@@ -100,7 +101,7 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
     return move
   }
   const end = (id: string, { abort, over }: Move) => {
-    abort.abort(new Error('nobody wants it moved any more'))
+    abort.abort(new Error('the transfer was canceled'))
     moves.delete(id)
     ending.set(id, over)
     void over.then(() => ending.get(id) === over && ending.delete(id))
@@ -125,12 +126,12 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
     ended: id => ending.get(id),
     stop() {
       stopped = true
-      for (const { abort } of moves.values()) abort.abort(new Error('the agent ends'))
+      for (const { abort } of moves.values()) abort.abort(new Error('the agent stops'))
     },
   }
 }
 
-/** Waits for the one connection to a listener of this host, which ends when the transfer is given up. */
+/** Listens for one connection from another host, until the transfer is aborted. */
 export async function awaitWire(host: string, protocol: string, { signal, report }: UnderWay): Promise<WireInUse> {
   const undo = new DisposableStack()
   const onAbort = (close: () => void) => {
@@ -159,7 +160,7 @@ export interface WireInUse extends Disposable {
   readonly wire: Wire
 }
 
-/** Connects to the host that waits. Closed when the transfer is given up. */
+/** Connects to the listening host. The connection is closed when the transfer is aborted. */
 export async function reachWire(uri: string, protocol: string, signal: AbortSignal): Promise<WireInUse> {
   signal.throwIfAborted()
   const wire = await openWire(uri, protocol)

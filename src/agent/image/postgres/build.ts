@@ -1,7 +1,7 @@
 /**
- * The image of a database VM, made from packages of the distribution: PostgreSQL, pgBackRest and what they need, a
- * static busybox, our start script, and a cluster that is already initialised (initdb takes seconds in an emulated
- * guest, copying its result does not).
+ * Builds the image of a database VM from packages of the distribution: PostgreSQL, pgBackRest and their dependencies, a
+ * static busybox, our start script, and an initialized cluster (initdb takes seconds in an emulated guest, copying its
+ * result does not).
  */
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ import { compileStatic } from '../../guest/init.ts'
 import { type Apt, isPackage, mergeUsr, packageClosure, plainTar, unpackPackages } from '../debian.ts'
 import { aptOf, releaseOfPostgres } from '../releases.ts'
 import { tagsOf, writeLayout } from '../write-layout.ts'
-import { initialiseCluster } from './cluster.ts'
+import { initializeCluster } from './cluster.ts'
 import { volumeContent } from '../seed.ts'
 import { guestFiles, postgresUid, unwanted, wantedPackages } from './recipe.ts'
 import { warmList } from './warm.ts'
@@ -20,14 +20,14 @@ export interface PostgresImageOptions {
   readonly imageDir: string
   /** Major version. */
   readonly version: number
-  /** Builds even when there is one. */
+  /** Rebuilds an existing image. */
   readonly again?: boolean
   readonly say?: (line: string) => void
 }
 
 /**
- * Makes `oci:postgres:<version>` unless the directory has it. Needs root (the cluster is initialised in a chroot) and
- * apt with a repository that has `postgresql-<version>`.
+ * Creates `oci:postgres:<version>` unless it exists. Needs root (the cluster is initialized in a chroot) and apt with a
+ * repository that has `postgresql-<version>`.
  * @returns the image's name for deployments
  * @throws Error that says what is missing
  */
@@ -61,8 +61,8 @@ async function build(layoutDir: string, version: number, scratch: string, say: (
   const inventory = await unpackPackages(names, root, join(scratch, 'packages'), apt)
   await mergeUsr(root)
   await furnish(root, version, inventory)
-  say('initialising a cluster')
-  await initialiseCluster({ root, version, uid: postgresUid, target: join(owned, volumeContent, 'pgdata') })
+  say('initializing a cluster')
+  await initializeCluster({ root, version, uid: postgresUid, target: join(owned, volumeContent, 'pgdata') })
   for (const dir of ['run/postgresql', 'run/pgbackrest', 'var/lib/postgresql', 'data', 'backup'])
     await mkdir(join(owned, dir), { recursive: true })
   say('packing')
@@ -83,14 +83,14 @@ async function build(layoutDir: string, version: number, scratch: string, say: (
       ],
       Entrypoint: ['/usr/local/bin/mote-start'],
       WorkingDir: '/var/lib/postgresql',
-      // Fast shutdown: clients are disconnected, the checkpoint is written.
+      // Fast shutdown: clients are disconnected, and the checkpoint is written.
       StopSignal: 'SIGINT',
       ExposedPorts: { '5432/tcp': {} },
     },
   })
 }
 
-/** The host's own packages where they have this version; otherwise those of a release that has it. */
+/** Selects the host's own packages if they include this version; otherwise those of a release that does. */
 async function aptFor(version: number, dir: string, say: (line: string) => void): Promise<Apt> {
   if (await isPackage(`postgresql-${version}`)) return []
   const release = releaseOfPostgres[version]
@@ -99,7 +99,7 @@ async function aptFor(version: number, dir: string, say: (line: string) => void)
   return aptOf(release, dir)
 }
 
-/** What packages would have done in their scripts, and our own files. */
+/** Does the work of the packages' scripts, and adds our own files. */
 async function furnish(root: string, version: number, inventory: readonly string[]): Promise<void> {
   const put = async (path: string, text: string) => {
     await mkdir(dirname(join(root, path)), { recursive: true })
@@ -148,7 +148,7 @@ const applets = (
   'chmod chown ln df du stat find sort tr cut expr test'
 ).split(' ')
 
-/** The authorities of the package in one file, as update-ca-certificates(8) would have made it. */
+/** Joins the package's certificate authorities into one file, like update-ca-certificates(8). */
 async function certificates(dir: string): Promise<string> {
   const files = (await readdir(dir)).filter(name => name.endsWith('.crt')).toSorted()
   return (await Promise.all(files.map(name => readFile(join(dir, name), 'utf8')))).join('')

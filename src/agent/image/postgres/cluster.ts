@@ -3,19 +3,19 @@ import { dirname, join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
 
 export interface ClusterOptions {
-  /** File system that has the server. */
+  /** The file system that contains the server. */
   readonly root: string
   readonly version: number
   readonly uid: number
-  /** Where the cluster's directory goes. */
+  /** The directory to which the cluster is moved. */
   readonly target: string
 }
 
 /**
- * A fresh cluster with the role `mote` and its database `app`, by the server of `root` itself. `mote` is no superuser:
- * a superuser may run programs in the VM. Both get their password and name when a database starts.
+ * Creates a cluster with the role `mote` and its database `app`, using the server in `root`. `mote` is not a superuser,
+ * because superusers can run programs in the VM. Its password and the database's name are set when a database starts.
  */
-export async function initialiseCluster({ root, version, uid, target }: ClusterOptions): Promise<void> {
+export async function initializeCluster({ root, version, uid, target }: ClusterOptions): Promise<void> {
   const home = join(root, 'cluster-home')
   const device = join(root, 'dev/null')
   const bin = `/usr/lib/postgresql/${version}/bin`
@@ -52,7 +52,7 @@ export async function initialiseCluster({ root, version, uid, target }: ClusterO
   }
 }
 
-/** One statement a paragraph (postgres --single -j). */
+/** One statement per paragraph (postgres --single -j). */
 const initialSql = [
   'CREATE ROLE mote LOGIN CREATEDB CREATEROLE',
   'GRANT pg_monitor, pg_signal_backend TO mote WITH ADMIN OPTION',

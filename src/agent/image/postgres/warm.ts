@@ -1,13 +1,13 @@
-/** What every start of the image reads, so that a template has it in memory (guest/warm.c). */
+/** Lists the files that every start of the image reads, so that a template has them in memory (guest/warm.c). */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
 
 const loader = '/lib64/ld-linux-x86-64.so.2'
-/** Run by each start, or soon after it. */
+/** Programs that run at each start, or soon after it. */
 const programs = ['postgres', 'pg_ctl'] as const
 
-/** Absolute paths in the image: the server with its libraries and configuration, and the programs around it. */
+/** Returns absolute paths in the image: the server with its libraries and configuration, and the programs around it. */
 export async function warmList(root: string, version: number): Promise<string[]> {
   const server = programs.map(name => `/usr/lib/postgresql/${version}/bin/${name}`)
   const dynamic = [...server, '/usr/bin/openssl']
@@ -34,7 +34,7 @@ export async function warmList(root: string, version: number): Promise<string[]>
   ]
 }
 
-/** Lines of `ld.so --list`: `libssl.so.3 => /lib/x86_64-linux-gnu/libssl.so.3 (0x00007f...)`. */
+/** Parses lines of `ld.so --list`: `libssl.so.3 => /lib/x86_64-linux-gnu/libssl.so.3 (0x00007f...)`. */
 function librariesIn(listed: string): string[] {
   return [...listed.matchAll(/=> (\/\S+) \(0x/g)].map(([, path = '']) => path)
 }

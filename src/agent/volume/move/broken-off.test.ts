@@ -1,4 +1,4 @@
-/** What is read back of a volume that comes, and what a transfer does that nobody wants any more. */
+/** Digests of arriving volumes, and canceled transfers. */
 import { existsSync } from 'node:fs'
 import { open, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ import { createSender, protocol } from './send.ts'
 const mib = 2 ** 20
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
 
-test('a device that is longer than what was sent holds the same, a shorter one does not', async () => {
+test('a device that is longer than the sent volume has the same digest, and a shorter one is refused', async () => {
   await using dir = await testDir()
   const path = join(dir.path, 'device')
   const [data, size] = [Buffer.alloc(1000, 'sent'), 17 * mib + 1000]
@@ -29,7 +29,7 @@ test('a device that is longer than what was sent holds the same, a shorter one d
   await truncate(path, 20 * mib)
   const file = await open(path, 'r+')
   await file.write(data, 0, data.length, 17 * mib)
-  // What was there before, in the room that was rounded up.
+  // Older data in the space added by rounding up.
   await file.write('older', 17 * mib + 1000)
   await file.write('older', 19 * mib)
   await file.close()
@@ -37,8 +37,8 @@ test('a device that is longer than what was sent holds the same, a shorter one d
   await expect(digestAt(path, 21 * mib)).rejects.toThrow('were to be there')
 })
 
-describe('a transfer that is broken off', () => {
-  test('makes nothing more in the pool', async () => {
+describe('a canceled transfer', () => {
+  test('creates nothing more in the pool', async () => {
     await using dir = await testDir()
     const [abort, kept] = [new AbortController(), new Array<string>()]
     const pool = dirPool('local', dir.path)
@@ -55,7 +55,7 @@ describe('a transfer that is broken off', () => {
     await receiver.close()
   })
 
-  test('has ended before the volume is removed, or comes again', async () => {
+  test('ends before the volume is removed or received again', async () => {
     await using dir = await testDir()
     const source = dirPool('local', join(dir.path, 'source'))
     await source.create(volumeId, 32)

@@ -4,24 +4,27 @@ import { run } from '../../../lib/exec.ts'
 import { dataRanges, type Range } from '../../disk/extents.ts'
 import { sync } from '../../disk/whole-file.ts'
 
-/** What is compared, and sent if it differs. */
+/** The unit of comparison and transfer: a chunk is sent if its hash differs. */
 export const chunkBytes = 256 << 10
 const zeros = Buffer.alloc(chunkBytes)
 
-/** Hash of each chunk by its offset; what is all zeros has none. */
+/** Hash of each chunk by offset. Chunks that are all zeros have no entry. */
 export type Chunks = Map<number, string>
 
-/** The size of a file, or of a block device. */
+/** Returns the size of a file or block device. */
 export async function sizeOf(path: string): Promise<number> {
   const what = await stat(path)
   return what.isBlockDevice() ? Number(await run('blockdev', ['--getsize64', path])) : what.size
 }
 
-/** Bytes that have to be read of it. A block device tells of no holes. */
+/**
+ * Returns the size and the byte ranges that have to be read. For a block device that is everything, because holes are
+ * not reported.
+ */
 export async function dataIn(path: string): Promise<{ readonly size: number; readonly ranges: readonly Range[] }> {
   const size = await sizeOf(path)
   if ((await stat(path)).isBlockDevice()) return { size, ranges: [{ start: 0, end: size }] }
-  // What has no place on the disk yet is in no list of extents.
+  // Unwritten (delayed allocation) data is missing from the list of extents.
   await sync(path)
   return { size, ranges: await dataRanges(path) }
 }
@@ -29,7 +32,10 @@ export async function dataIn(path: string): Promise<{ readonly size: number; rea
 export const bytesOf = (ranges: readonly Range[]): number =>
   ranges.reduce((sum, { start, end }) => sum + end - start, 0)
 
-/** Every chunk that may hold more than zeros, in order. Each has a buffer of its own: a socket may still hold the one before. */
+/**
+ * Yields every chunk that may contain data, in order. Each chunk has its own buffer, because a socket may still hold
+ * the previous one.
+ */
 export async function* chunksOf(
   path: string,
   { size, ranges }: Awaited<ReturnType<typeof dataIn>>,
@@ -38,7 +44,7 @@ export async function* chunksOf(
   try {
     let next = 0
     for (const { start, end } of ranges) {
-      // Two extents may meet in one chunk.
+      // Two extents may share one chunk.
       next = Math.max(next, start - (start % chunkBytes))
       for (; next < Math.min(end, size); next += chunkBytes)
         yield { offset: next, data: await readChunk(file, next, size) }
@@ -54,12 +60,12 @@ async function readChunk(file: FileHandle, offset: number, size: number): Promis
   return buffer.subarray(0, bytesRead)
 }
 
-/** Undefined for zeros. */
+/** Returns undefined if the data is all zeros. */
 export function hashOf(data: Buffer): string | undefined {
   return data.equals(zeros.subarray(0, data.length)) ? undefined : createHash('sha256').update(data).digest('base64')
 }
 
-/** SHA-256 over the size and the chunks that are not all zeros: two hosts with the same digest have the same bytes. */
+/** SHA-256 over the size and all nonzero chunks: equal digests on two hosts mean equal bytes. */
 export function digestOf(size: number, chunks: Chunks): string {
   const hash = createHash('sha256').update(`${size}\n`)
   for (const offset of [...chunks.keys()].toSorted((a, b) => a - b)) hash.update(`${offset} ${chunks.get(offset)}\n`)
@@ -67,8 +73,8 @@ export function digestOf(size: number, chunks: Chunks): string {
 }
 
 /**
- * Of the first `size` bytes, read back from the file or device, which may be longer: pools round up.
- * @throws Error when it is shorter; the signal's reason
+ * Digest of the first `size` bytes of a file or device, which may be longer, because pools round up.
+ * @throws Error when it is shorter; the signal's reason when aborted
  */
 export async function digestAt(path: string, size: number, signal?: AbortSignal): Promise<string> {
   const { size: there, ranges } = await dataIn(path)

@@ -1,4 +1,4 @@
-/** How moves of volumes get at the volumes of this host. */
+/** Connects the moves of volumes with the volumes of this host. */
 import type { DiskSpec, VolumePut } from '../../../contract/agent.ts'
 import { StepError } from '../../base/step-error.ts'
 import type { VolumeDone } from '../store.ts'
@@ -12,7 +12,7 @@ export interface HooksDeps<E extends { readonly desired: VolumePut; readonly don
   readonly find: (volumeId: string) => E | undefined
   readonly finish: (entry: E, done: VolumeDone) => Promise<void>
   readonly report: (entry: E) => void
-  /** The disk's attachment is the newest from here on. @throws StepError `stale_volume_generation` */
+  /** Records the disk's attachment as the newest one. @throws StepError `stale_volume_generation` */
   readonly fence: (disk: DiskSpec) => Promise<void>
 }
 
@@ -23,7 +23,7 @@ export function moveHooks<E extends { readonly desired: VolumePut; readonly done
   const keep = async (volumeId: string, received: string | undefined) => {
     const entry = find(volumeId)
     if (received === undefined || entry?.desired.incoming?.transferId !== received)
-      throw new Error('nobody wants the volume here any more')
+      throw new Error('the move of the volume to this host was canceled')
     await finish(entry, { ...entry.done, received })
   }
   const moves = createMoves({
@@ -45,7 +45,7 @@ export function moveHooks<E extends { readonly desired: VolumePut; readonly done
       const desired = find(disk.volumeId)?.desired
       const signal = moves.signalOf(disk.volumeId)
       if (desired?.want !== 'present' || !desired.incoming || !signal)
-        throw new StepError('volume_missing', `volume ${disk.volumeId} is not awaited here`)
+        throw new StepError('volume_missing', `volume ${disk.volumeId} is not expected on this host`)
       await deps.fence(disk)
       return signal
     },

@@ -1,4 +1,4 @@
-/** A volume with its snapshots from one host to another: between pools of all kinds, and between two agents. */
+/** Moves of a volume with its snapshots: between all kinds of pools, and between two agents. */
 import { existsSync } from 'node:fs'
 import { open, readdir, readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -83,7 +83,7 @@ async function write(pool: VolumePool, at: number, data: Buffer): Promise<void> 
 const digestOfAll = async (path: string) => digestAt(path, await sizeOf(path))
 const digest = async (pool: VolumePool) => digestOfAll(await pool.open(volumeId, 1))
 
-/** Sends all of it over a connection of its own. */
+/** Sends the volume over a separate connection. */
 async function move(from: VolumePool, to: VolumePool, snapshots: readonly string[], corrupt = false): Promise<number> {
   const listener = await listenForVm('127.0.0.1', protocol)
   const source = await openWire(listener.uri, protocol)
@@ -125,7 +125,7 @@ describe('from pool to pool', () => {
     await write(source, 50 * mib, Buffer.alloc(mib, 'three'))
     const now = await digest(source)
     const sent = await move(source, target, ['first', 'second'])
-    // Neither holes nor what two of them share goes twice.
+    // Neither holes nor blocks shared by two snapshots are sent twice.
     expect(sent).toBeLessThan(24 * mib)
     expect(await digest(target)).toBe(now)
     for (const snapshotId of ['first', 'second']) {
@@ -137,7 +137,7 @@ describe('from pool to pool', () => {
     expect(usedBytes).toBeLessThan(60 * mib)
   })
 
-  // One that was taken before the volume grew may be sent after one that is larger.
+  // A snapshot taken before the volume grew may be sent after a larger one.
   const shrinking = [
     ['dir', 'dir'],
     ['dir', 'zfs'],
@@ -172,7 +172,7 @@ describe('from pool to pool', () => {
     },
   )
 
-  test('what arrives changed does not count', async () => {
+  test('a volume that is corrupted in transit is refused', async () => {
     await using dir = await testDir()
     const [source, target] = ['a', 'b'].map(name => dirPool('local', join(dir.path, name)))
     if (!source || !target) return
@@ -228,7 +228,7 @@ async function fill(host: TestAgent, text: string): Promise<void> {
 }
 
 describe('from agent to agent', () => {
-  test('while a VM has it, and the rest when that has let go; it counts when control says so', async () => {
+  test('copies a volume while a VM uses it, sends the rest after detachment, and is activated by control', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })
@@ -248,7 +248,7 @@ describe('from agent to agent', () => {
     await fill(source, 'written after the first copy')
     await put(source, 3, { outgoing: { ...outgoing, final: true } })
     await put(target, 3, { incoming: { transferId: 't1' } })
-    // Nobody gets it any more, and whoever has it is waited for.
+    // No VM can open the volume any more, and the move waits for the VM that has it.
     await source.put(desired('vm-2', 1, { disks: [disk(2)] }))
     await source.until('vm-2', 'refused', vm => vm.error?.code === 'volume_not_ready')
     expect((await observed(source)).transfer?.phase).toBe('copied')
@@ -263,15 +263,15 @@ describe('from agent to agent', () => {
     expect((await readFile(fileOf(target))).includes('written after the first copy')).toBe(true)
     expect(existsSync(fileOf(target).replace('.raw', '.snapshots/s1.raw'))).toBe(true)
     await put(source, 4, { want: 'absent' })
-    await until(async () => (await observed(source)).state === 'absent', { what: 'the old one has gone' })
+    await until(async () => (await observed(source)).state === 'absent', { what: 'the source volume is removed' })
     expect(await readdir(join(source.config.dataDir, 'volumes', 'local'))).toEqual([])
     await until(async () => (await readdir(join(source.config.dataDir, 'volume-snapshot-notes'))).length === 0, {
-      what: 'notes of its snapshots',
+      what: 'records of its snapshots are removed',
     })
     await target.until('vm-3', 'attached', vm => vm.disks?.[0]?.state === 'attached')
   })
 
-  test('what was broken off leaves the source as it was, and nothing counts at the target', async () => {
+  test('a canceled move leaves the source unchanged and nothing on the target', async () => {
     await using source = await testAgent(fake)
     await using target = await testAgent(fake)
     await source.volume({ volumeId })
@@ -284,10 +284,10 @@ describe('from agent to agent', () => {
     await put(source, 2, { outgoing: { transferId: 't1', uri, snapshots: [], final: true } })
     expect((await phase(source, 'failed')).error).toContain('does not answer')
     await put(target, 3, { arrived: { transferId: 't1' } })
-    await until(async () => (await observed(target)).state === 'failed', { what: 'it is refused' })
+    await until(async () => (await observed(target)).state === 'failed', { what: 'the volume is refused' })
     expect((await observed(target)).error).toContain('is not here')
     await put(target, 4, { want: 'absent' })
-    await until(async () => (await observed(target)).state === 'absent', { what: 'it has gone' })
+    await until(async () => (await observed(target)).state === 'absent', { what: 'the volume is removed' })
     await put(source, 3)
     await source.put(desired('vm-1', 1, { disks: [disk(1)] }))
     await source.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')

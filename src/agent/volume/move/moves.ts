@@ -1,4 +1,4 @@
-/** Volumes that leave for another host or come from one. */
+/** Moves of volumes to and from other hosts. */
 import { stat } from 'node:fs/promises'
 import type { Logger } from 'pino'
 import type { VolumePut } from '../../../contract/agent.ts'
@@ -18,9 +18,9 @@ export interface MovesDeps extends KeepDeps {
   readonly poolOf: (name: string) => VolumePool
   readonly holders: Pick<Holders, 'of'>
   readonly log: Logger
-  /** The address where volumes of other hosts arrive. */
+  /** The address on which volumes of other hosts arrive. */
   readonly migrationHost: () => string
-  /** After it resolves what has come survives a power cut, and so does that it is whole. */
+  /** Resolves once the received content, and the fact that it is complete, survive a power failure. */
   readonly keep: (volumeId: string, transferId: string) => Promise<void>
   readonly onChange: (volumeId: string) => void
 }
@@ -47,7 +47,7 @@ async function receive(
   const { transferId, vmId } = incoming
   if (received === transferId) return report({ phase: 'complete', percent: 100 })
   const pool = poolOf(poolName)
-  // What an earlier try left.
+  // Remove what an earlier attempt left.
   await mutex.take(volumeId, async () => {
     signal.throwIfAborted()
     await pool.remove(volumeId)
@@ -78,7 +78,7 @@ async function send({ poolOf, holders }: MovesDeps, desired: VolumePut, move: Un
   })
   report({ phase: 'copying' })
   await sender.sendSnapshots()
-  // A device is taken away from the host when its VM lets go of it, which it could not while it is read.
+  // Block devices are only sent at the end: a device that is being read could not be detached when its VM closes it.
   if (!move.final() && (await stat(await pool.open(volumeId, 0))).isFile()) await sender.sendContent()
   report({ phase: 'copied' })
   while (!move.final() || holders.of(volumeId).length > 0) await move.news()

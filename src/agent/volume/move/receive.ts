@@ -7,20 +7,24 @@ import type { Wire } from '../../hypervisor/transfer/wire.ts'
 import { digestAt, hashOf } from './content.ts'
 import { notMovable } from './send.ts'
 
-/** Takes what one host sends of a volume into a pool of this one. */
+/** Writes a volume sent by another host into a pool of this host. */
 export interface VolumeReceiver {
-  /** From here on data is of that many bytes. */
+  /** Starts a new content of this many bytes. */
   take(size: number): Promise<void>
   data(offset: number, data: Buffer): Promise<void>
-  /** Compares what is on the disk now; keeps it as a snapshot where one is named. @throws Error when it differs */
+  /**
+   * Compares the digest with the written data, and takes a snapshot if an id is given. @throws Error when the digest
+   * differs
+   */
   whole(digest: string, snapshotId: string | null): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * @param signal nothing more is made in the pool once it is aborted: the volume may be the next transfer's then
- * @param keep makes a snapshot of what has come
- * @throws Error, StepError: what the pool or the disk says; the signal's reason
+ * @param signal creates nothing more in the pool once it is aborted, because the volume may then belong to the next
+ * transfer
+ * @param keep takes a snapshot of the received content
+ * @throws Error, StepError: faults of the pool or the disk; the signal's reason
  */
 export function volumeReceiver(
   pool: VolumePool,
@@ -43,7 +47,7 @@ export function volumeReceiver(
       if (path === '') await pool.blank(volumeId, bytes)
       path = await pool.open(volumeId, 0)
       const isFile = (await stat(path)).isFile()
-      // A snapshot may be from a time when the volume was smaller.
+      // A later snapshot may be larger: snapshots keep the size that the volume had.
       if (!isFile && largest > 0 && bytes > largest) await pool.grow(volumeId, Math.ceil(bytes / 2 ** 20))
       size = bytes
       largest = Math.max(largest, size)
@@ -73,11 +77,14 @@ export function volumeReceiver(
 
 export interface KeepDeps {
   readonly mutex: KeyedMutex
-  /** It was a snapshot of a VM, and has been removed from this host. */
+  /** Whether this was a snapshot of a VM that has been removed from this host. */
   readonly isGone: (snapshotId: string) => Promise<boolean>
 }
 
-/** In the volume's turn, as what removes it: a copy that belongs to nothing any more is not made. */
+/**
+ * Takes the snapshot with the volume's mutex held, as removals do, so that no copy is created for a removed VM
+ * snapshot.
+ */
 export const keepWanted =
   ({ mutex, isGone }: KeepDeps, pool: VolumePool, volumeId: string, signal: AbortSignal) =>
   (snapshotId: string): Promise<void> =>
@@ -86,7 +93,7 @@ export const keepWanted =
       if (!(await isGone(snapshotId))) await pool.snapshot(volumeId, snapshotId)
     })
 
-/** Until the volume is whole, which the other host is told once `keep` has resolved. */
+/** Receives until the volume is complete, and acknowledges it to the other host once `keep` has resolved. */
 export async function receiveVolume(
   wire: Wire,
   receiver: VolumeReceiver,

@@ -3,7 +3,7 @@ import { StepError } from '../../base/step-error.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
 import { bytesOf, type Chunks, chunkBytes, chunksOf, dataIn, digestOf, hashOf } from './content.ts'
 
-/** Named in the greeting: both hosts have to speak the same. */
+/** Protocol version in the greeting; both hosts must use the same. */
 export const protocol = 'mote volume 1'
 
 export interface SendProgress {
@@ -15,29 +15,32 @@ export interface SendProgress {
 export interface VolumeToSend {
   readonly volumeId: string
   readonly pool: VolumePool
-  /** Of the volume, oldest first. */
+  /** Snapshots of the volume, oldest first. */
   readonly snapshots: readonly string[]
 }
 
-/** What the other host has of one volume, and what has gone there. */
+/** Sends one volume, and tracks which content the other host already has. */
 export interface Sender {
-  /** All snapshots; the other host has checked each. */
+  /** Sends all snapshots; the other host verifies each. */
   sendSnapshots(): Promise<void>
-  /** What the volume holds, as far as it is not there yet. Somebody may write to it meanwhile: then it is not over. */
+  /**
+   * Sends the content that the other host does not have yet. The volume may be written meanwhile; then this is called
+   * again.
+   */
   sendContent(): Promise<void>
-  /** The first bytes only, of a volume of which the rest comes another way. */
+  /** Sends only the first bytes of a volume whose rest is transferred in another way. */
   sendBegin(bytes: number): Promise<void>
-  /** Nobody writes any more, and all was sent: resolves when the other host has read back the same bytes and keeps them. */
+  /** Completes the transfer after the last write. Resolves once the other host has read back and stored the same bytes. */
   settle(): Promise<void>
 }
 
 const zeros = Buffer.alloc(chunkBytes)
-/** In place of a hash: differs from what any chunk has. */
+/** Placeholder that differs from every hash. */
 const notKnown = 'not known'
 
 /**
- * The other host gets the snapshots in their order, each as what differs from the one before, and takes a snapshot of its own
- * after each: they share blocks there as far as its pool can.
+ * Sends the snapshots in order, each as the difference to the previous one. The other host takes its own snapshot after
+ * each, so that they share blocks if its pool supports that.
  * @throws StepError with the other host's reason, Error when the connection breaks
  */
 export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (progress: SendProgress) => void): Sender {
@@ -60,7 +63,7 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
     size = data.size
     totalBytes = Math.max(totalBytes, doneBytes + bytesOf(data.ranges))
     await wire.say({ say: 'file', name: volumeId, size })
-    // What was there before and lies in a hole now.
+    // Offsets that had data before and may be holes now.
     const before = new Set(there.keys())
     for await (const { offset, data: chunk } of chunksOf(path, data)) {
       before.delete(offset)
@@ -69,7 +72,8 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
       report()
     }
     for (const offset of before) {
-      // This one is smaller than the one before. A file was cut there, a device was not: what a larger one has there goes anew.
+      // This content is smaller than the previous one. A file is truncated there, a device is not: so these chunks are
+      // sent again for a larger content.
       if (offset >= size) there.set(offset, notKnown)
       else await put(offset, zeros.subarray(0, Math.min(chunkBytes, size - offset)), undefined)
     }

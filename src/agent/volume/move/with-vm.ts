@@ -16,18 +16,18 @@ export interface WithVmDeps extends KeepDeps {
   readonly poolOf: (volumeId: string) => VolumePool
   readonly holders: Pick<Holders, 'add' | 'remove'>
   /**
-   * All that has to hold for a VM that brings it here; the signal is aborted when it is not wanted here any more.
+   * Checks that the volume may arrive with this VM. The signal is aborted when the move is canceled.
    * @throws StepError `stale_volume_generation`, `volume_missing`
    */
   readonly checkArrival: (disk: DiskSpec) => Promise<AbortSignal>
   readonly keyOf: (volumeId: string) => string | undefined
-  /** After it resolves what has come survives a power cut, and so does that it is whole. */
+  /** Resolves once the received content, and the fact that it is complete, survive a power failure. */
   readonly keep: (volumeId: string) => Promise<void>
 }
 
 export interface VolumesWithVms {
   leaving(volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[]): LeavingVolumes
-  /** @param onOpen awaited before one of them is open for the VM, so that whatever happens then closes it */
+  /** @param onOpen awaited before the first volume is opened, so that a failure afterwards closes them */
   arriving(
     disks: readonly DiskSpec[],
     vmId: string,
@@ -42,7 +42,7 @@ export const volumesWithVms = (deps: WithVmDeps): VolumesWithVms => ({
         const pool = deps.poolOf(volumeId)
         const sender = createSender(wire, { volumeId, pool, snapshots }, () => undefined)
         await sender.sendSnapshots()
-        // Under the same header the same key opens it there.
+        // With the same header the same key opens the volume on the target.
         await sender.sendBegin(pool.encrypted ? await luksHeaderBytes(await pool.open(volumeId, 0)) : 0)
       }
     },
@@ -77,7 +77,7 @@ async function open({ poolOf, holders, keyOf }: WithVmDeps, disk: DiskSpec, vmId
   const pool = poolOf(volumeId)
   const key = keyOf(volumeId)
   if (pool.encrypted && key === undefined)
-    throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
+    throw new StepError('volume_locked', `the key of volume ${volumeId} has not reached this host yet`)
   holders.add(volumeId, vmId, readOnly ? 'read' : 'write')
   try {
     const file = await pool.open(volumeId, generation)
@@ -88,7 +88,7 @@ async function open({ poolOf, holders, keyOf }: WithVmDeps, disk: DiskSpec, vmId
   }
 }
 
-/** Until the source says that it is `complete`. */
+/** Receives all volumes until the source sends `complete`. */
 async function takeAll(wire: Wire, receivers: ReadonlyMap<string, VolumeReceiver>): Promise<void> {
   let current: VolumeReceiver | undefined
   for (;;) {

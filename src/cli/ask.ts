@@ -1,24 +1,27 @@
-/** Questions on a terminal. Without one they are refused, with the flag to use instead. The library is loaded then. */
+/**
+ * Prompts on the terminal. Without a terminal they fail and name the flag to use instead. The prompt library is loaded
+ * on demand.
+ */
 import { printable, printableLine } from '../lib/printable.ts'
 import { Interrupted } from './verb.ts'
 
 const needTerminal = (question: string) => {
   if (!process.stdin.isTTY)
-    throw new Error(`"${question}" cannot be asked without a terminal: give it as a flag (see --help).`)
+    throw new Error(`"${question}" needs an answer, but there is no terminal. Pass it as a flag (see --help).`)
 }
 
 const prompts = () => import('@clack/prompts')
 
-/** A symbol says that the question was cancelled. */
+/** The library returns a symbol if the prompt was canceled. */
 function answered<T extends string | boolean>(answer: T | symbol): T {
   if (typeof answer === 'symbol') throw new Interrupted()
   return answer
 }
 
-/** @param fallback taken when nothing is typed */
+/** @param fallback used for empty input */
 export async function ask(message: string, fallback?: string): Promise<string> {
   needTerminal(message)
-  const validate = (value: string | undefined) => (value || fallback ? undefined : 'Please type something.')
+  const validate = (value: string | undefined) => (value || fallback ? undefined : 'Enter a value.')
   const shown = fallback === undefined ? {} : { placeholder: fallback, defaultValue: fallback }
   return answered<string>(
     await (await prompts()).text({ message: printable(message), validate, ...shown, output: process.stderr }),
@@ -49,11 +52,11 @@ export async function agree(message: string): Promise<boolean> {
 }
 
 /**
- * Destructive commands ask for the name of what goes; `--yes` answers.
- * @throws Error when another name was typed
+ * Confirms a destructive command by asking for the resource's name; `--yes` skips the prompt.
+ * @throws Error if another name was entered
  */
 export async function confirmByName(what: string, name: string, yes: boolean): Promise<void> {
   if (yes) return
-  const typed = await ask(`This deletes ${what} ${name} for good. Type its name to go on`)
+  const typed = await ask(`This permanently deletes ${what} ${name}. Type its name to confirm`)
   if (typed !== name) throw new Error(`"${typed}" is not "${name}": nothing was deleted.`)
 }

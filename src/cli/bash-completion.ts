@@ -1,5 +1,5 @@
 /**
- * Completion for bash that needs nothing but bash: the script of the library wants the package bash-completion, which
+ * Bash completion without dependencies: the script of the completion library needs the package bash-completion, which
  * many servers do not have.
  */
 export const bashCompletion = `# bash completion for mote

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { platform } from 'node:os'
 
-/** Opens an address in the user's browser. False where there is none: the address was printed anyway. */
+/** Opens a URL in the user's browser. Returns false if that fails; callers print the URL first. */
 export function openInBrowser(address: string): Promise<boolean> {
   const program = platform() === 'darwin' ? 'open' : 'xdg-open'
   return new Promise(resolve => {

@@ -1,4 +1,4 @@
-/** What of a folder is its source: everything but what it ignores. */
+/** Lists the source files of a folder: all files that no ignore rule excludes. */
 import { type Dirent, existsSync } from 'node:fs'
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
@@ -9,22 +9,23 @@ export interface FolderFile {
   readonly path: string
   readonly sizeBytes: number
   readonly isExecutable: boolean
-  /** Of a symbolic link. */
+  /** Target of a symbolic link. */
   readonly target?: string
 }
 
 interface Rules {
-  /** The directory that they are of. */
+  /** The directory that the rules apply to. */
   readonly base: string
   readonly matcher: Ignore
 }
 
-/** Made again by the build, of this computer only, or secret: settings of an app are set with `mote env`. */
+/** Excluded by default: build output, files of this computer only, and secrets (set those with `mote env`). */
 const usual = ['.git', 'node_modules/', '.venv/', '__pycache__/', '.DS_Store', '.env', '.env.local']
 
 /**
- * In the order of their names. Rules are those of `.gitignore` files (gitignore(5)), in the folder, below it and above it up to the top of
- * its repository; where there is a Dockerfile also those of `.dockerignore`. `!.env` in a `.gitignore` sends that file.
+ * Returns the source files, sorted by name. The rules come from `.gitignore` files (gitignore(5)) in the folder, below
+ * it, and above it up to the top of its repository; if there is a Dockerfile, also from `.dockerignore`. `!.env` in a
+ * `.gitignore` includes that file.
  */
 export async function sourceFiles(dir: string): Promise<FolderFile[]> {
   const above = ancestors(dir)
@@ -46,7 +47,7 @@ async function walk(top: string, dir: string, outer: readonly Rules[]): Promise<
   return found
 }
 
-/** Sockets, pipes and devices are no source. */
+/** Describes a directory entry. Sockets, pipes and devices are skipped. */
 async function described(top: string, file: string, entry: Dirent): Promise<FolderFile[]> {
   const path = relative(top, file)
   if (entry.isSymbolicLink()) return [{ path, sizeBytes: 0, isExecutable: false, target: await readlink(file) }]
@@ -55,7 +56,7 @@ async function described(top: string, file: string, entry: Dirent): Promise<Fold
   return [{ path, sizeBytes: size, isExecutable: (mode & 0o111) !== 0 }]
 }
 
-/** The innermost rule that says anything decides. */
+/** The innermost matching rule decides. */
 function isIgnored(rules: readonly Rules[], file: string, isDirectory: boolean): boolean {
   let ignored = false
   for (const { base, matcher } of rules) {
@@ -65,7 +66,7 @@ function isIgnored(rules: readonly Rules[], file: string, isDirectory: boolean):
   return ignored
 }
 
-/** Directories above, from the top of the repository down; none outside of a repository. */
+/** Parent directories up to the top of the repository, outermost first; empty outside of a repository. */
 function ancestors(dir: string): string[] {
   const found: string[] = []
   for (let at = dir; !existsSync(join(at, '.git')); at = dirname(at)) {
@@ -80,7 +81,10 @@ async function gitRules(dir: string): Promise<Rules[]> {
   return text === undefined ? [] : [{ base: dir, matcher: ignore().add(text) }]
 }
 
-/** Its patterns begin at the top. With exceptions (`!`) they are left to the builder, which reads them anyway. */
+/**
+ * Patterns of a `.dockerignore` are relative to its directory. Files with exceptions (`!`) are left to the builder,
+ * which applies `.dockerignore` anyway.
+ */
 async function dockerRules(dir: string): Promise<Rules[]> {
   if (!existsSync(join(dir, 'Dockerfile'))) return []
   const lines = ((await textOf(join(dir, '.dockerignore'))) ?? '').split('\n').map(line => line.trim())

@@ -1,4 +1,4 @@
-/** Which app a folder belongs to: `mote.json`, made by `mote launch`, meant to be committed. */
+/** Links a folder to its app: `mote.json`, created by `mote launch`, meant to be committed. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -7,7 +7,7 @@ import type { Call } from './verb.ts'
 export interface Linked {
   readonly app: string
   readonly project?: string
-  /** What is deployed is the folder itself, not a repository. */
+  /** Deployments are built from the folder itself, not from a repository. */
   readonly source?: 'folder'
 }
 
@@ -20,24 +20,24 @@ export async function readLink(dir = process.cwd()): Promise<Linked | undefined>
   const field = (name: string): unknown =>
     typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, name) : undefined
   const [app, project, source] = [field('app'), field('project'), field('source')]
-  if (typeof app !== 'string') throw new Error(`${linkFile} names no "app": remove it and run "mote launch"`)
+  if (typeof app !== 'string') throw new Error(`${linkFile} has no "app" field. Remove the file and run "mote launch".`)
   return { app, ...(typeof project === 'string' ? { project } : {}), ...(source === 'folder' ? { source } : {}) }
 }
 
 export const writeLink = (link: Linked, dir = process.cwd()) =>
   writeFile(join(dir, linkFile), `${JSON.stringify(link, null, 2)}\n`)
 
-/** The app a command is about: `--app`, else the folder's. @throws Error when neither names one */
+/** The app that a command applies to: `--app`, else the folder's app. @throws Error if there is neither */
 export async function appOf({ flags }: Pick<Call, 'flags'>): Promise<string> {
   if (typeof flags.app === 'string') return flags.app
   const link = await readLink()
   if (link) return link.app
-  throw new Error('Which app? Give --app <name>, or run this in a folder that "mote launch" has seen.')
+  throw new Error('No app given. Use --app <name>, or run the command in a folder that "mote launch" has linked.')
 }
 
-export const appFlag = ['-a, --app <name>', "the app; the folder's (mote.json) by default"] as const
+export const appFlag = ['-a, --app <name>', 'the app; by default the one in mote.json'] as const
 
-/** What a folder holds, as a build would see it. */
+/** Detected kind of a folder, as a build would treat it. */
 export interface Found {
   readonly what: string
   readonly port: number
@@ -52,7 +52,7 @@ const signs: readonly { readonly file: string; readonly what: string; readonly p
   { file: 'index.html', what: 'a static site (index.html)', port: 8080 },
 ]
 
-/** The first sign that is there. A Dockerfile's own EXPOSE wins over the usual port. */
+/** Returns the first match. EXPOSE in a Dockerfile overrides the default port. */
 export async function inspectFolder(dir: string): Promise<Found | undefined> {
   const sign = signs.find(({ file }) => existsSync(join(dir, file)))
   if (sign?.file !== 'Dockerfile') return sign
@@ -60,7 +60,7 @@ export async function inspectFolder(dir: string): Promise<Found | undefined> {
   return { what: sign.what, port: exposed === undefined ? sign.port : Number(exposed) }
 }
 
-/** A DNS label out of a folder's name, at most 40 characters, as names of apps are. */
+/** Derives an app name, a DNS label of at most 40 characters, from the folder's name. */
 export function appNameFrom(dir: string): string {
   const label = basename(dir)
     .toLowerCase()

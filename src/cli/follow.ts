@@ -1,10 +1,10 @@
-/** Follows a deployment until it serves or has failed, with its steps and its log as they come. */
+/** Follows a deployment until it serves or has failed, and prints its steps and its log. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pc } from '../programs/colours.ts'
 import type { LiveDeploymentStatus } from '../client/index.ts'
 import type { Call } from './verb.ts'
 
-/** Statuses in which a deployment stays: nothing more happens by itself. */
+/** Final statuses: the deployment does not leave them by itself. */
 const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
   running: 'serves',
   sleeping: 'serves',
@@ -15,10 +15,10 @@ const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
   deleted: 'failed',
 }
 
-/** Half of what a project may ask for in a minute (600), also when it takes long. */
+/** Uses at most half of a project's rate limit (600 requests per minute). */
 const pollMs = 200
 
-/** What an agent calls the parts of a start. */
+/** Texts for the step names of an agent. */
 const stepNames: Readonly<Record<string, string>> = {
   image: 'Image fetched',
   base: 'Read-only base made',
@@ -36,8 +36,9 @@ export interface Followed {
 }
 
 /**
- * @param leaving a status that it is about to leave, as an earlier deployment that is activated again does
- * @throws Error why it does not serve; the signal's reason when that aborts, and the deployment itself goes on
+ * @param leaving status that the deployment is about to leave, e.g. when an earlier deployment is activated again
+ * @throws Error with the reason if the deployment fails; the signal's reason if it aborts, while the deployment
+ * continues
  */
 export async function followDeployment(
   watch: Watch,
@@ -78,13 +79,13 @@ export async function followDeployment(
   }
 }
 
-/** Log lines of a deployment above the spinner; that they end early is no reason to stop. */
+/** Prints log lines of a deployment above the spinner. Errors of the log stream do not end the command. */
 async function printLogs({ client, terminal }: Watch, app: string, jobId: string, signal: AbortSignal): Promise<void> {
   try {
     const stream = client.streamDeploymentLogs({ app_name: app, job_id: jobId }, { signal })
     for await (const { event, data } of stream) if (event === 'log') terminal.line(pc.dim(`  | ${logText(data)}`))
   } catch {
-    // the status above tells how it goes
+    // the status shows the outcome
   }
 }
 

@@ -1,17 +1,17 @@
-/** Prints a log: the lines of the past, and with `--follow` those that come, until Ctrl-C. */
+/** Prints a log: past lines, and with `--follow` new lines until Ctrl-C. */
 import type { StreamEvent, StreamOptions } from '../client/index.ts'
 import { logText } from './follow.ts'
 import { type Answer, type Call, wholeNumber } from './verb.ts'
 import { err, out } from './terminal.ts'
 
 export const logFlags = [
-  ['-f, --follow', 'go on until Ctrl-C'],
-  ['-n, --tail <lines>', 'lines of the past (100)'],
+  ['-f, --follow', 'follow the log until Ctrl-C'],
+  ['-n, --tail <lines>', 'number of past lines (100)'],
 ] as const
 
 type Open = (query: { readonly tail: number }, options: StreamOptions) => AsyncGenerator<StreamEvent>
 
-/** Lines of the past come at once, after the snapshot: a pause of this length means that there are no more. */
+/** Past lines arrive at once, after the snapshot event: a pause of this length means there are no more. */
 const quietMs = 700
 
 /** @throws Interrupted on Ctrl-C */

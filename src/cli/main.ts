@@ -1,8 +1,8 @@
-/** The `mote` command. What it only has to print comes before the commands are even read: that takes half of the time. */
+/** The `mote` command. Help and version are printed before the commands are loaded, which would double the time. */
 import { productVersion } from '../lib/version.ts'
 import { out } from './terminal.ts'
 
-// Whoever reads may stop early (`mote --help | head`): that is no fault.
+// The reader of the output may stop early (`mote --help | head`); that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

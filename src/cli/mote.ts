@@ -1,4 +1,4 @@
-/** Runs the command that was asked for. */
+/** Parses the command line and runs the command. */
 import { Command } from 'commander'
 import { StartFailed } from '../programs/start-failure.ts'
 import { bashCompletion } from './bash-completion.ts'
@@ -8,7 +8,7 @@ import { err, out } from './terminal.ts'
 
 const mote = moteCommand()
 
-// Shells ask with `complete`; a person with `mote complete bash`.
+// Shells call `complete`; users call `mote complete bash`.
 const [, , asked, shell] = process.argv
 if (asked === 'complete' && shell === 'bash') mote.addCommand(printed('complete', bashCompletion))
 else if (asked === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
@@ -25,7 +25,10 @@ function printed(name: string, text: string): Command {
   return new Command(name).argument('[shell]').action(() => out(text))
 }
 
-/** Commands that are added do not inherit it; without it wrong usage ends the process with code 1. */
+/**
+ * Applies exitOverride to all subcommands, which do not inherit it. Without it, commander exits with code 1 on wrong
+ * usage.
+ */
 function throwInsteadOfExit(command: Command): void {
   command.exitOverride()
   for (const inner of command.commands) throwInsteadOfExit(inner)

@@ -1,8 +1,8 @@
-/** What commands print: for people by default, JSON with `--json`. Nothing here writes by itself. */
+/** Formats the output of commands: text by default, JSON with `--json`. These functions only return text. */
 import { printableLine } from '../lib/printable.ts'
 import { pc } from '../programs/colours.ts'
 
-/** Columns as wide as their widest cell; the first row is the head. */
+/** Formats rows as aligned columns; the first row is the head. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const lines = [head.map(cell => pc.bold(cell)), ...rows.map(row => row.map(inOneLine))]
   const widths = head.map((_, at) => Math.max(...lines.map(line => visible(line[at] ?? '').length)))
@@ -16,18 +16,18 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
     .join('\n')
 }
 
-/** A list, or what to do when there is nothing in it. */
+/** A table, or the text for an empty list. */
 export const listing = (head: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) =>
   rows.length === 0 ? empty : table(head, rows)
 
-/** `name  value` lines; null and empty values are left out. */
+/** Formats `name  value` lines, without null and empty values. */
 export function facts(pairs: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
   const given = Object.entries(pairs).filter(([, value]) => value !== null && value !== undefined && value !== '')
   const width = Math.max(...given.map(([name]) => name.length))
   return given.map(([name, value]) => `${pc.dim(name.padEnd(width))}  ${inOneLine(String(value))}`).join('\n')
 }
 
-/** `3s`, `12m`, `5h`, `8d` since an instant; `never` for none. */
+/** Formats the time since an instant: `3s`, `12m`, `5h`, `8d`; `never` if there is none. */
 export function age(instant: string | null | undefined, nowMs = Date.now()): string {
   if (!instant) return 'never'
   const seconds = Math.max(0, Math.round((nowMs - Date.parse(instant)) / 1000))
@@ -60,11 +60,14 @@ const colours: Readonly<Record<string, (text: string) => string>> = {
   cancelled: pc.dim,
 }
 
-/** A status in its colour: green serves, red needs somebody, dim is over, yellow is on its way. */
+/** Colors a status: green is healthy, red needs attention, dim is finished, yellow is in progress. */
 export const status = (value: string) => (colours[value] ?? pc.yellow)(value)
 
-/** Without colour codes (ECMA-48 SGR), which take no room on a terminal. */
+/** The text without color codes (ECMA-48 SGR), to measure its width. */
 const visible = (text: string) => text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g'), '')
 
-/** A value cannot begin another row. Colours stay: `status` sets them, and the way out lets nothing else through. */
+/**
+ * Replaces line breaks, so that a value cannot start another row. Color codes remain: `status` sets them, and the
+ * terminal output removes all other control characters.
+ */
 const inOneLine = (cell: string | number) => String(cell).replaceAll(/[\r\n]+/g, line => printableLine(line))

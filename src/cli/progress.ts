@@ -1,12 +1,12 @@
-/** Steps with their times: a spinner on a terminal, plain lines elsewhere. Output goes to standard error. */
+/** Shows timed steps: a spinner on a terminal, plain lines elsewhere. Writes to standard error. */
 import { pc } from '../programs/colours.ts'
 import { printableInColour, printableLine } from '../lib/printable.ts'
 import type { Progress } from '../programs/all-in-one.ts'
 
 export interface Terminal extends Progress {
-  /** A line of its own, above the step that is running. */
+  /** Prints a line above the running step. */
   line(text: string): void
-  /** A step that somebody else timed. */
+  /** Prints a step that was timed elsewhere. */
   timed(name: string, ms: number): void
 }
 

@@ -1,17 +1,17 @@
-/** Who the command line is, where, and in which project: from flags, then the environment, then what `mote login` kept. */
+/** Resolves URL, token and project of the API: from flags, then the environment, then the file of `mote login`. */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Client } from '../client/index.ts'
 import { homeDir } from '../lib/home.ts'
 
-/** What is kept in `~/.config/mote/config.json`, readable by its owner only. */
+/** Contents of `~/.config/mote/config.json`, readable by its owner only. */
 export interface Kept {
   readonly url?: string
   readonly token?: string
   readonly project?: string
 }
 
-/** Flags that every command of the API takes. */
+/** Flags of every command that calls the API. */
 export interface AccessFlags {
   readonly url?: string
   readonly token?: string
@@ -44,11 +44,11 @@ export async function readRetained(): Promise<Kept> {
     }
     return { ...field('url'), ...field('token'), ...field('project') }
   } catch (cause) {
-    throw new Error(`${configFile()} is not JSON: mend or remove it, then run "mote login"`, { cause })
+    throw new Error(`${configFile()} is not valid JSON. Fix or remove it, then run "mote login".`, { cause })
   }
 }
 
-/** Written beside and renamed, with mode 0600 from the start: a token is in it. */
+/** Replaces the file atomically, with mode 0600 from the start, because it contains a token. */
 export async function keep(kept: Kept): Promise<void> {
   const file = configFile()
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
@@ -59,12 +59,12 @@ export async function keep(kept: Kept): Promise<void> {
 
 export const forget = () => rm(configFile(), { force: true })
 
-/** Where the API is, without asking who calls. */
+/** The URL of the API. Needs no token. */
 export async function apiUrl(flags: AccessFlags): Promise<string> {
   return (flags.url ?? process.env.MOTE_URL ?? (await readRetained()).url ?? defaultUrl).replace(/\/$/, '')
 }
 
-/** @throws Error when nobody is signed in */
+/** @throws Error if there is no token */
 export async function access(flags: AccessFlags): Promise<Access> {
   const kept = await readRetained()
   const url = await apiUrl(flags)

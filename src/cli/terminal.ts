@@ -1,7 +1,10 @@
-/** The only way in which commands write: what servers and users say cannot control the terminal. */
+/**
+ * The only functions through which commands write. They escape control characters, so text from servers and users
+ * cannot control the terminal.
+ */
 import { printableInColour } from '../lib/printable.ts'
 
 export const out = (text: string): void => void process.stdout.write(printableInColour(text))
 export const err = (text: string): void => void process.stderr.write(printableInColour(text))
-/** What a program in a VM wrote, as it is: the person ran it, and may want its bytes in a file. */
+/** Writes the output of a program in a VM unchanged: the user ran it, and may redirect its bytes to a file. */
 export const raw = (stream: 'stdout' | 'stderr', text: string): void => void process[stream].write(text)

@@ -1,4 +1,4 @@
-/** Every command. Each is a file; what it needs is imported when it runs, so that `--help` stays quick. */
+/** Registers every command. Commands import their dependencies when they run, to keep `--help` fast. */
 import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
 import { adminCommands } from './commands/admin.ts'
@@ -23,9 +23,9 @@ import { vmCommands } from './commands/vm.ts'
 
 export function moteCommand(): Command {
   const mote = new Command('mote')
-    .description('A microVM cloud you can run yourself')
+    .description('A self-hosted microVM cloud')
     .version(productVersion)
-    // An option behind a command is that command's: images have versions, too.
+    // Options after a subcommand belong to it: images have a --version, too.
     .enablePositionalOptions()
     .showHelpAfterError('(add --help for the options)')
     .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')

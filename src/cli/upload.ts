@@ -1,4 +1,4 @@
-/** Sends a folder as the source of an app. */
+/** Uploads a folder as the source of an app. */
 import { createReadStream, createWriteStream, openAsBlob } from 'node:fs'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,18 +12,18 @@ import { type FolderFile, sourceFiles } from './folder-files.ts'
 import { bytes } from './output.ts'
 import type { Call } from './verb.ts'
 
-/** What the API takes (docs/builds.md); said before anything is sent. */
+/** Limits of the API (docs/builds.md), checked before the upload. */
 const mostPackedBytes = 64 << 20
 const mostBytes = 512 << 20
 
-/** @throws Error when there is nothing to send, or too much; ApiFailure */
+/** @throws Error if the folder is empty or too large; ApiFailure */
 export async function sendFolder(
   { client, terminal, signal }: Pick<Call, 'client' | 'terminal' | 'signal'>,
   app: string,
   dir: string,
 ): Promise<AppSource> {
   const files = await sourceFiles(dir)
-  if (files.length === 0) throw new Error(`There is nothing in ${dir} that is not ignored.`)
+  if (files.length === 0) throw new Error(`All files in ${dir} are ignored. Nothing was uploaded.`)
   assertFits(
     files,
     files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
@@ -47,12 +47,12 @@ function assertFits(files: readonly FolderFile[], sizeBytes: number, mostAllowed
   if (sizeBytes <= mostAllowed) return
   const [largest] = files.toSorted((a, b) => b.sizeBytes - a.sizeBytes)
   throw new Error(
-    `The folder has ${bytes(sizeBytes)}, and ${bytes(mostAllowed)} are taken. Name what is not needed in .gitignore; ` +
+    `The folder has ${bytes(sizeBytes)}, but the limit is ${bytes(mostAllowed)}. Exclude files in .gitignore; ` +
       `the largest file is ${largest?.path} (${bytes(largest?.sizeBytes ?? 0)}).`,
   )
 }
 
-/** A tar.gz of these files. @throws Error when one of them changes meanwhile */
+/** Writes a tar.gz of the files. @throws Error if a file changes while it is read */
 export async function writeArchive(
   dir: string,
   files: readonly FolderFile[],
@@ -62,7 +62,7 @@ export async function writeArchive(
   const tar = pack()
   const written = pipeline(tar, createGzip(), createWriteStream(archive, { mode: 0o600 }), { signal })
   const filled = fill(tar, dir, files)
-  // Whichever fails first ends the other.
+  // A failure of either stream ends the other.
   filled.catch((error: Error) => tar.destroy(error))
   await Promise.all([filled, written])
 }
@@ -75,7 +75,9 @@ async function fill(tar: Pack, dir: string, files: readonly FolderFile[]): Promi
     }
     const done = Promise.withResolvers<void>()
     const entry = tar.entry({ name: path, size: sizeBytes, mode: isExecutable ? 0o755 : 0o644 }, error =>
-      error ? done.reject(new Error(`${path} changed while it was read: try again`, { cause: error })) : done.resolve(),
+      error
+        ? done.reject(new Error(`${path} changed while it was being read. Try again.`, { cause: error }))
+        : done.resolve(),
     )
     if (sizeBytes > 0)
       for await (const chunk of createReadStream(join(dir, path), { end: sizeBytes - 1 }))

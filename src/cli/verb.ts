@@ -1,28 +1,28 @@
-/** One form for every command that speaks to the API: it calls, and answers what to print. */
+/** Common form of all commands that call the API: each calls it and returns the text to print. */
 import { Argument, Command, Option } from 'commander'
 import type { Terminal } from './progress.ts'
 import type { Access, AccessFlags } from './session.ts'
 import { out } from './terminal.ts'
 
 export interface Answer {
-  /** Printed with `--json`; undefined when it was printed already. */
+  /** Printed with `--json`; undefined if it was already printed. */
   readonly json: unknown
-  /** Printed otherwise; empty prints nothing. */
+  /** Printed without `--json`; empty prints nothing. */
   readonly text: string
-  /** Exit code, 0 when absent. */
+  /** Exit code. Default: 0. */
   readonly code?: number
 }
 
 export type Flags = Readonly<Record<string, string | boolean | number | readonly string[] | undefined>>
 
 export interface Call extends Access {
-  /** Arguments in the order of `usage`; those that were not given are empty. */
+  /** Arguments in the order of `usage`; missing ones are empty. */
   readonly args: readonly string[]
-  /** What a `[name...]` argument collected. */
+  /** Values of a `[name...]` argument. */
   readonly rest: readonly string[]
   readonly flags: Flags
   readonly terminal: Terminal
-  /** Ctrl-C. */
+  /** Aborts on Ctrl-C. */
   readonly signal: AbortSignal
 }
 
@@ -30,16 +30,16 @@ export interface Verb {
   /** `name <required> [optional] [rest...]` */
   readonly usage: string
   readonly says: string
-  /** `[flags, description]`, as commander writes them. */
+  /** `[flags, description]` in commander's syntax. */
   readonly options?: readonly (readonly [flags: string, description: string])[]
   readonly example?: string
   readonly aliases?: readonly string[]
-  /** Everything after the arguments belongs to another program, flags too. */
+  /** Everything after the arguments, including flags, is passed to another program. */
   readonly passThrough?: true
   run(call: Call): Promise<Answer>
 }
 
-/** @throws Error of the API with the fields that are wrong, one a line */
+/** @throws Error of the API with the invalid fields, one per line */
 export function verb(given: Verb): Command {
   const [name = '', ...operands] = given.usage.split(' ')
   const made = new Command(name).description(given.says)
@@ -49,7 +49,7 @@ export function verb(given: Verb): Command {
   if (given.example) made.addHelpText('after', `\nExample:\n  $ ${given.example.replaceAll('\n', '\n  $ ')}`)
   if (given.passThrough) made.passThroughOptions()
   return made
-    .addOption(new Option('--url <url>', 'where the API is (MOTE_URL)'))
+    .addOption(new Option('--url <url>', 'URL of the API (MOTE_URL)'))
     .addOption(new Option('--token <token>', 'an access token (MOTE_TOKEN)'))
     .addOption(new Option('-p, --project <slug>', 'the project to act in (MOTE_PROJECT)'))
     .option('--json', 'as JSON')
@@ -88,7 +88,7 @@ async function perform(given: Verb, command: Command, values: readonly unknown[]
   }
 }
 
-/** Ctrl-C: exit code 130, as shells have it. */
+/** Ctrl-C: exit code 130, as in shells. */
 export class Interrupted extends Error {
   constructor() {
     super('Interrupted.')
@@ -96,12 +96,14 @@ export class Interrupted extends Error {
   }
 }
 
-/** What the API or the network said, with what to do about it. */
+/** Converts an error of the API or the network to a message with advice. */
 function explained(cause: unknown, url: string): unknown {
   if (!(cause instanceof Error)) return cause
   if (cause.name === 'AbortError' || cause instanceof Interrupted) return new Interrupted()
   if (cause instanceof TypeError && cause.message === 'fetch failed')
-    return new Error(`Nothing answers at ${url}. Is the cloud running (mote up)? Another address: --url or MOTE_URL.`)
+    return new Error(
+      `No server answers at ${url}. Start it with "mote up", or set another address with --url or MOTE_URL.`,
+    )
   if (cause.name !== 'ApiFailure') return cause
   const details: unknown = Reflect.get(cause, 'details')
   const faults = Array.isArray(details) ? details.map(({ field, message }) => `  ${field}: ${message}`) : []
@@ -109,14 +111,14 @@ function explained(cause: unknown, url: string): unknown {
   return new Error([cause.message, ...faults, ...advice].join('\n'))
 }
 
-/** A noun with its verbs. */
+/** Creates a command with subcommands. */
 export function noun(name: string, says: string, verbs: readonly Verb[], more: readonly Command[] = []): Command {
   const made = new Command(name).description(says).enablePositionalOptions()
   for (const command of [...verbs.map(verb), ...more]) made.addCommand(command)
   return made
 }
 
-/** A whole number from a flag. @throws Error naming the flag */
+/** Parses a whole number from a flag. @throws Error naming the flag */
 export function wholeNumber(flags: Flags, name: string): number | undefined {
   const value = flags[name]
   if (value === undefined) return undefined
@@ -130,5 +132,5 @@ export const text = (flags: Flags, name: string): string | undefined => {
   return typeof value === 'string' ? value : undefined
 }
 
-/** What was done, in a sentence, with the API's answer for programs. */
+/** Creates the answer of a command: JSON for programs, a sentence for people. */
 export const said = (json: unknown, sentence: string): Answer => ({ json, text: sentence })

@@ -15,7 +15,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-/** A server that gives the n-th request the n-th answer, and the last answer to all that follow. */
+/** A server that sends the n-th answer to the n-th request, and the last answer to all later ones. */
 async function serverWith(answers: readonly Answer[], options: Partial<ClientOptions> = {}) {
   const observed: Observed[] = []
   const server = createServer((request, response) => {
@@ -40,21 +40,21 @@ const json =
 const hangUp: Answer = (_request, response) => response.socket?.destroy()
 
 describe('calls', () => {
-  it('put path, query, project and credential where the contract wants them', async () => {
+  it('put path, query, project and credential where the contract declares them', async () => {
     const { client, observed } = await serverWith([json(200, [])])
     await client.listDeployments({ app_name: 'a/b', query: { limit: 3 } }, { project: 'shop' })
     expect(observed[0]).toMatchObject({ method: 'GET', url: '/v1/apps/a%2Fb/deployments?limit=3' })
     expect(observed[0]?.headers).toMatchObject({ authorization: 'Bearer first', 'x-project': 'shop' })
   })
 
-  it('send no credential and no project where none is wanted', async () => {
+  it('send no credential and no project if the operation needs none', async () => {
     const { client, observed } = await serverWith([json(200, {})], { project: () => 'shop' })
     await client.getHealth()
     expect(observed[0]?.headers.authorization).toBeUndefined()
     expect(observed[0]?.headers['x-project']).toBeUndefined()
   })
 
-  it('fail with the fields that are wrong', async () => {
+  it('fail with the invalid fields', async () => {
     const details = [{ field: 'name', message: 'already taken' }]
     const { client } = await serverWith([json(409, { error: 'Taken.', status: 409, code: 'name_taken', details })])
     const failure = await client.createProject({ body: { name: 'x' } }).catch((cause: unknown) => cause)
@@ -62,14 +62,14 @@ describe('calls', () => {
     expect(failure).toMatchObject({ status: 409, code: 'name_taken', details, message: 'Taken.' })
   })
 
-  it('survive an answer that is not of the API', async () => {
+  it('report an answer that does not come from the API', async () => {
     const { client } = await serverWith([(_, response) => response.writeHead(404).end('<html>no</html>')])
     await expect(client.getMe()).rejects.toMatchObject({ status: 404, code: undefined })
   })
 })
 
 describe('retries', () => {
-  it('repeat a POST after a lost connection under the same key', async () => {
+  it('retry a POST after a lost connection with the same key', async () => {
     const { client, observed } = await serverWith([hangUp, json(503, {}), json(200, { id: '1' })])
     await client.createProject({ body: { name: 'x' } })
     expect(observed).toHaveLength(3)
@@ -77,14 +77,14 @@ describe('retries', () => {
     expect([...keys]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)])
   })
 
-  it('do not repeat a sign-in or a delete of which nobody knows whether it took effect', async () => {
+  it('do not retry a sign-in or a delete with an unknown outcome', async () => {
     const { client, observed } = await serverWith([hangUp])
     await expect(client.login({ body: { email: 'a@b.c', password: 'x' } })).rejects.toThrow(TypeError)
     await expect(client.deleteApp({ app_name: 'x' })).rejects.toThrow(TypeError)
     expect(observed).toHaveLength(2)
   })
 
-  it('wait as long as a 429 says, even for a delete', async () => {
+  it('retry after the time in a 429, even a delete', async () => {
     const { client, observed } = await serverWith([
       json(429, {}, { 'retry-after': '1' }),
       json(200, { status: 'deleted' }),
@@ -95,7 +95,7 @@ describe('retries', () => {
     expect(observed).toHaveLength(2)
   })
 
-  it('give up after two, and never repeat what was refused', async () => {
+  it('give up after two, and never retry a refused request', async () => {
     const down = await serverWith([json(503, { error: 'down' })])
     await expect(down.client.getMe()).rejects.toMatchObject({ status: 503 })
     expect(down.observed).toHaveLength(3)
@@ -122,7 +122,7 @@ describe('retries', () => {
 describe('streams', () => {
   const head = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' })
 
-  it('read events over chunk borders and line endings, and drop comments', async () => {
+  it('parse events across chunk borders and line endings, and skip comments', async () => {
     const { client } = await serverWith([
       (_, response) => {
         head(response).write('retry: 10\n\n: hello\n\nid: 7\r\nevent: log\r\ndata: {"line":"gr')
@@ -141,7 +141,7 @@ describe('streams', () => {
     ])
   })
 
-  it('come back where they were cut', async () => {
+  it('resume after a lost connection', async () => {
     const cut: Answer = (_, response) => void head(response).end('retry: 1\n\nid: 41\nevent: log\ndata: 1\n\n')
     const { client, observed } = await serverWith([cut, hangUp, json(503, {}), cut])
     const states: string[] = []
@@ -152,7 +152,7 @@ describe('streams', () => {
     expect(states).toEqual(['open', 'waiting', 'waiting', 'waiting', 'open'])
   })
 
-  it('end with what the server refuses for good, and silently when told to', async () => {
+  it('throw when the server refuses for good, and end silently on abort', async () => {
     const { client } = await serverWith([json(501, {})])
     await expect(client.streamMesh().next()).rejects.toMatchObject({ status: 501 })
     const stop = new AbortController()
@@ -162,7 +162,7 @@ describe('streams', () => {
 })
 
 describe('pages', () => {
-  it('are asked for one after the other until one is short', async () => {
+  it('are fetched one after the other until one is not full', async () => {
     const { client, observed } = await serverWith([json(200, [1, 2]), json(200, [3])])
     const items = []
     for await (const item of everyItem(query => client.listApps({ query }), 2)) items.push(item)

@@ -1,18 +1,18 @@
-/** One fault of what was sent: which field, and why. */
+/** One invalid field of the request, and the reason. */
 export interface FieldFault {
   readonly field: string
   readonly message: string
 }
 
-/** An answer other than 2xx: the contract's Error shape. */
+/** An answer other than 2xx, in the contract's Error shape. */
 export class ApiFailure extends Error {
   readonly status: number
-  /** For programs, e.g. `name_taken`; undefined when something in between answered. */
+  /** Code for programs, e.g. `name_taken`; undefined if a proxy has answered. */
   readonly code: string | undefined
   readonly details: readonly FieldFault[]
   readonly requestId: string | undefined
   readonly retryAfterMs: number | undefined
-  /** The whole body: some codes carry more, e.g. `limit`, `used` and `max`. */
+  /** The whole body: some codes have additional members, e.g. `limit`, `used` and `max`. */
   readonly body: Readonly<Record<string, unknown>>
 
   constructor(status: number, body: Readonly<Record<string, unknown>>, retryAfterMs?: number) {
@@ -33,7 +33,7 @@ const isFieldFault = (value: unknown): value is FieldFault =>
   typeof Reflect.get(value, 'field') === 'string' &&
   typeof Reflect.get(value, 'message') === 'string'
 
-/** Reads the error shape of an answer; text that is no JSON becomes the message. */
+/** Parses an error answer; a text that is not JSON becomes the message. */
 export async function failureOf(response: Response): Promise<ApiFailure> {
   const text = await response.text().catch(() => '')
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
@@ -45,7 +45,7 @@ function bodyOf(text: string): Readonly<Record<string, unknown>> {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === 'object' && parsed !== null) return Object.fromEntries(Object.entries(parsed))
   } catch {
-    // Not JSON: a proxy in between has answered.
+    // Not JSON: a proxy has answered.
   }
   return text === '' ? {} : { error: text.slice(0, 500) }
 }

@@ -1,19 +1,19 @@
 /** Server-sent events (WHATWG HTML, 9.2.6) as an async iterator. */
-/** @typeParam Events data of each event by its name. A newer server may send events that are not in it. */
+/** @typeParam Events data of each event by its name. A newer server may send other events, too. */
 export type StreamEvent<Events = Readonly<Record<string, unknown>>> = {
   [Name in keyof Events & string]: {
     readonly event: Name
-    /** Where to go on from: `Last-Event-ID`. */
+    /** Id for resuming: `Last-Event-ID`. */
     readonly id: string | undefined
-    /** The JSON that was sent; text that is none stays text. */
+    /** Parsed JSON; other text is returned unchanged. */
     readonly data: Events[Name]
   }
 }[keyof Events & string]
 
-/** What a stream says: an event, or how long to wait before connecting again. */
+/** Part of a stream: an event, or the time to wait before reconnecting. */
 export type StreamPart = { readonly event: StreamEvent } | { readonly retryMs: number }
 
-/** The parts of a body as they come. Comments are dropped; a block without data is no event (9.2.6). */
+/** Yields the parts of a body as they arrive. Comments are skipped; a block without data is not an event (9.2.6). */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamPart> {
   const decoder = new TextDecoder()
   const reader = body.getReader()

@@ -16,7 +16,7 @@ const document = buildOpenApi(allOperations)
 const stale = 'is stale; run `npm run client` and commit what it writes'
 
 describe('the generated client', () => {
-  it('is what the served document says', async () => {
+  it('matches the served document', async () => {
     const committed = await readFile(join(here, 'generated', 'openapi.json'), 'utf8')
     expect(JSON.parse(committed), `openapi.json ${stale}`).toEqual(JSON.parse(JSON.stringify(document)))
     const source = await readFile(join(here, 'generated', 'api.ts'), 'utf8')
@@ -34,13 +34,13 @@ describe('the generated client', () => {
     expect(Object.keys(createClient({ baseUrl: '' })).sort()).toEqual(Object.keys(allOperations).sort())
   })
 
-  it('would refuse a schema it cannot say', () => {
+  it('refuses a schema that it cannot express', () => {
     expect(() => typeOf({ type: 'tuple' }, 'x')).toThrow('x: no TypeScript type')
     expect(typeOf({ type: ['string', 'null'], enum: ['a', null] }, 'x')).toBe("'a' | null")
     expect(typeOf({ type: 'array', items: { type: ['string', 'null'] } }, 'x')).toBe('readonly (string | null)[]')
   })
 
-  it('builds as a package that plain JavaScript can use', async () => {
+  it('builds as a package for plain JavaScript', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'mote-client-'))
     try {
       await run('tsc', ['-p', here, '--outDir', dir], { cwd: here })

@@ -1,4 +1,4 @@
-/** A page of a list: what the operations with `limit` and `offset` take as `query`. */
+/** A page of a list: the `query` of operations with `limit` and `offset`. */
 export interface PageQuery {
   readonly limit: number
   readonly offset: number

@@ -1,21 +1,21 @@
-/** How requests travel: credentials, retries, and event streams that come back. Uses nothing but `fetch`. */
+/** Sends requests: credentials, retries, and event streams that reconnect. Uses only `fetch`. */
 import { ApiFailure, failureOf } from './errors.ts'
 import { readEvents, type StreamEvent } from './events.ts'
 import { backoffMs, waitMs } from './wait.ts'
 
 export interface ClientOptions {
-  /** For example `https://cloud.example.com`; empty in a browser that the API itself serves. */
+  /** For example `https://cloud.example.com`; empty in a browser on the API's own origin. */
   readonly baseUrl: string
-  /** The credential at this moment: a session JWT or `svc_pat_...`. */
+  /** Returns the current credential: a session JWT or `svc_pat_...`. */
   readonly token?: (() => string | undefined) | undefined
   /**
-   * Asked once when a credential was refused (401). True: another one is there, so try again.
-   * @param refused the credential that the server did not accept
+   * Called once after a 401. Returns true if a new credential is available; the request is then retried.
+   * @param refused the refused credential
    */
   readonly renew?: ((refused: string) => Promise<boolean>) | undefined
-  /** Slug or id of the project to act in, unless a call names another. */
+  /** Slug or id of the project, unless a call names another. */
   readonly project?: (() => string | undefined) | undefined
-  /** How often a call that is safe to repeat is repeated; default 2. */
+  /** Maximum retries of a call that is safe to repeat; default 2. */
   readonly retries?: number | undefined
   readonly fetch?: typeof fetch | undefined
 }
@@ -28,9 +28,9 @@ export interface CallOptions {
 }
 
 export interface StreamOptions extends Omit<CallOptions, 'idempotencyKey'> {
-  /** Goes on after this event. */
+  /** Resumes after this event. */
   readonly lastEventId?: string | undefined
-  /** `open` when the server has answered, `waiting` while it is to be tried again. */
+  /** `open` when the server has answered, `waiting` before a retry. */
   readonly onState?: ((state: 'open' | 'waiting') => void) | undefined
 }
 
@@ -44,10 +44,13 @@ export interface ApiRequest {
 }
 
 export interface Transport {
-  /** @throws ApiFailure for an answer other than 2xx; TypeError when the server cannot be reached */
+  /** @throws ApiFailure for an answer other than 2xx; TypeError if the server cannot be reached */
   json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
   text(request: ApiRequest, options?: CallOptions): Promise<string>
-  /** Connects again, from the last event on, until the signal aborts. @throws ApiFailure when the server refuses (4xx, 501) */
+  /**
+   * Reconnects and resumes after the last event until the signal aborts. @throws ApiFailure if the server refuses (4xx,
+   * 501)
+   */
   stream<Events>(request: ApiRequest, options?: StreamOptions): AsyncGenerator<StreamEvent<Events>>
 }
 
@@ -60,12 +63,12 @@ export function createTransport(options: ClientOptions): Transport {
   return {
     async json<T>(request: ApiRequest, callOptions: CallOptions = {}) {
       const response = await call(request, callOptions)
-      // The server checks its answers against the document that T was made from.
+      // The type is generated from the document that the server checks its answers against.
       return (await response.json()) as T
     },
     text: async (request, callOptions = {}) => (await call(request, callOptions)).text(),
     stream: <Events>(request: ApiRequest, streamOptions: StreamOptions = {}) =>
-      // The server sends what the document declares, which Events was made from.
+      // The type is generated from the document that declares the events.
       stream(options, request, streamOptions) as AsyncGenerator<StreamEvent<Events>>,
   }
 }
@@ -83,7 +86,7 @@ function headersOf(options: ClientOptions, request: ApiRequest, call: CallOption
   }
 }
 
-/** Not `crypto.randomUUID`: browsers have that on https only. */
+/** Not `crypto.randomUUID`: browsers provide that only on https. */
 const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('')
 
@@ -94,13 +97,13 @@ function urlOf(options: ClientOptions, { path, query }: ApiRequest): string {
   return `${options.baseUrl}${path}${search.size > 0 ? `?${search}` : ''}`
 }
 
-/** Bytes as they are, anything else as JSON. */
+/** Bytes are sent unchanged, anything else as JSON. */
 function payloadOf(body: unknown): string | Uint8Array<ArrayBuffer> | Blob | undefined {
   if (body === undefined || typeof body === 'string' || body instanceof Blob) return body
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 
-/** One try, and a second one when the credential was renewed. */
+/** Sends the request once, and again if the credential was renewed. */
 async function attempt(
   options: ClientOptions,
   request: ApiRequest,
@@ -121,7 +124,7 @@ async function attempt(
   return (await options.renew?.(token)) ? send(options.token?.()) : response
 }
 
-/** Whether the same request may be sent again although nobody knows whether the first one took effect. */
+/** Whether the request may be sent again if the outcome of the first one is unknown. */
 const isRepeatable = ({ method, open }: ApiRequest) =>
   method === 'GET' || method === 'PUT' || (method === 'POST' && !open)
 
@@ -145,7 +148,7 @@ async function repeated(
   }
 }
 
-/** 429 says that nothing was done. Of the others only a request that may be repeated is. */
+/** A 429 means that nothing was done. After other errors only repeatable requests are retried. */
 function isPassing({ status, retryAfterMs }: ApiFailure, request: ApiRequest): boolean {
   if ((retryAfterMs ?? 0) > longestWaitMs) return false
   return status === 429 || ([502, 503, 504].includes(status) && isRepeatable(request))

@@ -1,9 +1,9 @@
 /**
- * The wire between `control` and `agent`: schemas, types and subjects. Each side parses what it receives with these
- * schemas, so a program of another version fails with a clear message rather than with a strange one later.
- *
- * Control states wishes (`vm.put`, a full desired state with a generation) and the agent answers at once what it sees.
- * Everything slow happens in the agent's own loop; changes are published as `VmObserved`, beats carry the rest.
+ * The wire format between `control` and `agent`: schemas, types and subjects. Each side parses its input with these
+ * schemas, so a program of an incompatible version fails with a clear message.
+ * Control sends a desired state (`vm.put`, complete and with a generation) and the agent answers at once with the state
+ * it observes. Slow work happens in the agent's own loop; changes are published as `VmObserved`, heartbeats carry the
+ * rest.
  */
 export * from './agent/build.ts'
 export * from './agent/host.ts'
@@ -12,15 +12,15 @@ export * from './agent/storage.ts'
 export * from './agent/vm.ts'
 
 /**
- * Requests that a host answers on `subjects.hostIn(id, verb)`; each answers within a second.
- * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]};
- * `vm.logs` VmLogsRequest -> VmLogsAnswer or bytes; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
- * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved;
- * `vm.exec` VmExec -> VmExecAnswer (the one that takes as long as its command);
- * `build.put` BuildPut -> BuildObserved. `vm.logs` knows builds by their id, too.
+ * Requests that a host answers on `subjects.hostIn(id, verb)`, each within a second.
+ * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]}; `vm.logs`
+ * VmLogsRequest -> VmLogsAnswer or bytes; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
+ * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved; `vm.exec` VmExec ->
+ * VmExecAnswer (the exception: it takes as long as its command); `build.put` BuildPut -> BuildObserved. `vm.logs`
+ * accepts ids of builds, too.
  */
 export type HostVerb = 'vm.put' | 'vm.get' | 'vm.list' | 'vm.logs' | 'vm.forget' | 'ping'
-/** Verbs of VMs that run: a driver without the capability answers with code `unsupported_by_hypervisor`. */
+/** Verbs for running VMs: a driver without the capability answers with code `unsupported_by_hypervisor`. */
 export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec'
 export type BuildVerb = 'build.put'
 /** `network.put` HostNetwork -> NetworkObserved. */

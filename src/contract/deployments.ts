@@ -1,4 +1,7 @@
-/** What a deployment can be and which verbs its status allows: the control plane decides by it, the dashboard explains by it. */
+/**
+ * Statuses of a deployment and the verbs each allows. The control plane enforces this table, and the dashboard shows
+ * the allowed verbs.
+ */
 export const deploymentStatuses = [
   'pending',
   'building',
@@ -37,7 +40,10 @@ const alive: readonly DeploymentStatus[] = [
 ]
 const over: readonly DeploymentStatus[] = ['stopped', 'superseded', 'failed', 'cancelled']
 
-/** Which verb is possible in which status. `stop` of what is stopped and so on are no faults: they are done already. */
+/**
+ * Statuses in which each verb is allowed. Verbs without effect (`stop` of a stopped deployment) are allowed, because
+ * they are idempotent.
+ */
 export const can = {
   stop: [...alive, 'stopping', ...over],
   cancel: ['pending', 'building', 'scheduled', 'starting'],

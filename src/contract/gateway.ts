@@ -1,57 +1,61 @@
 /**
- * The wire between `control` and `gateway`. The gateway has no database: at start it asks for the whole table, then
- * follows changes; a hole in the versions makes it ask again.
+ * The wire format between `control` and `gateway`. The gateway has no database: at start it requests the whole routing
+ * table, then follows changes; a gap in the versions makes it request the table again.
  */
 import { type Static, Type } from 'typebox'
 
 export const Backend = Type.Object({ vmId: Type.String(), host: Type.String(), port: Type.Integer() })
 export type Backend = Static<typeof Backend>
 
-/** A VM that is about to leave its host, and the move: it gets no new requests, and those under way may end. */
+/** A VM that is about to leave its host, and its move: it gets no new requests, and running requests may finish. */
 export const LeavingVm = Type.Object({ vmId: Type.String(), moveId: Type.String() })
 export type LeavingVm = Static<typeof LeavingVm>
 
-/** `live`: send traffic to the backends. `sleeping`: hold the request, ask `wake` (also while the only VM is between two
- * hosts). `down`: 503. `gone`: forget it (404). */
+/**
+ * `live`: send traffic to the backends. `sleeping`: hold the request and send `wake` (also while the only VM moves
+ * between two hosts). `down`: 503. `gone`: remove the route (404).
+ */
 export const Route = Type.Object({
   hostname: Type.String(),
   projectId: Type.String(),
   appId: Type.String(),
   state: Type.Enum(['live', 'sleeping', 'down', 'gone']),
   backends: Type.Array(Backend),
-  /** Seconds a backend that left the route may finish its requests. */
+  /** Seconds that a removed backend has to finish its requests. */
   drainSeconds: Type.Integer(),
-  /** None of them is among the backends. Gateways report how many requests each still has. */
+  /** VMs outside `backends` that are being drained. Gateways report how many requests each still serves. */
   leaving: Type.Optional(Type.Array(LeavingVm)),
-  /** Grows with every change of this hostname's route. */
+  /** Increases with every change of this hostname's route. */
   version: Type.Integer(),
 })
 export type Route = Static<typeof Route>
 
-/** `subjects.routes`: answers every route with version > `after` (0: the whole table), oldest first. */
+/** `subjects.routes`: returns every route with version > `after` (0: the whole table), oldest first. */
 export const RoutesRequest = Type.Object({ after: Type.Integer({ minimum: 0 }) })
 export const RoutesAnswer = Type.Object({ version: Type.Integer(), routes: Type.Array(Route) })
 export type RoutesAnswer = Static<typeof RoutesAnswer>
 
-/** `subjects.wake`: idempotent; answers at once, the route change tells the rest. */
+/** `subjects.wake`: idempotent. The answer is immediate; a route change follows when the app is awake. */
 export const WakeRequest = Type.Object({ appId: Type.String() })
 export type WakeRequest = Static<typeof WakeRequest>
 
-/** How often a gateway reports what its apps were asked; until then control knows nothing of a request. */
+/** Interval at which a gateway reports its traffic, and so the longest delay until control learns of a request. */
 export const trafficReportMs = 2000
 
 /**
- * Published by each gateway every `trafficReportMs`, and at once when `leaving` changes: what it served since the last
- * report. Feeds idle detection and the autoscaler; silence means that the gateway is gone.
+ * Published by each gateway every `trafficReportMs`, and at once when `leaving` changes: the traffic since the last
+ * report. The autoscaler and the detection of idle apps use it; a gateway without reports counts as gone.
  */
 export const TrafficReport = Type.Object({
   gatewayId: Type.String(),
   atMs: Type.Number(),
-  /** What the report covers. */
+  /** Length of the reported period. */
   periodMs: Type.Optional(Type.Number()),
-  /** The last report of a gateway that stops. */
+  /** Set in the last report of a gateway that shuts down. */
   stops: Type.Optional(Type.Boolean()),
-  /** Moves whose VM gets no new requests here, and how many ordinary requests are still under way there. */
+  /**
+   * Moves whose VM gets no new requests from this gateway, and the number of ordinary requests that it still serves.
+   */
   leaving: Type.Optional(Type.Array(Type.Object({ moveId: Type.String(), open: Type.Integer() }))),
   apps: Type.Array(
     Type.Object({
@@ -60,27 +64,27 @@ export const TrafficReport = Type.Object({
       errors: Type.Integer(),
       open: Type.Integer(),
       lastRequestAtMs: Type.Number(),
-      /** Turned away because of a limit; not among `requests`. */
+      /** Requests refused because of a limit; not counted in `requests`. */
       refused: Type.Optional(Type.Integer()),
-      /** Of bodies of answers. */
+      /** Total size of the answers' bodies. */
       bytes: Type.Optional(Type.Integer()),
-      /** Sum over the requests of how long each was open; by `periodMs`: the mean number of open requests. */
+      /** Sum of the durations of all requests; divided by `periodMs` it is the mean number of open requests. */
       busyMs: Type.Optional(Type.Number()),
     }),
   ),
 })
 export type TrafficReport = Static<typeof TrafficReport>
 
-/** Of a hostname that control keeps a certificate for. PEM; the chain begins with its own. */
+/** Certificate of a hostname that control manages. PEM; the chain starts with the hostname's own certificate. */
 export const Certificate = Type.Object({ chain: Type.String(), key: Type.String(), notAfterMs: Type.Number() })
 export type Certificate = Static<typeof Certificate>
 
-/** Keys travel in answers only, which nobody but the asking gateway can read. */
+/** Private keys are sent only in answers, which only the requesting gateway can read. */
 export const CertificateRequest = Type.Object({ hostname: Type.String({ maxLength: 253 }) })
 export const CertificateAnswer = Type.Object({ certificate: Type.Union([Certificate, Type.Null()]) })
 export type CertificateAnswer = Static<typeof CertificateAnswer>
 
-/** RFC 8555, 8.3: what a certificate authority asks for over HTTP. */
+/** RFC 8555, 8.3: the HTTP challenge of a certificate authority. */
 export const ChallengeRequest = Type.Object({
   hostname: Type.String({ maxLength: 253 }),
   token: Type.String({ maxLength: 512 }),
@@ -88,26 +92,26 @@ export const ChallengeRequest = Type.Object({
 export const ChallengeAnswer = Type.Object({ keyAuthorization: Type.Union([Type.String(), Type.Null()]) })
 export type ChallengeAnswer = Static<typeof ChallengeAnswer>
 
-/** Somebody wants a tunnel to a database. `user`: id of a database (its current branch) or of a branch. */
+/** A login for a tunnel to a database. `user`: id of a database (its current branch) or of a branch. */
 export const TunnelLogin = Type.Object({
   user: Type.String({ maxLength: 64 }),
   ip: Type.String(),
   credential: Type.Union([
     Type.Object({ kind: Type.Literal('token'), token: Type.String({ maxLength: 512 }) }),
     /**
-     * RFC 4253, 6.6, in base64. The gateway checks the signature; `proven` says that it has. Before, the question is
-     * only whether that key would do.
+     * RFC 4253, 6.6, in base64. `proven`: the gateway has verified the signature. Without it, the request only checks
+     * whether the key would be accepted.
      */
     Type.Object({ kind: Type.Literal('key'), publicKey: Type.String({ maxLength: 8192 }), proven: Type.Boolean() }),
   ]),
 })
 export type TunnelLogin = Static<typeof TunnelLogin>
 
-/** `grant`: what to show when a tunnel is opened; null: refused, and nobody is told why. */
+/** `grant`: to be presented when a tunnel is opened; null: refused, without a reason for the client. */
 export const TunnelLoginAnswer = Type.Object({ grant: Type.Union([Type.String(), Type.Null()]) })
 export type TunnelLoginAnswer = Static<typeof TunnelLoginAnswer>
 
-/** Rights are looked at again for every tunnel: the token may have been revoked since the login. */
+/** Permissions are checked again for every tunnel: the token may have been revoked since the login. */
 export const TunnelOpen = Type.Object({
   grant: Type.String({ maxLength: 2048 }),
   host: Type.String({ maxLength: 255 }),
@@ -115,13 +119,13 @@ export const TunnelOpen = Type.Object({
 })
 export type TunnelOpen = Static<typeof TunnelOpen>
 
-/** `endpoint`: where the database is now; null: `reason` is for the user. */
+/** `endpoint`: current address of the database; null: refused, and `reason` is for the user. */
 export const TunnelOpenAnswer = Type.Object({
   endpoint: Type.Union([Type.Object({ host: Type.String(), port: Type.Integer() }), Type.Null()]),
   reason: Type.String(),
-  /** False: not to whoever asks, wherever it is. Absent: an older program answers. */
+  /** False: this user may not open a tunnel to this database at all. Absent: the answer comes from an older program. */
   mayOpen: Type.Optional(Type.Boolean()),
-  /** True: only what is new is refused. */
+  /** True: existing tunnels may stay open; only new ones are refused. */
   mayStay: Type.Optional(Type.Boolean()),
 })
 export type TunnelOpenAnswer = Static<typeof TunnelOpenAnswer>
@@ -141,7 +145,7 @@ export const gatewaySubjects = {
   certificate: 'control.in.certificate',
   /** ChallengeRequest -> ChallengeAnswer */
   challenge: 'control.in.challenge',
-  /** CertificateRequest, published by control when there is a new one. */
+  /** CertificateRequest, published by control when a new certificate was issued. */
   certificateChanged: 'route.certificate',
   /** TunnelLogin -> TunnelLoginAnswer */
   tunnelLogin: 'control.in.tunnel.login',

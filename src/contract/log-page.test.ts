@@ -10,7 +10,7 @@ const line = (n: number, text: string): LogLine => ({
   line: text,
 })
 
-test('a line is the event that any other event would be, whatever it holds', () => {
+test('a log line is encoded like any other event, whatever its text', () => {
   const texts = ['', 'plain', '"quoted" \\ back', 'tab\t nul\u0000 cr\r', 'ä € 😀', '\ud800 alone', '\u2028']
   for (const [n, text] of texts.entries()) {
     const { atUs, stream } = line(n, text)
@@ -24,7 +24,7 @@ test('a line is the event that any other event would be, whatever it holds', () 
   expect(String(events)).toBe(lines.map(one => logEvent(one, owner)).join(''))
 })
 
-test('a page ends where it is full, even with the longest lines, and says so', () => {
+test('a page with the longest lines ends at its limit and sets `more`', () => {
   const lines = Array.from({ length: 50 }, (_, n) => line(n, '\u0001'.repeat(16_384)))
   const bytes = encodeLogPage(lines, owner, 512 * 1024)
   const { head, events } = decodeLogPage(bytes)
@@ -38,7 +38,7 @@ test('a page ends where it is full, even with the longest lines, and says so', (
   )
 })
 
-test('a page of nothing, and what is no page', () => {
+test('an empty page is valid, and bytes without a head are not', () => {
   const { head, events } = decodeLogPage(encodeLogPage([], owner, 1000))
   expect(head).toEqual({ lastUs: 0, more: false })
   expect(events).toHaveLength(0)

@@ -7,9 +7,9 @@ import { Value } from 'typebox/value'
 import type { LogLine } from './agent.ts'
 
 export const LogPageHead = Type.Object({
-  /** Time of the last line in it, microseconds since the epoch; 0 when there is none. */
+  /** Time of the last line in the page, microseconds since the epoch; 0 if it is empty. */
   lastUs: Type.Integer(),
-  /** A message of the bus could not hold them all. */
+  /** More lines follow that did not fit into a bus message. */
   more: Type.Boolean(),
 })
 export type LogPageHead = Static<typeof LogPageHead>
@@ -19,13 +19,16 @@ export interface LogOwner {
   readonly deploymentId: string
 }
 
-/** Of one event: a line has at most 16 KiB, of which each character may be six in JSON; then names, time, ids. */
+/**
+ * Maximum size of one event: a line has at most 16 KiB, and JSON may need six characters for each; plus names, time and
+ * ids.
+ */
 const longestEvent = 6 * 16_384 + 1024
 /** A head has 47 characters at most. */
 const headRoom = 64
 const lineBreak = 0x0a
 
-/** One line as event `log`, whose id is its time. Only the line itself can hold what JSON has to escape. */
+/** Encodes one line as event `log`, with its time as the id. Only the text of the line can need JSON escapes. */
 export const logEvent = (line: LogLine, owner: LogOwner): string =>
   `${before(line)}${JSON.stringify(line.line)}${after(owner)}`
 
@@ -34,8 +37,8 @@ const before = ({ atUs, stream }: LogLine) =>
 const after = ({ vmId, deploymentId }: LogOwner) => `,"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
 
 /**
- * Each line is written into the page at once: as text that is joined first, a page took twice as long.
- * @param mostBytes the page has as many lines, from the first on, as fit in about that many
+ * Encodes lines directly into the page's buffer: joining them as text first took twice as long.
+ * @param mostBytes approximate limit of the page; it gets as many lines from the start as fit
  */
 export function encodeLogPage(lines: readonly LogLine[], owner: LogOwner, mostBytes: number): Uint8Array {
   const page = Buffer.allocUnsafeSlow(headRoom + Math.min(mostBytes, lines.length * longestEvent) + longestEvent)
@@ -52,14 +55,14 @@ export function encodeLogPage(lines: readonly LogLine[], owner: LogOwner, mostBy
   return withHead(page.subarray(0, bytes), { lastUs, more: false })
 }
 
-/** Writes the head into the room before the events, as close to them as it comes. */
+/** Writes the head into the reserved room, directly before the events. */
 function withHead(page: Buffer, head: LogPageHead): Uint8Array {
   const text = `${JSON.stringify(head)}\n`
   page.write(text, headRoom - text.length, 'latin1')
   return page.subarray(headRoom - text.length)
 }
 
-/** @throws Error for bytes that are no page */
+/** @throws Error for bytes that are not a page */
 export function decodeLogPage(bytes: Uint8Array): { readonly head: LogPageHead; readonly events: Uint8Array } {
   const end = bytes.indexOf(lineBreak)
   if (end < 0) throw new Error('a page of a log has no head')
@@ -69,7 +72,7 @@ export function decodeLogPage(bytes: Uint8Array): { readonly head: LogPageHead; 
 
 let lastMs = -1
 let lastIso = ''
-/** Lines come many in a millisecond, and writing a date costs more than the rest of the line. */
+/** Caches the last date: many lines share a millisecond, and formatting a date costs more than the rest of the line. */
 function isoTime(atUs: number): string {
   const ms = Math.floor(atUs / 1000)
   if (ms !== lastMs) {

@@ -1,6 +1,6 @@
 /**
- * What control tells hosts about networks: the rules of one VM (they travel in its wish, `VmSpec.firewall`), and the
- * host's part of the private networks (`network.put`): whom it reaches over the mesh, and which names there are.
+ * Network configuration that control sends to hosts: the rules of one VM (part of its desired state,
+ * `VmSpec.firewall`), and the host's part of the private networks (`network.put`): its mesh peers and DNS names.
  */
 import { type Static, Type } from 'typebox'
 
@@ -12,22 +12,22 @@ export const FirewallRule = Type.Object({
   portStart: Type.Integer({ minimum: 0, maximum: 65_535 }),
   portEnd: Type.Integer({ minimum: 0, maximum: 65_535 }),
   action: Type.Enum(['allow', 'deny']),
-  /** The other side, IPv4 or IPv6; null: everywhere. */
+  /** Remote address range, IPv4 or IPv6; null: any. */
   cidr: Type.Union([Type.String(), Type.Null()]),
 })
 export type FirewallRule = Static<typeof FirewallRule>
 
-/** A VM's whole rule set, in the order it applies; the first that matches decides. */
+/** The complete rule set of a VM in order; the first matching rule decides. */
 export const FirewallSpec = Type.Object({
-  /** Grows with every change of the app's rules. */
+  /** Increases with every change of the app's rules. */
   version: Type.Integer({ minimum: 0 }),
   rules: Type.Array(FirewallRule),
 })
 export type FirewallSpec = Static<typeof FirewallSpec>
 
 /**
- * What the host has of it. `unenforced`: it cannot filter this VM's packets, `detail` says why and what holds instead.
- * `healed`: how often the host's rules were found to differ from this set, and were put right.
+ * State of the rule set on the host. `unenforced`: the host cannot filter this VM's packets; `detail` contains the
+ * reason and the effect. `healed`: how often the host found its rules changed and repaired them.
  */
 export const FirewallObserved = Type.Object({
   version: Type.Integer(),
@@ -37,19 +37,21 @@ export const FirewallObserved = Type.Object({
 })
 export type FirewallObserved = Static<typeof FirewallObserved>
 
-/** What agents take their guests' addresses from, a /20 each, until control gives their host others (`HostNetwork.guests`). */
+/**
+ * Default pool of guest addresses, a /20 per agent, until control assigns the host a network (`HostNetwork.guests`).
+ */
 export const firstGuests = '10.213.0.0/16'
 
-/** The IPv4 side of a host, which is for gateways only: guests talk to each other over IPv6. */
+/** IPv4 addresses of a host, for gateways only: guests communicate with each other over IPv6. */
 export const HostIpv4 = Type.Object({
-  /** The network of its guests, CIDR; no other host of the mesh has the same. */
+  /** Network of the host's guests, CIDR, unique in the mesh. */
   guests: Type.String(),
-  /** Where its own gateway's packets come from. */
+  /** Source address of packets from the host's own gateway. */
   gateway: Type.String(),
 })
 export type HostIpv4 = Static<typeof HostIpv4>
 
-/** Another host of the mesh, and the VMs that are reached through it. */
+/** Another host of the mesh, and the VMs reachable through it. */
 export const MeshPeer = Type.Object({
   hostId: Type.String(),
   publicKey: Type.String(),
@@ -70,16 +72,16 @@ export const Zone = Type.Object({
 })
 export type Zone = Static<typeof Zone>
 
-/** `network.put`: a full state; one with a smaller version than the host has seen is refused with `stale_version`. */
+/** `network.put`: a complete state. The host refuses a smaller version than its newest one with `stale_version`. */
 export const HostNetwork = Type.Object({
   version: Type.Integer({ minimum: 1 }),
-  /** Of the content: what beats answer with, so that control sees whether the host has it. */
+  /** Hash of the content. Heartbeats report it, so that control detects a host with an outdated network. */
   hash: Type.String(),
   /** This host's own address in the mesh. */
   address: Type.String(),
   /**
-   * IPv4 /20 (CIDR) for its guests that no other host has. A host takes it as soon as it has no guest with another address,
-   * unless its own settings name a network.
+   * IPv4 /20 (CIDR) for the host's guests, unique in the mesh. A host adopts it as soon as it has no guest with another
+   * address, unless its own settings name a network.
    */
   guests: Type.Optional(Type.String()),
   peers: Type.Array(MeshPeer),
@@ -87,20 +89,20 @@ export const HostNetwork = Type.Object({
 })
 export type HostNetwork = Static<typeof HostNetwork>
 
-/** One peer as a host measures it. */
+/** Measurements of one peer by a host. */
 export const PeerObserved = Type.Object({
   hostId: Type.String(),
   lastHandshakeAtMs: Type.Union([Type.Number(), Type.Null()]),
   rxBytes: Type.Integer(),
   txBytes: Type.Integer(),
-  /** Round trip of the newest probe; null: none of the last three seconds was answered. */
+  /** Round trip of the newest probe; null: no probe of the last three seconds was answered. */
   latencyMs: Type.Union([Type.Number(), Type.Null()]),
 })
 export type PeerObserved = Static<typeof PeerObserved>
 
-/** Part of a beat: what of `network.put` the host has, and its side of the mesh. */
+/** Part of a heartbeat: the network configuration that the host has applied, and the state of its mesh. */
 export const NetworkObserved = Type.Object({
-  /** `HostNetwork.hash` of what is applied; empty before the first. */
+  /** `HostNetwork.hash` of the applied configuration; empty before the first. */
   hash: Type.String(),
   mesh: Type.Union([
     Type.Null(),
@@ -111,7 +113,7 @@ export const NetworkObserved = Type.Object({
       ipv4: Type.Optional(HostIpv4),
     }),
   ]),
-  /** Why the mesh of this host does not work; null when it does, or is off. */
+  /** Why the host's mesh does not work; null if it works or is off. */
   error: Type.Union([Type.String(), Type.Null()]),
 })
 export type NetworkObserved = Static<typeof NetworkObserved>

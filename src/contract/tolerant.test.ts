@@ -1,4 +1,4 @@
-/** Programs of today with messages of tomorrow: what is not known is left aside, and the rest counts. */
+/** Forward compatibility: messages of newer programs are accepted, and unknown parts are ignored. */
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { describe, expect, it } from 'vitest'
@@ -46,11 +46,11 @@ const route = {
   version: 1,
 }
 
-describe('a beat of tomorrow', () => {
-  it('that says nothing new is taken as it is', () =>
+describe('a heartbeat of a newer agent', () => {
+  it('without anything new is accepted unchanged', () =>
     expect(readHeartbeat(heartbeat)).toEqual({ heartbeat, unknown: [], generations: new Map() }))
 
-  it('with fields that nobody knows counts', () => {
+  it('with unknown fields is accepted', () => {
     const more = {
       ...heartbeat,
       tomorrow: { a: 1 },
@@ -60,7 +60,7 @@ describe('a beat of tomorrow', () => {
     expect(readHeartbeat(more)).toMatchObject({ heartbeat: { hostId: 'h', vms: [vm] }, unknown: [] })
   })
 
-  it('with a feature that nobody knows counts, keeps it for those who know it, and tells of it', () => {
+  it('with an unknown feature is accepted, keeps the feature and reports it', () => {
     const [offer] = heartbeat.hypervisors
     const { heartbeat: read, unknown } = readHeartbeat({
       ...heartbeat,
@@ -72,7 +72,7 @@ describe('a beat of tomorrow', () => {
     expect(agent.offersFeature(read.hypervisors[0]!, 'moved-volumes')).toBe(false)
   })
 
-  it('with a hypervisor or a way to move that nobody knows is one without it', () => {
+  it('with an unknown hypervisor or kind of migration is read without it', () => {
     const [offer] = heartbeat.hypervisors
     const moves = { ...offer, capabilities: { ...capabilities, migrate: 'teleport' } }
     const { heartbeat: read, unknown } = readHeartbeat({
@@ -83,7 +83,7 @@ describe('a beat of tomorrow', () => {
     expect(read.hypervisors).toEqual([{ ...offer, capabilities: { ...capabilities, migrate: 'none' } }])
   })
 
-  it('with a VM in a state that nobody knows has that VM, and says nothing of it', () => {
+  it('with a VM in an unknown state lists that VM without its state', () => {
     const odd = { ...vm, vmId: 'vm-2', state: 'dreaming' }
     const { heartbeat: read, unknown, generations } = readHeartbeat({ ...heartbeat, vms: [vm, odd] })
     expect(unknown).toEqual(['state of a VM'])
@@ -92,28 +92,28 @@ describe('a beat of tomorrow', () => {
     expect([...generations]).toEqual([['vm-2', 3]])
   })
 
-  it('that is none is refused, with what is wrong', () => {
+  it('that is not a heartbeat is refused with a reason', () => {
     expect(() => readHeartbeat({ hello: 1 })).toThrow()
     expect(() => readHeartbeat({ ...heartbeat, vcpus: 'many' })).toThrow()
     expect(() => readHeartbeat({ ...heartbeat, vms: [{}] })).toThrow()
   })
 })
 
-describe('a route of tomorrow', () => {
-  it('in a state that nobody knows is down, and the others serve', () => {
+describe('a route of a newer control plane', () => {
+  it('in an unknown state is down, and the other routes serve', () => {
     const odd = { ...route, hostname: 'b.test', state: 'dreaming', tomorrow: 1 }
     const read = readRoutes({ version: 2, routes: [route, odd] })
     expect(read).toMatchObject({ version: 2, routes: [{ state: 'live' }, { hostname: 'b.test', state: 'down' }] })
     expect(readRoute({ ...route, tomorrow: 1 }).state).toBe('live')
   })
-  it('that is none is refused', () => {
+  it('that is not a route is refused', () => {
     expect(() => readRoute({ state: 'live' })).toThrow()
     expect(() => readRoutes({ version: 1, routes: [{}] })).toThrow()
     expect(() => readRoutes({ routes: [] })).toThrow()
   })
 })
 
-/** Every message that two programs may say to each other, as one that holds. */
+/** A valid example of every message between two programs. */
 const messages = {
   VmObserved: [agent.VmObserved, vm],
   VmPut: [
@@ -174,14 +174,14 @@ const messages = {
 } as const
 
 describe.each(Object.entries(messages))('%s', (_, [schema, message]) => {
-  it('is understood with fields of tomorrow, at every level', () => {
+  it('is accepted with unknown fields at every level', () => {
     expect(Value.Check(schema, message)).toBe(true)
     expect(Value.Check(schema, withMore(message))).toBe(true)
   })
 })
 
 const Bag = Type.Record(Type.String(), Type.Unknown())
-/** Records by id (`env`) have no fields. */
+/** Records by id (`env`) get no additional fields. */
 function withMore(value: unknown, name = ''): unknown {
   if (Array.isArray(value)) return value.map(one => withMore(one))
   if (name === 'env' || !Value.Check(Bag, value)) return value

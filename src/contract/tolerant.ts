@@ -1,7 +1,7 @@
 /**
- * What a newer agent says to an older control plane. Fields that are not known are ignored by every schema; this is for words that
- * are not known where one of a list is expected. A host is heard of in any case: what it offers and nobody here knows is not used,
- * and a VM in a state that nobody here knows is there, and nothing more is known of it.
+ * Reads messages of newer programs. Schemas ignore unknown fields; this file handles unknown values of enumerations. A
+ * heartbeat is always accepted: unknown offers of a host are not used, and a VM in an unknown state counts as existing
+ * without further information.
  */
 import { Type } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -11,16 +11,16 @@ import { Route, RoutesAnswer } from './gateway.ts'
 
 export interface ReadHeartbeat {
   readonly heartbeat: HostHeartbeat
-  /** What was not understood, for the log: `feature x`, `hypervisor y`. */
+  /** Unknown values, for the log: `feature x`, `hypervisor y`. */
   readonly unknown: readonly string[]
-  /** Of VMs that were not understood: the generation that the host has of them, which is no news and may be needed to remove one. */
+  /** Generations of the VMs whose state is unknown: not an observation, but needed to remove such a VM. */
   readonly generations: ReadonlyMap<string, number>
 }
 
-/** Compiled: a beat with a hundred VMs is read in a tenth of the time. */
+/** Compiled: reading a heartbeat with a hundred VMs takes a tenth of the time. */
 const heartbeatSchema = Compile(HostHeartbeat)
 
-/** Of a beat, what has to be there to find the words that are not known. */
+/** The parts of a heartbeat that are needed to find unknown values. */
 const Outline = Type.Object({
   hypervisors: Type.Array(Type.Object({ name: Type.String(), capabilities: Type.Object({ migrate: Type.String() }) })),
   vms: Type.Union([
@@ -29,7 +29,7 @@ const Outline = Type.Object({
   ]),
 })
 
-/** @throws Error when it is no beat even so */
+/** @throws Error if the message is not a heartbeat even without its unknown values */
 export function readHeartbeat(data: unknown): ReadHeartbeat {
   if (heartbeatSchema.Check(data)) return { heartbeat: data, unknown: unknownFeatures(data), generations: new Map() }
   if (!Value.Check(Outline, data))
@@ -64,7 +64,7 @@ const unknownFeatures = ({ hypervisors }: HostHeartbeat): string[] =>
 
 const RouteOutline = Type.Object({ state: Type.String() })
 
-/** In a state that nobody here knows nothing can be served: as one that is down. @throws Error when it is no route */
+/** A route in an unknown state cannot be served and is treated as down. @throws Error if the message is not a route */
 export const readRoute = (data: unknown): Route =>
   Value.Check(Route, data) || !Value.Check(RouteOutline, data)
     ? Value.Parse(Route, data)
@@ -72,14 +72,17 @@ export const readRoute = (data: unknown): Route =>
 
 const RoutesOutline = Type.Object({ version: Type.Integer(), routes: Type.Array(Type.Unknown()) })
 
-/** @throws Error when it is no answer, or one of them no route */
+/** @throws Error if the message is not an answer, or one of its routes is not a route */
 export function readRoutes(data: unknown): RoutesAnswer {
   if (Value.Check(RoutesAnswer, data)) return data
   const { version, routes } = Value.Parse(RoutesOutline, data)
   return { version, routes: routes.map(readRoute) }
 }
 
-/** It is there: under generation 0 that is no news of the VM, and its room stays taken. */
+/**
+ * Placeholder for a VM in an unknown state. Generation 0 makes it older than any observation, and the VM's capacity
+ * stays reserved.
+ */
 const unread = (vmId: string): VmObserved => ({
   vmId,
   generation: 0,

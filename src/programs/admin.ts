@@ -1,4 +1,4 @@
-/** A short visit to the database of an installation, running or not: what `mote admin` works with. */
+/** Opens the database of an installation, running or not, for `mote admin`. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Logger, pino } from 'pino'
@@ -12,18 +12,18 @@ import type { ProgramSettings } from './settings.ts'
 
 export interface Visit {
   readonly db: Db
-  /** @throws Error when no secret is configured */
+  /** @throws Error if no secret is configured */
   vault(): Vault
-  /** @throws Error when the configuration has faults */
+  /** @throws Error if the configuration is invalid */
   publicUrl(): string
 }
 
 export type VisitSettings = Pick<ProgramSettings, 'data' | 'databaseUrl'>
 
 /**
- * Connects to `DATABASE_URL`, else to the private server below `data`: beside `mote up` when that runs, else the server
- * is started for the visit and stopped after it. Never migrates.
- * @throws Error that says what to do when there is no such installation or its schema is another version's
+ * Connects to `DATABASE_URL`, or else to the private server below `data`: to the one of a running `mote up`, or one
+ * that is started now and stopped afterwards. Never migrates.
+ * @throws Error with advice if there is no such installation or its schema belongs to another version
  */
 export async function visit<T>(
   settings: VisitSettings,
@@ -36,7 +36,7 @@ export async function visit<T>(
   const waiting = (await migrationStatus({ url })).filter(({ state }) => state === 'pending' || state === 'unknown')
   if (waiting.length > 0)
     throw new Error(
-      'the database has the schema of another version: run this version of `mote control` or `mote up` first',
+      'the database schema belongs to another version. Start this version of `mote control` or `mote up` first',
     )
   const db = await connectDb({ url, log })
   cleanup.defer(() => db.close())
@@ -48,7 +48,7 @@ export async function visit<T>(
 async function privateUrl(data: string, log: Logger, cleanup: AsyncDisposableStack): Promise<string> {
   const dataDir = join(resolve(data), 'postgres')
   if (!existsSync(join(dataDir, 'cluster')))
-    throw new Error(`there is no installation in ${resolve(data)}: name its --data, or set DATABASE_URL`)
+    throw new Error(`there is no installation in ${resolve(data)}. Set its directory with --data, or set DATABASE_URL`)
   const running = await runningEmbeddedUrl(dataDir)
   if (running !== undefined) return running
   const server = await startEmbeddedPostgres({ dataDir, log })

@@ -1,4 +1,4 @@
-/** `mote up`: every program in one process on embedded defaults, each of them replaceable by a setting. */
+/** `mote up`: runs every program in one process with embedded defaults, each replaceable by a setting. */
 import type { Logger } from 'pino'
 import { createTally } from '../lib/tally.ts'
 import { agentClient } from '../control/hosts/index.ts'
@@ -10,24 +10,24 @@ export interface AllInOne {
   readonly apiPort: number
   readonly gatewayPort: number
   /**
-   * Resolves when this host offers a hypervisor; the first time the guest kernel is made for that.
-   * @throws Error that says why it cannot
+   * Resolves when this host has a usable hypervisor. The first time it also builds the guest kernel.
+   * @throws Error with the reason if it has none
    */
   hostReady(): Promise<void>
-  /** How many virtual machines this host has, in any state. */
+  /** Number of VMs on this host, in any state. */
   vmCount(): Promise<number>
-  /** VMs keep running unless `stopVms`. */
+  /** Stops all programs. VMs keep running unless `stopVms` is set. */
   stop(options?: { readonly stopVms?: boolean }): Promise<void>
 }
 
 export interface Progress {
-  /** Tells that a named step has begun, does it, tells how long it took. */
+  /** Runs a named step and reports its start and its duration. */
   step<T>(name: string, work: () => Promise<T>): Promise<T>
 }
 
 const quiet: Progress = { step: (_name, work) => work() }
 
-/** @throws Error when a part cannot start; the others have been stopped by then. */
+/** @throws Error if a part cannot start; the other parts are stopped before that. */
 export async function startAllInOne(
   settings: ProgramSettings,
   env: Readonly<Record<string, string | undefined>>,
@@ -60,7 +60,7 @@ export async function startAllInOne(
       const offers = await agent.probed
       if (offers.some(offer => offer.available)) return
       const reasons = offers.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
-      throw new Error(`This machine cannot run virtual machines (${reasons}). See: mote doctor`)
+      throw new Error(`This host cannot run VMs (${reasons}). See: mote doctor`)
     },
     vmCount: async () => (await agentClient(bus, agent.hostId).list()).filter(vm => vm.state !== 'absent').length,
     async stop(options) {

@@ -1,7 +1,10 @@
-/** Colours for terminals only: what is piped into another program stays plain, also where `CI` is set (which picocolors reads as "colour"). */
+/**
+ * Uses colors on terminals only: piped output stays plain even if `CI` is set, which picocolors treats as a request for
+ * color.
+ */
 import picocolors from 'picocolors'
 
-/** <https://no-color.org>, then <https://force-color.org>, then whether somebody looks. */
+/** <https://no-color.org>, then <https://force-color.org>, then whether the output is a terminal. */
 export const wantsColours = (env: NodeJS.ProcessEnv, isTerminal: boolean): boolean =>
   !env.NO_COLOR && (env.FORCE_COLOR ? env.FORCE_COLOR !== '0' : isTerminal && env.TERM !== 'dumb')
 

@@ -5,11 +5,11 @@ import { pc } from './colours.ts'
 
 export interface LogOptions {
   readonly level: string
-  /** A file instead of standard error. */
+  /** Log to a file instead of standard error. */
   readonly file?: string
 }
 
-/** Never printed, wherever they appear: what a log line must not carry even by mistake. */
+/** Redacted members of log lines, as a safeguard against logging secrets by mistake. */
 const secrets = [
   'password',
   'token',
@@ -24,7 +24,7 @@ const secrets = [
   'headers.authorization',
 ]
 
-/** JSON lines for machines; short coloured lines where a person watches a terminal. */
+/** Creates a logger: JSON lines for programs, short colored lines on a terminal. */
 export function createLog(options: LogOptions): Logger {
   const settings = { level: options.level, redact: { paths: secrets, censor: '[secret]' } }
   if (options.file) return pino(settings, destination({ dest: options.file, mkdir: true, sync: false }))

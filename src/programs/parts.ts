@@ -1,6 +1,6 @@
 /**
- * How each part of a program is opened from the settings. Each registers its release in the scope of its program as soon as
- * it is open, so a later part that fails leaves nothing behind.
+ * Opens the parts of a program from the settings. Each part registers its release as soon as it is open, so a later
+ * failure releases everything.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -39,7 +39,7 @@ import {
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The database: `DATABASE_URL`, or a private server under the data directory. Migrated when it is handed over. */
+/** Opens and migrates the database: `DATABASE_URL`, or a private server in the data directory. */
 export async function openDatabase(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<Db> {
   const url = settings.databaseUrl || (await openEmbedded(scope, settings, log))
   const applied = await whileAnswering(url, () => migrate({ url }))
@@ -55,14 +55,14 @@ async function openEmbedded(scope: AsyncDisposableStack, settings: ProgramSettin
   return server.url
 }
 
-/** NATS when `NATS_URL` is set; otherwise everything must run in this process. */
+/** Uses NATS if `NATS_URL` is set; otherwise all programs must run in this process. */
 export async function openBus(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
   name: 'mote' | 'control' | 'agent' | 'gateway',
   log: Logger,
 ): Promise<Bus> {
-  // Only a control plane may make streams: hosts and gateways have no permission for it.
+  // Only a control plane may create streams: hosts and gateways have no permission for it.
   const manageStreams = name === 'control' || name === 'mote'
   const bus = settings.natsUrl
     ? await connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
@@ -80,7 +80,7 @@ function memoryBus(settings: ProgramSettings, log: Logger): Bus {
 
 const secretFile = (settings: ProgramSettings) => join(resolve(settings.data), 'secret.key')
 
-/** The all-in-one makes its own secret once; nobody has to think of one, and no two installations share it. */
+/** Creates the secret of the all-in-one on its first start, so that every installation has its own. */
 export async function ensureSecret(settings: ProgramSettings): Promise<string> {
   const file = secretFile(settings)
   if (!existsSync(file)) {
@@ -114,7 +114,7 @@ export async function openControl(
     },
     parts.secretFile,
   )
-  // Each program is imported when it is started: two thirds of a start are imports.
+  // Each program is imported when it is started: imports take two thirds of the start time.
   const { startControl } = await import('../control/main.ts')
   const metrics: { metricsPort?: number } = settings.metricsPort
     ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) }
@@ -131,8 +131,8 @@ export async function openControl(
 }
 
 /**
- * Watches a process that runs without a control plane, which watches its own: stalls of its event loop, and its metrics.
- * @param refused what guests of its agent were refused
+ * Monitors a process without a control plane (which monitors its own): stalls of its event loop, and its metrics.
+ * @param refused what VMs of its agent were refused, by kind
  */
 export async function openWatch(
   scope: AsyncDisposableStack,
@@ -158,7 +158,7 @@ function poolsOf(text: string): AgentConfig['pools'] {
 
 const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake'] as const
 
-/** @param stopVms asked when it stops: whether its VMs stop with it */
+/** @param stopVms called at shutdown: whether the VMs stop too */
 export async function openAgent(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
@@ -195,7 +195,7 @@ export async function openAgent(
   return agent
 }
 
-/** @throws Error naming the setting that is no limit */
+/** @throws Error naming the invalid setting */
 export function guestLimitsOf(settings: ProgramSettings): Pick<AgentConfig, 'guestLimits' | 'diskLimits'> {
   const limit = (name: ProgramSettingName, most?: number) => limitOf(programSettings[name], settings[name], most)
   return {
@@ -217,7 +217,7 @@ export async function openGateway(
   env: Env = process.env,
 ): Promise<Gateway> {
   const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
-  // Its key stays the same, or every client would refuse.
+  // The host key persists, because clients refuse a changed key.
   const bastion = settings.sshPort
     ? {
         host: settings.listen,
@@ -287,6 +287,6 @@ function hostIdOf(value: string): string | null {
 
 function oneOf<const T extends readonly string[]>(name: string, value: string, choices: T): T[number] {
   const found = choices.find(choice => choice === value)
-  if (found === undefined) throw new Error(`${name}: "${value}" is none of ${choices.join(', ')}`)
+  if (found === undefined) throw new Error(`${name}: "${value}" is not one of ${choices.join(', ')}`)
   return found
 }

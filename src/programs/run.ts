@@ -1,24 +1,24 @@
-/** From start to SIGTERM: what every long-running command does around its program. */
+/** Runs a long-running command from its start to SIGTERM. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { StartFailed } from './start-failure.ts'
 
-/** Ctrl-C reaches us from the terminal and again from npm: what comes this soon is the same one. */
+/** Ctrl-C arrives from the terminal and again from npm: signals within this time count as one. */
 const sameSignalMs = 1000
-/** A supervisor restarts a program only after its process has ended, so a failed start must end it. */
+/** Limits the release after a failed start: a supervisor restarts a program only after its process has ended. */
 const defaultReleaseMs = 5000
 const lingerMs = 500
 
 export interface RunOptions {
-  /** How long a failed start may take to release what it has opened. */
+  /** Time limit for releasing everything after a failed start. */
   readonly releaseMs?: number
 }
 
 /**
- * Starts a program, keeps the process until SIGINT or SIGTERM, then stops it. A signal during the start is not lost: the
- * program stops as soon as it is up. A second signal does not wait any longer: everything is built to be killed.
- * @param start registers in `scope` how to release what it opens, which happens newest first at the end or when it throws
- * @throws StartFailed, one sentence, when it does; the process then ends soon, even if something is still open
+ * Starts a program, runs it until SIGINT or SIGTERM, then stops it. After a signal during the start the program stops
+ * as soon as it is up. A second signal ends the process at once, which is safe because every program tolerates a crash.
+ * @param start registers releases in `scope`; they run newest first at the end, or when it throws
+ * @throws StartFailed, one sentence, if the start fails; the process then ends soon, even if something is still open
  */
 export async function runProgram(
   log: Logger,
@@ -57,7 +57,7 @@ async function started(
       .disposeAsync()
       .catch((error: unknown) => log.debug({ err: error }, 'could not release everything after the failed start'))
     await Promise.race([released, delay(releaseMs, undefined, { ref: false })])
-    // Unreferenced: it only fires while something else keeps the process.
+    // Unreferenced: fires only if something else keeps the process alive.
     setTimeout(() => process.exit(1), lingerMs).unref()
     throw new StartFailed(cause)
   }

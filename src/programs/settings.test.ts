@@ -8,7 +8,7 @@ it('limits of VMs have the same defaults as an agent without settings', () => {
   expect(guestLimitsOf(readSettings({}, {}))).toEqual({ guestLimits: defaultLimits, diskLimits: defaultDiskLimits })
 })
 
-it('each limit of VMs is a number of its own', () => {
+it('each limit of VMs is set independently', () => {
   const names = Object.values(programSettings).flatMap(({ env }) =>
     env.startsWith('MOTE_GUEST_') && env !== 'MOTE_GUEST_SUBNET' ? [env] : [],
   )
@@ -19,7 +19,7 @@ it('each limit of VMs is a number of its own', () => {
   expect(values.toSorted((a, b) => a - b)).toEqual(names.map((_, n) => n + 1))
 })
 
-it.each(['0', '-1', '1.5', 'many', '', '2049'])('a limit of "%s" is refused by the name of its setting', value => {
+it.each(['0', '-1', '1.5', 'many', '', '2049'])('a limit of "%s" is refused with the name of its setting', value => {
   expect(() => limitOf(programSettings.guestTrafficMib, value, 2048)).toThrow(
     /^MOTE_GUEST_TRAFFIC_MIB .*from 1 to 2048$/,
   )

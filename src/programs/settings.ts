@@ -1,6 +1,6 @@
 /**
- * Settings of the programs themselves: where they listen, where they keep things, whom they talk to. Each is a flag and
- * an environment variable; the flag wins. `mote up --help` and docs/operating.md print this table.
+ * Settings of the programs: addresses, directories and connections. Each is a flag and an environment variable; the
+ * flag takes precedence. `mote up --help` and docs/operating.md print this table.
  */
 export interface ProgramSetting {
   readonly flag: string
@@ -210,7 +210,7 @@ export const programSettings = {
 export type ProgramSettingName = keyof typeof programSettings
 export type ProgramSettings = { readonly [K in ProgramSettingName]: string }
 
-/** @param flags what was given on the command line, by setting name */
+/** @param flags from the command line, by setting name */
 export function readSettings(
   flags: Readonly<Partial<Record<ProgramSettingName, string | undefined>>>,
   env: Readonly<Record<string, string | undefined>>,
@@ -222,7 +222,7 @@ export function readSettings(
   return Object.freeze(Object.fromEntries(entries))
 }
 
-/** @throws Error naming the setting when it is not a port */
+/** @throws Error naming the setting if it is not a port */
 export function portOf(setting: ProgramSetting, value: string): number {
   const port = Number(value)
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
@@ -230,13 +230,13 @@ export function portOf(setting: ProgramSetting, value: string): number {
   return port
 }
 
-/** A whole number of MiB. @throws Error naming the setting */
+/** Parses a whole number of MiB. @throws Error naming the setting */
 export function mebibytesOf(setting: ProgramSetting, value: string): number {
   if (/^\d{1,9}$/.test(value)) return Number(value)
   throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a whole number of MiB`)
 }
 
-/** A whole number of at least 1. @throws Error naming the setting */
+/** Parses a whole number of at least 1. @throws Error naming the setting */
 export function limitOf(setting: ProgramSetting, value: string, most = 999_999_999): number {
   if (/^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= most) return Number(value)
   throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a number from 1 to ${most}`)

@@ -1,8 +1,8 @@
-/** Why a program did not start, as one sentence for the person who started it. */
+/** Explains why a program did not start, in one sentence. */
 
 import type { ProgramSetting } from './settings.ts'
 
-/** Its message is the sentence; the cause is for the log. */
+/** The message is the sentence; the cause is logged. */
 export class StartFailed extends Error {
   constructor(cause: unknown) {
     super(startFailure(cause), { cause })
@@ -26,7 +26,7 @@ const elsewhere = 'choose another directory with --data (MOTE_DATA)'
 
 const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
   EADDRINUSE: error => `Port ${at(error)} is in use: stop the program that listens there, or choose another port.`,
-  EADDRNOTAVAIL: error => `${error.address ?? 'The address'} is not an address of this machine: see --listen.`,
+  EADDRNOTAVAIL: error => `${error.address ?? 'The address'} is not an address of this host: see --listen.`,
   EACCES: error =>
     error.port === undefined
       ? `This account may not use ${place(error)}: change its permissions, or ${elsewhere}.`
@@ -35,7 +35,7 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
   EROFS: error => `${place(error)} is on a read-only file system: ${elsewhere}.`,
   ENOSPC: error => `No space is left for ${place(error)}: free some, or ${elsewhere}.`,
   EDQUOT: error => `The disk quota for ${place(error)} is used up: raise it, or ${elsewhere}.`,
-  // Missing parents are made, so that of mkdir means that nothing can be made there.
+  // Missing parent directories are created, so ENOENT of mkdir means that this is not possible here.
   ENOENT: error => `${place(error)} cannot be made or is missing: check its path and file system, or ${elsewhere}.`,
   ENOTDIR: error => `${place(error)} is not a directory: ${elsewhere}.`,
   EEXIST: error => `${place(error)} is not a directory: ${elsewhere}.`,
@@ -46,8 +46,8 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
 class PortInUse extends Error {}
 
 /**
- * Starts something that listens, and names the setting of a port that another program has.
- * @param ports those that it may listen on; 0 is any free one
+ * Starts a server and, if its port is in use, throws an error that names the port's setting.
+ * @param ports that it may listen on; 0 is any free port
  */
 export async function namingPorts<T>(
   ports: ReadonlyArray<readonly [port: number, setting: ProgramSetting]>,
@@ -66,7 +66,7 @@ export async function namingPorts<T>(
   }
 }
 
-/** The first error of the chain of causes that has a sentence of its own, else the message of the outermost one, in one line. */
+/** Returns the sentence of the first error in the cause chain that has one, else the outermost message, in one line. */
 export function startFailure(thrown: unknown): string {
   const cause = first(thrown)
   for (let error: unknown = cause; error instanceof Error; error = error.cause) {
@@ -79,7 +79,7 @@ export function startFailure(thrown: unknown): string {
   return message === '' ? 'The program could not start: run it with --log-level debug to see why.' : message
 }
 
-/** A release that failed after it must not hide why the start did. */
+/** An error during the release must not hide the cause of the failed start. */
 function first(thrown: unknown): unknown {
   return thrown instanceof SuppressedError ? first(thrown.suppressed) : thrown
 }

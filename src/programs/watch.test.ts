@@ -5,7 +5,7 @@ import { testLog } from '../../test/support/log.ts'
 import { createTally } from '../lib/tally.ts'
 import { watchProcess } from './watch.ts'
 
-it('serves the metrics of a process, its stalls among them, until it is stopped', async () => {
+it('serves the metrics of a process, including stalls, until it is stopped', async () => {
   const watch = await watchProcess(testLog(), 0)
   const url = `http://127.0.0.1:${watch.port}/metrics`
   const text = await (await fetch(url)).text()
@@ -19,7 +19,7 @@ it('serves the metrics of a process, its stalls among them, until it is stopped'
   await expect(fetch(url)).rejects.toThrow()
 })
 
-it('counts what guests of its agent were refused', async () => {
+it('counts refusals of its agent by kind', async () => {
   const refused = createTally()
   const watch = await watchProcess(testLog(), 0, refused)
   const value = async () => /^mote_guest_refused_total\{kind="names"\} (\d+)$/m.exec(await page())?.[1]
@@ -31,7 +31,7 @@ it('counts what guests of its agent were refused', async () => {
   await watch.stop()
 })
 
-it('needs no port, and says when one is taken', async () => {
+it('runs without a port, and reports a port in use', async () => {
   await (await watchProcess(testLog(), undefined)).stop()
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')

@@ -1,23 +1,23 @@
-/** What is watched of an agent or a gateway that has a process of its own. */
+/** Monitors an agent or gateway that runs in its own process. */
 import { once } from 'node:events'
 import type { Logger } from 'pino'
 import { watchStalls } from '../lib/stalls.ts'
 import type { Tally } from '../lib/tally.ts'
 
 export interface Watch {
-  /** Of the metrics. */
+  /** Port of the metrics. */
   readonly port: number | undefined
   stop(): Promise<void>
 }
 
 /**
- * Logs each time that the event loop stands still; metrics on loopback.
- * @param port none when undefined
+ * Logs each stall of the event loop, and serves metrics on loopback.
+ * @param port undefined: no metrics
  * @param refused see `processMetrics`
- * @throws Error when the port cannot be had
+ * @throws Error if the port is not available
  */
 export async function watchProcess(log: Logger, port: number | undefined, refused?: Tally): Promise<Watch> {
-  const stalls = watchStalls({ onStall: ms => log.warn({ ms }, 'the event loop stood still') })
+  const stalls = watchStalls({ onStall: ms => log.warn({ ms }, 'the event loop stalled') })
   if (port === undefined) return { port: undefined, stop: async () => stalls.stop() }
   const { createMetricsServer, processMetrics } = await import('../control/http/metrics.ts')
   const server = createMetricsServer({ registry: processMetrics(stalls, refused) })

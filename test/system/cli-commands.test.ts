@@ -189,7 +189,7 @@ describe('exit codes', () => {
     expect(await exec('no-such-program')).toMatchObject({ code: 127 })
     expect(await mote.run(['exec', '--app', 'web', '--timeout', '1', '--', 'sleep', '5'])).toMatchObject({
       code: 124,
-      err: expect.stringContaining('still ran after 1 s'),
+      err: expect.stringContaining('terminated after 1 s'),
     })
   })
 

@@ -176,7 +176,7 @@ describe('every command', () => {
 
   it('says where nothing answers', async () => {
     const { code, err } = await mote(['ps', '--url', 'http://127.0.0.1:9'])
-    expect([code, err]).toEqual([1, expect.stringContaining('Nothing answers at http://127.0.0.1:9')])
+    expect([code, err]).toEqual([1, expect.stringContaining('No server answers at http://127.0.0.1:9')])
   })
 })
 
@@ -199,7 +199,7 @@ describe('launching a folder', () => {
         [/Which port/, ''],
       ],
     )
-    expect(out).toContain(holds === 'nothing' ? 'What shall be deployed?' : `This folder holds ${holds}`)
+    expect(out).toContain(holds === 'nothing' ? 'What do you want to deploy?' : `This folder contains ${holds}`)
     expect(out).toContain('serves at')
     expect(code).toBe(0)
     const { app } = JSON.parse(await readFile(join(folder, 'mote.json'), 'utf8'))

@@ -77,7 +77,7 @@ for (const { name, ...look } of looks)
       }
       const before = await question.textContent()
       await answer()
-      await page.getByText(/passwords everybody tries first/i).waitFor()
+      await page.getByText(/commonly used password/i).waitFor()
       await until(async () => (await question.textContent()) !== before, { what: 'another captcha', timeoutMs: 15_000 })
       await field('Password').fill(password)
       await answer()

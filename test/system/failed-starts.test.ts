@@ -176,7 +176,7 @@ const busSilent: Expected = {
 }
 const secretOfOthers: Expected = {
   fault: otherSecret,
-  says: /^the secret is not the one that this database was made with/,
+  says: /^the configured secret does not belong to this database/,
 }
 const databaseHangs = (at: RegExp): Expected => ({
   fault: databaseUntil(at, 'hang'),

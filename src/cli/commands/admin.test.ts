@@ -1,4 +1,4 @@
-/** once-is-enough: this is about the command line, not about the database. */
+/** once-is-enough: this tests the command line, not the database. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -37,7 +37,8 @@ describe('on DATABASE_URL', () => {
     return { ...run, json: run.stdout === '' ? undefined : JSON.parse(run.stdout) }
   }
   beforeAll(async () => {
-    // The chain is sealed when no transaction of the whole server is older, so the server is nobody else's.
+    // The audit chain is sealed only when no older transaction runs on the whole server, so the test needs a private
+    // server.
     server = await startPrivateServer('embedded')
     api = await startIdentity(server && { postgres: server })
     env = { DATABASE_URL: api.url, MOTE_SECRET_KEY: api.deps.config.secrets[0] ?? '' }
@@ -48,7 +49,7 @@ describe('on DATABASE_URL', () => {
     await server?.[Symbol.asyncDispose]()
   })
 
-  it('makes Admins, never unmakes the last one, and says why', async () => {
+  it('grants the Admin role, and refuses to remove it from the last Admin', async () => {
     const { email, token } = await api.person()
     expect(await admin('set-role', email, 'Admin')).toMatchObject({ code: 0, json: { email, role: 'Admin' } })
     expect((await api.call('GET', '/v1/auth/me', { token })).body['role']).toBe('Admin')
@@ -57,17 +58,17 @@ describe('on DATABASE_URL', () => {
     expect([last.code, last.stdout]).toEqual([1, ''])
     expect(last.stderr).toContain('last Admin')
     expect((await admin('set-role', 'nobody@example.com', 'Admin')).stderr).toContain('no account')
-    expect((await admin('set-role', email, 'root')).stderr).toContain('no role')
+    expect((await admin('set-role', email, 'root')).stderr).toContain('not a role')
     expect((await admin('set-role', email)).code, 'wrong usage').toBe(2)
   })
 
-  it('signs an account out everywhere', async () => {
+  it('ends all sessions of an account', async () => {
     const { email, token } = await api.person()
     expect(await admin('revoke-sessions', email)).toMatchObject({ code: 0, json: { email, ended: 1 } })
     expect((await api.call('GET', '/v1/auth/me', { token })).status).toBe(401)
   })
 
-  it('verifies the audit log, and notices a change', async () => {
+  it('verifies the audit log and detects a change', async () => {
     const { db } = api.deps
     const unsealed = statement<{ n: number }>(
       'test.unsealed',
@@ -86,7 +87,7 @@ describe('on DATABASE_URL', () => {
     expect((await mote(['audit', 'verify'], env)).stdout).toContain('NOT intact')
   })
 
-  it('rotates the key; values under an unknown key are named and left alone', async () => {
+  it('rotates the key, and reports values under an unknown key without changing them', async () => {
     const { token } = await api.person()
     await api.call('GET', '/v1/auth/2fa/setup', { token })
     const keys = `another-secret-for-the-rotation-of-the-tests,${env['MOTE_SECRET_KEY']}`
@@ -101,7 +102,7 @@ describe('on DATABASE_URL', () => {
     expect([behind.code, behind.json.columns[0].unreadable]).toEqual([1, 1])
   })
 
-  it('shows sweeps and alerts', async () => {
+  it('lists sweeps and alerts', async () => {
     const { db } = api.deps
     const insert = (name: string, text: string) => db.run(statement(`test.insert.${name}`, text))
     await insert(
@@ -120,7 +121,7 @@ describe('on DATABASE_URL', () => {
     expect(await admin('alerts')).toMatchObject({ code: 0, json: [{ kind: 'vm', phase: 'starting', lastError: null }] })
   })
 
-  it('says what is missing', async () => {
+  it('reports missing settings', async () => {
     const nowhere = await mote(['sweeps', '--data', join(tmpdir(), 'no-such-installation')])
     expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('there is no installation in')])
     const keyless = await mote(['audit', 'verify'], { DATABASE_URL: api.url })
@@ -140,11 +141,11 @@ describe('on the private server of --data', () => {
     await reaper.finish()
   })
 
-  it('works beside a running owner without stopping it, and starts and stops the server itself when nothing runs', async () => {
+  it('uses the running server of another process, or starts and stops its own server', async () => {
     const dataDir = join(data, 'postgres')
     const server = await startEmbeddedPostgres({ dataDir, log, settings: { fsync: 'off' } })
     reaper.killAtEnd(server.pid())
-    expect((await mote(['sweeps', '--data', data])).stderr).toContain('schema of another version')
+    expect((await mote(['sweeps', '--data', data])).stderr).toContain('schema belongs to another version')
     await migrate({ url: server.url })
     expect(await mote(['alerts', '--data', data])).toMatchObject({ code: 0, stdout: 'No alerts.\n' })
     expect(() => process.kill(server.pid(), 0)).not.toThrow()

@@ -11,7 +11,7 @@ interface Flags {
   readonly json?: boolean
 }
 
-/** What a command did: for programs, for people, and whether all is well. */
+/** Result of a command: JSON, text, and whether the check succeeded. */
 interface Outcome {
   readonly json: unknown
   readonly text: string
@@ -19,7 +19,7 @@ interface Outcome {
   readonly ok?: boolean
 }
 
-/** A subcommand that visits the database. `args` are those of the command line, in order. */
+/** Creates a subcommand that opens the database. `args` are the operands in order. */
 function subcommand(
   usage: string,
   description: string,
@@ -47,31 +47,31 @@ function subcommand(
 
 const setRole = () =>
   subcommand('set-role <email> <role>', 'Make an account Admin or User', async ({ db }, [email = '', role]) => {
-    if (role !== 'Admin' && role !== 'User') throw new Error(`"${role}" is no role; there are Admin and User`)
+    if (role !== 'Admin' && role !== 'User') throw new Error(`"${role}" is not a role. Use Admin or User.`)
     const { setAccountRole } = await import('../../control/auth/index.ts')
     await setAccountRole(db, email, role)
     return { json: { email, role }, text: `${email} is ${role} now.` }
   })
 
 const revokeSessions = () =>
-  subcommand('revoke-sessions <email>', 'Sign an account out everywhere', async ({ db }, [email = '']) => {
+  subcommand('revoke-sessions <email>', 'End all sessions of an account', async ({ db }, [email = '']) => {
     const { revokeAllSessions } = await import('../../control/auth/index.ts')
     const ended = await revokeAllSessions(db, email)
-    return { json: { email, ended }, text: `${ended} sessions of ${email} were ended. Its access tokens stay.` }
+    return { json: { email, ended }, text: `Ended ${ended} sessions of ${email}. Access tokens remain valid.` }
   })
 
 const link = () =>
   subcommand(
     'link <purpose> <email>',
-    'Print a link for somebody whom no mail reaches: verify (the address), reset (the password) or change (to the address that was asked for)',
+    'Print a link for a user who cannot receive mail: verify (the address), reset (the password) or change (to the requested address)',
     async ({ db, vault, publicUrl }, [purpose = '', email = '']) => {
       if (purpose !== 'verify' && purpose !== 'reset' && purpose !== 'change')
-        throw new Error(`"${purpose}" is no purpose; there are verify, reset and change`)
+        throw new Error(`"${purpose}" is not a purpose. Use verify, reset or change.`)
       const { printLink } = await import('../../control/auth/index.ts')
       const url = await printLink({ db, vault: vault(), publicUrl: publicUrl() }, purpose, email)
       return {
         json: { email, purpose, url },
-        text: `${url}\nWhoever opens it acts as ${email}: hand it to nobody else.`,
+        text: `${url}\nAnyone who opens this link acts as ${email}. Give it to that person only.`,
       }
     },
   )
@@ -79,13 +79,13 @@ const link = () =>
 const rotateKey = () =>
   subcommand(
     'rotate-key',
-    'Seal every stored secret with the newest key; run it when all control planes have that key first',
+    'Encrypt every stored secret with the newest key; all control planes must list that key first',
     async ({ db, vault }) => {
       const { resealAll } = await import('../../control/auth/index.ts')
       const columns = await resealAll(db, vault())
       const unreadable = columns.reduce((sum, column) => sum + column.unreadable, 0)
       const advice =
-        'Those that could not be read were sealed with a key that is not configured: add it to MOTE_SECRET_KEYS.'
+        'Unreadable secrets were encrypted with a key that is not configured. Add that key to MOTE_SECRET_KEYS.'
       const text = table(
         ['column', 'resealed', 'current', 'unreadable'],
         columns.map(c => [c.column, c.resealed, c.current, c.unreadable]),
@@ -97,24 +97,24 @@ const rotateKey = () =>
 const verifyAudit = () =>
   subcommand(
     'verify [heads]',
-    'Recompute the hash chain of the audit log, and compare it with signed ends in a file',
+    'Verify the hash chain of the audit log, and compare it with the signed heads in a file',
     async ({ db, vault }, [file]) => {
       const { readHeads, verifyAuditChain } = await import('../../control/audit/index.ts')
       const heads = file === undefined ? [] : readHeads(vault(), await readFile(file, 'utf8'))
-      if (file !== undefined && heads.length === 0) throw new Error(`${file} has no signed end of an audit log`)
+      if (file !== undefined && heads.length === 0) throw new Error(`${file} contains no signed head of an audit log`)
       const verdict = await verifyAuditChain(db, vault(), heads)
       const text = verdict.intact
         ? `The audit log is intact: ${verdict.rows} sealed rows up to position ${verdict.lastPosition}, which has the hash\n${verdict.lastHash}` +
           (heads.length > 0
-            ? `\nIt agrees with ${heads.length} signed ends.`
-            : '\nThat its end was not cut off shows a comparison with signed ends: MOTE_AUDIT_HEADS.')
+            ? `\nIt matches ${heads.length} signed heads.`
+            : '\nTo detect a truncated log, compare it with signed heads (MOTE_AUDIT_HEADS).')
         : `The audit log is NOT intact: at position ${verdict.at}, ${verdict.because}.`
       return { json: verdict, text, ok: verdict.intact }
     },
   )
 
 const sweeps = () =>
-  subcommand('sweeps', 'What the sweeps did when they last ran', async ({ db }) => {
+  subcommand('sweeps', 'Show the last run of each sweep', async ({ db }) => {
     const { listSweepRuns } = await import('../../engine/sweeper.ts')
     const runs = await listSweepRuns(db)
     const rows = runs.map(run => [
@@ -130,7 +130,7 @@ const sweeps = () =>
   })
 
 const alerts = () =>
-  subcommand('alerts', 'Work that takes longer than it should', async ({ db }) => {
+  subcommand('alerts', 'Show workflows that take longer than expected', async ({ db }) => {
     const { openAlerts } = await import('../../engine/alerts.ts')
     const open = await openAlerts(db)
     const rows = open.map(a => [a.openedAt.toISOString(), a.kind, a.id, a.phase, a.attempt ?? '', a.lastError ?? ''])

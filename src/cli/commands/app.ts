@@ -1,4 +1,4 @@
-/** Apps: what they are, how many of them run, what they write. */
+/** Commands for apps: list, scale, logs, exec. */
 import type { Command } from 'commander'
 import type { Deployment } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
@@ -15,7 +15,7 @@ export const appCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'Every app, and whether it serves',
+  says: 'List apps with their state',
   aliases: ['ls'],
   example: 'mote apps list',
   async run({ client }) {
@@ -33,11 +33,11 @@ const list: Verb = {
 
 const create: Verb = {
   usage: 'create <name>',
-  says: 'Make an app, without deploying it',
+  says: 'Create an app without deploying it',
   options: [
-    ['--git-url <url>', 'where its source is'],
-    ['--port <port>', 'where the program listens'],
-    ['--health <path>', 'must answer 2xx or 3xx before a deployment serves'],
+    ['--git-url <url>', 'URL of its git repository'],
+    ['--port <port>', 'port that the app listens on'],
+    ['--health <path>', 'path that must return 2xx or 3xx before a deployment gets traffic'],
   ],
   example: 'mote apps create web --port 8080 --health /health',
   async run({ client, args: [name = ''], flags }) {
@@ -55,7 +55,7 @@ const create: Verb = {
 
 const show: Verb = {
   usage: 'show <name>',
-  says: 'One app with its settings',
+  says: 'Show an app with its settings',
   async run({ client, args: [name = ''] }) {
     const app = await client.getApp({ app_name: name })
     const autoscaling = `${app.min_replicas} to ${app.max_replicas}, cpu ${app.cpu_threshold} %, memory ${app.mem_threshold} %`
@@ -76,15 +76,15 @@ const show: Verb = {
 
 const remove: Verb = {
   usage: 'delete <name>',
-  says: 'Delete an app with everything it has; volumes stay',
-  options: [['-y, --yes', 'do not ask']],
+  says: 'Delete an app with everything except its volumes',
+  options: [['-y, --yes', 'skip the confirmation']],
   async run({ client, args: [name = ''], flags }) {
     await confirmByName('the app', name, flags.yes === true)
     return said(await client.deleteApp({ app_name: name }), `App ${name} is being deleted.`)
   },
 }
 
-/** The deployment that serves, or undefined. */
+/** The active deployment, or undefined. */
 export async function activeDeployment({ client }: Call, app: string): Promise<Deployment | undefined> {
   const { active_deployment_id: id } = await client.getApp({ app_name: app })
   if (!id) return undefined
@@ -92,20 +92,20 @@ export async function activeDeployment({ client }: Call, app: string): Promise<D
   return all.find(deployment => deployment.id === id)
 }
 
-/** A deployment by `--deployment`, else the one that serves. @throws Error when nothing serves */
+/** The id from `--deployment`, else the active deployment. @throws Error if there is no active deployment */
 export async function deploymentOf(call: Call, app: string): Promise<string> {
   const named = text(call.flags, 'deployment')
   if (named !== undefined) return named
   const active = await activeDeployment(call, app)
   if (active) return active.job_id
-  throw new Error(`${app} has no deployment that serves. Deploy it: mote deploy --app ${app}`)
+  throw new Error(`${app} has no active deployment. Deploy it: mote deploy --app ${app}`)
 }
 
-export const deploymentFlag = ['-d, --deployment <id>', 'the deployment; the one that serves by default'] as const
+export const deploymentFlag = ['-d, --deployment <id>', 'the deployment; by default the active one'] as const
 
 const statusOf: Verb = {
   usage: 'status',
-  says: 'What serves the app now, live',
+  says: 'Show the active deployment with live metrics',
   options: [appFlag],
   example: 'mote status --app web',
   async run(call) {
@@ -135,7 +135,7 @@ const statusOf: Verb = {
 
 const ps: Verb = {
   usage: 'ps',
-  says: 'What runs in the project, with its use of cpu, memory and network',
+  says: 'List running VMs of the project with their CPU, memory and network usage',
   example: 'mote ps',
   async run({ client }) {
     const active = await client.listActiveDeployments()
@@ -150,8 +150,8 @@ const ps: Verb = {
 
 const logs: Verb = {
   usage: 'logs',
-  says: 'What the app writes',
-  options: [appFlag, ['-d, --deployment <id>', 'of one deployment only'], ...logFlags],
+  says: 'Show the logs of the app',
+  options: [appFlag, ['-d, --deployment <id>', 'show one deployment only'], ...logFlags],
   example: 'mote logs --app web -f',
   async run(call) {
     const { client, flags } = call
@@ -167,15 +167,15 @@ const logs: Verb = {
 
 const scale: Verb = {
   usage: 'scale [replicas]',
-  says: 'How many VMs serve the app; without an argument and flags, what is set',
+  says: 'Set the number of VMs of the app; without arguments, show the settings',
   options: [
     appFlag,
-    ['--min <replicas>', 'at least; 0 lets it sleep when nobody asks'],
-    ['--max <replicas>', 'at most'],
-    ['--auto', 'follow cpu and memory between min and max'],
-    ['--no-auto', 'stay at the number of replicas'],
-    ['--cpu <percent>', 'of cpu above which it grows'],
-    ['--memory <percent>', 'of memory above which it grows'],
+    ['--min <replicas>', 'minimum; 0 lets the app sleep when idle'],
+    ['--max <replicas>', 'maximum'],
+    ['--auto', 'scale by CPU and memory between min and max'],
+    ['--no-auto', 'keep a fixed number of replicas'],
+    ['--cpu <percent>', 'CPU usage above which replicas are added'],
+    ['--memory <percent>', 'memory usage above which replicas are added'],
   ],
   example: 'mote scale 3 --app web\nmote scale --auto --min 0 --max 5',
   async run(call) {
@@ -200,8 +200,8 @@ const scale: Verb = {
 
 const exec: Verb = {
   usage: 'exec <command...>',
-  says: 'Run a program in the VM; its exit code is that of this command',
-  options: [appFlag, deploymentFlag, ['--timeout <seconds>', 'how long it may take: 10, at most 60']],
+  says: 'Run a program in the VM and exit with its exit code',
+  options: [appFlag, deploymentFlag, ['--timeout <seconds>', 'time limit: 10 by default, at most 60']],
   passThrough: true,
   example: 'mote exec --app web -- ls -l /data',
   async run(call) {
@@ -211,13 +211,13 @@ const exec: Verb = {
     const began = performance.now()
     const body = { command: call.rest, timeout_seconds: seconds }
     const answer = await call.client.execInVm({ app_name, job_id, body })
-    // A program may end with that number by itself.
+    // A program can also exit with 124 itself.
     const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
     if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
     raw('stderr', answer.stderr)
     if (answer.truncated) err('(the output was longer than 1 MiB and was cut)\n')
     raw('stdout', answer.stdout)
-    if (wasEnded) err(`It was ended, as it still ran after ${seconds} s. Longer: --timeout, at most 60.\n`)
+    if (wasEnded) err(`The program was terminated after ${seconds} s. Use --timeout for a longer limit (at most 60).\n`)
     return { json: answer, text: '', code: answer.exit_code }
   },
 }
@@ -236,5 +236,5 @@ const open: Verb = {
   },
 }
 
-/** The embedded gateway listens one port above the API (7070 and 7080); behind a real edge the names need no port. */
+/** The embedded gateway listens on 7080 if the API listens on 7070; other installations use the default ports. */
 const portOf = (url: string) => (new URL(url).port === '7070' ? ':7080' : '')

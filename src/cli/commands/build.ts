@@ -1,4 +1,4 @@
-/** Builds of an app: what became of each push, and what the builder said. */
+/** Builds of an app and their logs. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { age, listing, status } from '../output.ts'
@@ -18,20 +18,20 @@ const list: Verb = {
       ...[one.trigger_source, age(one.created_at), one.error?.split('\n')[0] ?? ''],
     ])
     const head = ['DEPLOYMENT', 'STATUS', 'COMMIT', 'BRANCH', 'BY', 'AGE', 'ERROR']
-    return said(all, listing(head, rows, 'Nothing was built yet: mote deploy'))
+    return said(all, listing(head, rows, 'No builds yet: mote deploy'))
   },
 }
 
 const log: Verb = {
   usage: 'log [deployment]',
-  says: 'What the build of a deployment said, the newest by default; exit code 1 when it failed',
-  options: [appFlag, ['-n, --tail <lines>', 'the newest lines (1000)']],
+  says: 'Show the log of a build, by default the newest; exits with 1 if the build failed',
+  options: [appFlag, ['-n, --tail <lines>', 'number of newest lines (1000)']],
   example: 'mote builds log --app web',
   async run(call) {
     const app_name = await appOf(call)
     const [newest] = call.args[0] ? [] : await call.client.listBuilds({ app_name, query: { limit: 1 } })
     const build_id = call.args[0] || newest?.job_id
-    if (!build_id) throw new Error(`Nothing of ${app_name} was built yet.`)
+    if (!build_id) throw new Error(`${app_name} has no builds yet.`)
     const tail = wholeNumber(call.flags, 'tail') ?? 1000
     const found = await call.client.getBuildLog({ app_name, build_id, query: { tail } })
     const text = [...found.lines.map(({ line }) => line), ...(found.error ? [`The build failed: ${found.error}`] : [])]

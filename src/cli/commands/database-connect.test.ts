@@ -1,4 +1,7 @@
-/** `mote db connect` talks to a bastion only if it has a key that the API named. A real OpenSSH client, a real bastion. */
+/**
+ * `mote db connect` accepts only a bastion whose host key the API has returned. Uses a real OpenSSH client and a real
+ * bastion.
+ */
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -41,7 +44,7 @@ describe.skipIf(!existsSync('/usr/bin/ssh'))('the host key of the bastion (needs
     await rm(dir, { recursive: true })
   })
 
-  /** What ssh says in the end; it has no right password. */
+  /** Returns the final message of ssh, which has no valid password. */
   async function attempt(keys: readonly string[]): Promise<string> {
     await using known = await knownHosts(keys)
     const args = ['-F', '/dev/null', '-N', ...hostKeyArgs(known.file), '-o', 'PreferredAuthentications=password']
@@ -57,12 +60,12 @@ describe.skipIf(!existsSync('/usr/bin/ssh'))('the host key of the bastion (needs
     return failed instanceof CommandError ? failed.stderr : String(failed)
   }
 
-  it('is what the gateway reports', async () => {
+  it('equals the key that the gateway reports', async () => {
     const line = await run('ssh-keygen', ['-y', '-f', join(dir, 'host')])
     expect(line.startsWith(`${reported[0]} `)).toBe(true)
   })
 
-  it('is accepted when the API names it, also beside others', async () => {
+  it('is accepted if it is among the keys from the API', async () => {
     const [key = ''] = reported
     for (const keys of [[key], [await otherKey(), key]]) {
       const before = logins.length
@@ -71,13 +74,13 @@ describe.skipIf(!existsSync('/usr/bin/ssh'))('the host key of the bastion (needs
     }
   })
 
-  it('is refused before any password is sent when the API names another', async () => {
+  it('is refused before any password is sent if the API returns another key', async () => {
     const before = logins.length
     expect(await attempt([await otherKey()])).toContain('Host key verification failed')
     expect(logins.length).toBe(before)
   })
 
-  it('is pinned by the command to paste, too', async () => {
+  it('is also pinned in the command to paste', async () => {
     const [key = ''] = reported
     const paste = (keys: readonly string[]) => {
       const command = `ssh -F /dev/null -N ${hostKeyOptions(keys)} -o NumberOfPasswordPrompts=1 -p ${bastion.port} x@127.0.0.1`

@@ -1,4 +1,4 @@
-/** Ways into a managed database: the commands to paste, and psql through a tunnel of our own. */
+/** Connections to a managed database: commands to paste, and psql through an SSH tunnel. */
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -8,35 +8,35 @@ import type { Database, DatabaseConnection, TunnelPassword } from '../../client/
 import { facts } from '../output.ts'
 import { type Answer, type Call, said, type Verb } from '../verb.ts'
 
-/** By name or id. @throws Error when there is none */
+/** Finds a database by name or id. @throws Error if there is none */
 export async function databaseOf({ client, args }: Call): Promise<Database> {
   const [name = ''] = args
   const found = (await client.listDatabases()).find(one => one.name === name || one.id === name)
   if (found) return found
-  throw new Error(`There is no database ${name}: mote db list`)
+  throw new Error(`No database named ${name}. List databases: mote db list`)
 }
 
 export const connect: Verb = {
   usage: 'connect <database> [psql-arguments...]',
-  says: 'Open psql through a tunnel of its own; needs ssh and psql here',
+  says: 'Open psql through an SSH tunnel; needs ssh and psql installed',
   passThrough: true,
   example: "mote db connect main -- -c 'select version()'",
   async run(call) {
     const { id } = await databaseOf(call)
     const at = await call.client.getDatabaseConnection({ id })
-    // The account's token never goes to the bastion: what does is good for one login to this database.
+    // The account's token is not sent to the bastion; this password is valid for one login to this database.
     const login = await call.client.createTunnelPassword({ id, body: {} })
     return openPsql(call, at, login)
   },
 }
 
 /**
- * ssh asks for its password through SSH_ASKPASS (OpenSSH 8.4, `SSH_ASKPASS_REQUIRE`): the password is in its
- * environment, never in its arguments. The bastion must show a key that the API has named.
+ * ssh reads its password through SSH_ASKPASS (OpenSSH 8.4, `SSH_ASKPASS_REQUIRE`), so the password is in its
+ * environment, not in its arguments. The bastion must present a host key that the API has returned.
  */
 async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPassword): Promise<Answer> {
   if (at.ssh_host_keys.length === 0)
-    throw new Error('No gateway has reported the key of its SSH bastion yet: try again in a minute.')
+    throw new Error('No gateway has reported the host key of its SSH bastion yet. Try again in a minute.')
   await using known = await knownHosts(at.ssh_host_keys)
   const port = await freePort()
   const password = passwordIn(at.psql_command)
@@ -46,7 +46,7 @@ async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPasswor
       '-N',
       ...hostKeyArgs(known.file),
       ...['-o', 'ExitOnForwardFailure=yes', '-o', 'LogLevel=ERROR'],
-      // No key of the person is offered, and the password once: it is used up by the first try.
+      // Offer none of the user's keys, and try the password only once, because it is valid for one try.
       ...['-o', 'PreferredAuthentications=password', '-o', 'NumberOfPasswordPrompts=1'],
       ...['-L', `127.0.0.1:${port}:${at.database_host}:${at.database_port}`],
       ...['-p', String(at.ssh_port), `${login.ssh_user}@${at.ssh_host}`],
@@ -57,8 +57,10 @@ async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPasswor
     },
   )
   const ended = new Promise<never>((_, reject) => {
-    ssh.once('error', cause => reject(new Error('ssh is needed here: apt-get install openssh-client', { cause })))
-    ssh.once('exit', code => reject(new Error(`The tunnel ended (ssh said ${code}).`)))
+    ssh.once('error', cause =>
+      reject(new Error('ssh is not installed. Install it: apt-get install openssh-client', { cause })),
+    )
+    ssh.once('exit', code => reject(new Error(`The tunnel was closed (ssh exited with ${code}).`)))
   })
   ended.catch(() => undefined)
   try {
@@ -73,7 +75,7 @@ async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPasswor
 
 const bastionAlias = 'mote-bastion'
 
-/** Only the keys in the file, whatever the host is called and whatever the person has accepted before. */
+/** ssh options that accept only the host keys in the file, regardless of the user's known hosts. */
 export const hostKeyArgs = (file: string): string[] =>
   [
     'StrictHostKeyChecking=yes',
@@ -83,7 +85,7 @@ export const hostKeyArgs = (file: string): string[] =>
     'UpdateHostKeys=no',
   ].flatMap(option => ['-o', option])
 
-/** @param keys as the API has them: `ssh-ed25519 AAAA...` */
+/** @param keys as returned by the API: `ssh-ed25519 AAAA...` */
 export async function knownHosts(keys: readonly string[]) {
   const dir = await mkdtemp(join(tmpdir(), 'mote-ssh-'))
   const file = join(dir, 'known_hosts')
@@ -93,7 +95,7 @@ export async function knownHosts(keys: readonly string[]) {
 
 const askpass = new URL('../askpass.sh', import.meta.url).pathname
 
-/** The pasted command carries the password for people; psql gets it in its environment. */
+/** The password in the command to paste, for psql's environment. */
 function passwordIn(command: string): string {
   return (
     /PGPASSWORD='?([^'\s]+)'?/.exec(command)?.[1] ?? decodeURIComponent(/\/\/[^:@/]+:([^@]+)@/.exec(command)?.[1] ?? '')
@@ -103,7 +105,9 @@ function passwordIn(command: string): string {
 function runPsql(args: readonly string[], password: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const psql = spawn('psql', args, { stdio: 'inherit', env: { ...process.env, PGPASSWORD: password } })
-    psql.once('error', cause => reject(new Error('psql is needed here: apt-get install postgresql-client', { cause })))
+    psql.once('error', cause =>
+      reject(new Error('psql is not installed. Install it: apt-get install postgresql-client', { cause })),
+    )
     psql.once('exit', code => resolve(code ?? 1))
   })
 }
@@ -139,7 +143,7 @@ async function untilListening(port: number, signal: AbortSignal): Promise<void> 
 
 export const connection: Verb = {
   usage: 'connection <database>',
-  says: 'Commands to paste, for other tools',
+  says: 'Show connection commands for other tools',
   async run(call) {
     const at = await call.client.getDatabaseConnection({ id: (await databaseOf(call)).id })
     const text = facts({

@@ -16,7 +16,7 @@ export const databaseCommands = (): Command[] => [
 
 const list: Verb = {
   usage: 'list',
-  says: 'Every database, and whether it answers',
+  says: 'List databases with their status',
   aliases: ['ls'],
   async run({ client }) {
     const all = await client.listDatabases()
@@ -33,13 +33,13 @@ const list: Verb = {
 
 const create: Verb = {
   usage: 'create <name>',
-  says: 'Make a database, and wait until it answers',
+  says: 'Create a database and wait until it is ready',
   options: [
-    ['--version <major>', 'of Postgres'],
+    ['--version <major>', 'version of PostgreSQL'],
     ['--memory <mib>', 'memory of its VM'],
-    ['--vcpus <count>', 'processors of its VM'],
-    ['--disk <mib>', 'room for data'],
-    ['--no-wait', 'answer at once'],
+    ['--vcpus <count>', 'vCPUs of its VM'],
+    ['--disk <mib>', 'disk size for data'],
+    ['--no-wait', 'return immediately'],
   ],
   example: 'mote db create main --version 15',
   async run(call) {
@@ -55,7 +55,7 @@ const create: Verb = {
     const made = await call.client.createDatabase({ body })
     if (call.flags.wait === false) return said(made, `Database ${name} is ${made.status}.`)
     const ready = await call.terminal.step(`Creating ${name}`, () => untilReady(call, made.id))
-    return said(ready, `Database ${name} answers. Connect: mote db connect ${name}`)
+    return said(ready, `Database ${name} is ready. Connect: mote db connect ${name}`)
   },
 }
 
@@ -63,9 +63,9 @@ async function untilReady({ client, signal }: Call, id: string): Promise<Databas
   for (;;) {
     signal.throwIfAborted()
     const now = (await client.listDatabases()).find(one => one.id === id)
-    if (!now) throw new Error('The database is gone.')
+    if (!now) throw new Error('The database was deleted.')
     if (now.status === 'running') return now
-    if (now.status === 'failed') throw new Error('The database could not be created: mote notifications')
+    if (now.status === 'failed') throw new Error('The database could not be created. See: mote notifications')
     await new Promise(resolve => setTimeout(resolve, 500))
   }
 }
@@ -82,7 +82,7 @@ const branches: Verb = {
 
 const logs: Verb = {
   usage: 'logs <database>',
-  says: 'What the server of its current branch writes',
+  says: 'Show the server log of the current branch',
   options: logFlags,
   async run(call) {
     const { id } = await databaseOf(call)
@@ -92,11 +92,11 @@ const logs: Verb = {
 
 const update: Verb = {
   usage: 'update <database> [setting=value...]',
-  says: 'Change its size or settings, or let it rest; it restarts',
+  says: 'Change size or settings, suspend or resume; restarts the database',
   options: [
     ['--memory <mib>', 'memory of its VM'],
-    ['--vcpus <count>', 'processors of its VM'],
-    ['--suspend', 'stop its VM; its disks stay'],
+    ['--vcpus <count>', 'vCPUs of its VM'],
+    ['--suspend', 'stop its VM and keep its disks'],
     ['--resume', 'start it again'],
   ],
   example: 'mote db update main work_mem=16MB --memory 2048',
@@ -104,7 +104,7 @@ const update: Verb = {
     const settings = Object.fromEntries(
       call.rest.map(pair => {
         const at = pair.indexOf('=')
-        if (at <= 0) throw new Error(`"${pair}" is not setting=value`)
+        if (at <= 0) throw new Error(`"${pair}" does not have the form setting=value`)
         return [pair.slice(0, at), pair.slice(at + 1)]
       }),
     )
@@ -121,10 +121,10 @@ const update: Verb = {
 
 const branch: Verb = {
   usage: 'branch <database> <name>',
-  says: 'Start a copy of it, from a snapshot or an instant',
+  says: 'Create a branch from a snapshot or a point in time',
   options: [
     ['--from <snapshot>', 'from this snapshot'],
-    ['--at <instant>', 'as it was then (RFC 3339), or latest; from the backups'],
+    ['--at <instant>', 'at this point in time (RFC 3339), or latest; from the backups'],
   ],
   example: 'mote db branch main try-it --from before-upgrade',
   async run(call) {
@@ -137,7 +137,7 @@ const branch: Verb = {
 
 const promote: Verb = {
   usage: 'promote <database> <branch>',
-  says: 'Make a branch the current one',
+  says: 'Make a branch the current branch',
   async run(call) {
     const [, branch_name = ''] = call.args
     const answer = await call.client.promoteDatabaseBranch({ id: (await databaseOf(call)).id, branch_name })
@@ -147,7 +147,7 @@ const promote: Verb = {
 
 const removeBranch: Verb = {
   usage: 'delete-branch <database> <branch>',
-  says: 'Delete a branch that is not the current one',
+  says: 'Delete a branch other than the current one',
   async run(call) {
     const [, branch_name = ''] = call.args
     const answer = await call.client.deleteDatabaseBranch({ id: (await databaseOf(call)).id, branch_name })
@@ -157,7 +157,7 @@ const removeBranch: Verb = {
 
 const backups: Verb = {
   usage: 'backups <database>',
-  says: 'How it is backed up, and whether the newest backup was restored and checked',
+  says: 'Show backups and the result of the last restore check',
   async run(call) {
     const info = await call.client.getDatabaseBackups({ id: (await databaseOf(call)).id })
     const checked = info.retention_valid ? 'yes' : 'not yet'
@@ -190,14 +190,14 @@ const snapshots: Verb = {
 
 const restore: Verb = {
   usage: 'restore <database> <snapshot>',
-  says: 'Put it back to a snapshot; the state before is kept as another one',
-  options: [['-y, --yes', 'do not ask']],
+  says: 'Roll back to a snapshot; the previous state is retained as another snapshot',
+  options: [['-y, --yes', 'skip the confirmation']],
   async run(call) {
     const database = await databaseOf(call)
     const [, snapshot_name = ''] = call.args
     if (call.flags.yes !== true) {
       const { agree } = await import('../ask.ts')
-      if (!(await agree(`Put ${database.name} back to ${snapshot_name}? What came later is kept as a snapshot.`)))
+      if (!(await agree(`Roll ${database.name} back to ${snapshot_name}? Later changes are retained as a snapshot.`)))
         return { json: null, text: 'Nothing was changed.', code: 1 }
     }
     const answer = await call.client.restoreDatabase({ id: database.id, body: { snapshot_name } })
@@ -218,7 +218,7 @@ const removeSnapshot: Verb = {
 const remove: Verb = {
   usage: 'delete <database>',
   says: 'Delete a database with its branches and backups',
-  options: [['-y, --yes', 'do not ask']],
+  options: [['-y, --yes', 'skip the confirmation']],
   async run(call) {
     const database = await databaseOf(call)
     await confirmByName('the database', database.name, call.flags.yes === true)

@@ -1,4 +1,4 @@
-/** From a folder or an image to an app that answers. */
+/** Commands for deploying an app from a folder, a repository or an image. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { DeployAppRequest, DeployResponse } from '../../client/index.ts'
@@ -20,8 +20,8 @@ export const deployCommands = (): Command[] => [
 const size: readonly (readonly [string, string])[] = [
   ['--memory <mib>', '512, 1024, 2048 or 4096'],
   ['--vcpus <count>', '1 to 4'],
-  ['--disk <mib>', 'writable disk of each VM'],
-  ['--hypervisor <name>', 'firecracker, cloud-hypervisor or qemu; the best there is by default'],
+  ['--disk <mib>', 'size of the writable disk of each VM'],
+  ['--hypervisor <name>', 'firecracker, cloud-hypervisor or qemu; by default the best one available'],
 ]
 
 const oneOf = <const T extends number | string>(
@@ -48,15 +48,15 @@ function requestOf(flags: Flags): DeployAppRequest {
 
 const deploy: Verb = {
   usage: 'deploy',
-  says: 'Deploy the app and follow it until it serves; the exit code says whether it does',
+  says: 'Deploy the app and wait until it gets traffic; exits with 1 if the deployment fails',
   options: [
     appFlag,
-    ['-i, --image <image>', 'an OCI image; without it the app is built from its repository, or its folder'],
-    ['--upload', 'send this folder and build it; what `mote launch` was told to do goes on without it'],
-    ['--port <port>', 'where the program listens'],
+    ['-i, --image <image>', 'an OCI image; by default the app is built from its repository or folder'],
+    ['--upload', 'upload this folder and build it; the default for apps created from a folder'],
+    ['--port <port>', 'port that the app listens on'],
     ...size,
-    ['--no-wait', 'answer at once'],
-    ['--dry-run', 'say what would happen, and change nothing'],
+    ['--no-wait', 'return immediately'],
+    ['--dry-run', 'show the placement without deploying'],
   ],
   example: 'mote deploy --app web --image docker.io/library/nginx:1.27 --port 80',
   async run(call) {
@@ -71,7 +71,10 @@ const deploy: Verb = {
   },
 }
 
-/** `--upload` says it, or the folder does; an image, or an app that is not the folder's, is something else. */
+/**
+ * Whether the folder is uploaded: with `--upload`, or if the app was created from this folder and no other source is
+ * given.
+ */
 async function isUpload({ flags }: Call): Promise<boolean> {
   if (flags.upload === true) return true
   if (flags.image !== undefined) return false
@@ -92,22 +95,23 @@ async function untilItServes(call: Call, app: string, jobId: string, leaving?: s
 
 const launch: Verb = {
   usage: 'launch [folder]',
-  says: 'Look at a folder, ask three questions, and put it online',
+  says: 'Create an app from a folder and deploy it, after three questions',
   options: [
-    ['--name <name>', "the app's name"],
-    ['--upload', 'send the folder and build it, which is the default where it can be built'],
+    ['--name <name>', 'name of the app'],
+    ['--upload', 'upload the folder and build it; the default for a folder that can be built'],
     ['--git-url <url>', 'build from this repository instead'],
     ['-i, --image <image>', 'deploy this image instead'],
-    ['--port <port>', 'where the program listens'],
+    ['--port <port>', 'port that the app listens on'],
     ...size,
-    ['--no-wait', 'answer at once'],
+    ['--no-wait', 'return immediately'],
   ],
   example:
     'mote launch\nmote launch --upload --name shop --port 3000\nmote launch --name web --image docker.io/library/nginx:1.27 --port 80',
   async run(call) {
     const dir = resolve(call.args[0] || '.')
     const linked = await readLink(dir)
-    if (linked) throw new Error(`This folder is the app ${linked.app} already (${linkFile}). Deploy it: mote deploy`)
+    if (linked)
+      throw new Error(`This folder already belongs to the app ${linked.app} (${linkFile}). Deploy it: mote deploy`)
     const plan = await planOf(call, dir)
     const { name, image, gitUrl, port, upload } = plan
     await call.client.createApp({ body: { name, git_url: gitUrl, port } })
@@ -119,7 +123,7 @@ const launch: Verb = {
     const body = { ...requestOf(call.flags), image, source, port }
     const answer = await call.client.deployApp({ app_name: name, body })
     return call.flags.wait === false
-      ? said(answer, `App ${name} is there, its deployment is ${answer.status}.`)
+      ? said(answer, `Created the app ${name}. Its deployment is ${answer.status}.`)
       : untilItServes(call, name, answer.job_id)
   },
 }
@@ -132,33 +136,33 @@ interface Plan {
   readonly upload: boolean
 }
 
-/** Asks for what no flag says; what the folder tells is the default. */
+/** Asks for settings that no flag gives; the contents of the folder provide the defaults. */
 async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
   const { ask, choose } = await import('../ask.ts')
   const found = await inspectFolder(dir)
-  if (found) terminal.line(`This folder holds ${found.what}.`)
+  if (found) terminal.line(`This folder contains ${found.what}.`)
   const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()
-  const name = text(flags, 'name') ?? (await ask('What shall the app be called?', appNameFrom(dir)))
+  const name = text(flags, 'name') ?? (await ask('Name of the app?', appNameFrom(dir)))
   const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
   const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
   const source = reported ?? (await askSource(choose, found !== undefined, origin))
   const image = source === 'image' ? (given.image ?? (await ask('Which image?'))) : undefined
   const gitUrl = source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', origin || undefined))) : ''
-  // What is usual for such a folder, where nobody can be asked.
+  // The usual port for such a folder if there is no terminal.
   const usual = process.stdin.isTTY ? undefined : found?.port
   const port =
     wholeNumber(flags, 'port') ??
     usual ??
-    Number(await ask('Which port does it listen on?', String(found?.port ?? 8080)))
+    Number(await ask('Which port does the app listen on?', String(found?.port ?? 8080)))
   return { name, image, gitUrl, port, upload: source === 'folder' }
 }
 
 function askSource(choose: typeof import('../ask.ts').choose, built: boolean, origin: string) {
   const git = { value: 'git', label: origin ? `its repository, ${origin}` : 'a git repository' }
   const image = { value: 'image', label: 'an OCI image' }
-  const folder = { value: 'folder', label: 'this folder, as it is' }
+  const folder = { value: 'folder', label: 'this folder' }
   return choose(
-    'What shall be deployed?',
+    'What do you want to deploy?',
     built ? [folder, git, image] : origin ? [git, image, folder] : [image, git, folder],
   )
 }
@@ -181,7 +185,7 @@ const list: Verb = {
 
 const rollback: Verb = {
   usage: 'rollback [deployment]',
-  says: 'Serve an earlier deployment again; the one before by default',
+  says: 'Activate an earlier deployment; by default the previous one',
   options: [appFlag],
   example: 'mote rollback --app web',
   async run(call) {
@@ -193,18 +197,20 @@ const rollback: Verb = {
       ? all.find(({ id, job_id }) => id === call.args[0] || job_id === call.args[0])
       : before.find(one => !['failed', 'cancelled', 'deleted'].includes(one.status))
     if (!target)
-      throw new Error(call.args[0] ? `${app_name} has no deployment ${call.args[0]}.` : 'There is none before.')
+      throw new Error(
+        call.args[0] ? `${app_name} has no deployment ${call.args[0]}.` : 'No earlier deployment to roll back to.',
+      )
     await call.client.activateDeployment({ app_name, deployment_id: target.id })
     return untilItServes(call, app_name, target.job_id, target.status)
   },
 }
 
 const changes = {
-  cancel: { says: 'Give up what does not serve yet', done: 'is being cancelled', by: 'cancelDeployment' },
-  pause: { says: 'Let its VMs stand still; memory stays', done: 'is being paused', by: 'pauseDeployment' },
-  resume: { says: 'Let paused VMs go on', done: 'is being resumed', by: 'resumeDeployment' },
-  stop: { says: 'Stop its VMs; the app serves nothing then', done: 'is being stopped', by: 'stopDeployment' },
-  delete: { says: 'Delete its record, stopping it first', done: 'is being deleted', by: 'deleteDeployment' },
+  cancel: { says: 'Cancel a deployment that is not active yet', done: 'is being cancelled', by: 'cancelDeployment' },
+  pause: { says: 'Pause its VMs and keep their memory', done: 'is being paused', by: 'pauseDeployment' },
+  resume: { says: 'Resume paused VMs', done: 'is being resumed', by: 'resumeDeployment' },
+  stop: { says: 'Stop its VMs; the app then serves no requests', done: 'is being stopped', by: 'stopDeployment' },
+  delete: { says: 'Stop it and delete its record', done: 'is being deleted', by: 'deleteDeployment' },
 } as const
 
 const change = (name: keyof typeof changes): Verb => ({

@@ -7,7 +7,7 @@ const marks = { yes: pc.green('✓'), limited: pc.yellow('~'), missing: pc.red('
 
 export function doctorCommand(): Command {
   return new Command('doctor')
-    .description('What this machine can do, and how to fix the rest; exit code 1 when real VMs cannot run')
+    .description('Check this host and show how to fix problems; exits with 1 if real VMs cannot run')
     .option('--json', 'as JSON')
     .action(async (flags: { json?: boolean }) => {
       const { agentConfig } = await import('../../agent/base/config.ts')
@@ -20,7 +20,7 @@ export function doctorCommand(): Command {
         programs: vmmProgramsOf(settings),
         ...(settings.cache ? { cacheDir: settings.cache } : {}),
       })
-      const findings = await createTerminal().step('Looking at this machine', () => inspectHost(config))
+      const findings = await createTerminal().step('Checking this host', () => inspectHost(config))
       if (flags.json) out(`${JSON.stringify(findings)}\n`)
       else
         for (const { name, ok, detail, fix } of findings)

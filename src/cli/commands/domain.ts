@@ -1,15 +1,17 @@
-/** Domains of an app's own. */
+/** Custom domains of an app. */
 import type { Command } from 'commander'
 import type { Domain } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { listing, status, table } from '../output.ts'
 import { noun, said, type Verb } from '../verb.ts'
 
-export const domainCommands = (): Command[] => [noun('domains', 'Domains of an app', [list, add, verify, remove])]
+export const domainCommands = (): Command[] => [
+  noun('domains', 'Custom domains of an app', [list, add, verify, remove]),
+]
 
 const list: Verb = {
   usage: 'list',
-  says: 'Every domain, and whether it is routed',
+  says: 'List domains with their status',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -24,7 +26,7 @@ const list: Verb = {
 
 const add: Verb = {
   usage: 'add <name>',
-  says: 'Ask for a domain; prints the records to set at its name servers',
+  says: 'Add a domain and print the DNS records to set',
   options: [appFlag],
   example: 'mote domains add www.example.com --app web',
   async run(call) {
@@ -36,7 +38,7 @@ const add: Verb = {
 
 const verify: Verb = {
   usage: 'verify <name>',
-  says: 'Look for the record now; exit code 1 when it is not there',
+  says: 'Check the DNS record now; exits with 1 if it is missing',
   options: [appFlag],
   async run(call) {
     const [domain = ''] = call.args
@@ -48,11 +50,14 @@ const verify: Verb = {
 
 const remove: Verb = {
   usage: 'delete <name>',
-  says: 'Let go of a domain; it stops being routed at once',
+  says: 'Remove a domain; routing stops immediately',
   options: [appFlag],
   async run(call) {
     const [domain = ''] = call.args
-    return said(await call.client.deleteDomain({ app_name: await appOf(call), domain }), `${domain} is let go.`)
+    return said(
+      await call.client.deleteDomain({ app_name: await appOf(call), domain }),
+      `Removed the domain ${domain}.`,
+    )
   },
 }
 

@@ -1,4 +1,4 @@
-/** What operators do with hosts that have joined. */
+/** Operator commands for hosts that have joined. */
 import type { Command } from 'commander'
 import type { Host, HostDetails } from '../../client/index.ts'
 import { age, status, table } from '../output.ts'
@@ -7,15 +7,15 @@ import { said, type Verb, verb } from '../verb.ts'
 export const fleetCommands = (): Command[] =>
   [
     list,
-    change('cordon', 'Give it no new VM', 'cordonHost'),
-    change('uncordon', 'End cordon and drain', 'uncordonHost'),
-    change('drain', 'Move its VMs to other hosts, live where the hypervisor can', 'drainHost'),
+    change('cordon', 'Place no new VMs on a host', 'cordonHost'),
+    change('uncordon', 'Allow new VMs on a host again, and stop draining it', 'uncordonHost'),
+    change('drain', 'Move all VMs to other hosts, live if the hypervisor supports it', 'drainHost'),
     remove,
   ].map(verb)
 
 const list: Verb = {
   usage: 'list',
-  says: 'Hosts, what they have and what is in use',
+  says: 'List hosts with capacity and usage',
   aliases: ['ls'],
   async run({ client }) {
     const hosts = await client.listHosts()
@@ -35,24 +35,24 @@ const change = (name: string, says: string, by: 'cordonHost' | 'uncordonHost' | 
 
 const remove: Verb = {
   usage: 'remove <host>',
-  says: 'Take a host away for good',
-  options: [['--force', 'also when it has VMs: they start elsewhere, and the host is never asked again']],
+  says: 'Remove a host permanently',
+  options: [['--force', 'even if it has VMs: they restart on other hosts, and the host is fenced']],
   async run({ client, args: [host_id = ''], flags }) {
     const answer = await client.removeHost({ host_id, query: flags.force === true ? { force: true } : undefined })
     return said(answer, `Host ${host_id} is removed. Stop its agent.`)
   },
 }
 
-/** What is still there, as long as the host is drained. Asked again, the same command says how far it is. */
+/** Lists what is left on a draining host. Running the same command again shows the progress. */
 function leavingLines({ draining, leaving = [], leaving_volumes: volumes = [] }: HostDetails): string[] {
   if (!draining) return []
   const vmRows = leaving.map(({ app_name, job_id, state, reason }) => [app_name, job_id, state, reason])
   const volumeRows = volumes.map(({ name, state, reason }) => [name, state, reason])
   return [
     '',
-    vmRows.length > 0 ? table(['APP', 'JOB', 'STATE', 'WHY'], vmRows) : 'No VM is on it any more.',
+    vmRows.length > 0 ? table(['APP', 'JOB', 'STATE', 'WHY'], vmRows) : 'No VMs are left on the host.',
     ...(volumeRows.length > 0 ? ['', table(['VOLUME', 'STATE', 'WHY'], volumeRows)] : []),
-    ...(vmRows.length + volumeRows.length > 0 ? ['', 'The same command again tells how far it is.'] : []),
+    ...(vmRows.length + volumeRows.length > 0 ? ['', 'Run the command again to see progress.'] : []),
   ]
 }
 

@@ -8,9 +8,9 @@ export function hostCommands(): Command {
   const host = new Command('host').description('Hosts of the cloud').enablePositionalOptions()
   host
     .command('add')
-    .argument('<name>', 'what the host is called')
-    .description('Prepare a new host: its id, its NATS user with the least permissions, and the command to run on it')
-    .option('--nats-url <url>', 'how the host reaches NATS', 'nats://nats.example:4222')
+    .argument('<name>', 'name of the host')
+    .description('Prepare a new host: its id, a NATS user with minimal permissions, and the command to run on the host')
+    .option('--nats-url <url>', 'NATS URL for the host', 'nats://nats.example:4222')
     .option('--json', 'as JSON')
     .action(async (name: string, flags: { natsUrl: string; json?: boolean }) => {
       const { natsAuthorization, permissionsFor } = await import('../../bus/permissions.ts')
@@ -26,7 +26,7 @@ export function hostCommands(): Command {
       if (flags.json) out(`${JSON.stringify({ name, hostId, user, password, authorization, command })}\n`)
       else
         out(
-          `Host ${name} has the id ${hostId}.\n\n1. Add its user to the users of your nats-server configuration, and reload it:\n\n${authorization}\n\n2. On the host, run:\n\n  ${command}\n\nIt joins with its first beat. The password is not kept anywhere else.\n`,
+          `Host ${name} has the id ${hostId}.\n\n1. Add its user to the users of your nats-server configuration, and reload it:\n\n${authorization}\n\n2. On the host, run:\n\n  ${command}\n\nIt joins with its first heartbeat. The password is not stored anywhere else.\n`,
         )
     })
   for (const command of fleetCommands()) host.addCommand(command)

@@ -4,20 +4,20 @@ import { err, out } from '../terminal.ts'
 
 export function imageCommands(): Command {
   const image = new Command('image').description('Images of the platform')
-  const build = image.command('build').description('Make an image in the image directory of this host')
+  const build = image.command('build').description('Build an image in the image directory of this host')
   build
     .command('postgres')
     .description(
-      'The image of managed databases, from packages of the distribution that has that version (needs root, apt and the network)',
+      'Build the image of managed databases from distribution packages of that version (needs root, apt and the network)',
     )
     .option('--version <major>', 'major version of PostgreSQL', '15')
-    .option('--data <dir>', 'data directory whose agent shall have it', process.env.MOTE_DATA ?? '.mote')
-    .option('--again', 'make it even when it is there')
+    .option('--data <dir>', 'data directory of the agent that gets the image', process.env.MOTE_DATA ?? '.mote')
+    .option('--again', 'rebuild an existing image')
     .action(async (flags: { version: string; data: string; again?: boolean }) => {
       const { buildPostgresImage } = await import('../../agent/image/postgres/build.ts')
       const version = Number(flags.version)
       if (!Number.isInteger(version) || version < 10 || version > 99)
-        throw new Error(`--version: "${flags.version}" is not a major version such as 15`)
+        throw new Error(`--version: "${flags.version}" is not a major version, e.g. 15`)
       const name = await buildPostgresImage({
         imageDir: join(resolve(flags.data), 'images'),
         version,
@@ -28,9 +28,11 @@ export function imageCommands(): Command {
     })
   build
     .command('builder')
-    .description('The images that apps are built in and run on; else they are made at the first build that needs them')
-    .option('--data <dir>', 'data directory whose agent shall have them', process.env.MOTE_DATA ?? '.mote')
-    .option('--cache <dir>', 'where they are kept for all agents of the machine', process.env.MOTE_CACHE)
+    .description(
+      'Build the images that apps are built in and run on; by default the first build that needs them does this',
+    )
+    .option('--data <dir>', 'data directory of the agent that gets the images', process.env.MOTE_DATA ?? '.mote')
+    .option('--cache <dir>', 'cache directory for all agents of this host', process.env.MOTE_CACHE)
     .action(async (flags: { data: string; cache?: string }) => {
       const { ensureToolImage, toolImages } = await import('../../agent/build/tool-images.ts')
       const { agentConfig } = await import('../../agent/base/config.ts')

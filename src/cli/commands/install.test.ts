@@ -20,7 +20,7 @@ const canRename = await promisify(execFile)('unshare', [...asNobody, 'true']).th
 )
 
 describe('mote install', () => {
-  it('keeps what was set, sets what is given, and leaves the rest to fill in', () => {
+  it('keeps existing settings, adds the given ones, and leaves the others empty', () => {
     expect(environment('gateway', '', [])).toBe('NATS_URL=\n')
     expect(environment('agent', 'NATS_URL=nats://a\nEXTRA=1\n', ['MOTE_HOST_ID=7'])).toBe(
       'NATS_URL=nats://a\nMOTE_HOST_ID=7\nMOTE_HOST_NAME=\nEXTRA=1\n',
@@ -29,29 +29,32 @@ describe('mote install', () => {
   })
 
   it.each(['lower=1', 'A B=1'])('refuses %j as a setting', set => {
-    expect(() => environment('agent', '', [set])).toThrow(/no name of a setting/)
+    expect(() => environment('agent', '', [set])).toThrow(/not a valid name of a setting/)
   })
 
-  it('refuses a value that would be a line of its own', () => {
+  it('refuses a value with a line break', () => {
     expect(() => environment('agent', '', ['A=1\nB=2'])).toThrow(/line break/)
   })
 
-  it.each(['control', 'gateway', 'agent'])('writes a unit for %s and settings that only root reads', async program => {
-    const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
-    try {
-      await installCommand().exitOverride().parseAsync(['node', 'mote', program, '--root', root])
-      expect((await stat(join(root, 'etc/mote', `${program}.env`))).mode & 0o777).toBe(0o600)
-      const unit = await readFile(join(root, 'etc/systemd/system', `mote-${program}.service`), 'utf8')
-      expect(unit).toMatch(new RegExp(`^ExecStart="/.*/bin/mote" ${program}`, 'm'))
-      // By default systemd gives up after five starts in ten seconds, which a start that fails at once soon reaches.
-      expect(unit).toMatch(/^Restart=always\nRestartSec=1$/m)
-      expect(unit).toMatch(/^\[Unit\]$[^[]*^StartLimitIntervalSec=0$/m)
-    } finally {
-      await rm(root, { recursive: true, force: true })
-    }
-  })
+  it.each(['control', 'gateway', 'agent'])(
+    'writes a unit for %s and settings that only root can read',
+    async program => {
+      const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
+      try {
+        await installCommand().exitOverride().parseAsync(['node', 'mote', program, '--root', root])
+        expect((await stat(join(root, 'etc/mote', `${program}.env`))).mode & 0o777).toBe(0o600)
+        const unit = await readFile(join(root, 'etc/systemd/system', `mote-${program}.service`), 'utf8')
+        expect(unit).toMatch(new RegExp(`^ExecStart="/.*/bin/mote" ${program}`, 'm'))
+        // By default systemd gives up after five starts in ten seconds; a program that fails at once reaches that limit.
+        expect(unit).toMatch(/^Restart=always\nRestartSec=1$/m)
+        expect(unit).toMatch(/^\[Unit\]$[^[]*^StartLimitIntervalSec=0$/m)
+      } finally {
+        await rm(root, { recursive: true, force: true })
+      }
+    },
+  )
 
-  it('gives each unit a directory of its own, and tries again for ever', async () => {
+  it('gives each unit its own directory and restarts it without limit', async () => {
     const texts = await Promise.all(units.map(program => readFile(unitFile(program), 'utf8')))
     const directories = texts.map(text => /^StateDirectory=(.+)$/m.exec(text)?.[1])
     expect(new Set(directories).size).toBe(units.length)
@@ -59,9 +62,9 @@ describe('mote install', () => {
   })
 
   it.skipIf(!canRename).each(['control', 'gateway'])(
-    '%s starts as a user without a name and a home, as systemd gives it one (needs user namespaces)',
+    '%s starts as a user without name and home, like a dynamic user of systemd (needs user namespaces)',
     async program => {
-      // Nothing listens there; it gets as far as to say so.
+      // No server listens at this address; the program starts and reports that.
       const env = {
         NATS_URL: 'nats://127.0.0.1:1',
         DATABASE_URL: 'postgres://127.0.0.1:1/x',
@@ -100,7 +103,7 @@ describe('mote install', () => {
   })
 
   it.skipIf(!hasSystemd).each(['control', 'gateway', 'agent'])(
-    'the unit of %s is one that systemd understands (needs systemd)',
+    'systemd accepts the unit of %s (needs systemd)',
     async program => {
       const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
       try {

@@ -5,7 +5,7 @@ import { out } from '../terminal.ts'
 const programs = ['control', 'gateway', 'agent'] as const
 type Program = (typeof programs)[number]
 
-/** What the settings file of each program begins with; empty values are for the operator to fill in. */
+/** Initial settings file of each program; the operator fills in the empty values. */
 const settings: Readonly<Record<Program, readonly string[]>> = {
   control: ['DATABASE_URL=', 'NATS_URL=', 'MOTE_SECRET_KEY=', 'MOTE_DOMAIN=', 'MOTE_PUBLIC_URL='],
   gateway: ['NATS_URL='],
@@ -20,15 +20,15 @@ interface Flags {
 
 export const installCommand = () =>
   new Command('install')
-    .description('Make this machine run a program at every start, by systemd')
-    .addArgument(new Argument('<program>', 'what it shall run').choices(programs))
+    .description('Install a program as a systemd service on this host')
+    .addArgument(new Argument('<program>', 'the program').choices(programs))
     .option(
       '--set <name=value>',
       'a setting; repeat it',
       (value: string, all: readonly string[]) => [...all, value],
       [],
     )
-    .option('--print', 'show the unit and the settings, and change nothing')
+    .option('--print', 'print the unit and the settings without installing them')
     .option('--root <dir>', 'write below this directory and start nothing', '/')
     .addHelpText('after', "\nExample:\n  $ mote install agent --set NATS_URL='nats://...' --set MOTE_HOST_ID=...")
     .action((program: Program, flags: Flags) => install(program, flags))
@@ -38,7 +38,8 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   const { join } = await import('node:path')
   const { run } = await import('../../lib/exec.ts')
   const name = `mote-${program}.service`
-  // Not `new URL(..., import.meta.url)`: the bundler takes that for a module, and the unit would run a file of its own.
+  // Not `new URL(..., import.meta.url)`: the bundler would treat that as a module and give the unit a path to its own
+  // copy.
   const checkout = join(import.meta.dirname, '..', '..', '..')
   const template = await readFile(join(checkout, 'packaging', 'systemd', name), 'utf8')
   const unit = template.replaceAll('@MOTE@', systemdWord(join(checkout, 'bin', 'mote')))
@@ -48,7 +49,7 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   await mkdir(join(root, 'etc/mote'), { recursive: true, mode: 0o755 })
   await mkdir(join(root, 'etc/systemd/system'), { recursive: true })
   const before = await readFile(envFile, 'utf8').catch(() => '')
-  // It holds secrets; the unit's user never reads it, systemd does.
+  // The file contains secrets. Only systemd reads it, not the unit's user.
   await writeFile(envFile, environment(program, before, set), { mode: 0o600 })
   await writeFile(unitFile, unit)
   out(`${unitFile}\n${envFile}\n`)
@@ -58,22 +59,26 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   if (root !== '/') return
   await run('systemctl', ['daemon-reload'])
   await run('systemctl', ['enable', name])
-  // What runs already shall have the new unit and settings.
+  // Restart a running program to apply the new unit and settings.
   await run('systemctl', ['restart', name])
-  out(`${name} runs. Its log: journalctl -u ${name} -f\n`)
+  out(`${name} is running. Its log: journalctl -u ${name} -f\n`)
 }
 
-/** One word of an `ExecStart=` line: systemd.service(5), "Command lines", and systemd.unit(5) on specifiers. */
+/** Quotes one word of an `ExecStart=` line: systemd.service(5), "Command lines", and systemd.unit(5) on specifiers. */
 export const systemdWord = (text: string) =>
   `"${text.replaceAll('%', '%%').replaceAll('$', '$$$$').replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 
-/** What is there stays; what is given is set; what the program cannot do without gets an empty line. */
+/**
+ * Merges settings: existing values are kept, given values are set, and required settings without a value get an empty
+ * line.
+ */
 export function environment(program: Program, before: string, set: readonly string[]): string {
   const lines = new Map<string, string>()
   for (const line of [...settings[program], ...before.split('\n'), ...set]) {
     const at = line.indexOf('=')
     if (at <= 0 || line.startsWith('#')) continue
-    if (!/^[A-Z][A-Z0-9_]*$/.test(line.slice(0, at))) throw new Error(`"${line.slice(0, at)}" is no name of a setting`)
+    if (!/^[A-Z][A-Z0-9_]*$/.test(line.slice(0, at)))
+      throw new Error(`"${line.slice(0, at)}" is not a valid name of a setting`)
     if (line.includes('\n')) throw new Error(`the value of ${line.slice(0, at)} has a line break`)
     lines.set(line.slice(0, at), line.slice(at + 1))
   }

@@ -7,7 +7,7 @@ export function kernelCommands(): Command {
   kernel
     .command('build')
     .description("Build the kernel for VMs from the distribution's source package (8 minutes), to use with MOTE_KERNEL")
-    .option('--cache <dir>', 'where kernels and images are kept (MOTE_CACHE)')
+    .option('--cache <dir>', 'cache directory of kernels and images (MOTE_CACHE)')
     .action(async (flags: { cache?: string }) => {
       const { buildOwnKernel } = await import('../../agent/guest/own-kernel.ts')
       const terminal = createTerminal()
@@ -20,8 +20,8 @@ export function kernelCommands(): Command {
     })
   kernel
     .command('show')
-    .description('Which kernel guests boot on this machine')
-    .option('--cache <dir>', 'where kernels and images are kept (MOTE_CACHE)')
+    .description('Show the kernel that guests boot on this host')
+    .option('--cache <dir>', 'cache directory of kernels and images (MOTE_CACHE)')
     .option('--json', 'as JSON')
     .action(async (flags: { cache?: string; json?: boolean }) => {
       const { ensureKernel } = await import('../../agent/guest/kernel.ts')

@@ -23,7 +23,7 @@ const withSettings = (command: Command, names: readonly ProgramSettingName[]): C
   return command
 }
 
-/** For whoever sits in front of it: the log above is for programs. */
+/** For interactive use; the log output above is for programs. */
 const welcome = ({ apiUrl, gatewayPort }: { readonly apiUrl: string; readonly gatewayPort: number }) => `
   Open ${apiUrl} and create an account; the first one is Admin.
   Apps answer at http://<app>-<project>.localhost:${gatewayPort}. Ctrl-C stops it; the data stays.
@@ -40,7 +40,7 @@ const everything = Object.keys(programSettings).filter((name): name is ProgramSe
 export function programCommands(): Command[] {
   const up = withSettings(new Command('up'), everything)
     .description('Run everything in this process, on a private PostgreSQL and an in-process bus')
-    .option('--stop-vms', 'stop the virtual machines too when this process ends')
+    .option('--stop-vms', 'also stop the VMs when this process ends')
     .addHelpText('after', controlHelp())
     .action(async (flags: Flags) => {
       const settings = readSettings(flags, process.env)
@@ -155,7 +155,10 @@ type Start = (
   log: ReturnType<typeof createLog>,
 ) => Promise<void>
 
-/** One program of several machines: it meets the others through PostgreSQL and NATS only, so these must be named. */
+/**
+ * Runs one program of an installation with several hosts. Programs communicate only through PostgreSQL and NATS, so
+ * their URLs are required.
+ */
 async function single(flags: Flags, needed: readonly ProgramSettingName[], start: Start): Promise<void> {
   const settings = readSettings(flags, process.env)
   const missing = needed.filter(name => settings[name] === '')

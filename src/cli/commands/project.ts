@@ -1,4 +1,4 @@
-/** What belongs to a project or an account rather than to an app: members, tokens, notices, audit. */
+/** Commands for projects and accounts: members, tokens, notifications, audit log. */
 import type { Command } from 'commander'
 import { confirmByName } from '../ask.ts'
 import { age, facts, listing, status } from '../output.ts'
@@ -6,7 +6,7 @@ import { keep, readRetained } from '../session.ts'
 import { noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
 export const projectCommands = (): Command[] => [
-  noun('projects', 'Projects, and who is in them', [
+  noun('projects', 'Projects and their members', [
     listProjects,
     createProject,
     useProject,
@@ -20,7 +20,7 @@ export const projectCommands = (): Command[] => [
 
 const listProjects: Verb = {
   usage: 'list',
-  says: 'Projects of the account',
+  says: 'List the projects of the account',
   aliases: ['ls'],
   async run({ client, project }) {
     const all = await client.listProjects()
@@ -36,20 +36,20 @@ const listProjects: Verb = {
 
 const createProject: Verb = {
   usage: 'create <name>',
-  says: 'Make a project',
+  says: 'Create a project',
   async run({ client, args: [name = ''] }) {
     const made = await client.createProject({ body: { name } })
-    return said(made, `Project ${made.tenant_id} is there. Use it: mote projects use ${made.tenant_id}`)
+    return said(made, `Created the project ${made.tenant_id}. Use it: mote projects use ${made.tenant_id}`)
   },
 }
 
 const useProject: Verb = {
   usage: 'use <slug>',
-  says: 'Act in this project from now on',
+  says: 'Select the default project of this computer',
   async run({ client, args: [slug = ''] }) {
     const project = await client.getProject({ tenant_slug: slug })
     await keep({ ...(await readRetained()), project: project.tenant_id })
-    return said(project, `From now on you act in ${project.tenant_id}.`)
+    return said(project, `Commands now use the project ${project.tenant_id}.`)
   },
 }
 
@@ -58,7 +58,7 @@ const slugOf = async (call: Parameters<Verb['run']>[0]) =>
 
 const members: Verb = {
   usage: 'members',
-  says: 'Members, and invitations that are open',
+  says: 'List members and open invitations',
   async run(call) {
     const list = await call.client.listMembers({ tenant_slug: await slugOf(call) })
     const rows = [
@@ -71,21 +71,21 @@ const members: Verb = {
 
 const invite: Verb = {
   usage: 'invite <email> [role]',
-  says: 'Invite somebody: admin, member or viewer',
+  says: 'Invite a user as admin, member or viewer',
   async run(call) {
     const [email = '', asked = 'member'] = call.args
     const roles = ['admin', 'member', 'viewer'] as const
     const role = roles.find(name => name === (asked || 'member'))
-    if (!role) throw new Error(`"${asked}" is no role: ${roles.join(', ')}`)
+    if (!role) throw new Error(`"${asked}" is not a role. Use one of ${roles.join(', ')}.`)
     const made = await call.client.inviteMember({ tenant_slug: await slugOf(call), body: { email, role } })
-    return said(made, `${email} is invited as ${role}. Whoever has this link can accept it:\n${made.link}`)
+    return said(made, `Invited ${email} as ${role}. Anyone with this link can accept the invitation:\n${made.link}`)
   },
 }
 
 const deleteProject: Verb = {
   usage: 'delete <slug>',
   says: 'Delete a project and everything in it',
-  options: [['-y, --yes', 'do not ask']],
+  options: [['-y, --yes', 'skip the confirmation']],
   async run({ client, args: [slug = ''], flags }) {
     await confirmByName('the project', slug, flags.yes === true)
     return said(await client.deleteProject({ tenant_slug: slug }), `Project ${slug} is being deleted.`)
@@ -94,7 +94,7 @@ const deleteProject: Verb = {
 
 const listTokens: Verb = {
   usage: 'list',
-  says: 'Every token, and when it was last used',
+  says: 'List tokens with the time of last use',
   aliases: ['ls'],
   async run({ client }) {
     const all = await client.listTokens()
@@ -108,11 +108,11 @@ const listTokens: Verb = {
 
 const createToken: Verb = {
   usage: 'create <name>',
-  says: 'Make a token; it is printed this once',
+  says: 'Create a token; it is shown only once',
   options: [
-    ['--scopes <list>', 'read, write, deploy, admin, with commas; everything by default'],
-    ['--only <project>', 'may act in this project only'],
-    ['--expires <instant>', 'RFC 3339; never by default'],
+    ['--scopes <list>', 'comma-separated: read, write, deploy, admin; all by default'],
+    ['--only <project>', 'restrict the token to this project'],
+    ['--expires <instant>', 'expiry time (RFC 3339); never by default'],
   ],
   example: 'mote tokens create ci --scopes deploy --only my-project',
   async run({ client, args: [name = ''], flags }) {
@@ -121,7 +121,7 @@ const createToken: Verb = {
       ?.split(',')
       .map(asked => {
         const scope = known.find(one => one === asked.trim())
-        if (!scope) throw new Error(`"${asked}" is no scope: ${known.join(', ')}`)
+        if (!scope) throw new Error(`"${asked}" is not a scope. Use one of ${known.join(', ')}.`)
         return scope
       })
     const body = { name, scopes, project: text(flags, 'only'), expires_at: text(flags, 'expires') }
@@ -132,7 +132,7 @@ const createToken: Verb = {
 
 const revokeToken: Verb = {
   usage: 'revoke <id>',
-  says: 'End a token at once',
+  says: 'Revoke a token immediately',
   async run({ client, args: [token_id = ''] }) {
     return said(await client.revokeToken({ token_id }), 'The token is revoked.')
   },
@@ -140,8 +140,8 @@ const revokeToken: Verb = {
 
 const notifications: Verb = {
   usage: 'notifications',
-  says: 'What happened that you should know; marks it as read',
-  options: [['--keep', 'do not mark']],
+  says: 'Show notifications and mark them as read',
+  options: [['--keep', 'do not mark them as read']],
   async run({ client, flags }) {
     const { notifications: all, unread_count } = await client.listNotifications({ query: { limit: 30 } })
     if (unread_count > 0 && !flags.keep) await client.markAllNotificationsRead()
@@ -152,9 +152,9 @@ const notifications: Verb = {
 
 const audit: Verb = {
   usage: 'audit',
-  says: 'Who changed what, newest first',
+  says: 'Show the audit log, newest first',
   options: [
-    ['--action <name>', 'only this, for example app.created'],
+    ['--action <name>', 'only this action, e.g. app.created'],
     ['-n, --limit <rows>', 'at most 100 (30)'],
   ],
   async run({ client, flags }) {
@@ -174,12 +174,12 @@ const audit: Verb = {
 
 const billing: Verb = {
   usage: 'billing',
-  says: 'Plan, subscription and limits of the project',
+  says: 'Show plan, subscription and limits of the project',
   async run({ client }) {
     const [at, used] = await Promise.all([client.getBilling(), client.getUsage()])
     const { plan_limits: limits } = at
     const usage = {
-      'this month': `${(used.cost_cents / 100).toFixed(2)}, about ${(used.estimate_cents / 100).toFixed(2)} when it is over`,
+      'this month': `${(used.cost_cents / 100).toFixed(2)}, about ${(used.estimate_cents / 100).toFixed(2)} at the end of the month`,
       budget: used.budget_cents === null ? 'none' : `${(used.budget_cents / 100).toFixed(2)} (${used.budget_state})`,
     }
     const text = facts({ plan: at.plan_name ?? at.tier_slug, subscription: at.status, ...usage, ...Object(limits) })
@@ -189,7 +189,7 @@ const billing: Verb = {
 
 const mesh: Verb = {
   usage: 'mesh',
-  says: 'Hosts of the private network and how they reach each other',
+  says: 'Show the hosts of the private network and their connections',
   async run({ client }) {
     const { enabled, nodes } = await client.getMesh()
     const rows = nodes.map(one => [

@@ -3,21 +3,21 @@ import { out } from '../terminal.ts'
 
 const url = () => {
   const value = process.env.DATABASE_URL
-  if (!value) throw new Error('set DATABASE_URL; the private server of `mote up` is migrated by itself')
+  if (!value) throw new Error('set DATABASE_URL; `mote up` migrates its private server automatically')
   return value
 }
 
 export function schemaCommands(): Command {
-  const db = new Command('schema').description('The database of the control plane itself')
+  const db = new Command('schema').description('Database schema of the control plane')
   db.command('migrate')
-    .description('Apply the migrations that are missing')
+    .description('Apply pending migrations')
     .action(async () => {
       const { migrate } = await import('../../db/migrate.ts')
       const applied = await migrate({ url: url() })
       out(applied.length === 0 ? 'Nothing to do.\n' : `${applied.map(name => `applied ${name}`).join('\n')}\n`)
     })
   db.command('status')
-    .description('Which migrations are applied')
+    .description('Show which migrations are applied')
     .option('--json', 'as JSON')
     .action(async (flags: { json?: boolean }) => {
       const { migrationStatus } = await import('../../db/migrate.ts')

@@ -15,11 +15,11 @@ export const sessionCommands = (): Command[] => [login(), logout(), verb(whoami)
 
 const login = () =>
   new Command('login')
-    .description('Sign in, and keep an access token for this computer')
-    .addOption(new Option('--url <url>', 'where the API is (MOTE_URL)'))
-    .option('--token <token>', 'keep this access token instead of making one; - reads it from standard input')
-    .option('--email <email>', 'sign in as; asked for when absent')
-    .option('--browser', 'open the dashboard to make a token there, and paste it here')
+    .description('Sign in and store an access token on this computer')
+    .addOption(new Option('--url <url>', 'URL of the API (MOTE_URL)'))
+    .option('--token <token>', 'store this access token instead of creating one; - reads it from standard input')
+    .option('--email <email>', 'e-mail address of the account; prompts if missing')
+    .option('--browser', 'create a token in the dashboard and paste it here')
     .addHelpText(
       'after',
       '\nExample:\n  $ mote login --url https://cloud.example.com\n  $ mote login --token - < token.txt',
@@ -40,7 +40,7 @@ async function obtain(url: string, flags: LoginFlags): Promise<string> {
   if (flags.browser) {
     const { openInBrowser } = await import('../browser.ts')
     const page = `${url}/account/tokens`
-    err(`Make an access token at ${page}\n`)
+    err(`Create an access token at ${page}\n`)
     await openInBrowser(page)
     return askSecret('Paste it here')
   }
@@ -48,7 +48,7 @@ async function obtain(url: string, flags: LoginFlags): Promise<string> {
   return passwordLogin(url, email, await askSecret('Password'))
 }
 
-/** A session only for as long as it takes to make the token; it is signed out again. */
+/** Opens a session only to create the token, and ends it afterwards. */
 async function passwordLogin(url: string, email: string, password: string): Promise<string> {
   const { createClient } = await import('../../client/index.ts')
   const { ask } = await import('../ask.ts')
@@ -57,7 +57,7 @@ async function passwordLogin(url: string, email: string, password: string): Prom
   const answer = first.requires_2fa
     ? await open.login({ body: { email, password, code: await ask('Code of your authenticator') } })
     : first
-  if (!answer.token) throw new Error('The server gave no session. Try again.')
+  if (!answer.token) throw new Error('The server did not create a session. Try again.')
   const session = answer.token
   const client = createClient({ baseUrl: url, token: () => session })
   const { token } = await client.createToken({ body: { name: `mote on ${hostname()}` } })
@@ -66,9 +66,9 @@ async function passwordLogin(url: string, email: string, password: string): Prom
 }
 
 const logout = () =>
-  new Command('logout').description('Revoke the token of this computer, and forget it').action(async () => {
+  new Command('logout').description('Revoke and delete the token of this computer').action(async () => {
     const kept = await readRetained()
-    if (!kept.token) return out('Nobody is signed in.\n')
+    if (!kept.token) return out('You are not signed in.\n')
     const { client } = await access({ token: kept.token })
     const lastFour = kept.token.slice(-4)
     const mine = await client.listTokens().catch(() => [])
@@ -80,7 +80,7 @@ const logout = () =>
 
 const whoami: Verb = {
   usage: 'whoami',
-  says: 'Who is signed in, where, and in which project',
+  says: 'Show the signed-in account, the API and the project',
   example: 'mote whoami --json',
   async run({ client, url, project }) {
     const me = await client.getMe()

@@ -1,11 +1,11 @@
-/** What belongs to an app beside its code: environment and firewall rules. */
+/** Settings of an app besides its code: environment and firewall rules. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { age, listing } from '../output.ts'
 import { noun, said, type Verb, wholeNumber } from '../verb.ts'
 
 export const settingCommands = (): Command[] => [
-  noun('env', 'Environment and secrets of an app; VMs have them from the next deployment on', [
+  noun('env', 'Environment variables and secrets of an app; changes apply from the next deployment', [
     listEnv,
     setEnv,
     unsetEnv,
@@ -15,7 +15,7 @@ export const settingCommands = (): Command[] => [
 
 const listEnv: Verb = {
   usage: 'list',
-  says: 'Names only: values are never shown again',
+  says: 'List the names of variables; values are never shown',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -25,7 +25,7 @@ const listEnv: Verb = {
       listing(
         ['NAME', 'CHANGED'],
         all.map(one => [one.name, age(one.updated_at)]),
-        'Nothing is set.',
+        'No variables are set.',
       ),
     )
   },
@@ -40,11 +40,11 @@ const setEnv: Verb = {
     const app_name = await appOf(call)
     for (const pair of call.rest) {
       const at = pair.indexOf('=')
-      if (at <= 0) throw new Error(`"${pair}" is not name=value`)
+      if (at <= 0) throw new Error(`"${pair}" does not have the form name=value`)
       const value = pair.slice(at + 1) === '-' ? (await readInput()).replace(/\n$/, '') : pair.slice(at + 1)
       await call.client.putAppEnv({ app_name, name: pair.slice(0, at), body: { value } })
     }
-    return said({ set: call.rest.length }, 'Set. The VMs have it from the next deployment on: mote deploy')
+    return said({ set: call.rest.length }, 'Set. VMs get the variables with the next deployment: mote deploy')
   },
 }
 
@@ -61,33 +61,34 @@ const unsetEnv: Verb = {
   async run(call) {
     const app_name = await appOf(call)
     for (const name of call.rest) await call.client.deleteAppEnv({ app_name, name })
-    return said({ unset: call.rest.length }, 'Removed. The VMs lose it with the next deployment: mote deploy')
+    return said({ unset: call.rest.length }, 'Removed. The change applies from the next deployment: mote deploy')
   },
 }
 
 const listRules: Verb = {
   usage: 'list',
-  says: 'In the order they apply',
+  says: 'List rules in the order they apply',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
     const all = await call.client.listSecurityRules({ app_name: await appOf(call) })
     const rows = all.map(one => [one.priority, one.action, one.protocol, portsOf(one), one.id])
-    const none = "No rules: only the gateway and the project's own network come in."
+    const none = "No rules: only the gateway and the project's own network can connect."
     return said(all, listing(['PRIORITY', 'ACTION', 'PROTOCOL', 'PORTS', 'ID'], rows, none))
   },
 }
 
 const addRule: Verb = {
   usage: 'add <allow|deny> <tcp|udp|icmp|any> [ports]',
-  says: 'Add a rule; running VMs follow within a second',
-  options: [appFlag, ['--priority <number>', 'lower comes first; after the others by default']],
+  says: 'Add a rule; it applies to running VMs within a second',
+  options: [appFlag, ['--priority <number>', 'lower numbers apply first; by default after all other rules']],
   example: 'mote rules add allow tcp 5432 --app web\nmote rules add deny udp 1-1024 --app web',
   async run(call) {
     const [actionText = '', protocolText = '', ports = ''] = call.args
     const action = (['allow', 'deny'] as const).find(name => name === actionText)
     const protocol = (['tcp', 'udp', 'icmp', 'any'] as const).find(name => name === protocolText)
-    if (!action || !protocol) throw new Error('A rule is: allow or deny, then tcp, udp, icmp or any, then ports.')
+    if (!action || !protocol)
+      throw new Error('A rule has the form: allow or deny, then tcp, udp, icmp or any, then ports.')
     const [first = '', last = first] = ports === '' ? (protocol === 'icmp' ? ['0'] : ['0', '65535']) : ports.split('-')
     const body = {
       action,
@@ -108,7 +109,7 @@ const deleteRule: Verb = {
   async run(call) {
     const [rule_id = ''] = call.args
     const answer = await call.client.deleteSecurityRule({ app_name: await appOf(call), rule_id })
-    return said(answer, 'The rule is gone.')
+    return said(answer, 'Removed the rule.')
   },
 }
 

@@ -1,15 +1,15 @@
-/** Repositories of the source host. The installation needs a browser somewhere, not necessarily on this machine. */
+/** Repositories of the source host. Its integration is installed in a browser, not necessarily on this computer. */
 import type { Command } from 'commander'
 import { listing } from '../output.ts'
 import { noun, said, type Verb } from '../verb.ts'
 
 export const sourceHostCommands = (): Command[] => [
-  noun('repos', 'Repositories that the integration with the source host may read', [list, connect, confirm]),
+  noun('repos', 'Repositories that the source host integration can read', [list, connect, confirm]),
 ]
 
 const list: Verb = {
   usage: 'list',
-  says: 'Every repository that can be read',
+  says: 'List readable repositories',
   aliases: ['ls'],
   async run({ client }) {
     const all = await client.listRepositories()
@@ -20,7 +20,7 @@ const list: Verb = {
 
 const connect: Verb = {
   usage: 'connect',
-  says: 'Print the address where the integration is installed, for a browser on any machine',
+  says: 'Print the URL for installing the integration in any browser',
   async run({ client }) {
     const begun = await client.installScm({ query: { confirm: true } })
     const url: unknown = typeof begun === 'object' && begun !== null ? Reflect.get(begun, 'url') : undefined
@@ -30,7 +30,7 @@ const connect: Verb = {
 
 const confirm: Verb = {
   usage: 'confirm <confirmation>',
-  says: 'Bind the installation to the project, with what the browser shows at the end',
+  says: 'Bind the installation to the project with the confirmation from the browser',
   async run({ client, args }) {
     const [confirmation = ''] = args
     return said(await client.confirmScm({ body: { confirmation } }), 'The integration is installed: mote repos list')

@@ -12,18 +12,18 @@ export const storageCommands = (): Command[] => [
   ]),
 ]
 
-/** By name or id. @throws Error when there is none */
+/** Finds a volume by name or id. @throws Error if there is none */
 async function volumeOf({ client }: Call, name: string): Promise<VolumeWithAttachments> {
   const found = (await client.listVolumes()).find(volume => volume.name === name || volume.id === name)
   if (found) return found
-  throw new Error(`There is no volume ${name}: mote volumes list`)
+  throw new Error(`No volume named ${name}. List volumes: mote volumes list`)
 }
 
 const appId = async (call: Call) => (await call.client.getApp({ app_name: await appOf(call) })).id
 
 const list: Verb = {
   usage: 'list',
-  says: 'Every volume, and where it is attached',
+  says: 'List volumes with their attachments',
   aliases: ['ls'],
   async run({ client }) {
     const all = await client.listVolumes()
@@ -43,22 +43,22 @@ const list: Verb = {
 
 const create: Verb = {
   usage: 'create <name>',
-  says: 'Make an empty volume',
+  says: 'Create an empty volume',
   options: [
-    ['--size <mib>', 'its size (1024)'],
-    ['--pool <name>', "where it is kept; the installation's choice by default"],
+    ['--size <mib>', 'size (1024)'],
+    ['--pool <name>', 'storage pool; by default chosen by the installation'],
   ],
   example: 'mote volumes create data --size 10240',
   async run({ client, args: [name = ''], flags }) {
     const body = { name, size_mib: wholeNumber(flags, 'size') ?? 1024, pool_name: text(flags, 'pool') }
     const volume = await client.createVolume({ body })
-    return said(volume, `Volume ${name} is there. Attach it: mote volumes attach ${name} --app <app>`)
+    return said(volume, `Created the volume ${name}. Attach it: mote volumes attach ${name} --app <app>`)
   },
 }
 
 const usage: Verb = {
   usage: 'usage <volume>',
-  says: 'What it really takes',
+  says: 'Show the used space',
   async run(call) {
     const { id, name } = await volumeOf(call, call.args[0] ?? '')
     const used = await call.client.getVolumeUsage({ volume_id: id })
@@ -75,8 +75,8 @@ const usage: Verb = {
 
 const attach: Verb = {
   usage: 'attach <volume>',
-  says: 'Give it to an app; its VMs have it from their next start',
-  options: [appFlag, ['--at <path>', 'where it is mounted (/data)'], ['--read-only', 'for many VMs at once']],
+  says: 'Attach a volume to an app; applies from the next deployment',
+  options: [appFlag, ['--at <path>', 'mount point (/data)'], ['--read-only', 'for many VMs at once']],
   example: 'mote volumes attach data --app web --at /var/lib/web',
   async run(call) {
     const volume = await volumeOf(call, call.args[0] ?? '')
@@ -86,24 +86,27 @@ const attach: Verb = {
       access_mode: call.flags.readOnly === true ? 1 : undefined,
     }
     const attached = await call.client.attachVolume({ app_id: await appId(call), body })
-    return said(attached, `${volume.name} will be at ${attached.mount_point} from the next deployment on: mote deploy`)
+    return said(
+      attached,
+      `${volume.name} will be mounted at ${attached.mount_point} from the next deployment: mote deploy`,
+    )
   },
 }
 
 const detach: Verb = {
   usage: 'detach <volume>',
-  says: 'Take it from an app',
+  says: 'Detach a volume from an app',
   options: [appFlag],
   async run(call) {
     const volume = await volumeOf(call, call.args[0] ?? '')
     const answer = await call.client.detachVolume({ app_id: await appId(call), volume_id: volume.id })
-    return said(answer, `${volume.name} is taken from the app.`)
+    return said(answer, `Detached ${volume.name} from the app.`)
   },
 }
 
 const snapshot: Verb = {
   usage: 'snapshot <volume> <name>',
-  says: 'Keep its content of now',
+  says: 'Take a snapshot of a volume',
   async run(call) {
     const [volume = '', name = ''] = call.args
     const { id } = await volumeOf(call, volume)
@@ -114,7 +117,7 @@ const snapshot: Verb = {
 
 const snapshots: Verb = {
   usage: 'snapshots <volume>',
-  says: 'What was kept, newest first',
+  says: 'List snapshots of a volume, newest first',
   async run(call) {
     const { id } = await volumeOf(call, call.args[0] ?? '')
     const all = await call.client.listVolumeSnapshots({ volume_id: id })
@@ -125,24 +128,24 @@ const snapshots: Verb = {
 
 const restore: Verb = {
   usage: 'restore <volume> <snapshot>',
-  says: 'Put it back to a snapshot; it must be attached nowhere',
+  says: 'Roll a volume back to a snapshot; it must be detached',
   async run(call) {
     const [volume = '', snapshot_name = ''] = call.args
     const { id } = await volumeOf(call, volume)
     const answer = await call.client.restoreVolume({ volume_id: id, body: { snapshot_name } })
-    return said(answer, `${volume} goes back to ${snapshot_name}.`)
+    return said(answer, `Rolling ${volume} back to ${snapshot_name}.`)
   },
 }
 
 const move: Verb = {
   usage: 'move <volume> [host]',
-  says: 'Move it with its snapshots to another host, while no VM has it; without a host, how far it is',
-  options: [['--cancel', 'give it up; the volume stays where it was']],
+  says: 'Move a detached volume with its snapshots to another host; without a host, show the progress',
+  options: [['--cancel', 'cancel the move; the volume stays on its host']],
   example: 'mote volumes move data host-2\nmote volumes move data',
   async run(call) {
     const [name = '', target_host] = call.args
     const { id: volume_id } = await volumeOf(call, name)
-    if (call.flags.cancel) return said(await call.client.cancelVolumeMove({ volume_id }), 'The move is being given up.')
+    if (call.flags.cancel) return said(await call.client.cancelVolumeMove({ volume_id }), 'The move is being canceled.')
     if (target_host) {
       const answer = await call.client.moveVolume({ volume_id, body: { target_host } })
       return said(answer, `${name} moves to ${target_host}.`)
@@ -157,12 +160,12 @@ const move: Verb = {
 
 const clone: Verb = {
   usage: 'clone <volume> <snapshot> <new-name>',
-  says: 'A new volume with the content of a snapshot',
+  says: 'Create a volume from a snapshot',
   async run(call) {
     const [volume = '', snapshot_name = '', name = ''] = call.args
     const { id } = await volumeOf(call, volume)
     const answer = await call.client.cloneVolume({ volume_id: id, body: { name, snapshot_name } })
-    return said(answer, `Volume ${name} is made from ${snapshot_name} of ${volume}.`)
+    return said(answer, `Creating the volume ${name} from ${snapshot_name} of ${volume}.`)
   },
 }
 
@@ -177,7 +180,7 @@ const removeSnapshot: Verb = {
 const remove: Verb = {
   usage: 'delete <volume>',
   says: 'Delete a volume with its data and snapshots',
-  options: [['-y, --yes', 'do not ask']],
+  options: [['-y, --yes', 'skip the confirmation']],
   async run(call) {
     const volume = await volumeOf(call, call.args[0] ?? '')
     await confirmByName('the volume', volume.name, call.flags.yes === true)

@@ -1,4 +1,4 @@
-/** What can be done with a VM that runs: snapshots, clones, moving, memory, volumes. */
+/** Commands for running VMs: snapshots, clones, migration, memory. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
@@ -6,7 +6,7 @@ import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../ve
 import { deploymentFlag, deploymentOf } from './app.ts'
 
 export const vmCommands = (): Command[] => [
-  noun('snapshots', 'Memory and disks of a running VM, kept under a name', [list, create, restore, fork, remove]),
+  noun('snapshots', 'Snapshots of the memory and disks of a running VM', [list, create, restore, fork, remove]),
   ...[migrate, balloon].map(verb),
 ]
 
@@ -17,7 +17,7 @@ async function at(call: Call) {
   return { app_name, job_id: await deploymentOf(call, app_name) }
 }
 
-/** Fields of an answer that the contract leaves free. */
+/** A field of an answer whose schema is free-form. */
 const field = (value: unknown, name: string): string => {
   const found: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
   return found === undefined || found === null ? '' : String(found)
@@ -41,7 +41,7 @@ const list: Verb = {
 
 const create: Verb = {
   usage: 'create <name>',
-  says: 'Save the VM; it stands still for a moment',
+  says: 'Take a snapshot of the VM, which pauses briefly',
   options: target,
   example: 'mote snapshots create before-upgrade --app web',
   async run(call) {
@@ -53,19 +53,19 @@ const create: Verb = {
 
 const restore: Verb = {
   usage: 'restore <name>',
-  says: 'Put the VM back to a snapshot',
+  says: 'Roll the VM back to a snapshot',
   options: target,
   async run(call) {
     const [snapshot_name = ''] = call.args
     const answer = await call.client.restoreVmSnapshot({ ...(await at(call)), snapshot_name })
-    return said(answer, `The VM goes back to ${snapshot_name}.`)
+    return said(answer, `Rolling the VM back to ${snapshot_name}.`)
   },
 }
 
 const fork: Verb = {
   usage: 'fork <name> <new-app>',
-  says: 'Start clones of a snapshot as a new app',
-  options: [...target, ['--replicas <count>', 'how many, 1 to 20']],
+  says: 'Create an app with clones of a snapshot',
+  options: [...target, ['--replicas <count>', 'number of clones, 1 to 20']],
   example: 'mote snapshots fork warm web-copy --app web --replicas 3',
   async run(call) {
     const [snapshot_name = '', app_name = ''] = call.args
@@ -88,20 +88,20 @@ const remove: Verb = {
 
 const migrate: Verb = {
   usage: 'migrate [host]',
-  says: 'Move the VM with its volumes to another host, while it runs where that is possible; without a host, how far it is',
+  says: 'Migrate the VM with its volumes to another host, live if possible; without a host, show the progress',
   options: [
     ...target,
-    ['--cancel', 'give it up; the VM stays where it was'],
-    ['--uri <uri>', 'where the host listens'],
+    ['--cancel', 'cancel the migration; the VM stays on its host'],
+    ['--uri <uri>', 'address that the target host listens on'],
   ],
   example: 'mote migrate host-2 --app web\nmote migrate --app web',
   async run(call) {
     const place = await at(call)
     const [target_host] = call.args
-    if (call.flags.cancel) return said(await call.client.cancelMigration(place), 'The migration is being given up.')
+    if (call.flags.cancel) return said(await call.client.cancelMigration(place), 'The migration is being canceled.')
     if (target_host) {
       const body = { target_host, target_uri: text(call.flags, 'uri') ?? '' }
-      return said(await call.client.startMigration({ ...place, body }), `It moves to ${target_host}.`)
+      return said(await call.client.startMigration({ ...place, body }), `Migrating the VM to ${target_host}.`)
     }
     const answer = await call.client.getMigration(place)
     return said(
@@ -113,7 +113,7 @@ const migrate: Verb = {
 
 const balloon: Verb = {
   usage: 'balloon [mib]',
-  says: 'Memory the guest may use; without a number, what it has',
+  says: 'Set the memory of the guest; without a number, show it',
   options: target,
   example: 'mote balloon 256 --app web',
   async run(call) {

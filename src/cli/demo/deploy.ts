@@ -4,10 +4,10 @@ import { ApiFailure, type App, type Client } from '../../client/index.ts'
 import { followDeployment } from '../follow.ts'
 import type { Terminal } from '../progress.ts'
 
-/** Longest wait for the first answer; a first start also builds the guest kernel and the image's base. */
+/** Longest wait for the first answer. A first start also builds the guest kernel and the base image. */
 const patienceMs = 300_000
 
-/** The app, made when it is not there yet. */
+/** Returns the app, creating it if necessary. */
 export async function ensureApp(client: Client, name: string): Promise<App> {
   try {
     return await client.getApp({ app_name: name })
@@ -17,7 +17,7 @@ export async function ensureApp(client: Client, name: string): Promise<App> {
   }
 }
 
-/** Where an app answers. @throws Error when it has no host name, which every app of the demo has */
+/** Host name of an app. @throws Error if it has none, although every app of the demo has one */
 export function hostOf({ name, hostname }: App): string {
   if (!hostname) throw new Error(`the app ${name} has no host name`)
   return hostname
@@ -28,7 +28,7 @@ export async function deployAndFollow(client: Client, terminal: Terminal, app: s
   await followToEnd(client, terminal, app, job_id, image)
 }
 
-/** @throws Error when it does not serve, or not within the patience of the demo */
+/** @throws Error if the deployment fails or exceeds the demo's time limit */
 export async function followToEnd(
   client: Client,
   terminal: Terminal,
@@ -46,7 +46,10 @@ export async function followToEnd(
   }
 }
 
-/** Asks the gateway until the app answers 200 and as wanted. @throws Error with the last answer when it never does */
+/**
+ * Polls the gateway until the app returns 200 with the wanted body. @throws Error with the last answer after the time
+ * limit
+ */
 export async function firstAnswer(
   gatewayPort: number,
   hostname: string,
@@ -61,7 +64,7 @@ export async function firstAnswer(
   throw new Error(`the app did not answer through the gateway; the last answer was: ${last}`)
 }
 
-/** Not fetch: the name need not resolve where `*.localhost` does not. */
+/** Not fetch: `*.localhost` does not resolve on every system. */
 const ask = (port: number, host: string) =>
   new Promise<{ status: number; body: string }>((resolve, reject) => {
     request({ host: '127.0.0.1', port, path: '/', headers: { host } }, response => {

@@ -1,4 +1,7 @@
-/** A small git host on loopback: smart HTTP by git's own http-backend (git-http-backend(1)), and a signed webhook after each push. */
+/**
+ * A small git host on loopback: smart HTTP by git's own http-backend (git-http-backend(1)), and a signed webhook after
+ * each push.
+ */
 import { spawn } from 'node:child_process'
 import { createHmac, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -7,11 +10,11 @@ import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
 export interface GitHostOptions {
-  /** Repositories are made in it: `<dir>/<name>.git`. */
+  /** Directory of the repositories: `<dir>/<name>.git`. */
   readonly dir: string
-  /** `user:password` that every request needs. */
+  /** `user:password` required by every request. */
   readonly auth?: string
-  /** Called when a push has been taken. */
+  /** Called after each accepted push. */
   readonly onPush?: () => Promise<void>
   readonly onRequest?: (request: { readonly path: string; readonly authorization: string | undefined }) => void
 }
@@ -19,7 +22,7 @@ export interface GitHostOptions {
 export interface GitHost extends AsyncDisposable {
   /** `http://127.0.0.1:<port>/<name>.git` */
   urlOf(name: string): string
-  /** Makes an empty repository that takes pushes; it stays when it is there. */
+  /** Creates an empty repository that accepts pushes. Does nothing if it exists. */
   create(name: string): Promise<void>
 }
 
@@ -54,7 +57,7 @@ export async function startGitHost(options: GitHostOptions): Promise<GitHost> {
 
 export const basic = (auth: string) => `Basic ${Buffer.from(auth).toString('base64')}`
 
-/** One request by CGI (RFC 3875). */
+/** Answers one request by CGI (RFC 3875). */
 function answer({ dir, onPush }: GitHostOptions, request: IncomingMessage, response: ServerResponse): void {
   const { pathname, search } = new URL(request.url ?? '/', 'http://git')
   const field = (name: string) => String(request.headers[name] ?? '')
@@ -75,7 +78,7 @@ function answer({ dir, onPush }: GitHostOptions, request: IncomingMessage, respo
     stdio: ['pipe', 'pipe', 'ignore'],
   })
   request.pipe(child.stdin)
-  child.stdin.on('error', () => undefined) // it may answer before it has read all
+  child.stdin.on('error', () => undefined) // git may answer before it has read the whole input
   let head: Buffer | undefined = Buffer.alloc(0)
   child.stdout.on('data', (chunk: Buffer) => {
     if (head === undefined) return void response.write(chunk)
@@ -103,7 +106,7 @@ function splitField(line: string): readonly [string, string] {
   return [line.slice(0, at), line.slice(at + 1).trim()]
 }
 
-/** What a git host says of the branch after a push, signed as Gitea and GitHub do. */
+/** The webhook of a git host after a push to the branch, signed like those of Gitea and GitHub. */
 export async function pushDelivery(dir: string, name: string, branch: string, secret: string) {
   const git = (...args: string[]) => run('git', ['--git-dir', join(dir, `${name}.git`), ...args])
   const after = (await git('rev-parse', `refs/heads/${branch}`)).trim()

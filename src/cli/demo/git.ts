@@ -1,4 +1,4 @@
-/** `npm run demo -- --git`: a repository, a push, a build in a VM, a rollout; then the next push. */
+/** `npm run demo -- --git`: creates a repository, pushes, builds in a VM and rolls out, twice. */
 import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -21,10 +21,10 @@ export interface GitDemo {
 export const pushedApp = 'pushed'
 const patienceMs = 300_000
 
-/** @returns the app's host name, and what it answered after each push */
+/** @returns the app's host name, and its answer after each push */
 export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: string; readonly answers: string[] }> {
   const { client, terminal, data, gatewayPort } = demo
-  // A name of its own for each run: what an earlier one pushed stays untouched.
+  // A separate directory for each run, so that earlier repositories remain unchanged.
   const dir = join(data, 'git', randomBytes(4).toString('hex'))
   await mkdir(dir, { recursive: true })
   let onPush = async () => undefined
@@ -58,7 +58,7 @@ export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: s
   return { hostname, answers }
 }
 
-/** The app of the demo; its repository is another one at each start. */
+/** The demo's app; it gets a new repository at each start. */
 async function ensurePushedApp(client: Client, gitUrl: string): Promise<App> {
   const apps = await client.listApps()
   if (!apps.some(({ name }) => name === pushedApp))

@@ -1,4 +1,7 @@
-/** `npm run demo`: the whole system, an account, an app in a real VM, and what to try next. */
+/**
+ * `npm run demo`: starts the whole system, creates an account, deploys an app to a real VM, and prints further
+ * commands.
+ */
 import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,25 +31,25 @@ export interface DemoFlags {
 
 const appName = 'hello'
 const image = `oci:${appName}`
-/** Its VMs are stopped, too. */
+/** Time limit for stopping, which includes the VMs. */
 const stopVmsMs = 60_000
 
 export async function runDemo(flags: DemoFlags): Promise<void> {
   const startedMs = performance.now()
   const terminal = createTerminal()
   const data = flags.once ? await onceDir(resolve(flags.data)) : resolve(flags.data)
-  // Whoever wants any free port wants no other port taken either.
+  // A free port for the gateway implies a free port for ssh, so that no fixed port is taken.
   const ssh = flags.gatewayPort === '0' ? { sshPort: '0' } : {}
   const settings = readSettings({ ...ssh, ...flags, data }, process.env)
   const log = createLog({ level: settings.logLevel, file: join(data, 'log', 'mote.log') })
-  // The demo registers its own user, so nobody could read the picture.
+  // The demo registers its own user and cannot solve a captcha.
   const env = { ...process.env, MOTE_CAPTCHA: 'off', ...(flags.git ? { MOTE_GIT_PRIVATE_HOSTS: 'on' } : {}) }
   let all: AllInOne | undefined
   const stop = async () => {
     await all?.stop({ stopVms: true })
     if (!flags.once) return
     await rm(data, { recursive: true, force: true })
-    // Of a checkout that had none before; one with data stays.
+    // Removes the data directory if this run created it; it stays if it contains other data.
     await rmdir(dirname(data)).catch(() => undefined)
   }
   const bringUp = async () => {
@@ -73,7 +76,7 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   }
 }
 
-/** Beside the data of other runs: a temporary directory may be 10 MiB, or forbid programs. */
+/** Next to the data of other runs: a temporary directory may be limited to 10 MiB or mounted noexec. */
 async function onceDir(dataDir: string): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
   return mkdtemp(join(dataDir, 'once-'))
@@ -99,7 +102,7 @@ async function deployPushed(all: AllInOne, terminal: Terminal, data: string, sta
   return { account, hostname: pushed.hostname }
 }
 
-/** Deletes the app and waits until the host has nothing of it any more. */
+/** Deletes the app and waits until no VMs are left on the host. */
 async function tearDown(client: Client, all: AllInOne, name: string): Promise<void> {
   await client.deleteApp({ app_name: name })
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50))

@@ -5,13 +5,13 @@ import { run } from '../../lib/exec.ts'
 export interface PushOptions {
   readonly branch?: string
   readonly message?: string
-  /** Commits by path: submodules, as `.gitmodules` among the files says where they are. */
+  /** Commit ids of submodules by path; `.gitmodules` among the files contains their URLs. */
   readonly links?: Readonly<Record<string, string>>
 }
 
-/** What the person at the keyboard does: files, a commit, a push. */
+/** A working tree for pushing commits. */
 export interface WorkTree {
-  /** Makes this the whole content of the branch and pushes it. @returns the commit's id */
+  /** Replaces the whole content of the branch and pushes it. @returns the commit's id */
   push(files: Readonly<Record<string, string | Uint8Array>>, options?: PushOptions): Promise<string>
 }
 
@@ -24,7 +24,7 @@ const identity = {
   GIT_CONFIG_NOSYSTEM: '1',
 }
 
-/** @param header sent with each request, for a host that asks who it is */
+/** @param header sent with each request, for a host that requires authentication */
 export async function workTree(dir: string, url: string, header?: string): Promise<WorkTree> {
   await mkdir(dir, { recursive: true })
   const git = (...args: string[]) => run('git', args, { env: identity, cwd: dir })

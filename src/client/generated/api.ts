@@ -16,9 +16,9 @@ export interface AcceptInvitationRequest {
   readonly secret?: string | null | undefined
 }
 
-/** What a change came to, where there is no resource left to show. */
+/** Result of a change that leaves no resource to return. */
 export interface Acknowledgement {
-  /** What became of the resource: a past participle, or the state it is in now. */
+  /** Result of the change: a past participle, or the current state of the resource. */
   readonly status: string
 }
 
@@ -164,7 +164,7 @@ export interface AttachVolumeRequest {
   readonly access_mode?: number | undefined
 }
 
-/** Entry of the audit log: who did what, when, and from where. */
+/** Entry of the audit log: an action with its actor, time and origin. */
 export interface AuditLog {
   /** UUID of the entry. Later entries have larger ones. */
   readonly id: string
@@ -818,7 +818,7 @@ export interface DeploymentsSnapshot {
   readonly deployments: readonly Deployment[]
 }
 
-/** A deployment has another status. */
+/** The status of a deployment has changed. */
 export interface DeploymentStatusEvent {
   /** When it happened. */
   readonly at: string
@@ -963,7 +963,7 @@ export interface DomainEvent {
   readonly deployment_id: string | null
   /** The name, in ASCII. */
   readonly domain: string
-  /** What the last look at DNS missed; null: nothing. */
+  /** Problem found by the last DNS check; null: none. */
   readonly message: string | null
 }
 
@@ -977,17 +977,17 @@ export interface DryRun {
   readonly plan: string
 }
 
-/** How every operation fails. */
+/** Error of any operation. */
 export interface Error {
-  /** What went wrong, for people. */
+  /** Error message for people. */
   readonly error: string
-  /** The HTTP status, again. */
+  /** Repeats the HTTP status. */
   readonly status: number
-  /** What went wrong, for programs. More codes may be added; fall back on the status. */
+  /** Error code for programs. More codes may be added; fall back on the status. */
   readonly code?: string | undefined
-  /** Names this request in the logs of the server; also in the header `X-Request-Id`. */
+  /** Identifies this request in the logs of the server; also in the header `X-Request-Id`. */
   readonly request_id?: string | undefined
-  /** The faults of the request, one for each field. Absent where no field is at fault. */
+  /** The invalid fields of the request. Absent if no field is invalid. */
   readonly details?: readonly ({
   /** JSON pointer or name of a parameter. */
   readonly field: string
@@ -1060,7 +1060,7 @@ export interface GitCredential {
   readonly updated_at: string
 }
 
-/** State of the control plane and of what it depends on. */
+/** State of the control plane and of the services it depends on. */
 export interface Health {
   /** `ok`, or `unavailable` when a service that writes need is down. */
   readonly status: string
@@ -1072,7 +1072,7 @@ export interface Health {
 
 /** The health at one moment. */
 export interface HealthEvent {
-  /** When it was looked at. */
+  /** When the state was read. */
   readonly at: string
   /** `ok`, or `unavailable` when a service that writes need is down. */
   readonly status: string
@@ -1394,7 +1394,7 @@ export interface MemberList {
 
 /** The mesh at one moment. */
 export interface MeshEvent {
-  /** When it was looked at. */
+  /** When the state was read. */
   readonly at: string
   /** Whether any host is in the mesh. */
   readonly enabled: boolean
@@ -1524,9 +1524,9 @@ export interface MoveVolumeRequest {
 export interface Notification {
   /** Identifies the notification when it is marked as read. */
   readonly id: string
-  /** Project that it is about; for notifications about an account, its default project. */
+  /** Project of the event; for notifications about an account, its default project. */
   readonly tenant_id: string
-  /** Account that receives it. Nobody else sees it. */
+  /** Account that receives it. Only this account can read it. */
   readonly user_id: string
   /** What happened, in a few words. */
   readonly title: string
@@ -1534,9 +1534,9 @@ export interface Notification {
   readonly body: string
   /** What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
   readonly kind: string
-  /** What it is about, as people call it, such as an app. */
+  /** Name of the affected resource, e.g. an app. */
   readonly entity_name: string
-  /** Id of what it is about; empty for announcements. */
+  /** Id of the affected resource; empty for announcements. */
   readonly resource_id: string
   /** Path in the dashboard that shows more. */
   readonly route: string
@@ -1554,9 +1554,9 @@ export interface Notification {
 export interface NotificationEvent {
   /** Identifies the notification when it is marked as read. */
   readonly id: string
-  /** Project that it is about; for notifications about an account, its default project. */
+  /** Project of the event; for notifications about an account, its default project. */
   readonly tenant_id: string
-  /** Account that receives it. Nobody else sees it. */
+  /** Account that receives it. Only this account can read it. */
   readonly user_id: string
   /** What happened, in a few words. */
   readonly title: string
@@ -1564,9 +1564,9 @@ export interface NotificationEvent {
   readonly body: string
   /** What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
   readonly kind: string
-  /** What it is about, as people call it, such as an app. */
+  /** Name of the affected resource, e.g. an app. */
   readonly entity_name: string
-  /** Id of what it is about; empty for announcements. */
+  /** Id of the affected resource; empty for announcements. */
   readonly resource_id: string
   /** Path in the dashboard that shows more. */
   readonly route: string
@@ -1660,23 +1660,23 @@ export interface PlanLimits {
   readonly max_volumes: number
 }
 
-/** The same as `Error` by RFC 9457, for clients that accept `application/problem+json`. */
+/** The same as `Error` in the format of RFC 9457, for clients that accept `application/problem+json`. */
 export interface Problem {
   /** `about:blank`: `code` says more. */
   readonly type: string
   /** The HTTP status in words. */
   readonly title: string
-  /** What went wrong, for people. */
+  /** Error message for people. */
   readonly detail: string
-  /** What went wrong, for people. */
+  /** Error message for people. */
   readonly error?: string | undefined
-  /** The HTTP status, again. */
+  /** Repeats the HTTP status. */
   readonly status: number
-  /** What went wrong, for programs. More codes may be added; fall back on the status. */
+  /** Error code for programs. More codes may be added; fall back on the status. */
   readonly code?: string | undefined
-  /** Names this request in the logs of the server; also in the header `X-Request-Id`. */
+  /** Identifies this request in the logs of the server; also in the header `X-Request-Id`. */
   readonly request_id?: string | undefined
-  /** The faults of the request, one for each field. Absent where no field is at fault. */
+  /** The invalid fields of the request. Absent if no field is invalid. */
   readonly details?: readonly ({
   /** JSON pointer or name of a parameter. */
   readonly field: string
@@ -2022,7 +2022,7 @@ export interface SecurityRuleEvent {
   readonly deployment_id: string | null
   /** The rule. */
   readonly rule_id: string
-  /** The app whose traffic it is about. */
+  /** The app that the rule applies to. */
   readonly app_name: string
   /** Version of the rules of the app; grows with each change. */
   readonly version: number
@@ -2055,9 +2055,9 @@ export interface SetBudgetRequest {
 
 /** The server closes the stream here. Connect again to resume after the last event. */
 export interface SlowReaderGap {
-  /** The client reads more slowly than events come. */
+  /** The client reads more slowly than events arrive. */
   readonly reason: 'slow_reader'
-  /** When the stream was cut. */
+  /** When the stream was closed. */
   readonly at: string
 }
 
@@ -2546,11 +2546,11 @@ export const createOperations = (transport: Transport) => ({
   disableTotp: (input: { readonly body?: DisableTotpRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/2fa/disable`, body: input.body }, options),
   /** List personal access tokens. `GET /v1/auth/tokens` */
   listTokens: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -2563,11 +2563,11 @@ export const createOperations = (transport: Transport) => ({
   revokeToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
   /** List sessions. `GET /v1/auth/sessions` */
   listSessions: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions`, query: input.query }, options),
   /** Get a session. `GET /v1/auth/sessions/{session_id}` */
@@ -2576,11 +2576,11 @@ export const createOperations = (transport: Transport) => ({
   revokeSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
   /** List SSH keys. `GET /v1/auth/ssh-keys` */
   listSshKeys: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -2593,11 +2593,11 @@ export const createOperations = (transport: Transport) => ({
   removeSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
   /** List audit log entries. `GET /v1/audit-logs` */
   listAuditLogs: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only entries with exactly this action. */
   readonly action?: string | undefined
@@ -2606,11 +2606,11 @@ export const createOperations = (transport: Transport) => ({
 } | undefined } = {}, options?: CallOptions) => transport.json<AuditLogList>({ method: 'GET', path: `/v1/audit-logs`, query: input.query }, options),
   /** List notifications. `GET /v1/notifications` */
   listNotifications: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only notifications that are not marked as read. */
   readonly unread_only?: boolean | undefined
@@ -2688,11 +2688,11 @@ export const createOperations = (transport: Transport) => ({
   deleteGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
   /** List webhook deliveries for an app. `GET /v1/apps/{app_name}/deliveries` */
   listScmDeliveries: (input: { readonly app_name: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
   readonly status?: 'applied' | 'ignored' | 'refused' | undefined
@@ -2701,33 +2701,33 @@ export const createOperations = (transport: Transport) => ({
   getScmDelivery: (input: { readonly app_name: string; readonly delivery_id: string }, options?: CallOptions) => transport.json<ScmDelivery>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries/${encodeURIComponent(input.delivery_id)}` }, options),
   /** List repositories. `GET /v1/scm/repos` */
   listRepositories: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `full_name` is exactly this. */
   readonly full_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos`, query: input.query }, options),
   /** List accounts with the integration. `GET /v1/scm/accounts` */
   listScmAccounts: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `login` is exactly this. */
   readonly login?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly ScmAccount[]>({ method: 'GET', path: `/v1/scm/accounts`, query: input.query }, options),
   /** List projects. `GET /v1/projects` */
   listProjects: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -2756,11 +2756,11 @@ export const createOperations = (transport: Transport) => ({
   withdrawInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
   /** List your invitations. `GET /v1/invitations` */
   listInvitations: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations`, query: input.query }, options),
   /** Get one of your invitations. `GET /v1/invitations/{invitation_id}` */
@@ -2769,11 +2769,11 @@ export const createOperations = (transport: Transport) => ({
   acceptInvitation: (input: { readonly invitation_id: string; readonly body?: AcceptInvitationRequest | undefined }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept`, body: input.body }, options),
   /** List the environment variables of an app. `GET /v1/apps/{app_name}/env` */
   listAppEnv: (input: { readonly app_name: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env`, query: input.query }, options),
   /** Get an environment variable of an app. `GET /v1/apps/{app_name}/env/{name}` */
@@ -2784,11 +2784,11 @@ export const createOperations = (transport: Transport) => ({
   deleteAppEnv: (input: { readonly app_name: string; readonly name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}` }, options),
   /** List the apps of a project. `GET /v1/apps` */
   listApps: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -2799,7 +2799,7 @@ export const createOperations = (transport: Transport) => ({
   createApp: (input: { readonly body: CreateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'POST', path: `/v1/apps`, body: input.body }, options),
   /** Get an app. `GET /v1/apps/{app_name}` */
   getApp: (input: { readonly app_name: string; readonly query?: {
-  /** Answers once `scale_state` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `scale_state` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -2818,11 +2818,11 @@ export const createOperations = (transport: Transport) => ({
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
   /** List domains of an app. `GET /v1/apps/{app_name}/domains` */
   listDomains: (input: { readonly app_name: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
   readonly status?: 'pending' | 'verified' | 'lost' | undefined
@@ -2837,11 +2837,11 @@ export const createOperations = (transport: Transport) => ({
   verifyDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}/verify` }, options),
   /** List the deployments of an app. `GET /v1/apps/{app_name}/deployments` */
   listDeployments: (input: { readonly app_name: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
@@ -2865,11 +2865,11 @@ export const createOperations = (transport: Transport) => ({
   streamAllDeployments: (options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/deployments/events` }, options),
   /** List the live deployments of a project. `GET /v1/deployments/active` */
   listActiveDeployments: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
@@ -2880,7 +2880,7 @@ export const createOperations = (transport: Transport) => ({
   activateDeployment: (input: { readonly app_name: string; readonly deployment_id: string }, options?: CallOptions) => transport.json<Deployment>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.deployment_id)}/activate` }, options),
   /** Get a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}` */
   getDeployment: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -2904,18 +2904,18 @@ export const createOperations = (transport: Transport) => ({
   putAppSource: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<AppSource>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/source`, body: input.body }, options),
   /** List the builds of an app. `GET /v1/apps/{app_name}/builds` */
   listBuilds: (input: { readonly app_name: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
   readonly status?: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Build[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds`, query: input.query }, options),
   /** Get a build. `GET /v1/apps/{app_name}/builds/{build_id}` */
   getBuild: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -2929,11 +2929,11 @@ export const createOperations = (transport: Transport) => ({
   createVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly body: CreateVmSnapshotRequest }, options?: CallOptions) => transport.json<VmSnapshot>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot`, body: input.body }, options),
   /** List the snapshots of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshots` */
   listVmSnapshots: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -2942,7 +2942,7 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<readonly VmSnapshot[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots`, query: input.query }, options),
   /** Get a snapshot of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
   getVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -2971,11 +2971,11 @@ export const createOperations = (transport: Transport) => ({
   setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<Balloon>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
   /** List security rules. `GET /v1/apps/{app_name}/security-groups` */
   listSecurityRules: (input: { readonly app_name: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `direction` is exactly this. */
   readonly direction?: string | undefined
@@ -2992,11 +2992,11 @@ export const createOperations = (transport: Transport) => ({
   streamMesh: (options?: StreamOptions) => transport.stream<{ 'snapshot': MeshEvent; 'mesh': MeshEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
   /** List the volumes of a project. `GET /v1/volumes` */
   listVolumes: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -3007,7 +3007,7 @@ export const createOperations = (transport: Transport) => ({
   createVolume: (input: { readonly body: CreateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes`, body: input.body }, options),
   /** Get a volume. `GET /v1/volumes/{volume_id}` */
   getVolume: (input: { readonly volume_id: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -3026,11 +3026,11 @@ export const createOperations = (transport: Transport) => ({
   getVolumeUsage: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeUsage>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/usage` }, options),
   /** List the snapshots of a volume. `GET /v1/volumes/{volume_id}/snapshots` */
   listVolumeSnapshots: (input: { readonly volume_id: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -3049,7 +3049,7 @@ export const createOperations = (transport: Transport) => ({
   setVolumeSchedule: (input: { readonly volume_id: string; readonly body: VolumeSchedule }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'PUT', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule`, body: input.body }, options),
   /** Get a snapshot of a volume. `GET /v1/snapshots/{snapshot_id}` */
   getVolumeSnapshot: (input: { readonly snapshot_id: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -3058,11 +3058,11 @@ export const createOperations = (transport: Transport) => ({
   deleteVolumeSnapshot: (input: { readonly snapshot_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}` }, options),
   /** List the volumes of an app. `GET /v1/apps/{app_id}/volumes` */
   listAppVolumes: (input: { readonly app_id: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -3071,7 +3071,7 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes`, query: input.query }, options),
   /** Get a volume of an app. `GET /v1/apps/{app_id}/volumes/{volume_id}` */
   getAppVolume: (input: { readonly app_id: string; readonly volume_id: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -3082,11 +3082,11 @@ export const createOperations = (transport: Transport) => ({
   detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<DetachedVolume>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
   /** List the databases of a project. `GET /v1/databases` */
   listDatabases: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
@@ -3099,7 +3099,7 @@ export const createOperations = (transport: Transport) => ({
   deleteDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<null>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
   /** Get a database. `GET /v1/databases/{id}` */
   getDatabase: (input: { readonly id: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -3124,11 +3124,11 @@ export const createOperations = (transport: Transport) => ({
   createTunnelPassword: (input: { readonly id: string; readonly body?: TunnelPasswordRequest | undefined }, options?: CallOptions) => transport.json<TunnelPassword>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/tunnel-password`, body: input.body }, options),
   /** List the branches of a database. `GET /v1/databases/{id}/branches` */
   listDatabaseBranches: (input: { readonly id: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
@@ -3137,7 +3137,7 @@ export const createOperations = (transport: Transport) => ({
   createDatabaseBranch: (input: { readonly id: string; readonly body: CreateDatabaseBranchRequest }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, body: input.body }, options),
   /** Get a branch of a database. `GET /v1/databases/{id}/branches/{branch_name}` */
   getDatabaseBranch: (input: { readonly id: string; readonly branch_name: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -3150,11 +3150,11 @@ export const createOperations = (transport: Transport) => ({
   getDatabaseBackups: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups` }, options),
   /** List the snapshots of a database. `GET /v1/databases/{id}/backups/snapshots` */
   listDatabaseSnapshots: (input: { readonly id: string; readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
@@ -3163,7 +3163,7 @@ export const createOperations = (transport: Transport) => ({
   createDatabaseSnapshot: (input: { readonly id: string; readonly body: CreateDatabaseSnapshotRequest }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, body: input.body }, options),
   /** Get a snapshot of a database. `GET /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
   getDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string; readonly query?: {
-  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  /** Answers once `status` has this value, or one of several (`running,failed`); otherwise with its current value when a final state is reached or the timeout is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
@@ -3180,11 +3180,11 @@ export const createOperations = (transport: Transport) => ({
   deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
   /** List hosts. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
   readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined

@@ -1,14 +1,15 @@
-/** Builds, and what they are made from. */
+/** Builds and their sources. */
 import { type Static, Type } from 'typebox'
 import { HypervisorName } from './vm.ts'
 
 /**
- * `build.put`: an image of a repository, made in a throw-away VM of this host. Repeated until it is over: an equal
- * generation is a repeat, and a host that restarted begins again. `absent` ends it and removes all but its log.
+ * `build.put`: builds an image from a source in a temporary VM on this host. Control repeats it until the build ends:
+ * an equal generation is a repeat, and a restarted agent starts the build again. `absent` cancels the build and removes
+ * everything but its log.
  */
 export const BuildPut = Type.Object({
   buildId: Type.String(),
-  /** Refused with code `stale_generation` when smaller than what the host has seen. */
+  /** Refused with code `stale_generation` if smaller than the newest generation the host has received. */
   generation: Type.Integer({ minimum: 1 }),
   want: Type.Enum(['present', 'absent']),
   spec: Type.Object({
@@ -17,7 +18,10 @@ export const BuildPut = Type.Object({
     deploymentId: Type.String(),
     hypervisor: HypervisorName,
     source: Type.Object({
-      /** Instead of a repository: what was sent to the control plane, named by its SHA-256 (hexadecimal); `url` is empty then. */
+      /**
+       * Instead of a repository: an archive uploaded to the control plane, identified by its SHA-256 (hexadecimal);
+       * `url` is empty then.
+       */
       upload: Type.Optional(Type.String()),
       /** http(s), or with `ssh` also `ssh://` and `user@host:path`. */
       url: Type.String(),
@@ -25,13 +29,16 @@ export const BuildPut = Type.Object({
       branch: Type.String(),
       /** Full commit id; empty: the newest of the branch. */
       commit: Type.String(),
-      /** HTTP basic authentication; the host neither stores it nor shows it to the VM. */
+      /** HTTP basic authentication; the host neither stores it nor passes it to the VM. */
       auth: Type.Optional(Type.Object({ username: Type.String(), password: Type.String() })),
-      /** A deploy key (OpenSSH's format), and the host's keys (sshd(8), known_hosts); as with `auth`. */
+      /**
+       * A deploy key (OpenSSH format) and the server's host keys (sshd(8), known_hosts); neither stored nor passed to
+       * the VM.
+       */
       ssh: Type.Optional(Type.Object({ privateKey: Type.String(), knownHosts: Type.String() })),
-      /** Those on the same host are fetched, too. */
+      /** Also fetch submodules that are on the same server. */
       submodules: Type.Optional(Type.Boolean()),
-      /** The repository may be at a private address, and without TLS. */
+      /** The repository may have a private address and may be fetched without TLS. */
       allowPrivate: Type.Boolean(),
     }),
     vcpus: Type.Integer({ minimum: 1 }),
@@ -44,23 +51,23 @@ export const BuildPut = Type.Object({
 })
 export type BuildPut = Static<typeof BuildPut>
 
-/** The answer of `build.put`, and published on `subjects.build(...)` on every change. */
+/** The answer of `build.put`. Also published on `subjects.build(...)` on every change. */
 export const BuildObserved = Type.Object({
   buildId: Type.String(),
   generation: Type.Integer(),
   state: Type.Enum(['fetching', 'building', 'pushing', 'succeeded', 'failed', 'absent']),
-  /** Pinned by digest; null before it is pushed. */
+  /** Pinned by digest; null before the push. */
   image: Type.Union([Type.String(), Type.Null()]),
   commit: Type.Union([
     Type.Object({ branch: Type.String(), hash: Type.String(), message: Type.String() }),
     Type.Null(),
   ]),
-  /** Why it failed, for people. */
+  /** Reason of the failure, as text for users. */
   error: Type.Union([Type.String(), Type.Null()]),
 })
 export type BuildObserved = Static<typeof BuildObserved>
 
-/** A part of a source that was sent to the control plane, asked for by the host that builds it. */
+/** A request of the building host for a part of an uploaded source. */
 export const SourceRequest = Type.Object({
   buildId: Type.String(),
   offset: Type.Integer({ minimum: 0 }),

@@ -1,9 +1,9 @@
-/** Hosts: what one offers, and its beats. */
+/** Hosts: their offers and heartbeats. */
 import { type Static, Type } from 'typebox'
 import { NetworkObserved } from '../network.ts'
 import { HypervisorName, VmObserved, VmStats } from './vm.ts'
 
-/** What a driver can do on this host; what it cannot is answered 409 `unsupported_by_hypervisor`. */
+/** Capabilities of a driver on this host. Requests that need a missing one get 409 `unsupported_by_hypervisor`. */
 export const Capabilities = Type.Object({
   pause: Type.Boolean(),
   snapshot: Type.Boolean(),
@@ -14,11 +14,11 @@ export const Capabilities = Type.Object({
 export type Capabilities = Static<typeof Capabilities>
 
 /**
- * What a VM may need of its hypervisor on this host. `raw-drives`: shows files of the host to the guest (builds).
- * `private-network`: reaches other VMs, and its app's rules hold. `kept-volumes`: snapshots of VMs that have volumes.
- * `moved-volumes`: a VM that moves while it runs takes its volumes along. `paused-moves`: one that is paused moves, too, with
- * its memory. `moved-snapshots`: snapshots of VMs go to another host and come from one. An agent may offer what this
- * program does not know: see tolerant.ts.
+ * Features that a VM may need of its hypervisor on this host. `raw-drives`: passes files of the host to the guest
+ * (builds). `private-network`: the VM reaches other VMs, and its app's rules are enforced. `kept-volumes`: snapshots of
+ * VMs with volumes. `moved-volumes`: a VM that migrates while running takes its volumes along. `paused-moves`: a paused
+ * VM can migrate with its memory. `moved-snapshots`: VM snapshots can be copied to and from other hosts. An agent may
+ * offer features that this program does not know: see tolerant.ts.
  */
 export const hypervisorFeatures = [
   ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes', 'moved-volumes'] as const),
@@ -29,38 +29,41 @@ export type HypervisorFeature = (typeof hypervisorFeatures)[number]
 export const HypervisorOffer = Type.Object({
   name: HypervisorName,
   available: Type.Boolean(),
-  /** Not known yet: the agent has just started and is finding out. */
+  /** Not known yet: the agent has just started and is still probing the hypervisor. */
   probing: Type.Optional(Type.Boolean()),
-  /** Why it is not available, or how it runs (`kvm`, `tcg`). */
+  /** Why the hypervisor is not available, or how it runs (`kvm`, `tcg`). */
   detail: Type.String(),
   capabilities: Capabilities,
-  /** Absent: an agent that does not tell; all are taken for granted. */
+  /** Absent: an older agent that does not report features; all are assumed. */
   features: Type.Optional(Type.Array(Type.String())),
-  /** `SnapshotObserved.madeBy` of a snapshot that is made here now: one of another does not go on here. */
+  /** `SnapshotObserved.madeBy` of a snapshot taken here now: only snapshots with the same value can be started here. */
   snapshotKind: Type.Optional(Type.String()),
 })
 export type HypervisorOffer = Static<typeof HypervisorOffer>
 
-/** Undefined: an agent that does not tell what it offers. */
+/** Undefined if the agent does not report its features. */
 export const offersFeature = (
   { features }: Pick<HypervisorOffer, 'features'>,
   feature: HypervisorFeature,
 ): boolean | undefined => features?.includes(feature)
 
-/** A place for volumes on a host, as its beats tell. */
+/** A pool for volumes on a host, as reported in its heartbeats. */
 export const PoolOffer = Type.Object({
   name: Type.String(),
-  /** What it is made of: `dir`, `lvm-thin`, `rbd`, ... */
+  /** Storage type: `dir`, `lvm-thin`, `rbd`, ... */
   kind: Type.String(),
-  /** Every host with the pool of this name reaches the same volumes. */
+  /** Every host with a pool of this name has access to the same volumes. */
   shared: Type.Boolean(),
-  /** Rounded down, so that beats of a quiet host stay equal. */
+  /** Rounded down, so that heartbeats of an idle host stay equal. */
   freeBytes: Type.Integer(),
   encrypted: Type.Boolean(),
 })
 export type PoolOffer = Static<typeof PoolOffer>
 
-/** Published on `host.<id>.out.beat` every second. `vms` (all of them) comes with the first beat and every 15th. */
+/**
+ * Published on `host.<id>.out.beat` every second. `vms` (all of them) is included in the first heartbeat and every
+ * 15th.
+ */
 export const HostHeartbeat = Type.Object({
   hostId: Type.String(),
   name: Type.String(),
@@ -78,7 +81,7 @@ export const HostHeartbeat = Type.Object({
   stats: Type.Array(VmStats),
   pools: Type.Optional(Type.Array(PoolOffer)),
   privateNetwork: Type.Optional(NetworkObserved),
-  /** Images of database engines in the host's image directory, such as `postgres:15`. */
+  /** Images of database engines in the host's image directory, e.g. `postgres:15`. */
   databaseImages: Type.Optional(Type.Array(Type.String())),
 })
 export type HostHeartbeat = Static<typeof HostHeartbeat>

@@ -1,4 +1,4 @@
-/** What VMs and builds write. */
+/** Log lines of VMs and builds. */
 import { type Static, Type } from 'typebox'
 
 export const LogStream = Type.Enum(['stdout', 'stderr', 'system', 'build'])
@@ -16,22 +16,22 @@ export type LogLine = Static<typeof LogLine>
 export const LogBatch = Type.Object({
   vmId: Type.String(),
   deploymentId: Type.String(),
-  /** Lines that were dropped since the batch before (the guest wrote faster than the limit). */
+  /** Lines that were dropped since the previous batch (the guest wrote faster than the limit). */
   dropped: Type.Integer(),
   lines: Type.Array(LogLine),
 })
 export type LogBatch = Static<typeof LogBatch>
 
 /**
- * `vm.logs`: the newest `tail` kept lines after `afterUs` of one VM. Answers `{ lines: LogLine[] }`, oldest first, and
- * `more` when a message of the bus could not hold them all: the next request is for those after the last one.
- * With `events` an agent that knows it answers the bytes of log-page.ts instead.
+ * `vm.logs`: the newest `tail` retained lines of one VM after `afterUs`. Answers `{ lines: LogLine[] }`, oldest first,
+ * with `more` if they exceed one bus message: the next request continues after the last line. With `events`, an agent
+ * that supports it answers the bytes of log-page.ts instead.
  */
 export const VmLogsRequest = Type.Object({
   vmId: Type.String(),
   tail: Type.Integer({ minimum: 0, maximum: 100_000 }),
   afterUs: Type.Integer({ minimum: 0 }),
-  /** Lines as events of the stream, which name this deployment. */
+  /** Return the lines as events of the stream, which name this deployment. */
   events: Type.Optional(Type.Object({ deploymentId: Type.String() })),
 })
 export type VmLogsRequest = Static<typeof VmLogsRequest>

@@ -11,7 +11,7 @@ const { app } = createFixture({
 afterAll(() => app.close())
 
 describe('the explorer', () => {
-  it('loads nothing from elsewhere, and everything it loads is served under a strict policy', async () => {
+  it('loads only files of this server, under a strict policy', async () => {
     const page = await app.inject({ url: '/v1/docs' })
     expect(page.statusCode).toBe(200)
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
@@ -32,14 +32,14 @@ describe('the explorer', () => {
     expect((await app.inject({ url })).json().openapi).toBe('3.1.0')
   })
 
-  it('serves no other file of the package', async () => {
+  it('serves no other files of the package', async () => {
     for (const name of ['..%2fpackage.json', 'index.html', 'logo.svg'])
       expect((await app.inject({ url: `/v1/docs/assets/${name}` })).statusCode, name).toBe(404)
   })
 })
 
 describe('the document', () => {
-  it('is tagged, so that clients fetch it once', async () => {
+  it('has an entity tag, so that clients fetch it once', async () => {
     const first = await app.inject({ url: '/v1/api-docs/openapi.json' })
     const second = await app.inject({
       url: '/v1/api-docs/openapi.json',

@@ -1,4 +1,4 @@
-/** The contract about itself: the OpenAPI document and an explorer that needs nothing from the internet. */
+/** Serves the OpenAPI document and an API explorer that needs nothing from the internet. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -45,7 +45,7 @@ const startScript = `SwaggerUIBundle({
 `
 
 export function apiDocsFeature(operations: Readonly<Record<string, Operation>>): Feature {
-  // Written once, when it is first asked for: it is a megabyte, and the same for everybody.
+  // Serialized once, on the first request: it has a megabyte and is the same for all callers.
   const document = lazily(() => new JsonText(JSON.stringify(buildOpenApi(operations))))
   return feature(apiDocsOperations, {
     getOpenApi: { read: async () => document() },
@@ -53,7 +53,7 @@ export function apiDocsFeature(operations: Readonly<Record<string, Operation>>):
   })
 }
 
-/** The files that the explorer loads. They are read from the package on first use. */
+/** The files of the explorer, read from the package on first use. */
 export const apiDocsPages: Pages = { serves: () => false, register: registerAssets }
 
 function registerAssets(app: FastifyInstance): void {

@@ -1,2 +1,2 @@
-/** The API described by itself: the OpenAPI document and a page to explore it. */
+/** Documentation of the API: the OpenAPI document and a page to explore it. */
 export { apiDocsFeature, apiDocsPages } from './docs.ts'

@@ -19,12 +19,12 @@ type Paths = Readonly<
 
 const { paths } = buildOpenApi(allOperations) as { readonly paths: Paths }
 
-/** Answers the example of the operation. */
+/** Answers with the operation's example. */
 function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
-  // The validators of the frame check it against the type that this handler cannot know.
+  // The server validates it against the type, which this generic handler cannot know.
   const example = (typeof answer === 'string' ? 'ok' : exampleOf(answer)) as never
   if (answer === 'stream') return { stream: async () => undefined }
-  // The store of a list within an answer cuts it.
+  // The store applies the page of a list within an answer.
   if (list?.within !== undefined) return { read: async () => new ListPart(example, undefined) }
   if (method === 'GET' || auth === 'none' || unaudited) return { read: async () => example }
   return {
@@ -43,7 +43,10 @@ const { app } = createFixture({
 })
 afterAll(() => app.close())
 
-/** Not in each response of the document: those of every answer are in its introduction, the others are of HTTP itself. */
+/**
+ * Headers that responses in the document omit: those of every answer are in its introduction, the others belong to
+ * HTTP.
+ */
 const common = new Set(
   [
     ...Object.keys({ ...securityHeaders, ...jsonHeaders, ...pageHeaders, ...preflightHeaders }),
@@ -59,7 +62,7 @@ const declaredHeaders = ({ method, path }: Operation, status: number) =>
 function pathOf({ params, path }: Operation): string {
   const examples = Object(exampleOf(params))
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    // The fixture knows one project of its own for each user.
+    // The fixture has one project per user.
     encodeURIComponent(name === 'tenant_slug' ? 'root' : String(Reflect.get(examples, name) ?? 'x')),
   )
 }
@@ -72,14 +75,14 @@ function payloadOf({ body, rawBody, upload }: Operation) {
   }
 }
 
-/** Only what is required: a cursor that is no cursor of the list would be refused. */
+/** Only required parameters: the example of a cursor does not belong to the list and would be refused. */
 function queryOf({ query }: Operation): string {
   const { required = [] } = Object(query) as { readonly required?: readonly string[] }
   const examples = Object(exampleOf(query))
   return required.map(name => `${name}=${encodeURIComponent(String(Reflect.get(examples, name)))}`).join('&')
 }
 
-/** Whether its document has examples of all that a request needs, and of the answer. */
+/** Whether the document has examples for everything a request needs, and for the answer. */
 const hasExamples = ({ answer, body, params, query }: Operation) =>
   [typeof answer === 'string' ? undefined : answer, body, params, query]
     .filter(schema => schema !== undefined)
@@ -103,7 +106,7 @@ it.each(ours.filter(([, operation]) => hasExamples(operation) && operation.answe
   },
 )
 
-it('sends nothing again that the client has, with the headers that are declared', async () => {
+it('sends 304 with the declared headers for a current entity tag', async () => {
   const read = () => app.inject({ url: '/v1/health', headers: { 'if-none-match': '*' } })
   const answer = await read()
   expect(answer.statusCode).toBe(304)
@@ -115,7 +118,7 @@ it.each([
   [401, { method: 'GET', url: '/v1/apps' }],
   [404, { method: 'GET', url: '/v1/apps?project=foreign', headers: bearer('ada') }],
   [429, { method: 'GET', url: '/v1/apps', headers: bearer('eve') }],
-] as const)('%s has the headers that are declared', async (status, request) => {
+] as const)('%s has the declared headers', async (status, request) => {
   const { responses } = buildOpenApi(allOperations)['components'] as { readonly responses: Record<string, Described> }
   const rateLimits = {
     tenantPerMinute: 1,

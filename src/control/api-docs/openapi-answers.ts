@@ -1,4 +1,4 @@
-/** The bodies and answers of an operation: what it takes, what it answers with which headers, how it fails. */
+/** Documents the bodies and answers of an operation, with headers and errors. */
 import { exampleOf } from '../http/example.ts'
 import { bodyLimitOf, readable } from '../http/body-limit.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'
@@ -33,7 +33,7 @@ export function requestBodyOf(operation: Operation, components: Components): Jso
 const withExample = (schema: unknown, example: unknown): Json =>
   example === undefined ? { schema } : { schema, example }
 
-/** The answers of an operation by their status. */
+/** The answers of an operation by status. */
 export function responsesOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json {
   const failures = failuresOf(operation, readable)
   return {
@@ -82,8 +82,9 @@ function success(operation: Operation, components: Components): Json {
 }
 
 /**
- * The text of a stream, and what its events hold (`contentSchema`, JSON Schema 2020-12). OpenAPI 3.1 has no word for the
- * items of a stream; a schema other than a string makes generators read the whole stream as one JSON value.
+ * Describes a stream as text, with the schema of its events in `contentSchema` (JSON Schema 2020-12). OpenAPI 3.1
+ * cannot describe the items of a stream; any schema other than a string makes generators read the whole stream as one
+ * JSON value.
  */
 function eventStream(events: EventTable, components: Components): Json {
   const branches = Object.entries(events).map(([event, schema]) => ({
@@ -125,7 +126,7 @@ const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
 function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
   const { adminOnly, answer, auth, body, fails = [], method, params, project, rawBody, scope, upload } = operation
   const isBearer = auth === 'bearer'
-  // A refused credential draws on an allowance, and every owner may have only so many streams.
+  // A refused credential counts against a rate limit, and each owner may have a limited number of streams.
   const isRefusable = isLimited(operation) || isBearer || answer === 'stream'
   const occurring: Readonly<Record<ErrorStatus, unknown>> = {
     400: true,
@@ -133,7 +134,7 @@ function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorS
     // Every credential may read, and so may every member of a project.
     403: isBearer && (scope !== 'read' || adminOnly),
     404: isBearer && (params || project !== 'none'),
-    // An `Idempotency-Key` that another request has.
+    // An `Idempotency-Key` that was used for another request.
     409: isBearer && method === 'POST',
     412: isConditional(operation, readable),
     413: body || rawBody || upload,

@@ -1,4 +1,4 @@
-/** How operations fail, as the document says it: one response for each status, with the codes of the catalogue. */
+/** Documents the errors of operations: one response per status, with its codes. */
 import { type ErrorCode, errorStatus } from '../http/errors.ts'
 import { headersOf } from './openapi-headers.ts'
 import { type Json, reference } from './openapi-components.ts'
@@ -13,16 +13,16 @@ const descriptions = {
   413: 'The body is larger than the operation reads; `error` names the limit.',
   415: 'The body is not JSON.',
   429: 'Too many requests; wait as long as `Retry-After` says.',
-  500: 'A fault of the server. Report the request id.',
+  500: 'A bug in the server. Report the request id.',
   503: 'Not available right now; try again after `Retry-After` seconds.',
 } as const
 export type ErrorStatus = keyof typeof descriptions
 
-/** What the example of a status says. */
+/** Example message of each status. */
 const messages: Readonly<Record<ErrorStatus, string>> = {
   400: 'name: must have 1 to 40 characters',
   401: 'Sign in, or send a valid token.',
-  403: 'This token is not allowed to do that; it needs the scope "write".',
+  403: 'This token does not allow that; it needs the scope "write".',
   404: 'Not found.',
   409: 'There is already an app named "web". Choose another name.',
   412: 'It is not what it was when you read it (If-Match). Read it again, and repeat the change if it still applies.',
@@ -37,28 +37,28 @@ const requestId = '0197e0f3-9a41-7c02-b5d6-21f0a8c7e913'
 const details = [{ field: 'name', message: 'must have 1 to 40 characters' }]
 
 const members = {
-  error: { type: 'string', description: 'What went wrong, for people.', examples: [messages[400]] },
+  error: { type: 'string', description: 'Error message for people.', examples: [messages[400]] },
   status: {
     type: 'integer',
     format: 'uint16',
     minimum: 0,
     maximum: 65_535,
-    description: 'The HTTP status, again.',
+    description: 'Repeats the HTTP status.',
     examples: [400],
   },
   code: {
     type: 'string',
-    description: 'What went wrong, for programs. More codes may be added; fall back on the status.',
+    description: 'Error code for programs. More codes may be added; fall back on the status.',
     examples: ['invalid_request'],
   },
   request_id: {
     type: 'string',
-    description: 'Names this request in the logs of the server; also in the header `X-Request-Id`.',
+    description: 'Identifies this request in the logs of the server; also in the header `X-Request-Id`.',
     examples: [requestId],
   },
   details: {
     type: 'array',
-    description: 'The faults of the request, one for each field. Absent where no field is at fault.',
+    description: 'The invalid fields of the request. Absent if no field is invalid.',
     items: {
       type: 'object',
       required: ['field', 'message'],
@@ -84,7 +84,7 @@ const members = {
 const errorSchema = {
   title: 'Error',
   type: 'object',
-  description: 'How every operation fails.',
+  description: 'Error of any operation.',
   required: ['error', 'status'],
   properties: members,
 }
@@ -92,12 +92,12 @@ const errorSchema = {
 const problemSchema = {
   title: 'Problem',
   type: 'object',
-  description: 'The same as `Error` by RFC 9457, for clients that accept `application/problem+json`.',
+  description: 'The same as `Error` in the format of RFC 9457, for clients that accept `application/problem+json`.',
   required: ['type', 'title', 'status', 'detail'],
   properties: {
     type: { type: 'string', description: '`about:blank`: `code` says more.', examples: ['about:blank'] },
     title: { type: 'string', description: 'The HTTP status in words.', examples: ['Bad Request'] },
-    detail: { type: 'string', description: 'What went wrong, for people.', examples: [messages[400]] },
+    detail: { type: 'string', description: 'Error message for people.', examples: [messages[400]] },
     ...members,
   },
 }

@@ -1,9 +1,9 @@
-/** The headers of answers, as components of the document. Those that every answer has for browsers are in its introduction. */
+/** Response headers, as components of the document. Those for browsers on every answer are in its introduction. */
 import type { Json } from './openapi-components.ts'
 
 const described = {
   'X-Request-Id': [
-    'Names this request in the logs of the server. A client may send one of its own.',
+    'Identifies this request in the logs of the server. A client may send its own id.',
     '0197e0f3-9a41-7c02-b5d6-21f0a8c7e913',
   ],
   'Cache-Control': [
@@ -15,7 +15,7 @@ const described = {
     'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
   ],
   Link: [
-    '`rel="next"`: where the next page is (RFC 8288). Absent on the last page.',
+    '`rel="next"`: URL of the next page (RFC 8288). Absent on the last page.',
     '</v1/apps?limit=50&cursor=WyJhIl0>; rel="next"',
   ],
   'Idempotent-Replayed': [
@@ -23,26 +23,26 @@ const described = {
     'true',
   ],
   'Set-Cookie': [
-    'Binds what follows to this browser (RFC 6265).',
+    'Binds the following requests to this browser (RFC 6265).',
     'mote_scm=4f1c; Path=/v1/scm; HttpOnly; SameSite=Lax',
   ],
-  RateLimit: ['What is left of the allowance: `r` requests, whole again in `t` seconds.', '"tenant";r=598;t=1'],
-  'RateLimit-Policy': ['The allowance that was drawn on: `q` requests in `w` seconds.', '"tenant";q=600;w=60'],
+  RateLimit: ['Remaining rate limit: `r` requests, fully restored in `t` seconds.', '"tenant";r=598;t=1'],
+  'RateLimit-Policy': ['Rate limit of the request: `q` requests in `w` seconds.', '"tenant";q=600;w=60'],
   'Retry-After': ['Seconds to wait before the next attempt.', 12],
-  'WWW-Authenticate': ['The kind of credential that is wanted (RFC 9110, 11.6.1).', 'Bearer'],
+  'WWW-Authenticate': ['The required kind of credential (RFC 9110, 11.6.1).', 'Bearer'],
 } as const satisfies Readonly<Record<string, readonly [string, string | number]>>
 
 export type HeaderName = keyof typeof described
 
 const componentOf = (name: HeaderName) => name.replaceAll('-', '')
 
-/** References to the headers, as a response has them. */
+/** References to the headers, for a response. */
 export const headersOf = (names: readonly HeaderName[]): Json =>
   Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${componentOf(name)}` }]))
 
 const names = Object.keys(described) as HeaderName[]
 
-/** @param used by some response of the document */
+/** @param used headers that some response of the document references */
 export const headerComponents = (used: ReadonlySet<string>): Json =>
   Object.fromEntries(
     names

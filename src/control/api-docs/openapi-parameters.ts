@@ -1,4 +1,4 @@
-/** The parameters of an operation: those that it declares, and those that the frame reads. */
+/** The parameters of an operation: declared ones and those that the server reads itself. */
 import type { TSchema } from 'typebox'
 import { exampleOf } from '../http/example.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'

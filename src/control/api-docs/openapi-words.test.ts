@@ -9,11 +9,11 @@ import { buildOpenApi } from './openapi.ts'
 import { resource, text, uuid } from '../http/types.ts'
 
 describe('the document', () => {
-  it('describes everything, with an example', () => {
+  it('has a description and an example of everything', () => {
     expect(missingWords(buildOpenApi(allOperations))).toEqual([])
   })
 
-  it('names what is not described', () => {
+  it('reports missing descriptions', () => {
     const answer = resource('Bare', { id: uuid({ description: 'Its id.' }), name: text() })
     const { description: _, ...listApps } = appOperations.listApps
     const getBare = { ...listApps, summary: 'One', path: '/v1/bare', answer }

@@ -14,22 +14,22 @@ const lint = async (document: unknown) =>
     config: await createConfig({ extends: ['recommended'] }),
   })
 
-/** Every rule of Spectral's set for OpenAPI but these. */
+/** Exceptions from Spectral's rule set for OpenAPI. */
 const otherwise = {
-  // An installation has no page and no address of its own.
+  // An installation has no contact page and no fixed URL.
   'contact-properties': 'off',
-  // The license has its SPDX identifier, beside which OpenAPI 3.1 allows no URL.
+  // The license has an SPDX identifier; OpenAPI 3.1 does not allow a URL besides it.
   'license-url': 'off',
-  // Tags are in the order in which a reader needs them.
+  // Tags are in reading order.
   'openapi-tags-alphabetical': 'off',
-  // The linter below compares examples with their schemas in a fifth of the time.
+  // The linter below also compares examples with schemas, in a fifth of the time.
   'oas3-valid-media-example': 'off',
   'oas3-valid-schema-example': 'off',
 } as const
 
 async function spectralFaults(document: unknown): Promise<string[]> {
   const spectral = new Spectral()
-  // Its own packages disagree about the type of a format.
+  // Spectral's own packages disagree about the type of a format.
   const every = oas as unknown as RulesetDefinition
   spectral.setRuleset({ extends: [[every, 'all']], rules: otherwise })
   const problems = await spectral.run(JSON.stringify(document))
@@ -41,7 +41,7 @@ describe('the OpenAPI document', () => {
     expect(await spectralFaults(buildOpenApi(allOperations))).toEqual([])
   })
 
-  it('would fail Spectral with a path parameter that is not declared', async () => {
+  it('fails Spectral with an undeclared path parameter', async () => {
     const { getHealth } = allOperations
     const faults = await spectralFaults(buildOpenApi({ getHealth: { ...getHealth!, path: '/v1/health/{part}' } }))
     expect(faults.join()).toContain('path-params')
@@ -52,7 +52,7 @@ describe('the OpenAPI document', () => {
     expect(problems.map(problem => `${problem.ruleId}: ${problem.message}`)).toEqual([])
   })
 
-  it('would fail the linter with a hole in it', async () => {
+  it('fails the linter with a missing part', async () => {
     const document = buildOpenApi(allOperations)
     const problems = await lint({ ...document, components: {} })
     expect(problems.length).toBeGreaterThan(0)
@@ -72,7 +72,7 @@ describe('the OpenAPI document', () => {
     expect([...tags].filter(tag => !(tag in tagDescriptions))).toEqual([])
   })
 
-  it('has one component for a name', () => {
+  it('has one component per name', () => {
     const operation = { ...allOperations.getHealth!, answer: resource('Health', { other: text() }) }
     expect(() => buildOpenApi({ ...allOperations, otherHealth: { ...operation, path: '/v1/other' } })).toThrow(
       'two different schemas are called Health',
@@ -91,7 +91,7 @@ it.each([
   ['/v1/scm/install', 'get', ['409']],
   ['/v1/apps/{app_name}/deployments/{job_id}/balloon', 'get', ['409']],
   ['/v1/apps/{app_name}', 'patch', ['412']],
-])('%s %s documents how it fails: %j', (path, method, statuses) => {
+])('%s %s documents its errors: %j', (path, method, statuses) => {
   const { paths } = buildOpenApi(allOperations) as {
     paths: Record<string, Record<string, { responses: Record<string, unknown> }>>
   }

@@ -23,7 +23,7 @@ async function testDirectory() {
 const sql = (text: string): Statement<{ n: number }> => statement(`test.audit.${++statements}`, text)
 
 describeEachPostgres('audit', which => {
-  // Sealing waits for transactions of the whole server, so the server must be nobody else's.
+  // Sealing waits for transactions of the whole server, so the test needs a private server.
   let server: Awaited<ReturnType<typeof startPrivateServer>>
   let api: Identity
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describeEachPostgres('audit', which => {
   })
 
   const unsealed = sql('SELECT count(*) AS n FROM audit_log WHERE position IS NULL')
-  /** The server's own housekeeping has transactions too, so it may take several tries. */
+  /** Retries, because the server's own housekeeping transactions can delay sealing. */
   const seal = () =>
     until(
       async () => {
@@ -48,7 +48,7 @@ describeEachPostgres('audit', which => {
     )
   const verify = () => verifyAuditChain(api.deps.db, api.deps.vault)
 
-  it('shows what happened, newest first, with exact totals under every filter, sealed or not', async () => {
+  it('lists entries newest first, with exact totals for every filter, sealed or not', async () => {
     const person = await api.person()
     const token = person.token
     await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'one' } })
@@ -80,7 +80,7 @@ describeEachPostgres('audit', which => {
     expect(failed).toMatchObject({ user_id: person.id, ip_address: '127.0.0.1', details: { wrong: 'password' } })
   })
 
-  it("shows nobody else's rows", async () => {
+  it('hides rows of other users and projects', async () => {
     const [a, b] = [await api.person(), await api.person()]
     const list = await api.call('GET', '/v1/audit-logs', { token: b.token })
     expect(new Set(list.body['items'].map((item: { user_id: string }) => item.user_id))).toEqual(new Set([b.id]))
@@ -90,7 +90,7 @@ describeEachPostgres('audit', which => {
     ).toBe(404)
   })
 
-  it('refuses to change or remove a row', async () => {
+  it('refuses changes and removals of rows', async () => {
     await seal()
     const { db } = api.deps
     for (const text of [
@@ -103,7 +103,7 @@ describeEachPostgres('audit', which => {
     expect(await verify()).toMatchObject({ intact: true })
   })
 
-  it('keeps the order of commits: a row of an older transaction is waited for', async () => {
+  it('seals in the order of commits and waits for older transactions', async () => {
     await seal()
     const before = await verify()
     const insert = sql(
@@ -121,7 +121,7 @@ describeEachPostgres('audit', which => {
     expect(after.rows - before.rows).toBe(2)
   })
 
-  it('seals each row once when several seal at once', async () => {
+  it('seals each row once with concurrent sealers', async () => {
     const insert = sql(
       `INSERT INTO audit_log (id, account_id, action, resource_type, details)
        SELECT gen_random_uuid(), gen_random_uuid(), 'race', 'x', '{}' FROM generate_series(1, 500)`,
@@ -156,7 +156,7 @@ describeEachPostgres('audit', which => {
     const run = api.deps.db.tx(async tx => {
       await tx.run(sql(`ALTER TABLE audit_log DISABLE TRIGGER USER`))
       expect(await tx.run(sql(text))).toBeGreaterThan(0)
-      // Verification reads through the same transaction, as if the tampering had been committed.
+      // Verification reads through the same transaction, as if the changes had been committed.
       const verdict = await verifyAuditChain({ ...api.deps.db, one: tx.one, rows: tx.rows }, api.deps.vault)
       expect(verdict.intact).toBe(false)
       throw rollback
@@ -165,7 +165,7 @@ describeEachPostgres('audit', which => {
     expect(await verify()).toMatchObject({ intact: true })
   })
 
-  it('shows with an earlier end that the newest rows were cut off, or others written in their place', async () => {
+  it('detects with an earlier head that the newest rows were removed or replaced', async () => {
     await seal()
     const { db, vault } = api.deps
     const head = await currentHead(db)
@@ -180,7 +180,7 @@ describeEachPostgres('audit', which => {
           last_hash = (SELECT hash FROM audit_log WHERE position = last_position - 3)`),
       )
       const inside = { ...db, one: tx.one, rows: tx.rows }
-      // The cut alone is invisible from inside the database.
+      // Inside the database the truncation cannot be detected.
       expect(await verifyAuditChain(inside, vault)).toMatchObject({ intact: true })
       expect(await verifyAuditChain(inside, vault, readHeads(vault, file))).toMatchObject({
         intact: false,
@@ -193,7 +193,7 @@ describeEachPostgres('audit', which => {
     expect(await verifyAuditChain(db, vault, [other])).toMatchObject({ intact: false, at: head.position })
   })
 
-  it('takes only heads with a signature of its own', () => {
+  it('accepts only heads with its own signature', () => {
     const { vault } = api.deps
     const line = signedHead(vault, { position: 7, hash: 'b'.repeat(64) }, new Date())
     expect(readHeads(vault, line)).toEqual([{ position: 7, hash: 'b'.repeat(64) }])
@@ -202,7 +202,7 @@ describeEachPostgres('audit', which => {
     expect(readHeads(vault, 'nothing here')).toEqual([])
   })
 
-  it('writes its end to the log and to a file, once while it stays where it is', async () => {
+  it('writes its head to the log and to a file, once per position', async () => {
     await seal()
     await using dir = await testDirectory()
     const lines: string[] = []
@@ -220,7 +220,7 @@ describeEachPostgres('audit', which => {
     expect(await verifyAuditChain(api.deps.db, other)).toMatchObject({ intact: false, at: 1 })
   })
 
-  it('can forget its oldest rows and still be verified', async () => {
+  it('can drop its oldest rows and still be verified', async () => {
     await seal()
     const before = await verify()
     const removed = await removeOldAudit(api.deps.db, new Date(), 10)

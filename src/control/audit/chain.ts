@@ -1,9 +1,9 @@
 /**
- * The audit log as a keyed hash chain: each sealed row's hash is HMAC(previous hash, row), so that no row can be
- * changed, removed, inserted or moved without the installation's secret and stay unnoticed. Rows are sealed in the order
- * of their commits once no older transaction of the whole server can still add one: within about two seconds, later
- * while somebody holds a long writing transaction. Until then a row is protected by the table's trigger alone. That the
- * newest sealed rows were removed AND the chain's end set back is seen only with an earlier end (heads.ts).
+ * The audit log as a keyed hash chain: the hash of each sealed row is HMAC(previous hash, row), so a change, removal,
+ * insertion or reordering of rows is detected unless the attacker has the installation's secret. Rows are sealed in the
+ * order of their commits, once no older transaction on the server can add one: usually within two seconds, later during
+ * long writing transactions. Until then only the table's trigger protects a row. If the newest sealed rows are removed
+ * AND the recorded head is set back, only an earlier head reveals it (heads.ts).
  */
 import { type Db, type Tx, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
@@ -16,7 +16,7 @@ interface LinkRow {
   readonly scopeId: string
   readonly action: string
   readonly resourceType: string
-  /** The whole row but for position and hash, as one text that does not depend on the session. */
+  /** The row without position and hash, as a text that does not depend on session settings. */
   readonly content: string
 }
 
@@ -25,7 +25,8 @@ interface SealedRow extends LinkRow {
   readonly hash: Buffer
 }
 
-// jsonb's text form is canonical: keys sorted, duplicates gone. Times as numbers, since their text depends on the zone.
+// jsonb's text form is canonical: sorted keys, no duplicates. Times are numbers, because their text depends on the time
+// zone.
 const link = `id, scope_id AS "scopeId", action, resource_type AS "resourceType",
   jsonb_build_array(id, account_id, project_id, action, resource_type, resource_id, details, ip_address, credential,
     request_id, extract(epoch FROM created_at))::text AS content`
@@ -65,7 +66,7 @@ const sealedAfter = statement<SealedRow>(
 const next = (vault: Vault, previous: Buffer, position: number, content: string) =>
   vault.hash(purpose, `${previous.toString('hex')} ${position} ${content}`)
 
-/** Seals up to `limit` rows; returns how many. Several at once wait for each other on the chain's end. */
+/** Seals up to `limit` rows and returns their number. Concurrent calls wait for each other's lock on the head. */
 export function sealBatch(db: Db, vault: Vault, limit: number): Promise<number> {
   return db.tx(async (tx: Tx) => {
     let { position, hash } = await tx.one(lockEnd)
@@ -85,15 +86,15 @@ export function sealBatch(db: Db, vault: Vault, limit: number): Promise<number> 
 
 export type ChainVerdict =
   | { readonly intact: true; readonly rows: number; readonly lastPosition: number; readonly lastHash: string }
-  /** `at`: the first position that does not fit. */
+  /** `at`: the first position with an error. */
   | { readonly intact: false; readonly at: number; readonly because: string }
 
 const verifyBatch = 5_000
 const rewritten = 'an earlier end of the chain had another hash here: rows were removed and others written'
 
 /**
- * Recomputes the whole chain. Reads only; about 100,000 rows a second.
- * @param heads ends of the chain that were kept elsewhere; those older than the retention are passed over
+ * Recomputes the whole chain. Only reads, about 100,000 rows a second.
+ * @param heads that were stored outside the database; heads older than the retention are ignored
  */
 export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly AuditHead[] = []): Promise<ChainVerdict> {
   const { firstPosition, firstHash, lastPosition, lastHash } = await db.one(ends)

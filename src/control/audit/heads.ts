@@ -1,7 +1,7 @@
 /**
- * Ends of the chain that are kept outside the database. Whoever can cut the newest rows off and set the recorded end back
- * leaves a chain that verifies; a signed end from before shows the cut. Each goes to the log of the control plane, and to
- * a file where one is configured.
+ * Signed heads of the chain, stored outside the database. An attacker who removes the newest rows and resets the
+ * recorded head leaves a chain that verifies; an earlier signed head reveals the removal. Heads are written to the log
+ * of the control plane, and to a file if one is configured.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { appendFile } from 'node:fs/promises'
@@ -23,15 +23,15 @@ const end = statement<{ position: number; hash: Buffer }>(
   `SELECT last_position AS position, last_hash AS hash FROM audit_chain`,
 )
 
-/** One line: position, hash, time and signature. */
+/** Formats a head as one line: position, hash, time and signature. */
 export function signedHead(vault: Vault, { position, hash }: AuditHead, at: Date): string {
   const content = `audit-head ${position} ${hash} ${at.toISOString()}`
   return `${content} ${vault.hash(purpose, content).toString('hex')}`
 }
 
 /**
- * The heads in a file or a log: lines that hold one, whatever stands around it.
- * @throws Error that names the line whose signature is not ours
+ * Parses the heads in a file or a log; other text on a line is ignored.
+ * @throws Error that names a line with an invalid signature
  */
 export function readHeads(vault: Vault, text: string): AuditHead[] {
   const heads: AuditHead[] = []
@@ -53,7 +53,7 @@ export async function currentHead(db: Db): Promise<AuditHead> {
   return { position, hash: hash.toString('hex') }
 }
 
-/** Writes the end of the chain down, once a minute while it grows. */
+/** Writes the head of the chain once a minute while it grows. */
 export function auditHeads({ db, vault, config, log }: Pick<Deps, 'db' | 'vault' | 'config' | 'log'>): Sweep {
   let written = 0
   return {
@@ -64,7 +64,7 @@ export function auditHeads({ db, vault, config, log }: Pick<Deps, 'db' | 'vault'
       if (head.position === written) return { written: 0 }
       const line = signedHead(vault, head, now)
       if (config.auditHeadsFile !== '') await appendFile(config.auditHeadsFile, `${line}\n`, { mode: 0o600 })
-      log.info({ head: line }, 'the audit log ends here')
+      log.info({ head: line }, 'head of the audit log')
       written = head.position
       return { written: 1 }
     },

@@ -1,6 +1,6 @@
 import { type Db, statement } from '../../db/db.ts'
 
-// The newest sealed row older than the limit; everything up to it goes, and the chain begins behind it from now on.
+// The newest sealed row older than the limit. All rows up to it are removed, and the chain starts after it.
 const cut = statement<{ position: number; hash: Buffer }>(
   'audit.cut',
   `SELECT position, hash FROM audit_log
@@ -19,7 +19,7 @@ const subtract = statement(
 const removeUpTo = statement('audit.removeUpTo', `DELETE FROM audit_log WHERE position <= $1`)
 const moveStart = statement('audit.moveStart', `UPDATE audit_chain SET first_position = $1, first_hash = $2`)
 
-/** Removes sealed rows from before `before`, oldest first, at most `limit`; what stays can still be verified. */
+/** Removes at most `limit` sealed rows older than `before`, oldest first. The remaining chain can still be verified. */
 export function removeOldAudit(db: Db, before: Date, limit: number): Promise<number> {
   return db.tx(async tx => {
     await tx.run(lockChain)

@@ -30,7 +30,7 @@ export const AuditLog = resource(
       }),
     ),
   },
-  { description: 'Entry of the audit log: who did what, when, and from where.' },
+  { description: 'Entry of the audit log: an action with its actor, time and origin.' },
 )
 export type AuditLog = Static<typeof AuditLog>
 

@@ -1,4 +1,4 @@
-/** Reading the audit log. Four variants of each statement, so that every filter has an index to walk along. */
+/** Reads the audit log. Each statement has four variants, so that every filter can use an index. */
 import { type Db, type Statement, statement } from '../../db/db.ts'
 import type { Window } from '../http/paging.ts'
 
@@ -13,10 +13,10 @@ export interface AuditRow {
   readonly createdAt: Date
 }
 
-/** What a caller may read: the project's rows and his own that belong to no project. */
+/** The rows that a caller may read: those of the project and their own rows outside of any project. */
 export interface AuditFilter {
   readonly projectId: string
-  /** Undefined for a token that is bound to the project: it does not see the account's rows. */
+  /** Undefined for a token that is bound to the project: it cannot read the account's rows. */
   readonly accountId: string | undefined
   readonly action: string | undefined
   readonly resourceType: string | undefined
@@ -41,8 +41,8 @@ const perVariant = <Row>(make: (variant: Variant) => Statement<Row>): Readonly<R
 const columns = `id, account_id AS "userId", action, resource_type AS "resourceType", resource_id AS "resourceId", details,
   ip_address AS "ipAddress", created_at AS "createdAt"`
 
-// Each scope is walked along its own index no further than the page reaches, then the two are merged: a condition
-// `scope_id IN (...)` would sort everything both have.
+// Each scope is read by its own index up to the end of the page, then the two are merged: a condition `scope_id IN
+// (...)` would sort all rows of both.
 const walk = (scope: string, variant: Variant, reach: string, before: string) =>
   `(SELECT ${columns} FROM audit_log WHERE scope_id = ${scope} ${conditions[variant]} AND id < ${before}::uuid
      ORDER BY id DESC LIMIT ${reach})`
@@ -61,7 +61,7 @@ const pages = perVariant<AuditRow>(variant => {
   )
 })
 
-// Sealed rows are added up, the few that are not sealed yet are counted; one statement, so one snapshot: the sealer
+// Sealed rows are summed up, the few unsealed ones are counted; one statement, so one snapshot: the sealer
 // moves a row from one side to the other in one transaction, hence no row is counted twice or not at all.
 const totals = perVariant<{ total: number }>(variant =>
   statement(
@@ -79,7 +79,7 @@ function variantOf({ action, resourceType }: AuditFilter): Variant {
   return resourceType === undefined ? 'all' : 'byResource'
 }
 
-/** No row has it as scope: account ids and project ids are UUIDs of version 7. */
+/** A scope that no row has: account ids and project ids are UUIDs of version 7. */
 const nobody = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 const paramsOf = (f: AuditFilter) => [
@@ -90,6 +90,6 @@ const paramsOf = (f: AuditFilter) => [
 
 export const auditPage = (db: Db, filter: AuditFilter, { take, skip, before }: Window) =>
   db.rows(pages[variantOf(filter)], [...paramsOf(filter), take, skip, before])
-/** Exact, whatever the number of rows. */
+/** An exact count for any number of rows. */
 export const auditTotal = async (db: Db, filter: AuditFilter) =>
   (await db.one(totals[variantOf(filter)], paramsOf(filter))).total

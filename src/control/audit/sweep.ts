@@ -6,7 +6,7 @@ import { removeOldAudit } from './retention.ts'
 
 const batch = 1000
 
-/** Gives new audit rows their place in the chain. */
+/** Seals new audit rows. */
 export const auditSealing = ({ db, vault }: Pick<Deps, 'db' | 'vault'>): Sweep => ({
   name: 'audit-sealing',
   everyMs: seconds(1),
@@ -20,7 +20,7 @@ export const auditSealing = ({ db, vault }: Pick<Deps, 'db' | 'vault'>): Sweep =
   },
 })
 
-/** Only where a retention is configured; the default keeps everything. */
+/** Removes old rows if a retention is configured; the default keeps all rows. */
 export const auditRetention = ({ db, config }: Pick<Deps, 'db' | 'config'>): Sweep => ({
   name: 'audit-retention',
   everyMs: hours(1),

@@ -1,13 +1,13 @@
-/** How audit rows come into being: always in the transaction of what they tell about. */
+/** Writes audit rows, always in the transaction of the change they record. */
 import { type Tx, statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { AuditNote, Caller } from '../http/operation.ts'
 import type { AuditWriter } from '../http/ports.ts'
 
-/** Stands for "nobody we know" where a sign-in names an account that does not exist. */
+/** Stands for an unknown account, e.g. in a sign-in with an address without an account. */
 export const unknownAccount = '00000000-0000-0000-0000-000000000000'
 
-/** Who did it, and from where. */
+/** The actor and its origin. */
 export interface AuditActor {
   readonly userId: string
   readonly projectId: string | undefined
@@ -44,7 +44,7 @@ function credentialOf(via: Caller['via'] | undefined): string | null {
   return via.kind === 'session' ? `session:${via.sessionId}` : `pat:${via.patId}`
 }
 
-/** What the frame asks for. */
+/** Implements the HTTP layer's interface. */
 export const auditWriter: AuditWriter = {
   write(tx, entries) {
     for (const { userId, projectId, via, origin, action, resourceType, resourceId, details } of entries) {

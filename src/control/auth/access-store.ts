@@ -1,4 +1,4 @@
-/** The statements of the hot path: one round trip from a credential to who calls and in which project. */
+/** Statements of the authentication hot path: one round trip resolves a credential to its caller and project. */
 import { type Db, type Param, statement } from '../../db/db.ts'
 import type { MemberRole } from '../http/operation.ts'
 
@@ -6,10 +6,10 @@ export interface PrincipalRow {
   readonly userId: string
   readonly email: string
   readonly role: 'Admin' | 'User'
-  /** With spaces between them; null for a session, which may do everything. */
+  /** Separated by spaces; null for a session, which has all scopes. */
   readonly scopes: string | null
   readonly patId: string | null
-  /** Of an access token that has an end. */
+  /** Expiry of an access token, if it has one. */
   readonly expiresAt: Date | null
   readonly boundProjectId: string | null
 }
@@ -22,7 +22,7 @@ export interface ProjectRow {
 }
 
 export interface PrincipalInProjectRow extends PrincipalRow {
-  /** Null when the project does not exist, is being deleted, or is not the caller's. */
+  /** Null if the project does not exist, is being deleted, or the caller is not a member. */
   readonly projectId: string | null
   readonly projectSlug: string
   readonly projectName: string
@@ -35,7 +35,7 @@ export interface SessionKey {
   readonly epoch: number
 }
 
-/** Which project is meant; none of both: the token's, else the account's default one. */
+/** The requested project. If both are null: the token's project, else the account's default project. */
 export interface Selection {
   readonly id: string | null
   readonly slug: string | null

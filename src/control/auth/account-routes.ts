@@ -115,7 +115,7 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
 
 const profileFields = new Set(['avatar_url', 'email_notifications', 'first_name', 'last_name', 'marketing_emails'])
 
-/** Browsers of others load it: https, and no password in it. @throws ApiError 400 */
+/** The avatar is loaded by other users' browsers, so it must be https without a password. @throws ApiError 400 */
 function checkAvatar(address: string): void {
   if (address === '') return
   const url = URL.parse(address)
@@ -131,10 +131,10 @@ const emailTaken = () =>
 const lastAdmin = () =>
   new ApiError(
     'invalid_state',
-    'You are the last administrator. Make another user Admin first: mote admin set-role <e-mail> Admin',
+    'You are the last administrator. Make another account Admin first: mote admin set-role <e-mail> Admin',
   )
 
-/** The account was there a moment ago, when its credential was checked; if not, that credential is dead now. */
+/** The account existed when its credential was checked; if it is gone now, the credential is invalid. */
 async function existing<Row>(row: Promise<Row | undefined>): Promise<Row> {
   const found = await row
   if (!found) throw unauthenticated()

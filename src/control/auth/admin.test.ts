@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { startIdentity } from '../../../test/support/identity.ts'
 import { revokeAllSessions, setAccountRole } from './index.ts'
 
-it('makes and unmakes Admins, but never the last one', async () => {
+it('grants and revokes the role Admin, except for the last Admin', async () => {
   await using api = await startIdentity()
   const [first, second] = [await api.person(), await api.person()]
   const { db } = api.deps
@@ -13,7 +13,7 @@ it('makes and unmakes Admins, but never the last one', async () => {
   await expect(setAccountRole(db, 'nobody@example.com', 'Admin')).rejects.toThrow('no account')
 })
 
-it('signs an account out everywhere', async () => {
+it('ends all sessions of an account', async () => {
   await using api = await startIdentity()
   const person = await api.person()
   await api.login(person.email)
@@ -21,7 +21,7 @@ it('signs an account out everywhere', async () => {
   expect((await api.call('GET', '/v1/auth/me', { token: person.token })).status).toBe(401)
 })
 
-it('writes down refused credentials, with a bound per address', async () => {
+it('audits refused credentials up to a limit per address', async () => {
   await using api = await startIdentity()
   const person = await api.person()
   await api.call('POST', '/v1/auth/logout', { body: { refresh_token: person.refreshToken } })

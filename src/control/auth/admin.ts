@@ -1,4 +1,4 @@
-/** What operators do to accounts from the command line (`mote admin`), beside the API. */
+/** Account operations of the command line (`mote admin`), in addition to the API. */
 import { type Db, statement } from '../../db/db.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
 import { normaliseEmail } from './rules.ts'
@@ -6,11 +6,11 @@ import { endAllSessions } from './session-store.ts'
 import { announceRevoked, credentialsByEmail, lockedAdmins } from './store.ts'
 
 const changeRole = statement('auth.changeRole', `UPDATE account SET role = $2 WHERE id = $1`)
-/** Who has the database may do this without a credential; the row is filed under the account it is about. */
+/** Database access is sufficient for these operations. Their audit rows are filed under the affected account. */
 const operator = 'mote admin'
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
 
-/** @throws Error that says what to do: no such account, or it is the last Admin. */
+/** @throws Error with advice if there is no such account, or it is the last Admin. */
 export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'User'): Promise<void> {
   await db.tx(async tx => {
     const admins = await lockedAdmins(tx)
@@ -30,7 +30,7 @@ export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'Use
   })
 }
 
-/** Signs an account out everywhere. @throws Error when there is no such account. */
+/** Ends all sessions of an account. @throws Error if there is no such account. */
 export async function revokeAllSessions(db: Db, email: string): Promise<number> {
   return db.tx(async tx => {
     const account = await credentialsByEmail(tx, normaliseEmail(email))

@@ -1,4 +1,4 @@
-/** From a credential to who calls, and where; the frame asks this before every `bearer` operation. */
+/** Resolves a credential to its caller and project. The HTTP layer calls it before every `bearer` operation. */
 import { hash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from '../../db/db.ts'
@@ -23,9 +23,9 @@ import { trackPatUse } from './pat-use.ts'
 import { recordRefusals } from './refusals.ts'
 import { allScopes, expandScopes } from './rules.ts'
 
-/** What the frame asks for. */
+/** The interface that the HTTP layer needs. */
 export interface Authenticator extends Security {
-  /** Writes what is known about token use now and stops the timer. */
+  /** Flushes pending records of token use and stops the timer. */
   stop(): Promise<void>
 }
 
@@ -33,7 +33,7 @@ type Credential =
   | { readonly kind: 'session'; readonly claims: VerifiedClaims }
   | { readonly kind: 'pat'; readonly hash: Buffer }
 
-/** About 1 KiB each. */
+/** About 1 KiB per entry. */
 const mostCached = 10_000
 
 const everything: ReadonlySet<Scope> = new Set(allScopes)
@@ -48,7 +48,7 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
   const patHashes = createGenerationalCache<Buffer>(mostCached)
 
   const patHash = (text: string): Buffer => {
-    // The keyed hash, which is what is stored, takes 14 us; the plain one less than 1.
+    // The keyed hash, which is the stored one, takes 14 us; the plain hash less than 1.
     const key = hash('sha256', text, 'base64')
     const found = patHashes.get(key) ?? vault.hash(purposes.pat, text)
     patHashes.set(key, found)
@@ -67,8 +67,8 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
   }
 
   /**
-   * Asks the database about the credential, each time; who is not found is refused, and that is written down. What `presume`
-   * begins before its first await is sent together with this question (src/db/socket.ts).
+   * Checks the credential in the database on every call. An unknown credential is refused and audited. Statements that
+   * `presume` sends before its first await share the round trip with this query (src/db/socket.ts).
    */
   async function ask(text: string, selection: Selection | undefined, origin: Origin, presume: Presume | undefined) {
     const credential = parse(text)
@@ -80,13 +80,13 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
     const row = await asked
     if (!row) {
       cached.forget(key)
-      // Only a signature of ours proves whose token it was.
+      // Only a signed token proves which account it belongs to.
       return refuse(origin, credential.kind === 'session' ? credential.claims.userId : undefined)
     }
     if (row.patId !== null) uses.note(row.patId)
     if (known && isDeepStrictEqual(row, known.row)) return known.who
     const who = { caller: callerOf(row, credential, scopesOf), project: projectOf(row) }
-    // Made-up names of projects are not kept: whoever has a credential could fill the memory with them.
+    // Unknown project names are not cached: any caller could fill the memory with them.
     if (selection && !who.project) cached.forget(key)
     else cached.set(key, { row, who })
     return who
@@ -99,7 +99,7 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
   }
 }
 
-/** What the database says of a credential decides, with the credential, who calls. */
+/** A cached caller. It is valid as long as the database returns the same row for the credential. */
 interface Known {
   readonly row: PrincipalRow
   readonly who: CallerInProject
@@ -113,7 +113,7 @@ function principalOf(db: Db, credential: Credential, selection: Selection | unde
     : principalBySession(db, credential.claims)
 }
 
-/** Of all that the question consists of; not of the credential itself, which is nowhere kept. */
+/** Cache key of a credential and a project. It does not contain the credential itself. */
 function keyOf(credential: Credential, selection: Selection | undefined): string {
   const named = selection?.slug == null ? selection?.id : `=${selection.slug}`
   const where = selection ? `in ${named ?? ''}` : ''
@@ -122,10 +122,10 @@ function keyOf(credential: Credential, selection: Selection | undefined): string
   return `${sessionId} ${userId} ${epoch} ${expiresAt.getTime()} ${where}`
 }
 
-/** Sets of scopes by how they are stored: there are few, and each request has one of them. */
+/** Caches scope sets by their stored text: there are few different ones, and each request needs one. */
 function rememberScopes(): (stored: string) => ReadonlySet<Scope> {
   const known = new Map<string, ReadonlySet<Scope>>()
-  // They are stored as they were given: in any order, more than once.
+  // Scopes are stored as given, in any order and with repetitions, so the number of texts is limited.
   const most = 100
   return stored => {
     const scopes = known.get(stored) ?? expandScopes(stored.split(' '))
@@ -157,7 +157,7 @@ function projectOf(row: PrincipalRow | PrincipalInProjectRow): ProjectAccess | u
   return { id: row.projectId, slug: row.projectSlug, name: row.projectName, memberRole: row.memberRole }
 }
 
-/** Text that is no slug matches nothing, so it needs no check of its own. */
+/** A text that is not a slug matches no project, so it needs no check. */
 function selectionOf(selector: string | undefined): Selection {
   if (selector === undefined) return { id: null, slug: null }
   return isUuid(selector) ? { id: selector.toLowerCase(), slug: null } : { id: null, slug: selector }

@@ -4,12 +4,15 @@ import { purposes } from './credentials.ts'
 import { backoffMemoryMs, backoffMs, freeFailures } from './rules.ts'
 import { addFailure, blockUntil, blockedUntil, forgetFailures } from './session-store.ts'
 
-/** Who keeps failing waits longer and longer; shared by all control planes, as it lives in the database. */
+/** Delays sign-ins after repeated failures. The state is in the database, so all control planes share it. */
 export interface Backoff {
-  /** @throws ApiError `rate_limited` while this e-mail at this address, the address or the account is blocked. */
+  /** @throws ApiError `rate_limited` while the address, the account, or this e-mail from this address is blocked. */
   enter(email: string, ip: string): Promise<void>
   failed(email: string, ip: string): Promise<void>
-  /** After a success the e-mail starts from zero; the address does not, or one good account would cover for many tries. */
+  /**
+   * A success resets the e-mail address but not the IP address; otherwise one valid account could hide many failed
+   * attempts.
+   */
   succeeded(email: string, ip: string): Promise<void>
 }
 
@@ -37,7 +40,7 @@ export function createBackoff({ db, vault, clock }: Pick<Deps, 'db' | 'vault' | 
     async failed(email, ip) {
       const now = clock.now()
       const forgetBefore = new Date(now.getTime() - backoffMemoryMs)
-      // In one order for everybody, so that two failures at once cannot lock each other out of the rows.
+      // A fixed order prevents deadlocks between concurrent failures.
       const keys = keysOf(email, ip).sort((a, b) => a.key.compare(b.key))
       await db.tx(async tx => {
         for (const { kind, key } of keys) {

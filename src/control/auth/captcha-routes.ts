@@ -26,11 +26,14 @@ export const captchaHandlers = (deps: CaptchaDeps): Pick<Handlers<typeof authOpe
   },
 })
 
-/** The id is part of it, so that equal answers do not look alike in the database. */
+/** The hash includes the id, so that equal answers have different hashes in the database. */
 const hashOf = ({ vault }: CaptchaDeps, id: string, answer: string) =>
   vault.hash(purposes.captcha, `${id} ${normaliseAnswer(answer)}`)
 
-/** Uses the captcha up, right or wrong. @throws ApiError 400 when the answer is wrong, late or given before. */
+/**
+ * Spends the captcha, whether the answer is right or wrong. @throws ApiError 400 if the answer is wrong, late or was
+ * already given.
+ */
 export async function checkCaptcha(
   deps: CaptchaDeps,
   id: string,

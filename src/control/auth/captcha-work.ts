@@ -1,25 +1,25 @@
 /**
- * A proof of work beside the captcha in words: a program reads the question as easily as a screen reader speaks it, so a
- * registration by it costs about a second of processor time instead. PBKDF2 costs a browser (Web Crypto) what it costs
- * anybody else.
+ * A proof of work for text captchas: a program can read the question as easily as a screen reader, so a registration
+ * with it costs about a second of processor time instead. PBKDF2 costs a browser (Web Crypto) as much as any other
+ * client.
  */
 import { pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
 
 const derive = promisify(pbkdf2)
 
-/** About 256 tries of 2.5 ms each; a check takes one. */
+/** About 256 tries of 2.5 ms each on average; a check takes one. */
 export const captchaWork = { iterations: 5000, bits: 8 } as const
 
 const salt = 'mote-captcha'
 
-/** Whether PBKDF2-HMAC-SHA-256 of `<captcha id>:<proof>` begins with so many zero bits. */
+/** Whether PBKDF2-HMAC-SHA-256 of `<captcha id>:<proof>` starts with at least `bits` zero bits. */
 export async function isWorked(id: string, proof: string, bits: number): Promise<boolean> {
   const hash = await derive(`${id}:${proof}`, salt, captchaWork.iterations, 32, 'sha256')
   return zeroBits(hash) >= bits
 }
 
-/** Leading ones. */
+/** Number of leading zero bits. */
 export function zeroBits(hash: Uint8Array): number {
   let count = 0
   for (const byte of hash) {

@@ -20,7 +20,7 @@ describe('captcha', () => {
       body: { email, password: testPassword, captcha_id, captcha_answer, captcha_proof },
     })
   }
-  /** Answers a question in words, as a person with a screen reader would. */
+  /** Answers a text question, like a user of a screen reader. */
   async function solved(): Promise<{ id: string; answer: string }> {
     const { body } = await api.call('GET', '/v1/auth/captcha?format=text')
     const id = String(body['captcha_id'])
@@ -28,17 +28,17 @@ describe('captcha', () => {
     return { id, answer: answerInWords(String(body['captcha_text'])) }
   }
 
-  it('draws every letter: a font that does not load draws nothing, and says nothing', async () => {
+  it('draws every letter, which proves that the font is loaded', async () => {
     for (const letter of letters) {
       const picture = await letterPicture(letter)
       const { data } = picture.getContext('2d').getImageData(0, 0, picture.width, picture.height)
       const opaque = data.filter((value, i) => i % 4 === 3 && value === 255).length
-      // The smallest letter in the smallest size, `7` at 38 px, covers some 150 pixels.
+      // The smallest letter in the smallest size, `7` at 38 px, covers about 150 pixels.
       expect(opaque, letter).toBeGreaterThan(80)
     }
   })
 
-  it('sends a picture, and never the same twice', async () => {
+  it('returns a different picture each time', async () => {
     const { body } = await api.call('GET', '/v1/auth/captcha')
     expect(body['captcha_image']).toMatch(/^data:image\/png;base64,/)
     const [a, b] = [await pictureChallenge(), await pictureChallenge()]
@@ -48,13 +48,13 @@ describe('captcha', () => {
     expect([image.width, image.height]).toEqual([240, 80])
   })
 
-  it('asks in words for those who cannot see it', () => {
+  it('offers a question in words as an alternative', () => {
     const { text, answer, image } = wordChallenge()
     expect(answer).toMatch(/^[A-Z]\d{1,2}$/)
     expect(decodeURIComponent(image)).toBe(`data:text/plain;charset=utf-8,${text}`)
   })
 
-  it('in words asks for work besides the answer, which a program that reads the question has to do as well', async () => {
+  it('requires a proof of work in addition to the answer of a text captcha', async () => {
     const { body } = await api.call('GET', '/v1/auth/captcha?format=text')
     expect(body['captcha_work']).toEqual({ iterations: 5000, bits: 8 })
     expect((await api.call('GET', '/v1/auth/captcha')).body['captcha_work']).toBeUndefined()
@@ -65,7 +65,7 @@ describe('captcha', () => {
       const reply = await register(id, answer, proof === null ? '' : (proof ?? ''))
       if (proof === right) continue
       expect([reply.status, reply.body['details']?.[0]?.field]).toEqual([400, 'captcha_proof'])
-      // One try, here too.
+      // Text captchas also allow only one try.
       expect((await register(id, answer, right)).status).toBe(400)
     }
   })
@@ -76,32 +76,32 @@ describe('captcha', () => {
     expect(zeroBits(Uint8Array.of(0, 0))).toBe(16)
   })
 
-  it('accepts a right answer once', async () => {
+  it('accepts a correct answer once', async () => {
     const { id, answer } = await solved()
     expect((await register(id, ` ${answer.toLowerCase()} `)).status).toBe(200)
     expect((await register(id, answer)).status).toBe(400)
   })
 
-  it('lets one of many win when the same answer comes at once', async () => {
+  it('accepts only one of several concurrent equal answers', async () => {
     const { id, answer } = await solved()
     const replies = await Promise.all(Array.from({ length: 6 }, () => register(id, answer)))
     expect(replies.filter(reply => reply.status === 200)).toHaveLength(1)
   })
 
-  it('is used up by a wrong answer', async () => {
+  it('is spent by a wrong answer', async () => {
     const { id, answer } = await solved()
     expect((await register(id, 'WRONG')).status).toBe(400)
     expect((await register(id, answer)).status).toBe(400)
   })
 
-  it('is worth nothing after five minutes, or when it is none', async () => {
+  it('is refused after five minutes, or with an unknown id', async () => {
     const { id, answer } = await solved()
     api.clock.advance(5 * 60_000 + 1)
     expect((await register(id, answer)).status).toBe(400)
     expect((await register('nonsense', answer)).status).toBe(400)
   })
 
-  it('is no other captcha', async () => {
+  it('does not accept the answer of another captcha', async () => {
     const [a, b] = [await solved(), await solved()]
     if (a.answer === b.answer) return
     expect((await register(a.id, b.answer)).status).toBe(400)

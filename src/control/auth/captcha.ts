@@ -1,6 +1,6 @@
 /**
- * Captchas: a picture of six distorted letters, or, for people who cannot see it, a question in words. Neither stops a
- * determined attacker; they make a registration cost more than a request.
+ * Captchas: a picture of six distorted letters, or a question in words for people who cannot see it. They do not stop a
+ * determined attacker, but raise the cost of automated registrations.
  */
 import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
@@ -10,7 +10,7 @@ import { once } from '../../lib/once.ts'
 export interface Challenge {
   /** Data URL: a PNG, or plain text. */
   readonly image: string
-  /** The question, where it is one in words. */
+  /** The question of a text captcha. */
   readonly text: string | undefined
   readonly answer: string
 }
@@ -19,7 +19,7 @@ const family = 'MoteCaptcha'
 const width = 240
 const height = 80
 const length = 6
-/** No letter that looks like another one in this font once it is bent. */
+/** Without letters that look like another one in this font when distorted. */
 export const letters = 'ACDEFHJKLMNPRTUVWXY347'
 
 const pick = <T>(items: readonly T[]): T => {
@@ -29,10 +29,12 @@ const pick = <T>(items: readonly T[]): T => {
 }
 const between = (low: number, high: number) => low + (randomInt(1_000_000) / 1_000_000) * (high - low)
 
-/** Answers are compared without case and surrounding space. */
+/** Normalizes an answer: case and surrounding space are ignored. */
 export const normaliseAnswer = (text: string) => text.trim().toUpperCase()
 
-/** Without a registered font the canvas draws nothing, and says nothing. @throws Error when the font does not load. */
+/**
+ * Registers the font, because the canvas silently draws nothing without it. @throws Error if the font does not load.
+ */
 const canvas = once(async () => {
   const { createCanvas, GlobalFonts } = await import('@napi-rs/canvas')
   const file = createRequire(import.meta.url).resolve(
@@ -42,7 +44,7 @@ const canvas = once(async () => {
   return createCanvas
 })
 
-/** The letters alone, straight, on a transparent ground: 240 by 80 pixels. */
+/** The undistorted letters on a transparent background: 240 by 80 pixels. */
 export async function letterPicture(text: string): Promise<Canvas> {
   const plain = (await canvas())(width, height)
   drawText(plain.getContext('2d'), text)
@@ -58,7 +60,7 @@ export async function pictureChallenge(): Promise<Challenge> {
   context.fillStyle = '#f4f2ee'
   context.fillRect(0, 0, width, height)
   drawNoise(context)
-  // Column by column along two waves, so that no line of the text is straight.
+  // Shifts each column along two waves, so that no line of the text is straight.
   const [phase, wave, phase2] = [between(0, 6.3), between(25, 40), between(0, 6.3)]
   for (let x = 0; x < width; x++) {
     const shift = 5 * Math.sin(x / wave + phase) + 3 * Math.sin(x / 11 + phase2)
@@ -90,7 +92,7 @@ function drawNoise(context: SKRSContext2D): void {
   }
 }
 
-/** As thick and as dark as the letters, so that they cannot be told from them by colour or width. */
+/** Draws curves as thick and as dark as the letters, so that they cannot be separated by color or width. */
 function drawCurves(context: SKRSContext2D): void {
   for (let i = 0; i < 4; i++) {
     context.beginPath()
@@ -124,7 +126,7 @@ const nouns = [
   'WINTER',
 ] as const
 
-/** Two small tasks in words; a screen reader speaks them, and the answer is one letter and one number: "L12". */
+/** A question of two small tasks. The answer is one letter and one number: "L12". */
 export function wordChallenge(): Challenge {
   const [place, noun, a, b] = [randomInt(ordinals.length), pick(nouns), randomInt(1, 10), randomInt(1, 10)]
   const first = pick([

@@ -5,7 +5,10 @@
  */
 import { createRequire } from 'node:module'
 
-/** About 50,000 (18,000 of them long enough to be tried here), lower case, most used first, from leaks (zxcvbn-ts, MIT licence). Data only: nothing of it is run. */
+/**
+ * About 50,000 leaked passwords (18,000 of them long enough to be allowed here), lower case, most used first
+ * (zxcvbn-ts, MIT license). Only its data file is read; its code is not run.
+ */
 let published: ReadonlySet<string> | undefined
 const isPublished = (password: string): boolean => {
   published ??= new Set<string>(createRequire(import.meta.url)('@zxcvbn-ts/language-common/src/passwords.json'))
@@ -78,7 +81,10 @@ const leet: Readonly<Record<string, string>> = {
   '7': 't',
 }
 
-/** Rows and diagonals of keyboards, the alphabet and the digits; any run along one of them, either way, is easy. */
+/**
+ * Keyboard rows and diagonals, the alphabet and the digits. Any run along one of them, in either direction, is easy to
+ * guess.
+ */
 const walks = [
   '01234567890',
   'abcdefghijklmnopqrstuvwxyz',
@@ -92,7 +98,7 @@ const walks = [
   '!@#$%^&*()',
 ].flatMap(walk => [walk, [...walk].reverse().join('')])
 
-/** Whether a password is among those that are guessed first, in any spelling of the usual kind. */
+/** Whether a password is commonly used, in any usual spelling. */
 export function isCommonPassword(password: string): boolean {
   const folded = password.toLowerCase()
   const trimmed = folded.replace(/^[^a-z]+|[^a-z]+$/g, '')
@@ -113,13 +119,13 @@ export function isCommonPassword(password: string): boolean {
 
 const unleet = (text: string) => [...text].map(char => leet[char] ?? char).join('')
 
-/** "monkeymonkey". */
+/** Whether the text is a common word twice: "monkeymonkey". */
 function isTwice(text: string): boolean {
   const half = text.slice(0, text.length / 2)
   return text.length % 2 === 0 && half + half === text && words.has(half)
 }
 
-/** One to four characters over and over: "aaaaaaaa", "abcabcabc". */
+/** Whether the text repeats one to four characters: "aaaaaaaa", "abcabcabc". */
 function isRepetition(text: string): boolean {
   return [1, 2, 3, 4].some(size => {
     const unit = text.slice(0, size)
@@ -127,7 +133,10 @@ function isRepetition(text: string): boolean {
   })
 }
 
-/** Nothing but runs of three and more along the walks (and single digits): "12345678", "qwerty123", "abc123456". */
+/**
+ * Whether the text consists of runs of three or more along the walks (and single digits): "12345678", "qwerty123",
+ * "abc123456".
+ */
 function isMadeOfWalks(text: string): boolean {
   let rest = text
   while (rest.length > 0) {

@@ -6,7 +6,7 @@ import { type Backoff, createBackoff } from './backoff.ts'
 import { type SessionTokens, createSessionTokens } from './jwt.ts'
 import { type PasswordHasher, createPasswordHasher } from './passwords.ts'
 
-/** What the handlers of this feature share. */
+/** Dependencies that the handlers of this feature share. */
 export interface AuthContext extends Deps {
   readonly passwords: PasswordHasher
   readonly tokens: SessionTokens
@@ -23,13 +23,13 @@ export function createAuthContext(deps: Deps): AuthContext {
   }
 }
 
-/** From where a call came, as every handler has it. */
+/** Origin of a call, as passed to every handler. */
 export interface Origin {
   readonly ip: string
   readonly requestId: string
 }
 
-/** An actor of the audit log who has no credential (yet). */
+/** Audit actor without a credential (yet). */
 export const actorAt = (origin: Origin, userId: string | undefined, sessionId?: string): AuditActor => ({
   userId: userId ?? unknownAccount,
   projectId: undefined,
@@ -38,12 +38,15 @@ export const actorAt = (origin: Origin, userId: string | undefined, sessionId?: 
   requestId: origin.requestId,
 })
 
-/** A refused sign-in is an audit row of its own transaction, since the request's own is rolled back or never begins. */
+/**
+ * Writes the audit row of a refused sign-in in its own transaction, because the request's transaction is rolled back or
+ * never begins.
+ */
 export async function auditFailure(deps: Pick<Deps, 'db'>, actor: AuditActor, note: AuditNote): Promise<void> {
   await deps.db.tx(async tx => writeAudit(tx, actor, note))
 }
 
-/** @throws ApiError 403 for a token that is bound to a project: the account itself is out of its reach. */
+/** @throws ApiError 403 for a token that is bound to a project: such a token must not change the account. */
 export function assertWholeAccount(caller: Caller): void {
   if (caller.boundProjectId === null) return
   throw forbidden('This token is bound to a project and cannot change the account.')

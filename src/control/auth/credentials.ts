@@ -1,4 +1,4 @@
-/** Secrets that are handed out and recognised again: made here, stored only as a keyed hash (contract, "Auth"). */
+/** Creates secrets for users. Only their keyed hashes are stored (contract, "Auth"). */
 import { randomBytes } from 'node:crypto'
 
 export const patPrefix = 'svc_pat_'
@@ -12,7 +12,7 @@ export const newPat = () => patPrefix + secret()
 export const newRefreshToken = () => refreshPrefix + secret()
 export const newLinkToken = () => linkPrefix + secret()
 
-/** Purposes under which the vault hashes and seals; a purpose is part of the stored data, so it must never change. */
+/** Purposes for hashing and encryption in the vault. A purpose is part of the stored data, so it must never change. */
 export const purposes = {
   pat: 'pat',
   refreshToken: 'refresh-token',
@@ -26,5 +26,5 @@ export const purposes = {
 
 const credentialPattern = /^svc_(?:pat|rt)_[A-Za-z0-9_-]{43}$/
 
-/** Whether it can be one of ours at all; spares the hash and the query. */
+/** Whether the text has the form of an issued credential. Saves the hash and the query for other texts. */
 export const looksIssued = (token: string, prefix: string) => token.startsWith(prefix) && credentialPattern.test(token)

@@ -1,4 +1,4 @@
-/** Addresses that are proved by a link, and what a proved address is good for: a new password, another address. */
+/** Mailed links: they verify an address, reset a password, or change the address. */
 import { ApiError, invalidField, invalidState } from '../http/errors.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Handlers } from '../http/operation.ts'
@@ -48,7 +48,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
           throw uniqueViolation(cause, 'account_email') ? emailTaken(cause) : cause
         })
         if (before === undefined) throw deadLink()
-        // Links to the address before would still open the account.
+        // Links mailed to the previous address would still give access to the account.
         await dropLinks(tx, link.accountId)
         audit(
           { ...about, action: 'auth.email_changed', details: { from: before, to: link.email } },
@@ -93,7 +93,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
       const email = normaliseEmail(body.email)
       return async tx => {
         await mailLink(tx, ctx, email, 'reset')
-        // The same for an address without an account.
+        // The answer is the same for an address without an account.
         return { status: 'accepted' as const }
       }
     },
@@ -129,7 +129,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
   },
 })
 
-/** The same text for a link that is wrong, too old, or used. */
+/** One error for an unknown, expired or used link. */
 const deadLink = () => invalidField('token', 'is not valid any more; ask for a new link')
 
 function linkHash({ vault }: AuthContext, token: string): Buffer {

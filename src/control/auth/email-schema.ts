@@ -1,4 +1,4 @@
-/** Operations about the address of an account. */
+/** Operations on the e-mail address of an account. */
 import { operations } from '../http/operation.ts'
 import { acknowledgement, oneOf, resource } from '../http/types.ts'
 import { email, linkToken, newPassword, open, own, proof } from './fields.ts'

@@ -1,4 +1,4 @@
-/** An address belongs to whoever opens what is mailed to it: verification, reset, change, invitations. */
+/** Ownership of an e-mail address is proved by opening a mailed link: verification, reset, change, invitations. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   accept,
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** Every mail that waits, oldest first. */
+/** Every queued mail, oldest first. */
 async function sent(): Promise<readonly Mail[]> {
   mails = []
   const sweep = outgoingMails(api.deps, async mail => void mails.push(mail))
@@ -35,7 +35,7 @@ const me = async (token: string) => (await api.call('GET', '/v1/auth/me', { toke
 const verify = (token: string) => post('/v1/auth/email/verify', { token })
 
 describe('verification', () => {
-  it('takes the secret of the mailed link, once, and nothing else', async () => {
+  it('accepts only the secret of the mailed link, once', async () => {
     await sent()
     const person = await api.person()
     const [mail] = to(await sent(), person.email)
@@ -50,7 +50,7 @@ describe('verification', () => {
     expect((await post('/v1/auth/email/verification', {}, person.token)).status).toBe(409)
   })
 
-  it('is sent again on demand, at most once a minute; an older link and an expired one are worth nothing', async () => {
+  it('is sent again on demand, at most once a minute, and invalidates older links', async () => {
     const person = await api.person()
     const first = tokenIn(to(await sent(), person.email)[0])
     expect((await post('/v1/auth/email/verification', {}, person.token)).body).toEqual({ status: 'sent_a_moment_ago' })
@@ -67,20 +67,20 @@ describe('verification', () => {
 describe('a forgotten password', () => {
   const newPassword = 'quite another staple 9 horses'
 
-  it('is answered alike with an account and without, and mailed to the address alone', async () => {
+  it('gets the same answer with and without an account, and a mail only to the address', async () => {
     const { email } = await api.register()
     await sent()
     const answers = [
       await post('/v1/auth/password/forgot', { email }),
       await post('/v1/auth/password/forgot', { email: 'nobody@example.org' }),
-      // Younger than a minute: nothing new is sent.
+      // Less than a minute later: no new link is sent.
       await post('/v1/auth/password/forgot', { email }),
     ]
     for (const { status, body } of answers) expect([status, body]).toEqual([200, { status: 'accepted' }])
     expect((await sent()).map(mail => mail.to)).toEqual([email])
   })
 
-  it('is replaced with the link: sessions end, the address is proved, the link is used up', async () => {
+  it('is reset with the link, which ends sessions, verifies the address and is spent', async () => {
     const person = await api.person()
     await post('/v1/auth/password/forgot', { email: person.email })
     const all = to(await sent(), person.email)
@@ -92,11 +92,11 @@ describe('a forgotten password', () => {
     expect((await api.call('GET', '/v1/auth/me', { token: person.token })).status).toBe(401)
     const login = await post('/v1/auth/login', { email: person.email, password: newPassword })
     expect(login.body['user']).toMatchObject({ email_verified: true })
-    // The link to verify it was mailed before, and is of no use any more.
+    // The earlier verification link is no longer valid.
     expect((await verify(tokenIn(all[0]))).status).toBe(400)
   })
 
-  it('link of before a password change opens nothing', async () => {
+  it('link from before a password change is invalid', async () => {
     const person = await api.person()
     await post('/v1/auth/password/forgot', { email: person.email })
     const token = tokenIn(to(await sent(), person.email).at(-1))
@@ -105,7 +105,7 @@ describe('a forgotten password', () => {
     expect((await post('/v1/auth/password/reset', { token, new_password: testPassword })).status).toBe(400)
   })
 
-  it('gives an address that somebody else registered first to its owner', async () => {
+  it('gives an address that another person registered first to its owner', async () => {
     const squatter = await api.person('owner-of@example.org')
     await post('/v1/auth/password/forgot', { email: squatter.email })
     const token = tokenIn(to(await sent(), squatter.email).at(-1))
@@ -115,7 +115,7 @@ describe('a forgotten password', () => {
 })
 
 describe('a change of the address', () => {
-  it('needs the new address to be proved, and notifies the old one at both steps', async () => {
+  it('requires verification of the new address, and notifies the old one at both steps', async () => {
     const person = await api.person()
     await sent()
     const next = `next-${person.email}`
@@ -131,7 +131,7 @@ describe('a change of the address', () => {
     expect((await post('/v1/auth/login', { email: person.email, password: testPassword })).status).toBe(401)
   })
 
-  it('to an address of another account is refused when it is confirmed', async () => {
+  it('to an address of another account is refused on confirmation', async () => {
     const [person, other] = [await api.person(), await api.person()]
     await sent()
     await post('/v1/auth/email', { email: other.email }, person.token)
@@ -155,7 +155,7 @@ describe('an invitation', () => {
   const projectsOf = async (token: string) =>
     ((await api.call('GET', '/v1/projects', { token })).body as never as unknown[]).length
 
-  it('is not for whoever registers the address', async () => {
+  it('is not accepted by merely registering the address', async () => {
     const owner = await api.person()
     const invitation = await invite(owner, 'ceo@example.org')
     const squatter = await api.person('ceo@example.org')
@@ -163,7 +163,7 @@ describe('an invitation', () => {
     for (const body of [{}, { secret: 'x' }, { secret: '' }])
       expect((await post(`/v1/invitations/${invitation.id}/accept`, body, squatter.token)).status).toBe(404)
     expect(await projectsOf(squatter.token)).toBe(1)
-    // Who reads the mail of the address gets in, by that alone.
+    // Verifying the address is what grants access.
     const token = tokenIn(to(await sent(), squatter.email).find(mail => mail.subject.startsWith('Confirm')))
     expect((await verify(token)).status).toBe(200)
     expect((await api.call('GET', '/v1/invitations', { token: squatter.token })).body).toHaveLength(1)
@@ -171,7 +171,7 @@ describe('an invitation', () => {
     expect(await projectsOf(squatter.token)).toBe(2)
   })
 
-  it('is mailed with a secret that accepts it once, by whichever account', async () => {
+  it('is mailed with a secret that any account can use once', async () => {
     const [owner, guest] = [await api.person(), await api.person()]
     await sent()
     const invitation = await invite(owner, 'old-address@example.org')
@@ -182,7 +182,7 @@ describe('an invitation', () => {
     expect((await accept(api, invitation, guest.token)).status).toBe(404)
   })
 
-  it('that is renewed has another secret; the list of members shows none', async () => {
+  it('gets a new secret when renewed, and the member list shows no secret', async () => {
     const [owner, guest] = [await api.person(), await api.person()]
     const first = await invite(owner, 'renewed@example.org')
     const second = await invite(owner, 'renewed@example.org')
@@ -194,7 +194,7 @@ describe('an invitation', () => {
 })
 
 describe('without a mail server', () => {
-  it('an operator prints the link', async () => {
+  it('an operator can print the link', async () => {
     await using quiet = await startIdentity()
     const { db, vault } = quiet.deps
     const person = await quiet.person()

@@ -1,4 +1,4 @@
-/** Fields and settings that the operations of identity share. */
+/** Fields and settings shared by the identity operations. */
 import { maybe, rawText, text } from '../http/types.ts'
 
 type Options = Readonly<Record<string, unknown>>
@@ -12,7 +12,7 @@ export const email = (options: Options = {}) =>
     ...options,
   })
 export const personName = (options: Options = {}) => text({ maxLength: 100, ...options })
-/** Lengths are checked by the rules of the feature, which also know the list of common passwords. */
+/** The rules of the feature check lengths, together with the list of common passwords. */
 export const password = (options: Options = {}) =>
   rawText({
     maxLength: 1024,
@@ -34,7 +34,7 @@ export const code = (options: Options = {}) =>
     ...options,
   })
 
-/** The part of a mailed link behind the `#`. */
+/** The fragment of a mailed link, after the `#`. */
 export const linkToken = () =>
   text({
     maxLength: 200,
@@ -42,7 +42,7 @@ export const linkToken = () =>
     examples: ['svc_link_Jt3vQ0mC8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc'],
   })
 
-/** Either of them, or neither after a sign-in of the last ten minutes (step-up.ts). */
+/** Proof for step-up.ts: either member, or neither within ten minutes after a sign-in. */
 export const proof = () => ({
   password: maybe(
     password({

@@ -10,18 +10,18 @@ export type HashResult =
   | { readonly ok: true; readonly value: string | boolean }
   | { readonly ok: false; readonly message: string }
 
-/** Starting a thread costs 40 ms and holding one 10 MiB: it stays as long as people come one after the other. */
+/** Starting a thread costs 40 ms, and an idle one holds 10 MiB: it is kept while sign-ins follow each other. */
 const idleMs = seconds(30)
 
 /**
- * Threads that compute one job each, started when they are needed. How many there are at once is the caller's to limit.
- * They keep no process alive.
+ * Threads that compute one job at a time, started on demand. The caller limits their number. They do not keep the
+ * process alive.
  */
 export function hashThreads(): (job: HashJob) => Promise<string | boolean> {
   const idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
 
   const take = (): Worker => {
-    // The one that was used last: the others may then time out.
+    // Reuse the most recently used thread, so that the others can time out.
     const found = idle.pop()
     if (!found) return new Worker(new URL('./password-worker.ts', import.meta.url), { env: {} })
     clearTimeout(found.timer)
@@ -46,7 +46,7 @@ export function hashThreads(): (job: HashJob) => Promise<string | boolean> {
     worker.postMessage(job, [])
     let result: HashResult
     try {
-      // `once` rejects on an `error` event too.
+      // `once` also rejects on an `error` event.
       ;[result] = await once(worker, 'message', { signal: gone.signal })
     } catch (cause) {
       void worker.terminate()

@@ -1,6 +1,6 @@
 /**
- * Answers kept for 24 hours under (user, Idempotency-Key). The row is inserted first, in the transaction of the request:
- * a second request with the same key waits on it and then sees either the answer (commit) or nothing (roll-back).
+ * Stores answers for 24 hours by (user, Idempotency-Key). The request's transaction inserts the row first: a second
+ * request with the same key blocks on that row and then reads either the answer (commit) or nothing (rollback).
  */
 import { type Tx, statement } from '../../db/db.ts'
 import { hours } from '../../lib/duration.ts'
@@ -9,7 +9,7 @@ import type { IdempotencyStore } from '../http/ports.ts'
 
 export const idempotencyLifeMs = hours(24)
 
-// An expired key is as good as none; the sweep may not have come by yet.
+// Replaces an expired key that the sweep has not deleted yet.
 const claimKey = statement<{ key: string }>(
   'idempotency.claim',
   `INSERT INTO idempotency_key AS k (account_id, key, fingerprint, created_at) VALUES ($1, $2, $3, $4)
@@ -29,7 +29,10 @@ const storeAnswer = statement(
 export const answerPurpose = 'idempotency-answer'
 const fingerprintPurpose = 'idempotency-fingerprint'
 
-/** What the frame asks for. Fingerprints cover bodies that may hold a password, so only a keyed hash of them is stored. */
+/**
+ * Implements the HTTP layer's interface. Fingerprints cover bodies that may contain a password, so only a keyed hash of
+ * them is stored.
+ */
 export function createIdempotencyStore({ vault, clock }: Pick<Deps, 'vault' | 'clock'>): IdempotencyStore {
   return {
     async claim(tx: Tx, { userId, key, fingerprint }) {

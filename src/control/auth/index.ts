@@ -1,3 +1,4 @@
+/** Identity: accounts, sessions, access tokens, second factors, SSH keys and their checks. */
 export type { LinkPurpose } from './link-store.ts'
 export { printLink } from './links.ts'
 export { revokeAllSessions, setAccountRole } from './admin.ts'

@@ -6,7 +6,7 @@ import { checkInstallationSecret } from './installation-secret.ts'
 import { sealedColumns } from './sealed.ts'
 
 const [old, fresh, other] = ['old-', 'fresh-', 'other-'].map(word => word.repeat(10)) as [string, string, string]
-const refusal = /not the one that this database was made with/
+const refusal = /does not belong to this database/
 
 const sql = {
   forget: statement('test.forget', 'DELETE FROM installation_secret'),
@@ -30,18 +30,18 @@ beforeEach(async () => {
 })
 
 describe('a new database', () => {
-  test('belongs to the first secret, and refuses every other one', async () => {
+  test('is bound to the first secret and refuses every other one', async () => {
     await check(old)
     await check(old)
     await expect(check(other)).rejects.toThrow(refusal)
   })
-  test('belongs to one secret when control planes start at the same time', async () => {
+  test('is bound to one secret when control planes start at the same time', async () => {
     const outcomes = await Promise.allSettled([old, other, old, other].map(secret => check(secret)))
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
   })
 })
 
-test('a rotation keeps the oldest secret: the new one in front is accepted, the new one alone is not', async () => {
+test('a rotation must keep the oldest secret: the new one is accepted in front of it, but not alone', async () => {
   await check(old)
   await check(fresh, old)
   await expect(check(fresh)).rejects.toThrow(refusal)
@@ -49,20 +49,20 @@ test('a rotation keeps the oldest secret: the new one in front is accepted, the 
 })
 
 describe('data of a release that recorded no secret', () => {
-  test('are compared with what is sealed in them', async () => {
+  test('are checked by decrypting stored values', async () => {
     await seal(createVault([old]), 'a')
     await expect(check(other)).rejects.toThrow(refusal)
     await check(old)
     await expect(check(other)).rejects.toThrow(refusal)
   })
-  test('may hold rows that an earlier secret sealed', async () => {
+  test('may contain rows that an earlier secret encrypted', async () => {
     await seal(createVault([other]), 'a')
     await seal(createVault([old]), 'b')
     await check(old)
   })
 })
 
-test('a lost secret can be given up: the one of the next start counts from then on', async () => {
+test('a lost secret can be abandoned: the database is then bound to the secret of the next start', async () => {
   await seal(createVault([old]), 'a')
   await check(old)
   await database.db.run(sql.accept)

@@ -1,6 +1,6 @@
 /**
- * Whether the configured secret is that of the data. With another one a control plane would start and work, but open nothing that
- * was sealed, and know no token.
+ * Checks that the configured secret belongs to the database. With another secret, a control plane would start, but
+ * could neither decrypt stored secrets nor recognize tokens.
  */
 import { type Db, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
@@ -17,7 +17,7 @@ const record = statement(
    ON CONFLICT (singleton) DO UPDATE SET fingerprint = excluded.fingerprint WHERE installation_secret.fingerprint IS NULL`,
 )
 
-/** Some of what is sealed, whatever it is. */
+/** A sample of encrypted values of every kind. */
 const samples = statement<{ purpose: string; box: Buffer }>(
   'installation_secret.samples',
   sealedColumns
@@ -29,14 +29,14 @@ const samples = statement<{ purpose: string; box: Buffer }>(
 )
 
 /**
- * Records which secret the data belong to at the first start, and compares it at each later one.
- * @throws Error when another secret is configured
+ * Records the fingerprint of the secret at the first start and compares it at each later one.
+ * @throws Error if another secret is configured
  */
 export async function checkInstallationSecret(db: Db, vault: Vault): Promise<void> {
-  // Hashes stay on the oldest secret, so the fingerprint survives a rotation.
+  // Hashes use the oldest secret, so the fingerprint survives a rotation.
   const fingerprint = vault.hash('installation', 'mote')
   let [recorded] = await db.rows(read)
-  // Data of a release that recorded nothing.
+  // Data of a release that did not record a fingerprint.
   if (recorded === undefined && !(await opensSome(db, vault))) throw otherSecret()
   if (!recorded?.fingerprint) {
     await db.run(record, [fingerprint])
@@ -45,7 +45,10 @@ export async function checkInstallationSecret(db: Db, vault: Vault): Promise<voi
   if (!recorded.fingerprint?.equals(fingerprint)) throw otherSecret()
 }
 
-/** True also where nothing is sealed. Rows that an earlier secret sealed and nobody sealed anew do not count against it. */
+/**
+ * Whether the vault can decrypt any sample; true if there is none. Rows of an earlier secret that were not encrypted
+ * again do not matter.
+ */
 async function opensSome(db: Db, vault: Vault): Promise<boolean> {
   const sealed = await db.rows(samples)
   return sealed.length === 0 || sealed.some(({ purpose, box }) => opens(vault, purpose, box))
@@ -62,5 +65,5 @@ function opens(vault: Vault, purpose: string, box: Buffer): boolean {
 
 const otherSecret = () =>
   new Error(
-    'the secret is not the one that this database was made with: set that one again (MOTE_SECRET_KEY, or secret.key in the data directory of mote up), and while rotating keep it as the last of MOTE_SECRET_KEYS',
+    'the configured secret does not belong to this database. Set the original secret (MOTE_SECRET_KEY, or secret.key in the data directory of mote up); during a rotation keep it as the last of MOTE_SECRET_KEYS',
   )

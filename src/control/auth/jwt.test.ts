@@ -15,7 +15,7 @@ const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs }
 const tokensOf = (...secrets: string[]) => createSessionTokens({ vault: createVault(secrets), clock, ttlSeconds: 3600 })
 const claims = { userId: newId(), sessionId: newId(), epoch: 7 }
 
-/** Signed rightly, whatever it says. */
+/** A token with a valid signature and arbitrary contents. */
 function forged(payload: object, header: object = {}): string {
   const [key] = createVault([first]).signingKeys(purposes.session)
   if (!key) throw new Error('BUG: no key')
@@ -45,7 +45,7 @@ describe('session tokens', () => {
     expect(tokensOf(first).verify(token)).toBeUndefined()
   })
 
-  it('are looked at anew each time in what time changes, and known again to the letter only', () => {
+  it('are cached byte for byte, but their times are checked on each use', () => {
     const tokens = tokensOf(first)
     const token = tokens.sign(claims)
     const early = forged({ ...good(), iat: nowSeconds() + 60, exp: nowSeconds() + 7200 })
@@ -64,14 +64,14 @@ describe('session tokens', () => {
     expect(tokens.verify(early)).toMatchObject(claims)
   })
 
-  it('stay valid while their key is among the configured ones', () => {
+  it('stay valid while their key is configured', () => {
     const token = tokensOf(first).sign(claims)
     expect(tokensOf(second, first).verify(token)).toMatchObject(claims)
     expect(tokensOf(second, third).verify(token)).toBeUndefined()
     expect(tokensOf(first).verify(tokensOf(second, first).sign(claims))).toBeUndefined()
   })
 
-  it('accept what they would have issued', () => {
+  it('accept a token that they would have issued', () => {
     expect(tokensOf(first).verify(forged(good()))).toMatchObject(claims)
   })
 
@@ -83,11 +83,11 @@ describe('session tokens', () => {
     ['an expiry that is text', { exp: '9999999999' }],
     ['the future', { iat: 4_000_000_000, exp: 5_000_000_000 }],
     ['no subject', { sub: undefined }],
-    ['a subject that is no id', { sub: "' OR 1=1 --" }],
+    ['a subject that is not an id', { sub: "' OR 1=1 --" }],
     ['no session', { sid: undefined }],
     ['no epoch', { epoch: undefined }],
     ['half an epoch', { epoch: 1.5 }],
-  ])('refuse %s, though the signature is right', (_name, change) => {
+  ])('refuse %s despite a valid signature', (_name, change) => {
     expect(tokensOf(first).verify(forged({ ...good(), ...change }))).toBeUndefined()
   })
 
@@ -98,7 +98,7 @@ describe('session tokens', () => {
     ['an inline key', { jwk: { kty: 'oct', k: 'AAAA' } }],
     ['another key id', { kid: 'ffffffff' }],
     ['an embedded type', { typ: 'at+jwt' }],
-  ])('refuse a header with %s, though the signature is right', (_name, header) => {
+  ])('refuse a header with %s despite a valid signature', (_name, header) => {
     expect(tokensOf(first).verify(forged(good(), header))).toBeUndefined()
   })
 
@@ -106,7 +106,7 @@ describe('session tokens', () => {
     expect(tokensOf(first).verify(text)).toBeUndefined()
   })
 
-  it('refuse every single changed character', () => {
+  it('refuse a change of any single character', () => {
     const token = tokensOf(first).sign(claims)
     for (let i = 0; i < token.length - 1; i++) {
       const changed = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1)

@@ -1,6 +1,6 @@
 /**
- * Session tokens: JWT (RFC 7519), HS256 and nothing else. The header of a token must be, byte for byte, one that we
- * issue for a live key; `alg`, `jku` and the like of a forged header are therefore never interpreted (RFC 8725, 3.1).
+ * Session tokens: JWT (RFC 7519) with HS256 only. The header of a token must equal, byte for byte, a header that we
+ * issue for a live key, so `alg`, `jku` and other members of a forged header are never interpreted (RFC 8725, 3.1).
  */
 import { hash } from 'node:crypto'
 import { createSigner, createVerifier } from 'fast-jwt'
@@ -21,19 +21,19 @@ export interface VerifiedClaims extends SessionClaims {
 }
 
 export interface SessionTokens {
-  /** @param claims whose session; lives `ttlSeconds` from now. */
+  /** @param claims of the session. The token is valid for `ttlSeconds`. */
   sign(claims: SessionClaims): string
-  /** The claims, or undefined for anything that is not a token of ours that is valid now. */
+  /** Returns the claims of a currently valid token, else undefined. */
   verify(token: string): VerifiedClaims | undefined
 }
 
 const issuer = 'mote'
 const audience = 'mote-api'
 const type = 'session'
-/** Clocks of several control planes may differ by this much. */
+/** Tolerated clock difference between control planes. */
 const leewaySeconds = 5
 
-/** Of which the signature was looked at already, by the hash of the whole token; about 300 bytes each. */
+/** Tokens whose signature was already verified, by the hash of the whole token; about 300 bytes each. */
 const mostKnown = 10_000
 
 const headerOf = (token: string) => token.slice(0, token.indexOf('.'))
@@ -47,7 +47,7 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
   const verifiers = new Map(
     keys.map(({ key }, i) => [
       headerOf(signers[i]?.({}) ?? ''),
-      // Times are checked below, by our clock.
+      // Times are checked below with our clock.
       createVerifier({ key, algorithms: ['HS256'], allowedIss: issuer, allowedAud: audience, ignoreExpiration: true }),
     ]),
   )
@@ -68,7 +68,7 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
       })
     },
     verify(token) {
-      // The very same bytes were signed by us whenever they come; only their time passes.
+      // A token with the same bytes has the same valid signature; only its times must be checked again.
       const key = hash('sha256', token, 'base64')
       const signed = known.get(key) ?? signedBy(verifiers.get(headerOf(token)), token)
       if (!signed) return undefined

@@ -1,4 +1,4 @@
-/** Links that prove an address: every statement about them. */
+/** Statements for mailed links. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
 export type LinkPurpose = 'verify' | 'reset' | 'change'
@@ -10,8 +10,8 @@ export interface Link {
   readonly epoch: number
 }
 
-// One statement for an address with an account and one without; a link that is younger than a minute is not replaced, so
-// that nobody floods the inbox of another.
+// One statement for addresses with and without an account. A link that is younger than a minute is not replaced, so
+// that an inbox cannot be flooded.
 const put = statement<{ accountId: string; email: string; current: string }>(
   'auth.putLink',
   `INSERT INTO email_link AS l (account_id, purpose, hash, email, epoch, created_at, expires_at)
@@ -47,27 +47,27 @@ const changeEmail = statement<{ before: string }>(
 export interface NewLink {
   readonly purpose: LinkPurpose
   readonly hash: Buffer
-  /** With `change`: the address that the account gets. */
+  /** With `change`: the new address of the account. */
   readonly email: string | null
   readonly now: Date
   readonly expiresAt: Date
-  /** A link that is younger than this stays. */
+  /** Creation time from which on an existing link is not replaced. */
   readonly olderThan: Date
 }
 
-/** @param of address of the account @returns undefined where there is none, or its last link is too young */
+/** @param of address of the account @returns undefined if there is no account, or its last link is too recent */
 export const putLink = (tx: Tx, of: string, l: NewLink) =>
   tx.maybe(put, [of, l.purpose, l.hash, l.email, l.now, l.expiresAt, l.olderThan])
-/** Gives a link that was asked for another secret. Undefined when there is none. */
+/** Replaces the secret of a requested link. Undefined if there is no such link. */
 export const renewLink = (tx: Tx, of: string, l: NewLink) =>
   tx.maybe(renew, [of, l.purpose, l.hash, l.now, l.expiresAt])
 export const linkByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(find, [hash, now])
-/** Undefined when it was used meanwhile. */
+/** Undefined if the link was used in the meantime. */
 export const takeLink = (tx: Tx, hash: Buffer, now: Date) => tx.maybe(take, [hash, now])
 export const dropLinks = (tx: Tx, accountId: string) => tx.run(dropAll, [accountId])
-/** False when the account has another address by now. */
+/** False if the account has a different address by now. */
 export const markVerified = async (tx: Tx, accountId: string, email: string, now: Date) =>
   (await tx.run(verify, [accountId, email, now])) === 1
-/** The address before. Undefined when the password was changed since the link was made. */
+/** Returns the previous address; undefined if the password was changed after the link was created. */
 export const setEmail = async (tx: Tx, accountId: string, email: string, epoch: number, now: Date) =>
   (await tx.maybe(changeEmail, [accountId, email, epoch, now]))?.before

@@ -1,4 +1,4 @@
-/** Secrets in links: made, mailed, or printed by an operator where there is no mail server. */
+/** Creates links with secrets, and mails them or prints them for an operator without a mail server. */
 import type { Db, Tx } from '../../db/db.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import type { Vault } from '../../lib/vault.ts'
@@ -15,7 +15,7 @@ const lifeMs = { verify: hours(24 * 7), reset: hours(1), change: hours(24) } as 
 >
 const quietMs = minutes(1)
 
-/** The secret is behind the `#`, which browsers send to no server and write into no Referer. */
+/** The secret is in the fragment (`#`), which browsers neither send to a server nor include in a Referer. */
 export const linkTo = (publicUrl: string, purpose: LinkPurpose, token: string) =>
   `${publicUrl}/link/${purpose === 'reset' ? 'reset' : 'verify'}#${token}`
 
@@ -60,8 +60,8 @@ function newLink(
 }
 
 /**
- * Makes a link for the account of that address and mails it, to the new address with `change`.
- * @returns false where there is no such account, or its last link is younger than a minute: then nothing is sent
+ * Creates a link for the account with that address and mails it (with `change`: to the new address).
+ * @returns false without sending if there is no such account, or its last link is younger than a minute
  */
 export async function mailLink(
   tx: Tx,
@@ -79,8 +79,9 @@ export async function mailLink(
 }
 
 /**
- * What an operator hands to a person whom no mail reaches. Whoever prints it has the database, and answers for it.
- * @throws Error that says what is missing
+ * Creates a link for an operator to give to a user who cannot receive mail. The operator has access to the database and
+ * must verify the user's identity.
+ * @throws Error with the reason and the next step
  */
 export async function printLink(
   { db, vault, publicUrl }: { readonly db: Db; readonly vault: Vault; readonly publicUrl: string },

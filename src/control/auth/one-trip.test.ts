@@ -1,4 +1,7 @@
-/** Reads whose statements travel with the question who asks: what happens when the answer is not what it was. */
+/**
+ * Speculative reads: their statements are sent with the authentication query. Tests the cases in which the presumption
+ * is wrong.
+ */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
 import { type Param, statement } from '../../db/db.ts'
@@ -29,7 +32,7 @@ const testFeature = ({ db }: Pick<Deps, 'db'>) =>
     },
   })
 
-/** Statements in the order in which they were sent, with `|` where a turn of the event loop ended. */
+/** Statements in the order they were sent, with `|` at the end of each tick of the event loop. */
 function sentBy(deps: Deps): string[] {
   const sent: string[] = []
   for (const way of ['one', 'maybe', 'rows', 'run'] as const) {
@@ -56,7 +59,7 @@ afterAll(async () => api[Symbol.asyncDispose]())
 const run = (name: string, text: string, params: readonly Param[]) =>
   api.deps.db.run(statement(`test.${name}`, text), params)
 
-/** Asks, and says what that sent. */
+/** Sends a request and returns the statements that it sent. */
 async function ask(token: string) {
   sent.length = 0
   const { status, body } = await api.call('GET', '/v1/test/row', { token })
@@ -75,13 +78,13 @@ describe('a read', () => {
   it.each([
     ['session', 'auth.bySessionInProject', async (person: Person) => person.token],
     ['access token', 'auth.byPatInProject', patOf],
-  ])('of a %s that was here before sends both statements in one turn', async (_what, who, tokenOf) => {
+  ])('with a known %s sends both statements in one tick', async (_what, who, tokenOf) => {
     const token = await tokenOf(await api.person())
     expect(await ask(token)).toMatchObject({ status: 200, sent: apart(who) })
     for (let n = 0; n < 3; n++) expect(await ask(token)).toMatchObject({ status: 200, sent: together(who) })
   })
 
-  it('of an account, which is in no project, does too', async () => {
+  it('of account data, outside of a project, does so too', async () => {
     const { token } = await api.person()
     for (const trips of [2, 1]) {
       sent.length = 0
@@ -90,7 +93,7 @@ describe('a read', () => {
     }
   })
 
-  it('is presumed for each project by itself', async () => {
+  it('is presumed per project', async () => {
     const person = await api.person()
     const { body: other } = await api.call('POST', '/v1/projects', { token: person.token, body: { name: 'Other' } })
     const named = (project: string) =>
@@ -108,7 +111,7 @@ describe('a read', () => {
   })
 })
 
-/** What takes a right away or changes it, and what the very next request is answered. */
+/** Revocations and changes of rights, each with the answer to the next request. */
 const changes: readonly (readonly [string, number, 'session' | 'pat', (person: Person) => Promise<unknown>])[] = [
   [
     'the session ended',
@@ -136,19 +139,19 @@ const changes: readonly (readonly [string, number, 'session' | 'pat', (person: P
     ({ id }) => run('scopes', `UPDATE pat SET scopes = '{read}' WHERE account_id = $1`, [id]),
   ],
   [
-    'his role was lowered',
+    'the role was lowered',
     403,
     'session',
     ({ id }) => run('role', `UPDATE project_member SET role = 'viewer' WHERE account_id = $1`, [id]),
   ],
   [
-    'he is no member any more',
+    'the membership was removed',
     404,
     'pat',
     ({ id }) => run('leave', 'DELETE FROM project_member WHERE account_id = $1', [id]),
   ],
   [
-    'the project is going',
+    'the project is being deleted',
     404,
     'session',
     ({ id }) =>
@@ -160,8 +163,8 @@ const changes: readonly (readonly [string, number, 'session' | 'pat', (person: P
   ],
 ]
 
-describe('the next request after', () => {
-  it.each(changes)('%s is answered %i, although its row was read', async (_what, status, kind, change) => {
+describe('the request after', () => {
+  it.each(changes)('%s gets %i, although its row was already read', async (_what, status, kind, change) => {
     const person = await api.person()
     const token = kind === 'pat' ? await patOf(person) : person.token
     const name = String((await ask(token)).body['name'])
@@ -170,13 +173,13 @@ describe('the next request after', () => {
     const next = await ask(token)
     expect(next.status).toBe(status)
     expect(JSON.stringify(next.body)).not.toContain(name)
-    expect(next.sent, 'it was presumed').toMatch(/^auth\.\w+ test\.row \|/)
+    expect(next.sent, 'the caller was presumed').toMatch(/^auth\.\w+ test\.row \|/)
     const later = await ask(token)
     expect(later.status).toBe(status)
-    expect(later.sent, 'it is presumed no more').not.toContain('test.row')
+    expect(later.sent, 'the caller is no longer presumed').not.toContain('test.row')
   })
 
-  it('his default project became another tells of that one', async () => {
+  it('the default project changed returns the new one', async () => {
     const person = await api.person()
     const { body: other } = await api.call('POST', '/v1/projects', { token: person.token, body: { name: 'Moved to' } })
     await ask(person.token)
@@ -187,14 +190,14 @@ describe('the next request after', () => {
     expect((await ask(person.token)).sent).toBe(together('auth.bySessionInProject'))
   })
 
-  it('his address changed has the new one', async () => {
+  it('the address changed returns the new one', async () => {
     const person = await api.person()
     await ask(person.token)
     await run('email', `UPDATE account SET email = 'new-' || email WHERE id = $1`, [person.id])
     expect((await ask(person.token)).body).toMatchObject({ email: `new-${person.email}` })
   })
 
-  it('a revocation is refused, among many at once', async () => {
+  it('a revocation is refused, among many concurrent requests', async () => {
     const person = await api.person()
     const token = await patOf(person)
     await ask(token)
@@ -217,7 +220,7 @@ describe('the next request after', () => {
   })
 })
 
-it('an allowance that is used up sends nothing but the question who asks, and then not even that', async () => {
+it('a used-up rate limit sends only the authentication query, and then no query at all', async () => {
   const other = await start({ MOTE_RATE_TENANT: '2' })
   try {
     const { token } = await other.person()

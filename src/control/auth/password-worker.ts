@@ -1,13 +1,13 @@
 /**
- * A thread that hashes passwords, one at a time. Its priority is low, so requests of others are served first when cores
- * are few.
+ * A thread that hashes passwords, one at a time. It runs at low priority, so that other requests are served first on
+ * few cores.
  */
 import { parentPort } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
 import { lowerOwnPriority } from '../../lib/low-priority.ts'
 import type { HashJob, HashResult } from './hash-threads.ts'
 
-/** A tenth of a core against busy neighbours: a login then takes 0.1 s rather than 0.01 s, but it is never starved. */
+/** A tenth of a core against busy neighbors: a sign-in then takes 0.1 s instead of 0.01 s, but is never starved. */
 const niceness = 10
 
 lowerOwnPriority(niceness)

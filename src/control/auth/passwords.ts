@@ -1,15 +1,16 @@
 /**
- * Passwords: argon2id (RFC 9106) in threads of low priority, never on the event loop, and never so many at once that
- * requests of others wait. 19 MiB, 2 passes, 1 lane (OWASP Password Storage) measured 8 to 10 ms a piece.
+ * Password hashing with argon2id (RFC 9106), in low-priority threads instead of on the event loop, with limited
+ * concurrency so that other requests do not wait. 19 MiB, 2 passes, 1 lane (OWASP Password Storage) measured 8 to 10 ms
+ * each.
  */
 import { availableParallelism } from 'node:os'
 import { ApiError } from '../http/errors.ts'
 import { type HashJob, hashThreads } from './hash-threads.ts'
 
 export interface PasswordHasher {
-  /** @throws ApiError `unavailable` with Retry-After when too many are waiting already. */
+  /** @throws ApiError `unavailable` with Retry-After if too many requests wait already. */
   hash(password: string): Promise<string>
-  /** `stored` undefined (no such account) takes as long as a wrong password and is false. Throws as `hash` does. */
+  /** Without `stored` (no such account) it takes as long as a wrong password and returns false. Throws like `hash`. */
   verify(password: string, stored: string | undefined): Promise<boolean>
 }
 
@@ -17,11 +18,11 @@ export interface PasswordHasher {
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const
 
 export interface PasswordHasherOptions {
-  /** At the same time; the default leaves one core to everything else. */
+  /** Concurrent hashes. The default leaves one core to everything else. */
   readonly concurrency?: number
-  /** Most that may wait; at 10 ms each the last one then waits about a second per core. */
+  /** Maximum queue length; at 10 ms each the last one waits about a second per core. */
   readonly queue?: number
-  /** Where the work is done: threads, unless a test looks at the jobs. */
+  /** Computes the jobs. Default: threads; tests replace it to inspect the jobs. */
   readonly compute?: (job: HashJob) => Promise<string | boolean>
 }
 
@@ -34,7 +35,7 @@ export function createPasswordHasher(options: PasswordHasherOptions = {}): Passw
     hash: password => gate(() => hash(password)),
     verify: (password, stored) =>
       gate(async () => {
-        // Same parameters, same work: who measures learns nothing about which addresses are registered.
+        // Same parameters, same work: timing does not reveal which addresses are registered.
         dummy ??= hash('no account has this password')
         const matches = await compute({ kind: 'verify', password, stored: stored ?? (await dummy) })
         return matches === true && stored !== undefined
@@ -42,7 +43,7 @@ export function createPasswordHasher(options: PasswordHasherOptions = {}): Passw
   }
 }
 
-/** At most `permits` at once, at most `queue` waiting, first come first served. */
+/** Limits concurrency to `permits` with a queue of at most `queue`, first come, first served. */
 export function createGate(permits: number, queue: number) {
   const waiting: (() => void)[] = []
   let free = permits

@@ -17,12 +17,12 @@ const columns = `t.id, t.account_id AS "accountId", t.name, t.last_four AS "last
   (SELECT slug FROM project WHERE id = t.project_id) AS project,
   t.created_at AS "createdAt", t.last_used_at AS "lastUsedAt", t.expires_at AS "expiresAt"`
 
-// A token that is bound to a project sees only tokens of that project: it cannot look around in the account.
+// A token bound to a project lists only tokens of that project, not all tokens of the account.
 const list = statement<PatRow>(
   'auth.listPats',
   `SELECT ${columns} FROM pat t WHERE t.account_id = $1 AND ($2::uuid IS NULL OR t.project_id = $2) ORDER BY t.id DESC`,
 )
-// Two statements: a count in the locking one would use a snapshot from before the wait.
+// Two statements: a count within the locking statement would use a snapshot from before the lock was acquired.
 const lockAccount = statement('auth.lockForPat', `SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE`)
 const count = statement<{ tokens: number }>(
   'auth.countPats',
@@ -40,7 +40,7 @@ const remove = statement<{ name: string }>(
 
 export const patsOf = (sql: Sql, accountId: string, boundProjectId: string | null) =>
   sql.rows(list, [accountId, boundProjectId])
-/** How many the account has; locked, so that a limit checked against it holds. */
+/** Returns the number of tokens and locks the account, so that a limit checked against it holds. */
 export async function countPatsLocked(tx: Tx, accountId: string): Promise<number> {
   await tx.run(lockAccount, [accountId])
   return (await tx.one(count, [accountId])).tokens

@@ -4,19 +4,19 @@ import type { Clock } from '../../lib/clock.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { recordPatUse } from './access-store.ts'
 
-/** `last_used_at` of tokens without a write per request: kept in memory, written in batches. */
+/** Records `last_used_at` of tokens without a write per request: collects uses in memory and writes batches. */
 export interface PatUse {
   note(patId: string): void
   stop(): Promise<void>
 }
 
 const flushEveryMs = seconds(5)
-/** A token is written at most this often. */
+/** Minimum interval between writes for one token. */
 const oncePerMs = minutes(1)
 
 export function trackPatUse(deps: { db: Db; clock: Clock; log: Logger }): PatUse {
   const pending = new Map<string, Date>()
-  // Grows with the tokens used within a minute: entries older than that are dropped with every flush.
+  // Holds the tokens used within the last minute; each flush drops older entries.
   const written = new Map<string, number>()
   let flushing = Promise.resolve()
 
@@ -30,7 +30,7 @@ export function trackPatUse(deps: { db: Db; clock: Clock; log: Logger }): PatUse
     try {
       await recordPatUse(deps.db, batch)
     } catch (cause) {
-      deps.log.warn({ err: cause }, 'could not write when tokens were last used')
+      deps.log.warn({ err: cause }, 'could not update the last use of tokens')
     }
   }
   const timer = setInterval(() => {

@@ -12,7 +12,7 @@ afterAll(async () => api[Symbol.asyncDispose]())
 const change = (body?: object) =>
   api.call('PUT', '/v1/auth/me', { token: person.token, ...(body === undefined ? {} : { body }) })
 
-it('a person sets a picture, keeps it, and removes it', async () => {
+it('a user can set, keep and remove a profile picture', async () => {
   const avatar_url = 'https://pictures.example.com/me.png?size=64'
   expect((await change({ avatar_url })).body).toMatchObject({ avatar_url })
   expect((await change({ first_name: 'Ada' })).body).toMatchObject({ avatar_url, first_name: 'Ada' })

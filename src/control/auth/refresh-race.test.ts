@@ -6,7 +6,7 @@ import { newRefreshToken, purposes } from './credentials.ts'
 
 const tokens = 1_000
 const atOnce = 8
-/** Tokens in the race at the same time. */
+/** Tokens that race at the same time. */
 const lanes = 25
 
 const addAccounts = statement(
@@ -28,7 +28,7 @@ const liveSessions = statement<{ n: number }>(
 )
 const usable = statement<{ n: number }>('test.usable', `SELECT count(*) AS n FROM refresh_token WHERE used_at IS NULL`)
 
-it(`lets at most one of ${atOnce} refreshes win for each of ${tokens} tokens, and kills the sessions of all`, async () => {
+it(`accepts at most one of ${atOnce} concurrent refreshes of each of ${tokens} tokens, and revokes all sessions`, async () => {
   await using api = await startIdentity()
   const { db, vault } = api.deps
   const people = Array.from({ length: tokens }, () => ({
@@ -62,7 +62,7 @@ it(`lets at most one of ${atOnce} refreshes win for each of ${tokens} tokens, an
   expect(wins).toHaveLength(tokens)
   expect(wins.every(count => count === 1)).toBe(true)
   expect((await db.one(liveSessions)).n).toBe(0)
-  // The winners' new tokens exist, and are worth nothing.
+  // The winners got new tokens, which are already revoked.
   expect((await db.one(usable)).n).toBe(tokens)
   for (const refresh_token of fresh.slice(0, 20)) {
     expect((await api.call('POST', '/v1/auth/refresh', { body: { refresh_token } })).status).toBe(401)

@@ -9,7 +9,10 @@ export interface Refusals {
   record(origin: Origin, accountId: string | undefined): Promise<void>
 }
 
-/** Per address and minute. Who presents more dead tokens than this is a loop or an attack, and fills no table with it. */
+/**
+ * Limit per address and minute. A client that presents more invalid tokens is in a loop or an attacker, and must not
+ * fill the table.
+ */
 const mostPerMinute = 30
 const windowMs = seconds(60)
 const mostAddresses = 10_000
@@ -17,12 +20,12 @@ const mostAddresses = 10_000
 export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusals {
   const windows = new Map<string, { readonly since: number; rows: number }>()
 
-  /** False when the address has had its rows; said once per minute in the log. */
+  /** Returns false if the address has reached the limit, and logs that once per minute. */
   const admit = (ip: string): boolean => {
     const now = deps.clock.monotonicMs()
     let window = windows.get(ip)
     if (!window || now - window.since >= windowMs) {
-      // Started over rather than searched: the worst that happens is that somebody gets his rows twice.
+      // Clears everything instead of searching for old entries: at worst some addresses get twice as many rows.
       if (windows.size >= mostAddresses) windows.clear()
       window = { since: now, rows: 0 }
       windows.set(ip, window)
@@ -41,7 +44,7 @@ export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusa
       try {
         await auditFailure(deps, actorAt(origin, accountId), note)
       } catch (cause) {
-        // The request is refused either way.
+        // The request is refused regardless of this failure.
         deps.log[levelOf(cause)]({ err: cause }, 'could not write the audit row of a refused credential')
       }
     },

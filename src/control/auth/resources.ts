@@ -1,4 +1,4 @@
-/** What the operations of identity answer and take, as schemas. */
+/** Schemas of the bodies and answers of identity operations. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, list, maybe, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 

@@ -1,15 +1,14 @@
 import type { Db } from '../../db/db.ts'
 
-/** The part of the frame's stream registry that is needed here. */
+/** The part of the server's stream registry that is needed here. */
 interface Streams {
   endWhere(matches: (owner: { readonly userId?: string }) => boolean, reason: string): void
 }
 
 /**
- * Ends the open event streams of an account within milliseconds of the commit that revoked a credential of it or took
- * it out of a project. All of its streams end, since clients connect again by themselves and only those whose
- * credential still stands get in. What is missed while the connection to the database is down is found by the check
- * that every stream makes with its heartbeat.
+ * Ends the open event streams of an account within milliseconds after the commit that revoked one of its credentials or
+ * memberships. All of its streams are ended: clients reconnect by themselves, and only those with a valid credential
+ * succeed. If the connection to the database is down, the check at each stream's heartbeat covers missed notifications.
  */
 export function endRevokedStreams(db: Db, streams: Streams): Promise<{ stop(): Promise<void> }> {
   return db.listen('account_revoked', accountId => {

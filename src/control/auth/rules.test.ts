@@ -34,12 +34,12 @@ describe('passwords', () => {
     'superman',
     'starwars',
     'Summer2025',
-    // In the published list, and nothing that the rules about words would find.
+    // In the published list, but not found by the rules for base words.
     'bigdaddy',
     'Blink182',
     'jordan23',
     'rush2112',
-  ])('%s is one everybody tries', password => {
+  ])('%s is a common password', password => {
     expect(isCommonPassword(password)).toBe(true)
   })
 
@@ -51,23 +51,23 @@ describe('passwords', () => {
     'zebra-ladder-93',
     'пароль-на-русском',
     '走れメロスは激怒した',
-  ])('%s is not', password => {
+  ])('%s is not a common password', password => {
     expect(isCommonPassword(password)).toBe(false)
   })
 
-  it('have 8 to 128 characters, counted as people count, and are not the address', () => {
+  it('have 8 to 128 characters (code points) and differ from the e-mail address', () => {
     const about = { email: 'ada.lovelace@example.com' }
     expect(passwordFault('1234567', about)).toMatch('at least 8')
     expect(passwordFault('😀😁😂🤣😃😄😅', about)).toMatch('at least 8')
     expect(passwordFault('😀😁😂🤣😃😄😅😆', about)).toBeUndefined()
-    expect(passwordFault('xy'.repeat(64), about)).toMatch('everybody')
+    expect(passwordFault('xy'.repeat(64), about)).toMatch('commonly used')
     expect(passwordFault(`${'long words and more '.repeat(6)}12345678`, about)).toBeUndefined()
     expect(passwordFault(`${'long words and more '.repeat(6)}123456789`, about)).toMatch('at most 128')
     expect(passwordFault('Ada.Lovelace', about)).toMatch('e-mail')
     expect(passwordFault('ada.lovelace@example.com', about)).toMatch('e-mail')
   })
 
-  it('differ from the hash in any character, the 73rd too', async () => {
+  it('are verified in full length, beyond 72 characters', async () => {
     const hasher = createPasswordHasher()
     const long = 'x'.repeat(100)
     const stored = await hasher.hash(long)
@@ -79,7 +79,7 @@ describe('passwords', () => {
 })
 
 describe('the gate', () => {
-  it('lets so many in at once, so many wait, and refuses the rest', async () => {
+  it('admits a limited number at once, queues a limited number, and refuses the rest', async () => {
     const gate = createGate(2, 3)
     let inside = 0
     let most = 0
@@ -103,7 +103,7 @@ describe('the gate', () => {
     expect(most).toBe(2)
   })
 
-  it('is free again after a failure', async () => {
+  it('releases its slot after a failure', async () => {
     const gate = createGate(1, 0)
     await expect(gate(() => Promise.reject(new Error('x')))).rejects.toThrow('x')
     expect(await gate(async () => 1)).toBe(1)
@@ -111,13 +111,13 @@ describe('the gate', () => {
 })
 
 describe('rules', () => {
-  it('include smaller scopes, and ignore unknown ones', () => {
+  it('include lower scopes and ignore unknown ones', () => {
     expect([...expandScopes(['deploy'])].sort()).toEqual(['deploy', 'read'])
     expect([...expandScopes(['admin'])].sort()).toEqual(['admin', 'deploy', 'read', 'write'])
     expect([...expandScopes(['toString', 'root'])]).toEqual([])
   })
 
-  it('make who fails wait 2 s, doubled, at most 15 minutes', () => {
+  it('delay further attempts by 2 s, doubled each time, up to 15 minutes', () => {
     expect([4, 5, 6, 7].map(n => backoffMs(n, 5))).toEqual([0, 2000, 4000, 8000])
     expect(backoffMs(1_000_000, 5)).toBe(900_000)
   })

@@ -1,13 +1,13 @@
-/** The decisions of identity: what an address, a password and a token may look like, and who waits how long. Pure. */
+/** Rules of identity: formats of addresses, passwords and tokens, and delays after failures. Pure. */
 import type { Scope } from '../http/operation.ts'
 import { isCommonPassword } from './common-passwords.ts'
 
-/** Case-folded: one person, one account, however the address is written. */
+/** Case-folded, so that one address in different spellings belongs to one account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
 export const passwordLength = { min: 8, max: 128 } as const
 
-/** Why a password is refused, or undefined. No composition rules (ASVS 5.0, 6.2.5); never cut short (6.2.8). */
+/** Returns why a password is refused, or undefined. No composition rules (ASVS 5.0, 6.2.5); never truncated (6.2.8). */
 export function passwordFault(password: string, about: { readonly email: string }): string | undefined {
   const length = [...password].length
   if (length < passwordLength.min) return `must have at least ${passwordLength.min} characters`
@@ -15,7 +15,7 @@ export function passwordFault(password: string, about: { readonly email: string 
   const [local = ''] = about.email.split('@')
   const folded = password.toLowerCase()
   if (folded === about.email || folded === local) return 'must not be your e-mail address'
-  return isCommonPassword(password) ? 'is one of the passwords everybody tries first; choose another' : undefined
+  return isCommonPassword(password) ? 'is a commonly used password; choose another' : undefined
 }
 
 export const allScopes: readonly Scope[] = ['read', 'write', 'deploy', 'admin']
@@ -35,21 +35,21 @@ export function expandScopes(stored: readonly string[]): ReadonlySet<Scope> {
 }
 
 /**
- * Failures that cost nothing, since people do mistype: of one e-mail from one address, of one address (many people may
- * share it) and of one account from everywhere (few, so that nobody can lock another out for long).
+ * Failures without a delay, to allow for typing errors: per e-mail and IP address (pair), per IP address, which many
+ * people may share, and per account from all addresses (which limits how long an attacker can lock out its owner).
  */
 export const freeFailures = { pair: 5, address: 50, account: 100 } as const
 const longestBlockMs = 15 * 60_000
 
-/** How long the next try has to wait after `failures` in a row: 2 s, doubled each time, at most 15 minutes. */
+/** Delay before the next attempt after `failures` in a row: 2 s, doubled each time, at most 15 minutes. */
 export function backoffMs(failures: number, free: number): number {
   return failures < free ? 0 : Math.min(longestBlockMs, 1000 * 2 ** Math.min(20, failures - free + 1))
 }
 
-/** Failures are forgotten after this long without another one. */
+/** Failures expire after this time without another one. */
 export const backoffMemoryMs = 60 * 60_000
 
-/** How recently one must have signed in to weaken an account without repeating a secret. */
+/** Maximum age of a sign-in for weakening an account without entering a password or code again. */
 export const recentLoginMs = 10 * 60_000
 
 export const captchaLifeMs = 5 * 60_000

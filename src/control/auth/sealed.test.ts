@@ -10,7 +10,7 @@ import { resealAll, sealedColumns } from './sealed.ts'
 
 const newSecret = 'a-new-secret-that-is-long-enough-for-us'
 
-/** The purpose as it is written: a literal, one of `purposes`, or a constant of the same file. */
+/** The purpose in the source text: a literal, a member of `purposes`, or a constant of the same file. */
 function purposeOf(expression: string, source: string): string | undefined {
   const literal = /^'([^']+)'$/.exec(expression)?.[1]
   const shared = /^purposes\.(\w+)$/.exec(expression)?.[1]
@@ -18,7 +18,7 @@ function purposeOf(expression: string, source: string): string | undefined {
   return literal ?? (shared === undefined ? local : Reflect.get(purposes, shared))
 }
 
-it('knows every purpose that anything is sealed under', () => {
+it('lists every purpose that is used for encryption', () => {
   const sealing = globSync('src/**/*.ts').filter(file => !/\.test\.ts$|lib\/vault\.ts$|auth\/sealed\.ts$/.test(file))
   const found = sealing.flatMap(file => {
     const source = readFileSync(file, 'utf8')
@@ -32,7 +32,7 @@ it('knows every purpose that anything is sealed under', () => {
   expect(found.filter(({ purpose }) => purpose === undefined || !listed.has(purpose))).toEqual([])
 })
 
-it('knows every binary column: sealed, or a hash', async () => {
+it('lists every binary column as encrypted or as a hash', async () => {
   await using api = await startWholeApi()
   const columns = await api.deps.db.rows(
     statement<{ name: string }>(
@@ -46,8 +46,8 @@ it('knows every binary column: sealed, or a hash', async () => {
   expect(columns.map(({ name }) => name).filter(name => !hashed.test(name) && !sealed.has(name))).toEqual([])
 })
 
-it('seals everything with the new key, once', async () => {
-  // With a mail server, so that the link of the registration waits to be mailed.
+it('encrypts everything with the new key, once', async () => {
+  // With a mail server, so that the registration's mail stays in the queue.
   await using api = await startWholeApi({ env: { MOTE_SMTP_URL: 'smtp://127.0.0.1:1' } })
   const { deps } = api
   const { person, params } = await settle(api)
@@ -96,7 +96,7 @@ it('seals everything with the new key, once', async () => {
   expect(stranger.map(({ resealed, unreadable }) => [resealed, unreadable])).toEqual(rows.map(count => [0, count]))
 })
 
-/** As of a volume in an encrypted pool. */
+/** Like the key of a volume in an encrypted pool. */
 async function keepVolumeKey(
   { db, vault }: Pick<Deps, 'db' | 'vault'>,
   volume: Record<string, unknown>,
@@ -107,7 +107,7 @@ async function keepVolumeKey(
   ])
 }
 
-/** As a certificate authority would have given it. */
+/** Like a certificate that a certificate authority has issued. */
 async function keepCertificate({ db, vault }: Pick<Deps, 'db' | 'vault'>): Promise<void> {
   await db.run(
     statement(
@@ -125,7 +125,7 @@ async function keepCertificate({ db, vault }: Pick<Deps, 'db' | 'vault'>): Promi
   )
 }
 
-it('goes through more rows than one page', async () => {
+it('processes more rows than one page', async () => {
   await using api = await startWholeApi()
   const { db, vault } = api.deps
   const person = await api.person()

@@ -1,4 +1,4 @@
-/** Every column that holds something the vault has sealed, and how all of them move to a new key. */
+/** Lists every column with values that the vault encrypted ("sealed"), and encrypts them again with a new key. */
 import { type Db, type Param, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
 import { mailBodyPurpose } from '../notifications/index.ts'
@@ -8,13 +8,13 @@ import { purposes } from './credentials.ts'
 interface SealedColumn {
   readonly table: string
   readonly column: string
-  /** The primary key, with its types. */
+  /** The primary key columns with their types. */
   readonly key: Readonly<Record<string, 'uuid' | 'text'>>
-  /** What the vault seals it under. */
+  /** Purpose under which the vault encrypts the value. */
   readonly purpose: string
 }
 
-/** `sealed.test.ts` fails when something is sealed that is not listed here. */
+/** `sealed.test.ts` fails if a column with encrypted values is missing here. */
 export const sealedColumns: readonly SealedColumn[] = [
   { table: 'account', column: 'totp_secret', key: { id: 'uuid' }, purpose: purposes.totpSecret },
   { table: 'idempotency_key', column: 'answer', key: { account_id: 'uuid', key: 'text' }, purpose: answerPurpose },
@@ -33,17 +33,17 @@ export const sealedColumns: readonly SealedColumn[] = [
 export interface ResealCount {
   /** `table.column`. */
   readonly column: string
-  /** Sealed anew with the current key. */
+  /** Encrypted again with the current key. */
   readonly resealed: number
-  /** Had the current key already. */
+  /** Already encrypted with the current key. */
   readonly current: number
-  /** Sealed with a key that is not configured, or damaged: left as they were. */
+  /** Encrypted with a key that is not configured, or damaged: left unchanged. */
   readonly unreadable: number
 }
 
 /**
- * After a new secret was put first: seals everything with it. Safe to run again, and while the installation works, since
- * a row is replaced only while it still holds what was read.
+ * Encrypts everything with the newest key, after that key was put first. Safe to repeat and to run while the
+ * installation is in use, because a row is replaced only if it is unchanged since it was read.
  */
 export async function resealAll(db: Db, vault: Vault): Promise<ResealCount[]> {
   const counts: ResealCount[] = []

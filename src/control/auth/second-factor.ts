@@ -3,7 +3,10 @@ import { purposes } from './credentials.ts'
 import { type CredentialRow, spendRecoveryCode, spendTotpStep } from './store.ts'
 import { matchingStep, normaliseRecoveryCode, totpCode } from './totp.ts'
 
-/** Whether the code is good, and used up by this: an authenticator's code per time step, a recovery code for ever. */
+/**
+ * Returns whether the code is valid, and spends it: an authenticator's code for its time step, a recovery code
+ * permanently.
+ */
 export async function spendSecondFactor(
   ctx: Pick<AuthContext, 'db' | 'vault' | 'clock'>,
   account: CredentialRow,

@@ -19,7 +19,7 @@ import {
 import { announceRevoked, type CredentialRow, credentialsByEmail } from './store.ts'
 import { viewUser } from './view.ts'
 
-/** One text for all that can be wrong, so that nobody learns which addresses have an account. */
+/** One error for all causes, so that it does not reveal which addresses have an account. */
 const wrongCredentials = () => unauthenticated('E-mail or password is wrong.')
 const deadRefreshToken = () => unauthenticated('The refresh token is not valid. Sign in again.')
 
@@ -103,7 +103,7 @@ async function checkPassword(
 ): Promise<CredentialRow> {
   await ctx.backoff.enter(email, origin.ip)
   const account = await credentialsByEmail(ctx.db, email)
-  // Always verified, against a dummy where there is no account: the answer takes as long either way.
+  // Always verified, against a dummy hash if there is no account, so that the answer takes equally long.
   const matches = await ctx.passwords.verify(password, account?.passwordHash)
   if (account && matches) return account
   await refuse(ctx, origin, email, account?.id, 'password')
@@ -123,8 +123,8 @@ async function refuse(ctx: AuthContext, origin: Origin, email: string, accountId
 type RefreshOutcome = { readonly token: string; readonly refresh_token: string } | 'refused'
 
 /**
- * A transaction of its own, not the frame's: when the token was used before, the revocation of every session must
- * commit although the request fails.
+ * Runs in its own transaction: if the token was already used, the revocation of all sessions must commit although the
+ * request fails.
  */
 async function refresh(ctx: AuthContext, origin: Origin, presented: string) {
   if (!looksIssued(presented, refreshPrefix)) throw deadRefreshToken()

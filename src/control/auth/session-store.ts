@@ -1,7 +1,7 @@
-/** Sessions, refresh tokens, captchas and the memory of failed sign-ins. */
+/** Statements for sessions, refresh tokens, captchas and failed sign-ins. */
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
-// The epoch was read before the password was verified: a password changed meanwhile must win.
+// The epoch was read before the password was verified, so a concurrent password change prevents the session.
 const insertSession = statement<{ id: string }>(
   'auth.insertSession',
   `INSERT INTO session (id, account_id, ip_address, user_agent, created_at)
@@ -12,8 +12,8 @@ const insertRefresh = statement(
   'auth.insertRefresh',
   `INSERT INTO refresh_token (hash, session_id, account_id, expires_at) VALUES ($1, $2, $3, $4)`,
 )
-// One conditional UPDATE decides the race: of several refreshes with one token exactly one sees a row. The fresh token
-// belongs to the same session, so a revocation of the session kills it whichever of the two commits first.
+// One conditional UPDATE decides the race: of several refreshes with one token exactly one gets a row. The new token
+// belongs to the same session, so a revocation of the session invalidates it whichever of the two commits first.
 const rotate = statement<{ sessionId: string; accountId: string; epoch: number }>(
   'auth.rotateRefresh',
   `WITH spent AS (
@@ -53,7 +53,7 @@ export interface SessionRow {
   readonly userAgent: string | null
   readonly createdAt: Date
 }
-// Without a refresh token that is still good, a session ends with its JWT and is no longer listed.
+// Without a usable refresh token, a session ends with its JWT and is no longer listed.
 const listLive = statement<SessionRow>(
   'auth.listSessions',
   `SELECT s.id, s.ip_address AS "ipAddress", s.user_agent AS "userAgent", s.created_at AS "createdAt" FROM session s
@@ -83,11 +83,11 @@ export interface NewSession {
   readonly userAgent: string | null
   readonly refreshHash: Buffer
   readonly refreshExpiresAt: Date
-  /** By the clock that the age of a sign-in is measured with. */
+  /** From the clock that is used to measure the age of a sign-in. */
   readonly createdAt: Date
 }
 
-/** False when the account is gone or its password changed since `epoch` was read. */
+/** Returns false if the account is deleted or its password changed since `epoch` was read. */
 export async function openSession(tx: Tx, s: NewSession): Promise<boolean> {
   const row = await tx.maybe(insertSession, [s.id, s.accountId, s.epoch, s.ip, s.userAgent, s.createdAt])
   if (!row) return false
@@ -95,18 +95,18 @@ export async function openSession(tx: Tx, s: NewSession): Promise<boolean> {
   return true
 }
 
-/** The session that goes on, or undefined when this token is not (any more) good for a refresh. */
+/** Returns the continued session; undefined if the token cannot be used (any more). */
 export const rotateRefresh = (tx: Tx, spent: Buffer, fresh: Buffer, now: Date, expiresAt: Date) =>
   tx.maybe(rotate, [spent, fresh, now, expiresAt])
 export const refreshByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(findRefresh, [hash, now])
 export const endSession = (tx: Tx, id: string) => tx.run(revokeSession, [id])
 export const liveSessions = (sql: Sql, accountId: string, now: Date) => sql.rows(listLive, [accountId, now])
-/** False when it is over already, or somebody else's. */
+/** Returns false if the session has already ended or belongs to another account. */
 export const endOwnSession = async (tx: Tx, id: string, accountId: string) =>
   (await tx.run(revokeOwnSession, [id, accountId])) === 1
 export const endAllSessions = (tx: Tx, accountId: string) => tx.run(revokeSessions, [accountId])
 export const sessionBeganAt = async (sql: Sql, id: string) => (await sql.maybe(sessionBegan, [id]))?.createdAt
-/** `any`: signed in before at all; `familiar`: from this address. */
+/** `any`: the account has signed in before; `familiar`: from this address. */
 export const signInsBefore = (sql: Sql, accountId: string, ip: string) => sql.one(familiarAddress, [accountId, ip])
 
 const insertCaptcha = statement(
@@ -119,14 +119,14 @@ const takeCaptcha = statement<{ answerHash: Buffer; expiresAt: Date; workBits: n
 )
 export const addCaptcha = (db: Db, id: string, answerHash: Buffer, expiresAt: Date, workBits: number) =>
   db.run(insertCaptcha, [id, answerHash, expiresAt, workBits])
-/** Removes it whatever the answer was: one try each. */
+/** Deletes the captcha whatever the answer is: each allows one try. */
 export const spendCaptcha = (db: Db, id: string) => db.maybe(takeCaptcha, [id])
 
 const readBackoff = statement<{ blockedUntil: Date }>(
   'auth.readBackoff',
   `SELECT max(blocked_until) AS "blockedUntil" FROM login_backoff WHERE key = ANY($1::bytea[]) HAVING count(*) > 0`,
 )
-// Forgets what is older than the memory; the count decides the block in the same statement's caller.
+// Restarts the count if the last failure has expired. The caller derives the block from the count.
 const countFailure = statement<{ failures: number }>(
   'auth.countFailure',
   `INSERT INTO login_backoff (key, failures, blocked_until, updated_at) VALUES ($1, 1, $2, $2)

@@ -29,7 +29,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('POST', '/v1/auth/refresh', { body })).status).toBe(401)
   })
 
-  it('ends every session when a used refresh token comes back', async () => {
+  it('ends every session when a used refresh token is presented again', async () => {
     const first = await api.person()
     const other = await api.login(first.email)
     const bystander = await api.person()
@@ -46,7 +46,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('GET', '/v1/auth/me', { token: bystander.token })).status).toBe(200)
   })
 
-  it('lists where one is signed in, and signs one of them out', async () => {
+  it('lists sessions and revokes one of them', async () => {
     const first = await api.person()
     const second = await api.login(first.email, '203.0.113.5')
     const list = await api.call('GET', '/v1/auth/sessions', { token: second.token })
@@ -63,7 +63,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('GET', '/v1/auth/me', { token: second.token })).status).toBe(200)
   })
 
-  it('kills old JWTs with a password change, and keeps tokens', async () => {
+  it('invalidates old JWTs on a password change, but not access tokens', async () => {
     const person = await api.person()
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
     expect(pat.body['token']).toMatch(/^svc_pat_/)
@@ -79,7 +79,7 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('POST', '/v1/auth/login', { body: login })).status).toBe(200)
   })
 
-  it('answers an unknown e-mail and a wrong password alike', async () => {
+  it('gives the same answer for an unknown e-mail and a wrong password', async () => {
     const { email } = await api.register()
     const wrong = await api.call('POST', '/v1/auth/login', { body: { email, password: 'wrong wrong' } })
     const unknown = await api.call('POST', '/v1/auth/login', {
@@ -91,8 +91,8 @@ describeEachPostgres('sessions', which => {
     expect(a).toEqual(b)
   })
 
-  // That the work itself is the same: passwords.test.ts. No clock could tell both apart on a busy machine.
-  it('checks a password for an unknown e-mail too: it waits in the same queue', async () => {
+  // passwords.test.ts checks that the work is the same; timing on a busy machine could not show it.
+  it('also verifies a password for an unknown e-mail, in the same queue', async () => {
     const replies = await Promise.all(
       Array.from({ length: 140 }, (_, n) =>
         api.call('POST', '/v1/auth/login', {
@@ -105,7 +105,7 @@ describeEachPostgres('sessions', which => {
     expect([...statuses].toSorted()).toEqual([401, 503])
   })
 
-  it('makes who keeps failing wait, and forgets it after a success', async () => {
+  it('delays sign-ins after repeated failures, and resets after a success', async () => {
     const { email } = await api.register()
     const ip = '198.51.100.7'
     const attempt = (password: string) => api.call('POST', '/v1/auth/login', { body: { email, password }, ip })
@@ -124,7 +124,7 @@ describeEachPostgres('sessions', which => {
     expect((await attempt(testPassword)).status).toBe(200)
   })
 
-  it('tells of a sign-in from a new address, but not of the first', async () => {
+  it('notifies about a sign-in from a new address, except the first sign-in', async () => {
     const { email } = await api.register()
     const first = await api.login(email, '203.0.113.1')
     await api.login(email, '203.0.113.1')
@@ -139,7 +139,7 @@ describeEachPostgres('sessions', which => {
 })
 
 describe('registration', () => {
-  it('makes exactly one Admin of many who register at once on a new installation', async () => {
+  it('makes exactly one of several concurrent first registrations Admin', async () => {
     await using api = await startIdentity()
     const people = await Promise.all(Array.from({ length: 8 }, () => api.person()))
     const roles = await Promise.all(
@@ -148,7 +148,7 @@ describe('registration', () => {
     expect(roles.filter(role => role === 'Admin')).toHaveLength(1)
   })
 
-  it('lets one of many win an e-mail, and gives equal names different slugs and prefixes', async () => {
+  it('accepts one of several registrations of an e-mail, and gives equal names different slugs and prefixes', async () => {
     await using api = await startIdentity()
     const body = { email: 'same@example.com', password: testPassword, captcha_id: '', captcha_answer: '' }
     const replies = await Promise.all(Array.from({ length: 8 }, () => api.call('POST', '/v1/auth/register', { body })))
@@ -167,7 +167,7 @@ describe('registration', () => {
     expect(new Set(found.map(([, slug]) => slug)).size).toBe(4)
   })
 
-  it('leaves nothing behind when it fails', async () => {
+  it('leaves no rows behind when it fails', async () => {
     await using api = await startIdentity()
     for (const password of ['short', 'password123', 'qwertyuiop', 'x'.repeat(129)]) {
       const body = { email: 'x@example.com', password, captcha_id: '', captcha_answer: '' }

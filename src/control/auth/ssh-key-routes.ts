@@ -54,11 +54,11 @@ export const sshKeyHandlers = (ctx: AuthContext): SshKeyHandlers => ({
   },
 })
 
-/** Old RSA with SHA-1 and DSA are not among them. */
+/** Without RSA with SHA-1 and without DSA. */
 const kinds = ['ssh-ed25519', 'ssh-rsa', 'ecdsa-sha2-nistp256', 'ecdsa-sha2-nistp384', 'ecdsa-sha2-nistp521']
 
 /**
- * The key of a line `<kind> <base64> [comment]`.
+ * Parses a line `<kind> <base64> [comment]`.
  * @returns RFC 4253, 6.6, in base64
  * @throws ApiError 400
  */
@@ -75,7 +75,7 @@ export function parsePublicKey(line: string): string {
   return bytes.toString('base64')
 }
 
-/** As `ssh-keygen -l` writes it. @param publicKey RFC 4253, 6.6, in base64 */
+/** The fingerprint in the format of `ssh-keygen -l`. @param publicKey RFC 4253, 6.6, in base64 */
 export const sshFingerprint = (publicKey: string): string =>
   `SHA256:${createHash('sha256').update(Buffer.from(publicKey, 'base64')).digest('base64').replace(/=+$/, '')}`
 

@@ -27,6 +27,6 @@ export const addSshKey = (
   tx: Tx,
   key: Pick<SshKeyRow, 'id' | 'name' | 'fingerprint'> & { readonly accountId: string; readonly publicKey: string },
 ) => tx.one(insertKey, [key.id, key.accountId, key.name, key.publicKey, key.fingerprint])
-/** Its name; undefined when there is no such key of the account. */
+/** Returns the key's name; undefined if the account has no such key. */
 export const removeSshKey = async (tx: Tx, id: string, accountId: string) =>
   (await tx.maybe(deleteKey, [id, accountId]))?.name

@@ -1,4 +1,4 @@
-/** A credential alone, session or token, cannot weaken or end the account. */
+/** A stolen credential (session or token) alone must not suffice to weaken or delete the account. */
 import { TOTP } from 'otpauth'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Identity, type Person, startIdentity, testPassword } from '../../../test/support/identity.ts'
@@ -14,24 +14,24 @@ afterAll(() => api[Symbol.asyncDispose]())
 
 type Id = keyof typeof authOperations
 
-/** Operations that change an account with its credential alone, and why that is right. */
+/** Operations that change an account with the credential alone, with the reason. */
 const withoutProof: Readonly<Partial<Record<Id, string>>> = {
-  updateMe: 'name and wishes for e-mail; nothing that signs anybody in',
+  updateMe: 'changes names and e-mail settings only; nothing that is used to sign in',
   sendVerification: 'mails a link to the address of the account and changes nothing',
   setupTotp: 'not in force before verifyTotp',
   setupTotpByPost: 'not in force before verifyTotp',
   createToken:
     'the specification: authorised by a JWT or a PAT; never wider than the credential, and reported by e-mail',
-  revokeToken: 'takes rights away, and must work at once where a credential was stolen',
-  revokeSession: 'takes rights away, and must work at once where a credential was stolen',
-  addSshKey: 'opens databases that the credential opens as well',
-  removeSshKey: 'takes rights away, and must work at once where a key was stolen',
+  revokeToken: 'removes rights, and must work at once after a theft',
+  revokeSession: 'removes rights, and must work at once after a theft',
+  addSshKey: 'gives access only to databases that the credential can access as well',
+  removeSshKey: 'removes rights, and must work at once after a theft',
 }
 
 const operations: readonly (readonly [string, Operation])[] = Object.entries(authOperations)
 const changing = operations.filter(([id, one]) => one.auth === 'bearer' && (one.method !== 'GET' || id === 'setupTotp'))
 
-it('each operation that changes an account asks for a proof, or is listed here with the reason', () => {
+it('each operation that changes an account requires a proof, or is listed here with the reason', () => {
   const undecided = changing.filter(([id, one]) => (one.stepUp === true) === id in withoutProof).map(([id]) => id)
   expect(undecided).toEqual([])
 })
@@ -41,7 +41,7 @@ interface Factor {
   readonly secret: string
 }
 
-/** Somebody who has begun to set up the second factor, or has it. */
+/** A user who has started to set up the second factor, or has enabled it. */
 async function settled(isOn: boolean): Promise<Factor> {
   const person = await api.person()
   const { body } = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
@@ -54,7 +54,7 @@ async function settled(isOn: boolean): Promise<Factor> {
 }
 const codeOf = (secret: string) => new TOTP({ secret }).generate({ timestamp: api.clock.now().getTime() })
 
-/** How each of them is called with this proof, and what the account must look like for it. */
+/** For each operation: how to call it with this proof, and the required state of the account. */
 const cases = {
   deleteMe: {
     method: 'DELETE',
@@ -95,14 +95,14 @@ const cases = {
 
 const proved = operations.filter(([, one]) => one.stepUp).map(([id]) => id)
 
-it('each operation that asks for a proof is tried below', () => {
+it('each operation that requires a proof is tested below', () => {
   expect(proved.toSorted()).toEqual(Object.keys(cases).toSorted())
 })
 
 describe.each(Object.entries(cases))('%s', (_, { method, path, isOn, body }) => {
   const refused = (status: number) => status === 403 || status === 400
 
-  it.each(['session', 'token'] as const)('with an old %s needs the password', async kind => {
+  it.each(['session', 'token'] as const)('with an old %s requires the password', async kind => {
     const { person, secret } = await settled(isOn)
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
     api.clock.advance(11 * 60_000)
@@ -117,7 +117,7 @@ describe.each(Object.entries(cases))('%s', (_, { method, path, isOn, body }) => 
     expect((await send(testPassword)).status).toBe(200)
   })
 
-  it('with a fresh token needs it too', async () => {
+  it('with a new token also requires it', async () => {
     const { person, secret } = await settled(isOn)
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })
     const sent = body(undefined, secret)

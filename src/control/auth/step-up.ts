@@ -1,7 +1,8 @@
 /**
- * The proof that operations which weaken or end an account ask for besides the credential (ASVS 5.0, 7.5.1): the password,
- * a code of the second factor, or a sign-in of the last ten minutes. A stolen session or token alone is not enough. The
- * specification declares no body for these operations, so a recent sign-in must do.
+ * Step-up authentication (ASVS 5.0, 7.5.1): operations that weaken or delete an account require a proof besides the
+ * credential: the password, a code of the second factor, or a sign-in within the last ten minutes. A stolen session or
+ * token alone is not enough. The specification declares no body for these operations, so a recent sign-in must be
+ * accepted.
  */
 import { ApiError, forbidden, unauthenticated } from '../http/errors.ts'
 import type { Caller } from '../http/operation.ts'
@@ -16,7 +17,7 @@ export interface Proof {
   readonly code?: string | null
 }
 
-/** The caller's account. @throws ApiError 403 for a token that is bound to a project */
+/** Reads the caller's account. @throws ApiError 403 for a token that is bound to a project */
 export async function ownAccount(ctx: AuthContext, caller: Caller): Promise<CredentialRow> {
   assertWholeAccount(caller)
   const account = await credentials(ctx.db, caller.userId)
@@ -24,7 +25,7 @@ export async function ownAccount(ctx: AuthContext, caller: Caller): Promise<Cred
   return account
 }
 
-/** @throws ApiError 403 without a proof, or with a wrong one */
+/** @throws ApiError 403 without a proof, or with an invalid one */
 export async function assertStepUp(
   ctx: AuthContext,
   call: Origin & { readonly caller: Caller },

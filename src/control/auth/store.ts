@@ -1,4 +1,4 @@
-/** Accounts: every statement about people and their second factor. */
+/** Statements for accounts and their second factor. */
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
 export interface AccountRow {
@@ -12,15 +12,15 @@ export interface AccountRow {
   readonly role: 'Admin' | 'User'
   readonly epoch: number
   readonly totpEnabled: boolean
-  /** Somebody has opened a link that was sent to the address. */
+  /** A mailed link to the address was opened. */
   readonly emailVerified: boolean
-  /** Of the default project. */
+  /** Prefix of the default project. */
   readonly ipv6Prefix: string | null
 }
 
 export interface CredentialRow extends AccountRow {
   readonly passwordHash: string
-  /** Sealed. Set and not enabled: set up, not verified yet. */
+  /** Encrypted. Set but not enabled: the setup is not verified yet. */
   readonly totpSecret: Buffer | null
 }
 
@@ -53,7 +53,7 @@ const updateProfile = statement(
      avatar_url = CASE WHEN $6::text IS NULL THEN avatar_url ELSE nullif($6::text, '') END
    WHERE id = $1`,
 )
-// The epoch in the condition makes two concurrent changes one: the second finds its premise gone.
+// The epoch in the condition makes one of two concurrent changes fail: the epoch it has read is outdated.
 const changePassword = statement(
   'auth.changePassword',
   `UPDATE account SET password_hash = $3, epoch = epoch + 1 WHERE id = $1 AND epoch = $2`,
@@ -109,8 +109,8 @@ export interface NewAccount {
 }
 
 /**
- * Inserts the account; the first one of an installation becomes Admin, however many register at once.
- * False when the address is taken.
+ * Inserts the account. The first account of an installation becomes Admin, even with concurrent registrations.
+ * Returns false if the address is taken.
  */
 export async function createAccount(tx: Tx, a: NewAccount): Promise<boolean> {
   let exists = (await tx.one(anyAccount)).exists
@@ -128,13 +128,13 @@ export interface ProfileChange {
   readonly firstName: string | null
   readonly lastName: string | null
   readonly marketingEmails: boolean | null
-  /** Empty: none. */
+  /** Empty text: no picture. */
   readonly avatarUrl: string | null
 }
 export const changeProfile = (tx: Tx, id: string, c: ProfileChange) =>
   tx.run(updateProfile, [id, c.emailNotifications, c.firstName, c.lastName, c.marketingEmails, c.avatarUrl])
 
-/** False when something else changed the epoch in between. */
+/** Returns false if the epoch has changed in the meantime. */
 export const setPassword = async (tx: Tx, id: string, epoch: number, passwordHash: string) =>
   (await tx.run(changePassword, [id, epoch, passwordHash])) === 1
 
@@ -142,14 +142,14 @@ export const setPassword = async (tx: Tx, id: string, epoch: number, passwordHas
 export const lockedAdmins = async (tx: Tx) => (await tx.rows(lockAdmins)).map(row => row.id)
 export const hasOtherAccounts = async (tx: Tx, id: string) => (await tx.one(otherAccounts, [id])).exists
 export const removeAccount = (tx: Tx, id: string) => tx.run(deleteAccount, [id])
-/** Tells every control plane, once committed, to look again at the open streams of this account. */
+/** On commit, notifies every control plane to end the open streams of this account. */
 export const announceRevoked = (tx: Tx, id: string) => tx.atCommit(notifyRevoked, [id])
 
 export const beginTotp = async (tx: Tx, id: string, sealedSecret: Buffer) =>
   (await tx.run(setPendingTotp, [id, sealedSecret])) === 1
 export const confirmTotp = async (tx: Tx, id: string, sealedSecret: Buffer, step: number) =>
   (await tx.run(enableTotp, [id, sealedSecret, step])) === 1
-/** True once per time step: a code is never accepted twice (RFC 6238, 5.2). */
+/** Returns true once per time step: a code is never accepted twice (RFC 6238, 5.2). */
 export const spendTotpStep = async (db: Db | Tx, id: string, step: number) =>
   (await db.run(useTotpStep, [id, step])) === 1
 export const removeTotp = async (tx: Tx, id: string) => (await tx.run(disableTotp, [id])) === 1

@@ -10,12 +10,12 @@ const captchas = statement(
   'auth.sweepCaptchas',
   `DELETE FROM captcha WHERE id IN (SELECT id FROM captcha WHERE expires_at < $1 LIMIT ${limit})`,
 )
-// Used ones stay until they would have expired: presenting them is how a theft shows.
+// Used tokens are retained until their expiry: presenting one again reveals a theft.
 const refreshTokens = statement(
   'auth.sweepRefreshTokens',
   `DELETE FROM refresh_token WHERE hash IN (SELECT hash FROM refresh_token WHERE expires_at < $1 LIMIT ${limit})`,
 )
-// A session without a refresh token left can still hold a JWT until that expires.
+// A session without a refresh token can still have a valid JWT until that expires.
 const sessions = statement(
   'auth.sweepSessions',
   `DELETE FROM session WHERE id IN (SELECT s.id FROM session s WHERE s.created_at < $1
@@ -37,7 +37,7 @@ const links = statement(
 )
 const invitations = statement('auth.sweepInvitations', `DELETE FROM project_invitation WHERE expires_at < $1`)
 
-/** Sessions are remembered this long: a sign-in from an address seen within it is not announced. */
+/** Retention of sessions: a sign-in from an address used within this time causes no notification. */
 const sessionMemoryMs = hours(24 * 90)
 
 export const expiredCredentials = ({ db, config }: Pick<Deps, 'db' | 'config'>): Sweep => ({
@@ -58,7 +58,7 @@ export const expiredCredentials = ({ db, config }: Pick<Deps, 'db' | 'config'>):
   },
 })
 
-/** In bounded batches, so that no statement holds many locks. */
+/** Deletes in bounded batches, so that no statement holds many locks. */
 async function removeAll(db: Db, remove: Parameters<Db['run']>[0], params: readonly Date[]): Promise<number> {
   let total = 0
   for (;;) {

@@ -91,19 +91,20 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
   },
 })
 
-/** A token cannot make one that may do more than itself. */
+/** A token cannot create one with more scopes than its own. */
 function grantable(caller: Caller, desiredFor: readonly Scope[] | undefined): readonly Scope[] {
   const own = allScopes.filter(scope => caller.scopes.has(scope))
   const missing = desiredFor?.filter(scope => !caller.scopes.has(scope)) ?? []
-  if (missing.length > 0) throw forbidden(`A token without the scope ${missing.join(', ')} cannot give it to another.`)
+  if (missing.length > 0)
+    throw forbidden(`A token without the scope ${missing.join(', ')} cannot grant it to another token.`)
   return desiredFor ?? own
 }
 
-/** Nor one that reaches further: what is bound stays bound. */
+/** Nor one for more projects: a bound token creates tokens bound to the same project. */
 async function bindTo(ctx: AuthContext, caller: Caller, selector: string | undefined): Promise<string | null> {
   if (selector === undefined) return caller.boundProjectId
   const selection = isUuid(selector) ? { id: selector, slug: null } : { id: null, slug: selector }
   const project = await projectFor(ctx.db, caller.userId, caller.boundProjectId, selection)
-  if (!project) throw invalidField('project', 'is no project of yours')
+  if (!project) throw invalidField('project', 'is not one of your projects')
   return project.id
 }

@@ -20,7 +20,7 @@ describe('personal access tokens', () => {
 
   const create = (body: object, token = person.token) => api.call('POST', '/v1/auth/tokens', { token, body })
 
-  it('are shown once and kept as a keyed hash', async () => {
+  it('are shown once and stored as a keyed hash', async () => {
     const { body } = await create({ name: 'deploy from CI' })
     const token = String(body['token'])
     expect(token).toMatch(/^svc_pat_[A-Za-z0-9_-]{43}$/)
@@ -38,7 +38,7 @@ describe('personal access tokens', () => {
     expect(row.hash.equals(api.deps.vault.hash(purposes.pat, token))).toBe(true)
   })
 
-  it('work in place of a session until they are revoked or expire', async () => {
+  it('authenticate like a session until they are revoked or expire', async () => {
     const { body } = await create({ name: 'x' })
     const me = () => api.call('GET', '/v1/auth/me', { token: body['token'] })
     expect((await me()).body['id']).toBe(person.id)
@@ -49,7 +49,7 @@ describe('personal access tokens', () => {
     expect(past.status).toBe(400)
   })
 
-  it('cannot be revoked by somebody else', async () => {
+  it('cannot be revoked by another user', async () => {
     const { body } = await create({ name: 'mine' })
     const stranger = await api.person()
     for (const id of [body['id'], 'no-uuid']) {
@@ -58,7 +58,7 @@ describe('personal access tokens', () => {
     expect((await api.call('GET', '/v1/auth/me', { token: body['token'] })).status).toBe(200)
   })
 
-  it('do what their scopes say, and cannot give more than they have', async () => {
+  it('are limited to their scopes, and cannot grant more than these', async () => {
     const { body: reader } = await create({ name: 'r', scopes: ['read'] })
     const token = reader['token']
     expect((await api.call('GET', '/v1/projects', { token })).status).toBe(200)
@@ -70,7 +70,7 @@ describe('personal access tokens', () => {
     expect((await create({ name: 'no', scopes: ['admin'] }, writer['token'])).status).toBe(403)
   })
 
-  it('reach no further than the project they are bound to', async () => {
+  it('are limited to the project they are bound to', async () => {
     const other = await api.call('POST', '/v1/projects', { token: person.token, body: { name: 'Side Project' } })
     const slug = other.body['tenant_id']
     const { body } = await create({ name: 'bound', project: slug })
@@ -95,7 +95,7 @@ describe('personal access tokens', () => {
     expect((await create({ name: 'x', project: slug }, foreign.token)).status).toBe(400)
   })
 
-  it('remember when they were used without a write per request', async () => {
+  it('record their last use without a write per request', async () => {
     const { body } = await create({ name: 'busy' })
     await Promise.all(Array.from({ length: 20 }, () => api.call('GET', '/v1/auth/me', { token: body['token'] })))
     expect((await api.deps.db.one(stored, [body['id']])).last_used_at).toBeNull()

@@ -6,7 +6,7 @@ import { matchingStep, totpCode } from './totp.ts'
 const seed = Buffer.from('12345678901234567890')
 const base32 = new Secret({ buffer: Uint8Array.from(seed).buffer }).base32
 
-// RFC 6238, appendix B, SHA-1 rows; the last six of eight digits, since truncation takes the code modulo 10^digits.
+// RFC 6238, appendix B, SHA-1 rows; the last six of eight digits, because truncation takes the code modulo 10^digits.
 const vectors = [
   [59, '94287082'],
   [1111111109, '07081804'],
@@ -28,7 +28,7 @@ describe('TOTP', () => {
   it.each([
     ['SHA256', 32, ['46119246', '68084774', '67062674', '91819424', '90698825', '77737706']],
     ['SHA512', 64, ['90693936', '25091201', '99943326', '93441116', '38618901', '47863826']],
-  ] as const)('is built on a library that knows %s too', (algorithm, bytes, codes) => {
+  ] as const)('uses a library that also supports %s', (algorithm, bytes, codes) => {
     const key = Buffer.alloc(bytes, seed)
     const totp = new TOTP({
       algorithm,
@@ -39,7 +39,7 @@ describe('TOTP', () => {
     expect(vectors.map(([time]) => totp.generate({ timestamp: time * 1000 }))).toEqual(codes)
   })
 
-  it('reads codes however they are spaced', () => {
+  it('accepts codes with any spacing', () => {
     expect(totpCode(' 123 456 ')).toBe('123456')
     expect(totpCode('12345')).toBeUndefined()
     expect(totpCode('abcd-efgh-jkmn-pqrs')).toBeUndefined()
@@ -74,7 +74,7 @@ describe('two-factor authentication', () => {
       body: { email, password: testPassword, ...(code === undefined ? {} : { code }) },
     })
 
-  it('is not in force before it is verified, and a setup changes nothing once it is', async () => {
+  it('is not enabled before it is verified, and a setup changes nothing once it is enabled', async () => {
     const person = await api.person()
     const setup = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
     expect((await login(person.email)).body['requires_2fa']).toBe(false)
@@ -88,7 +88,7 @@ describe('two-factor authentication', () => {
     expect((await login(person.email)).body).toMatchObject({ requires_2fa: true, token: null, refresh_token: null })
   })
 
-  it('accepts each code once, and none from before', async () => {
+  it('accepts each code once, and no earlier code', async () => {
     const { person, secret } = await enrolled()
     const used = codeNow(secret)
     expect((await login(person.email, used)).status).toBe(401)
@@ -109,14 +109,14 @@ describe('two-factor authentication', () => {
     expect(replies.map(reply => reply.status).sort()).toEqual([200, 401, 401])
   })
 
-  it('slows down who guesses codes', async () => {
+  it('delays guessing of codes', async () => {
     const { person } = await enrolled()
     for (let i = 0; i < 5; i++) expect((await login(person.email, '000000')).status).toBe(401)
     expect((await login(person.email, '000000')).status).toBe(429)
     api.clock.advance(3_600_000)
   })
 
-  it('is switched off after a recent sign-in, or with the password or a code', async () => {
+  it('is disabled after a recent sign-in, or with the password or a code', async () => {
     const { person, secret } = await enrolled()
     api.clock.advance(11 * 60_000)
     const off = (body?: object, token = person.token) =>

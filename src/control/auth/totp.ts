@@ -1,4 +1,4 @@
-/** One-time passwords: TOTP (RFC 6238) as every authenticator speaks it, and recovery codes. */
+/** One-time passwords: TOTP (RFC 6238) with the parameters that every authenticator supports, and recovery codes. */
 import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 
@@ -7,7 +7,7 @@ const periodSeconds = 30
 /** RFC 4226, section 4, R6: 160 bits recommended. */
 const secretBytes = 20
 
-/** 6 digits, SHA-1, 30 s: what authenticators implement whatever the URL says. */
+/** 6 digits, SHA-1, 30 s: authenticators use these whatever the URL contains. */
 const totp = (secret: string, label = '') =>
   new TOTP({ issuer, label, secret: Secret.fromBase32(secret), algorithm: 'SHA1', digits: 6, period: periodSeconds })
 
@@ -21,20 +21,20 @@ export const qrCode = async (url: string): Promise<string> => {
   return library.toDataURL(url, { errorCorrectionLevel: 'M', margin: 2 })
 }
 
-/** The time step the code belongs to, within one step of `now` either way; undefined when it belongs to none. */
+/** Returns the time step of the code, within one step of `now`; undefined if the code is invalid. */
 export function matchingStep(secret: string, code: string, now: Date): number | undefined {
   const delta = totp(secret).validate({ token: code, timestamp: now.getTime(), window: 1 })
   return delta === null ? undefined : Math.floor(now.getTime() / 1000 / periodSeconds) + delta
 }
 
-/** Six digits, however they were spaced; undefined when it is something else (a recovery code). */
+/** Returns six digits without spacing; undefined for any other text (a recovery code). */
 export function totpCode(text: string): string | undefined {
   const digits = text.replace(/[\s-]/g, '')
   return /^\d{6}$/.test(digits) ? digits : undefined
 }
 
 const recoveryCodeCount = 10
-// Crockford's base 32: without the letters that people take for digits.
+// Crockford's base 32, without letters that look like digits.
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /** Ten codes of 80 bits: `xxxx-xxxx-xxxx-xxxx`. */
@@ -47,5 +47,5 @@ export function newRecoveryCodes(): string[] {
   )
 }
 
-/** What of a recovery code is hashed: case and separators do not matter. */
+/** Normalizes a recovery code for hashing: case and separators are ignored. */
 export const normaliseRecoveryCode = (text: string) => text.toLowerCase().replace(/[^a-z0-9]/g, '')

@@ -27,7 +27,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
       const otpauth = otpauthUrl(secret, caller.email)
       const qr = await qrCode(otpauth)
       return async (tx: Parameters<typeof beginTotp>[0]) => {
-        // A factor in force is never replaced by a mere setup: it has to be switched off first, which asks for more.
+        // A setup never replaces an enabled factor: it must be disabled first, which requires a proof.
         if (!(await beginTotp(tx, caller.userId, ctx.vault.seal(purposes.totpSecret, secret)))) throw alreadyOn()
         audit({ action: 'auth.2fa_setup', resourceType: 'account', resourceId: caller.userId })
         return { secret, otpauth_url: otpauth, qr_code: qr }
@@ -44,14 +44,14 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
         if (account.totpEnabled) throw alreadyOn()
         const sealed = account.totpSecret
         if (sealed === null) throw invalidState('Two-factor authentication is not set up. Ask for a secret first.')
-        // Whoever switches it on with a stolen credential would lock the owner out.
+        // Otherwise an attacker with a stolen credential could enable it and lock the owner out.
         await assertStepUp(ctx, call, account, { password: call.body.password ?? null })
         await ctx.backoff.enter(account.email, call.ip)
         const code = totpCode(call.body.code)
         const step = code && matchingStep(ctx.vault.open(purposes.totpSecret, sealed), code, ctx.clock.now())
         if (!step) {
           await ctx.backoff.failed(account.email, call.ip)
-          throw invalidField('code', 'is not the code the authenticator shows now')
+          throw invalidField('code', 'is not the current code of the authenticator')
         }
         return async tx => {
           if (!(await confirmTotp(tx, caller.userId, sealed, step))) {

@@ -1,20 +1,20 @@
 /**
- * The control plane's configuration: one frozen object, parsed once at start, all faults reported together. Nothing
- * else reads the environment. The settings themselves: settings.ts.
+ * The control plane's configuration: one frozen object, parsed once at start, with all errors reported together. Only
+ * this file reads the environment. settings.ts lists the settings.
  */
 import { readFileSync } from 'node:fs'
 import { list, type Setting } from './setting.ts'
 import { controlSettings, secretHelp } from './settings.ts'
 
 export interface ControlConfig {
-  /** The first encrypts and signs, the rest still verify. */
+  /** The first secret encrypts and signs; all of them decrypt and verify. */
   readonly secrets: readonly string[]
   readonly accessTokenTtlSeconds: number
   readonly refreshTokenTtlSeconds: number
   readonly captchaRequired: boolean
-  /** Apps answer at `<app>-<project>.<domain>`. */
+  /** Apps are served at `<app>-<project>.<domain>`. */
   readonly domain: string
-  /** How people reach the gateway, for links: scheme and, where not the default, port. */
+  /** Public URL of the gateway, for links: scheme and, unless it is the default, port. */
   readonly gatewayUrl: string
   readonly publicUrl: string
   readonly defaultPlan: string
@@ -28,53 +28,53 @@ export interface ControlConfig {
     readonly refusalDelayMs: number
   }
   readonly cpuOvercommit: number
-  /** A host that has been silent for longer is suspected. */
+  /** A host that is silent for longer is suspected to be down. */
   readonly hostTimeoutSeconds: number
-  /** How long a rollout may take before it has failed. */
+  /** Time limit of a rollout. */
   readonly rolloutTimeoutSeconds: number
-  /** How long requests under way may take before a VM moves. */
+  /** Time that running requests have to finish before a VM moves. */
   readonly moveDrainSeconds: number
   readonly maxRestarts: number
-  /** An app that may scale to zero does so after this long without a request. */
+  /** Idle time after which an app that may scale to zero does so. */
   readonly idleSeconds: number
-  /** Open requests for each replica above which the autoscaler adds one; 0: it looks at CPU and memory only. */
+  /** Open requests per replica above which the autoscaler adds one; 0: it uses CPU and memory only. */
   readonly requestsPerReplica: number
   readonly streamsPerUser: number
-  /** `address` or `address:port` that custom domains are looked up at; empty: those of the system. */
+  /** Name servers for checking custom domains, `address` or `address:port`; empty: those of the system. */
   readonly dnsServers: readonly string[]
   /** Directory URL of a certificate authority (RFC 8555); empty: none. */
   readonly acmeDirectory: string
   readonly acmeEmail: string
-  /** File with the certificate that the authority's own API is checked by; empty: those of the system. */
+  /** CA file for verifying the certificate authority's API; empty: the system's CAs. */
   readonly acmeCa: string
-  /** Networks (CIDR) that may call /re-attach and /validate; empty: loopback, where the API is there too. */
+  /** Networks (CIDR) that may call /re-attach and /validate; empty: loopback, if the API listens there. */
   readonly storageNetworks: readonly string[]
-  /** What projects get their /64 of; undefined: the random one in the database. */
+  /** Prefix from which projects get a /64; undefined: the random one in the database. */
   readonly ipv6Prefix: string | undefined
-  /** IPv4 network whose /20s the hosts of the mesh get for their guests. */
+  /** IPv4 network from which each host of the mesh gets a /20 for its guests. */
   readonly guestNetwork: string
-  /** 0 keeps the audit log for ever. */
+  /** 0: the audit log is retained forever. */
   readonly auditRetentionDays: number
-  /** Where signed ends of the audit log are appended; empty: only in the log. */
+  /** File to which signed heads of the audit log are appended; empty: they are only logged. */
   readonly auditHeadsFile: string
   /** `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
   readonly smtpUrl: string | undefined
   readonly mailFrom: string
   readonly billing: BillingConfig
   readonly databases: DatabaseConfig
-  /** `registry/path` that built images are pushed to; empty: they stay on the one host there is. */
+  /** `registry/path` to which built images are pushed; empty: they stay on the only host. */
   readonly registry: string
   readonly buildTimeoutMinutes: number
-  /** Sources that people send are kept in it until they are built; empty: none are taken. */
+  /** Directory of uploaded sources until they are built; empty: uploads are refused. */
   readonly sourceDir: string
-  /** Repositories at private addresses and without TLS may be built. */
+  /** Allows builds of repositories with private addresses or without TLS. */
   readonly privateGitHosts: boolean
-  /** Cents for each unit of what is used. */
+  /** Cents per unit of usage. */
   readonly prices: UsagePrices
   readonly budgetGraceHours: number
-  /** Pull requests of a repository's own branches get an app each. */
+  /** Each pull request from a branch of the same repository gets a preview app. */
   readonly previews: boolean
-  /** Undefined: no integration with a source host. */
+  /** Undefined: no source host integration. */
   readonly scm: ScmConfig | undefined
 }
 
@@ -85,15 +85,15 @@ export interface UsagePrices {
   readonly egressGb: number
 }
 
-/** A GitHub App, of github.com or of a GitHub Enterprise Server. */
+/** A GitHub App on github.com or a GitHub Enterprise Server. */
 export interface ScmConfig {
   readonly appId: string
-  /** Its name in addresses: `<web>/apps/<slug>`. */
+  /** Name of the app in URLs: `<web>/apps/<slug>`. */
   readonly slug: string
   /** PEM. */
   readonly privateKey: string
   readonly webhookSecret: string
-  /** OAuth credentials of the app, which prove who installed it. */
+  /** OAuth credentials of the app, used to verify who installed it. */
   readonly clientId: string
   readonly clientSecret: string
   readonly webUrl: string
@@ -101,43 +101,43 @@ export interface ScmConfig {
 }
 
 export interface DatabaseConfig {
-  /** Major versions of PostgreSQL whose image hosts have; the first is the default. */
+  /** Offered major versions of PostgreSQL; the first is the default. */
   readonly versions: readonly number[]
   readonly backend: 'volume' | 'neon'
   /** Management API of the page server. Only with `neon`. */
   readonly pageserverUrl: string
-  /** Image of a VM that works on a page server. */
+  /** Image of a VM that stores its data on a page server. */
   readonly neonImage: string
-  /** Page servers besides node 1. Without a URL one may attach again, and gets no new tenants. */
+  /** Page servers besides node 1. One without a URL may re-attach but gets no new tenants. */
   readonly storageNodes: readonly { readonly id: number; readonly url: string }[]
-  /** Instead of coming from a known network. */
+  /** Bearer token of page servers outside of the known networks. */
   readonly storageSecret: string
-  /** How people reach the SSH bastion of the gateways. */
+  /** Public address of the gateways' SSH bastion. */
   readonly sshHost: string
   readonly sshPort: number
   readonly backupHours: number
   readonly backupsKept: number
   readonly drillHours: number
-  /** After a snapshot, or the newest branch of it. */
+  /** How long a spare VM is held ready after a snapshot, or its newest branch. */
   readonly spareMinutes: number
 }
 
 export interface BillingConfig {
   readonly provider: 'none' | 'sandbox' | 'polar' | 'stripe'
   readonly apiKey: string
-  /** Instead of the provider's own; undefined: production. */
+  /** Overrides the provider's production URL. */
   readonly apiUrl: string | undefined
-  /** All of them verify, while rotating. */
+  /** All of them are accepted, to allow rotation. */
   readonly webhookSecrets: readonly string[]
-  /** Plan by product id; without an entry the product's metadata `mote_plan` says it. */
+  /** Plan by product id; other products use their metadata `mote_plan`. */
   readonly plans: ReadonlyMap<string, string>
   readonly defaultProduct: string | undefined
-  /** Hosts we may send a browser to, besides the provider's own. */
+  /** Allowed hosts for redirects of the browser, besides the provider's own. */
   readonly redirectHosts: readonly string[]
   readonly graceDays: number
 }
 
-/** One secret a line, newest first. */
+/** Reads one secret per line, newest first. */
 const linesOf = (file: string) =>
   readFileSync(file, 'utf8')
     .split('\n')
@@ -169,8 +169,8 @@ function readScm(read: <T>(setting: Setting<T>) => T, faults: string[]): ScmConf
 
 /**
  * @param env the process environment (or a test's)
- * @param fallbackSecretFile read when no secret is configured: the all-in-one's own key file
- * @throws Error that lists every fault at once
+ * @param fallbackSecretFile read if no secret is configured: the key file of the all-in-one
+ * @throws Error that lists every problem
  */
 export function parseControlConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -215,7 +215,7 @@ export function parseControlConfig(
   if (read(s.databaseBackend) === 'neon')
     for (const one of [s.pageserverUrl, s.neonImage])
       if (read<string>(one) === '') faults.push(`${one.env} is missing: ${one.help}`)
-  // Where plans are sold, nobody gets the largest one for nothing.
+  // With billing enabled, new projects must not default to the largest plan.
   const defaultPlan = billing.provider !== 'none' && !env[s.defaultPlan.env] ? 'free' : read(s.defaultPlan)
   const config: ControlConfig = Object.freeze({
     secrets,

@@ -1,4 +1,4 @@
-/** One setting of the control plane: its variable, its default, and the kinds of value there are. */
+/** Defines a setting of the control plane: its variable, its default and its type of value. */
 import { formatCidr, parseCidr } from '../../lib/cidr.ts'
 import type { BillingConfig, DatabaseConfig, UsagePrices } from './config.ts'
 
@@ -31,7 +31,7 @@ export const url = (text: string) => {
   if (!URL.canParse(text)) throw new Error('must be a URL such as http://localhost:7070')
   return text.replace(/\/$/, '')
 }
-/** Page servers: an id, or an id with the address of its management API. */
+/** Page servers, each as an id or as an id with the URL of its management API. */
 export const pageServers = (text: string): readonly { readonly id: number; readonly url: string }[] =>
   list(text).map(one => {
     const [, id, address] = /^(\d{1,15})(?:=(.+))?$/.exec(one) ?? []

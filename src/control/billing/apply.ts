@@ -1,4 +1,6 @@
-/** Events and what was fetched become rows, and rows become the plan of the project, in one transaction. */
+/**
+ * Applies billing events and fetched states: updates rows, and from them the plan of the project, in one transaction.
+ */
 import type { Tx } from '../../db/db.ts'
 import { hours } from '../../lib/duration.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
@@ -12,7 +14,7 @@ import * as store from './store.ts'
 
 export type ApplyDeps = Pick<Deps, 'config'> & { readonly provider: Pick<BillingProvider, 'name'> }
 
-/** What became of it; `ignored`: not about us, or older than what is known. */
+/** Effect of an event; `ignored`: about another installation, or older than the stored state. */
 export type Effect = 'applied' | 'ignored'
 
 export async function applyEvent(deps: ApplyDeps, tx: Tx, event: BillingEvent, now: Date): Promise<Effect> {
@@ -40,17 +42,17 @@ async function applySubscription(
   now: Date,
 ): Promise<Effect> {
   const { name } = deps.provider
-  // A subscription stays with the project it was first seen with.
+  // A subscription stays with the project it was first recorded for.
   const owner = (await store.subscription(tx, name, next.id))?.projectId ?? named
   const projectId = owner ?? (next.customerId && (await store.projectOfCustomer(tx, next.customerId)))
   if (!projectId || !(await store.isKnown(tx, projectId))) return 'ignored'
-  // One after the other from here on: what is read next is the newest there is.
+  // Locks the project, so that later reads see the newest state.
   const plan = await lockedPlan(tx, projectId)
   await store.rememberCustomer(tx, projectId, next.customerId)
   const known = await store.subscription(tx, name, next.id)
   if (known && !isNewer(next, known)) return 'ignored'
   await store.putSubscription(tx, name, projectId, next)
-  // Without a plan the project is gone or going; a sweep ends what it still pays.
+  // Without a plan the project is deleted or being deleted; a sweep ends its subscriptions.
   if (plan === undefined) return 'applied'
   await reportTrouble(tx, projectId, known, next)
   await settle(deps, tx, projectId, plan, now)
@@ -58,7 +60,8 @@ async function applySubscription(
 }
 
 /**
- * What was fetched. Where the provider does not say since when, it counts only if nothing arrived during the call.
+ * Applies a fetched state. If the provider does not report its time, the state counts only if no event arrived during
+ * the call.
  * @param before the rows as they were before the call
  */
 export async function applyFetched(
@@ -107,8 +110,8 @@ export function rulesOf({ config }: Pick<Deps, 'config'>, planOf: Rules['planOf'
 }
 
 /**
- * Gives the project the plan its subscriptions say. Needs the project locked, and a subscription that was there once: a
- * project that never bought anything keeps the plan it was made with. Nothing is deleted by a smaller plan.
+ * Gives the project the plan of its subscriptions. Needs the lock of the project, and at least one subscription,
+ * current or past: other projects keep their initial plan. A smaller plan deletes nothing.
  */
 export async function settle(deps: ApplyDeps, tx: Tx, projectId: string, from: string, now: Date): Promise<boolean> {
   const { name } = deps.provider
@@ -135,12 +138,12 @@ async function notifyPlanLost(tx: Tx, projectId: string, from: string, to: Plan)
     ...about,
     projectId,
     resourceId: projectId,
-    title: `The plan is "${to}" now`,
-    body: `The subscription of the plan "${from}" has ended. Everything is kept; what is beyond the new limits cannot grow.`,
+    title: `The plan is now "${to}"`,
+    body: `The subscription of the plan "${from}" has ended. Nothing is deleted, but resources beyond the new limits cannot grow.`,
   })
 }
 
-/** Once for each turn for the worse. */
+/** Notifies once per change for the worse. */
 async function reportTrouble(
   tx: Tx,
   projectId: string,

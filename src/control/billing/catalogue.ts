@@ -1,4 +1,4 @@
-/** What can be bought, as last read from the provider. */
+/** The products on sale, as last read from the provider. */
 import type { Sql } from '../../db/db.ts'
 import type { ControlConfig } from '../base/config.ts'
 import { invalidField, invalidState } from '../http/errors.ts'
@@ -29,7 +29,7 @@ export function catalogueOf(products: readonly Product[], settings: Settings): C
   return { products, planOf, defaultProduct: chosen ?? sold.find(p => planOf(p.id) !== undefined) }
 }
 
-/** @throws ApiError 400: unknown, 409: archived */
+/** @throws ApiError 400 if unknown, 409 if archived */
 export function productToSell({ products }: Catalogue, id: string): Product {
   const product = products.find(p => p.id === id)
   if (!product) throw invalidField('product_id', 'is not one of GET /v1/billing/products')

@@ -1,4 +1,7 @@
-/** What a project has of its subscriptions: pure functions of their newest states, so the order of arrival is nothing. */
+/**
+ * Derives a project's plan from the newest states of its subscriptions. Pure functions, so the order of events does not
+ * matter.
+ */
 import { hours } from '../../lib/duration.ts'
 import type { Plan } from '../projects/index.ts'
 import type { Subscription, SubscriptionState } from './provider.ts'
@@ -14,8 +17,8 @@ const progress = {
 } as const satisfies Record<SubscriptionState, number>
 
 /**
- * Whether `next` replaces `known`. Two states of one instant (Stripe counts in seconds) have an order too, or repeated
- * and shuffled events would not end in the same state.
+ * Whether `next` replaces `known`. States of the same instant (Stripe uses seconds) are ordered too; otherwise repeated
+ * and reordered events would not lead to the same final state.
  */
 export function isNewer(next: Subscription, known: Subscription): boolean {
   const later = next.modifiedAt.getTime() - known.modifiedAt.getTime()
@@ -38,19 +41,19 @@ const fingerprint = (s: Subscription) =>
 export interface Rules {
   readonly graceMs: number
   readonly defaultPlan: Plan
-  /** Undefined: a product we know no plan of. */
+  /** Undefined for a product without a known plan. */
   readonly planOf: (productId: string) => Plan | undefined
 }
 
 /**
- * Whether it gives its plan now. The grace of a failed payment begins with the period that was not paid, not with the
- * event, so that repeated failures do not prolong it.
+ * Whether the subscription grants its plan now. The grace of a failed payment starts with the unpaid period instead of
+ * the event, so repeated failures do not extend it.
  */
 export function grants(s: Subscription, now: Date, graceMs: number): boolean {
   switch (s.state) {
     case 'trialing':
     case 'active':
-      // The event of the end may be late; it is not waited for longer than a payment.
+      // The event of the end may arrive late, but it is not waited for longer than for a payment.
       return !s.cancelAtPeriodEnd || s.periodEnd === null || now.getTime() < s.periodEnd.getTime() + endSlackMs
     case 'past_due':
       return now.getTime() < (s.periodStart ?? s.modifiedAt).getTime() + graceMs
@@ -67,7 +70,7 @@ const planRank = { free: 0, pro: 1, business: 2, unlimited: 3 } as const satisfi
 
 export interface Decision {
   readonly plan: Plan
-  /** What the summary shows: what grants, else what was changed last. Undefined: never subscribed. */
+  /** The subscription for the summary: the granting one, else the last changed one. Undefined: never subscribed. */
   readonly shown: Subscription | undefined
 }
 
@@ -83,7 +86,7 @@ export function decide(subscriptions: readonly Subscription[], now: Date, rules:
   }
 }
 
-/** As the summary calls it. */
+/** The state's name in the summary. */
 export const wireStatus = {
   incomplete: 'none',
   trialing: 'trialing',

@@ -1,4 +1,4 @@
-/** Reading JSON of others, field by field: a missing field is null, one of another type is a `BadEvent`. */
+/** Reads JSON of providers field by field: a missing field is null, one of another type throws `BadEvent`. */
 import { BadEvent } from './provider.ts'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -39,13 +39,13 @@ export function maybeObject(from: Json, name: string): Json | null {
 }
 export const object = (from: Json, name: string): Json => required(name, maybeObject(from, name))
 
-/** Of a list, what is objects. */
+/** The objects in a list. */
 export function objects(from: Json, name: string): readonly Json[] {
   const value = from[name]
   return Array.isArray(value) ? value.filter(isJson) : []
 }
 
-/** An int32, as the summary has it. */
+/** An int32, as in the summary. */
 export function maybeInteger(from: Json, name: string): number | null {
   const value = from[name]
   if (value === undefined || value === null) return null
@@ -73,7 +73,7 @@ export function maybeUnixTime(from: Json, name: string): Date | null {
 }
 export const unixTime = (from: Json, name: string): Date => required(name, maybeUnixTime(from, name))
 
-/** Null where the text is no plan name we could have meant; metadata is always text. */
+/** Null if the value is not text; metadata is always text. */
 export function planIn(product: Json): string | null {
   const value = maybeObject(product, 'metadata')?.['mote_plan']
   return typeof value === 'string' ? value : null

@@ -1,9 +1,9 @@
-/** Polar's objects (API 2026-10, snake_case) as ours. The sandbox speaks the same language. */
+/** Converts Polar's objects (API 2026-10, snake_case). The sandbox uses the same format. */
 import { isUuid } from '../../lib/ids.ts'
 import * as json from './json.ts'
 import type { BillingEvent, FetchedSubscription, Product, Subscription, SubscriptionState } from './provider.ts'
 
-/** The enumeration is open: what we do not know grants nothing. */
+/** Polar may add values; unknown ones grant nothing. */
 const states: Readonly<Record<string, SubscriptionState>> = {
   incomplete: 'incomplete',
   incomplete_expired: 'canceled',
@@ -28,7 +28,7 @@ export function subscriptionOf(data: json.Json): FetchedSubscription & Subscript
     periodStart: json.maybeInstant(data, 'current_period_start'),
     periodEnd: json.maybeInstant(data, 'current_period_end'),
     cancelAtPeriodEnd: json.isTrue(data, 'cancel_at_period_end'),
-    // Null until it is changed for the first time.
+    // Null until the first change.
     modifiedAt: json.maybeInstant(data, 'modified_at') ?? createdAt,
     createdAt,
   }
@@ -51,7 +51,7 @@ export function productOf(data: json.Json): Product {
   }
 }
 
-/** Our project, as the customer's external id or the metadata of the checkout has it. */
+/** Our project id, from the customer's external id or the metadata of the checkout. */
 function projectOf(data: json.Json): string | null {
   const external = json.maybeObject(data, 'customer')?.['external_id'] ?? data['external_id']
   const id = external ?? json.maybeObject(data, 'metadata')?.['project_id']

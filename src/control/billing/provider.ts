@@ -1,7 +1,7 @@
-/** What a billing provider must do for us, whoever it is. Its words are translated here and nowhere else. */
+/** Interface of a billing provider. Provider-specific terms are translated only in its implementations. */
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** `unpaid`: the provider has given up collecting. `canceled`: over, not "will end". */
+/** `unpaid`: the provider has stopped collecting. `canceled`: already ended. */
 export type SubscriptionState = 'incomplete' | 'trialing' | 'active' | 'past_due' | 'unpaid' | 'paused' | 'canceled'
 
 export interface Subscription {
@@ -16,7 +16,7 @@ export interface Subscription {
   readonly periodStart: Date | null
   readonly periodEnd: Date | null
   readonly cancelAtPeriodEnd: boolean
-  /** When it became so, by the provider's clock: later states win, whenever they arrive. */
+  /** Time of the change by the provider's clock: later states win, in whatever order they arrive. */
   readonly modifiedAt: Date
 }
 
@@ -27,7 +27,7 @@ export interface Product {
   readonly isArchived: boolean
   /** Metadata `mote_plan`, unchecked. */
   readonly plan: string | null
-  /** What is bought, where that is not the product itself. */
+  /** Id of the price, for providers that sell prices instead of products. */
   readonly priceId: string | null
   readonly priceAmountCents: number | null
   readonly currency: string | null
@@ -38,16 +38,16 @@ export type BillingEvent =
   | {
       readonly kind: 'subscription'
       readonly subscription: Subscription
-      /** Null where the event does not say; then the customer is one we know, or not ours. */
+      /** Null if the event does not contain it; the project is then found by its customer. */
       readonly projectId: string | null
     }
   | { readonly kind: 'customer'; readonly projectId: string; readonly customerId: string }
   | { readonly kind: 'catalogue' }
   | { readonly kind: 'other' }
 
-/** A delivery whose signature is good. */
+/** A delivery with a valid signature. */
 export interface Delivery {
-  /** The same for every repetition. */
+  /** Unchanged in repeated deliveries. */
   readonly id: string
   readonly type: string
   readonly event: BillingEvent
@@ -55,10 +55,10 @@ export interface Delivery {
 
 export type DeliveryHeaders = IncomingHttpHeaders | Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** The signature is missing, wrong, or too old. Says nothing else to whoever sent it. */
+/** The signature is missing, wrong, or too old. The sender gets no further details. */
 export class BadSignature extends Error {}
 
-/** A signed body that is not what the provider documents. */
+/** A signed body that does not match the provider's documentation. */
 export class BadEvent extends Error {}
 
 export interface CheckoutRequest {
@@ -66,7 +66,7 @@ export interface CheckoutRequest {
   readonly customerId: string | null
   readonly product: Product
   readonly email: string
-  /** Where the browser goes afterwards. */
+  /** URL for the browser to return to. */
   readonly returnUrl: string
   /** The same for every try of one request. */
   readonly key: string
@@ -78,7 +78,7 @@ export interface PortalRequest {
   readonly returnUrl: string
 }
 
-/** A subscription as it is now. `modifiedAt` null: the provider does not say since when. */
+/** Current state of a subscription. `modifiedAt` null: the provider does not report the time. */
 export type FetchedSubscription = Omit<Subscription, 'modifiedAt'> & {
   readonly modifiedAt: Date | null
   readonly createdAt: Date
@@ -87,16 +87,16 @@ export type FetchedSubscription = Omit<Subscription, 'modifiedAt'> & {
 export interface BillingProvider {
   readonly name: 'sandbox' | 'polar' | 'stripe'
   readonly isTestMode: boolean
-  /** Hosts of its pages; `.example.com` also means every name below it. */
+  /** Hosts of its pages; `.example.com` includes all subdomains. */
   readonly pageHosts: readonly string[]
-  /** Signature first, over the bytes as sent. @throws BadSignature, BadEvent */
+  /** Verifies the signature over the bytes as sent, then parses. @throws BadSignature, BadEvent */
   open(raw: Buffer, headers: DeliveryHeaders, now: Date): Promise<Delivery>
   products(): Promise<readonly Product[]>
-  /** The URL of the page. */
+  /** Returns the URL of the page. */
   checkout(request: CheckoutRequest): Promise<string>
-  /** Undefined: the provider knows no such customer. */
+  /** Undefined if the provider does not know the customer. */
   portal(request: PortalRequest): Promise<string | undefined>
   subscriptionsOf(projectId: string, customerId: string | null): Promise<readonly FetchedSubscription[]>
-  /** Ends it at once. One that is over already is no error. */
+  /** Ends a subscription at once. Ending one again is not an error. */
   end(subscriptionId: string): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Polar and Stripe by their own libraries, against servers that answer as theirs do. */
+/** Polar and Stripe with their own libraries, against servers that imitate theirs. */
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -24,7 +24,7 @@ afterEach(async () => {
   }
 })
 
-/** Answers by method and path; what it does not know is 500. */
+/** Answers by method and path; unknown requests get 500. */
 async function fake(answers: Answers | 'silent') {
   const asked: Asked[] = []
   const server = createServer(async (request, response) => {
@@ -90,7 +90,7 @@ describe('Polar', () => {
     expect(asked[0]?.authorization).toBe('Bearer polar_oat_1')
   })
 
-  it('opens a checkout and a portal for the project, which is its external id', async () => {
+  it('opens a checkout and a portal with the project as external id', async () => {
     const { polar, asked } = await start({
       'POST /v1/checkouts/': { status: 201, body: { id: 'c', url: 'https://polar.sh/checkout/c' } },
       'POST /v1/customer-sessions/': { status: 201, body: { customer_portal_url: 'https://polar.sh/portal' } },
@@ -101,7 +101,7 @@ describe('Polar', () => {
     expect(JSON.parse(asked[1]?.body ?? '')).toMatchObject({ external_customer_id: projectId })
   })
 
-  it('says that there is no such customer, and that a subscription is over', async () => {
+  it('reports an unknown customer and an ended subscription', async () => {
     const { polar } = await start({
       'POST /v1/customer-sessions/': { status: 422, body: { detail: [] } },
       'DELETE /v1/subscriptions/sub_1': { status: 403, body: { error: 'AlreadyCanceledSubscription', detail: '' } },
@@ -117,10 +117,10 @@ describe('Polar', () => {
     expect(found).toMatchObject({ id: 'sub_1', state: 'unpaid', modifiedAt: new Date(at) })
   })
 
-  it('is given up for a while when it fails, and for nobody when it refuses', async () => {
+  it('opens the breaker after failures, but not after refusals', async () => {
     const down = await start({})
     for (let n = 0; n < 3; n++) await expect(down.polar.products()).rejects.toMatchObject({ code: 'unavailable' })
-    // Two calls of two tries; the third was not made.
+    // Two calls of two tries; the third call was not made.
     expect(down.asked.length).toBe(4)
     const refusing = await start({ 'GET /v1/products/': { status: 401, body: { error: 'invalid_token' } } })
     for (let n = 0; n < 3; n++) await expect(refusing.polar.products()).rejects.toMatchObject({ code: 'unavailable' })
@@ -128,7 +128,7 @@ describe('Polar', () => {
   })
 })
 
-it('does not wait for one that never answers, and tries again when the breaker has cooled down', async () => {
+it('times out on an unresponsive provider, and tries again after the breaker closes', async () => {
   let aheadMs = 0
   const clock = { ...systemClock, monotonicMs: () => aheadMs }
   const limited = createGuard(clock, { timeoutMs: 20, tries: 1, failures: 1, openMs: 1000 })

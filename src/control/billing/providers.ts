@@ -7,7 +7,7 @@ import { stripeProvider } from './stripe.ts'
 
 export type ProviderDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault'>
 
-/** The configured one; undefined where nothing is sold. Each has a circuit breaker of its own. */
+/** The configured provider; undefined if there is none. Each has its own circuit breaker. */
 export function createProvider(deps: ProviderDeps): BillingProvider | undefined {
   const { provider, apiKey, apiUrl, webhookSecrets } = deps.config.billing
   const guard = createGuard(deps.clock)

@@ -1,4 +1,4 @@
-/** A webhook delivery: signature first, de-duplication second, effect third. */
+/** Receives a webhook delivery: verifies the signature, removes duplicates, applies the effect. */
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { ApiError, notFound, unauthenticated } from '../http/errors.ts'
@@ -8,14 +8,14 @@ import { recordDelivery } from './store.ts'
 
 export type ReceiveDeps = Pick<Deps, 'config' | 'clock' | 'log'> & { readonly provider: BillingProvider | undefined }
 
-/** No provider sends more than some ten KiB. */
+/** Providers send at most some ten KiB. */
 const maxBytes = 1 << 20
 
 export type Received = 'applied' | 'ignored' | 'duplicate'
 
 /**
- * @returns what remains to be done in one transaction: the delivery's id and its effect are kept together or not at all
- * @throws ApiError 401: the signature, 404: there is no provider, 413
+ * @returns the rest of the work, for one transaction: the delivery's id and its effect are stored together
+ * @throws ApiError 401: invalid signature, 404: no provider, 413
  */
 export async function receive(
   deps: ReceiveDeps,
@@ -34,7 +34,7 @@ export async function receive(
   }
 }
 
-/** Undefined for what is signed and yet no event: refusing it would only make the provider repeat it. */
+/** Undefined for a signed body that is not a valid event: refusing it would only make the provider repeat it. */
 async function opened(
   { log }: Pick<Deps, 'log'>,
   provider: BillingProvider,
@@ -45,9 +45,9 @@ async function opened(
   try {
     return await provider.open(raw, headers, now)
   } catch (cause) {
-    if (cause instanceof BadSignature) throw unauthenticated('The signature is missing or wrong.')
+    if (cause instanceof BadSignature) throw unauthenticated('The signature is missing or invalid.')
     if (!(cause instanceof BadEvent)) throw cause
-    log.warn({ provider: provider.name, err: cause.message }, 'a signed billing event could not be understood')
+    log.warn({ provider: provider.name, err: cause.message }, 'a signed billing event could not be parsed')
     return undefined
   }
 }

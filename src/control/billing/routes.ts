@@ -26,7 +26,7 @@ export function billingFeature(deps: Deps): Feature {
   } satisfies Handlers<typeof billingOperations>)
 }
 
-/** A shop without a provider is empty, and a project has the plan of the configuration. */
+/** Without a provider the catalogue is empty, and projects have the configured plan. */
 const nothing: Catalogue = { products: [], defaultProduct: undefined, planOf: () => undefined }
 const catalogueIn = async (sql: Sql, { provider, config }: Parts) =>
   provider ? readCatalogue(sql, provider.name, config.billing) : nothing
@@ -93,7 +93,7 @@ const buying = (parts: Parts) =>
         const product = await productOfCheckout(parts, project.id, body.product_id ?? null)
         await requireNoSubscription(parts, project.id)
         const customerId = (await store.accountOf(parts.db, project.id))?.customerId ?? null
-        // Before the call: should the answer be lost, the project is known and asked about.
+        // Schedule a check before the call, in case its answer is lost.
         await store.checkAgainAt(parts.db, project.id, new Date(parts.clock.now().getTime() + minutes(5)))
         const returnUrl = returnUrlOf(parts)
         const request = { projectId: project.id, customerId, product, email: caller.email, returnUrl, key: newId() }
@@ -138,13 +138,13 @@ async function productOfCheckout(parts: Parts, projectId: string, desiredFor: st
   return product
 }
 
-/** Two subscriptions would be paid twice; the plan of one is changed in the portal. */
+/** A second subscription would be paid twice; the plan of an existing one is changed in the portal. */
 async function requireNoSubscription(parts: Parts, projectId: string): Promise<void> {
   const now = parts.clock.now()
   const { graceMs } = rulesOf(parts, () => undefined)
   const subscriptions = await subscriptionsIn(parts.db, parts, projectId)
   if (subscriptions.some(s => grants(s, now, graceMs)))
-    throw invalidState('The project has a subscription already. Change it in the billing portal.')
+    throw invalidState('The project already has a subscription. Change it in the billing portal.')
 }
 
 const returnUrlOf = ({ config }: Parts) => `${config.publicUrl}/billing`

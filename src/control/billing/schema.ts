@@ -20,7 +20,7 @@ const ProductChoice = resource(
 
 const shared = { tag: 'Billing', auth: 'bearer', project: 'selected' } as const
 
-/** Whoever has the link may open it, as with the pages of other providers. */
+/** Anyone with the link can open these pages, as with other providers. */
 const sandboxPage = {
   tag: 'Billing',
   auth: 'none',

@@ -4,7 +4,7 @@ import { polarProvider } from './polar.ts'
 import { literalKey, sign, standardKey, verify } from './signature.ts'
 import { stripeProvider } from './stripe.ts'
 
-/** The vector of the reference implementations of Standard Webhooks. */
+/** The test vector of the reference implementations of Standard Webhooks. */
 const official = {
   secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
@@ -31,7 +31,7 @@ describe('Standard Webhooks', () => {
     )
   })
 
-  it('accepts a good signature among others', () => {
+  it('accepts a valid signature among others', () => {
     const wrong = 'v1,Ceo5qEr07ixe2NLpvHk3FH9bwy/WavXrAFQ/9tdO6mc='
     const other = 'v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
     expect(check({ 'webhook-signature': `${wrong} ${other} ${official.signature} ${wrong}` })).toBe(official.id)
@@ -45,7 +45,7 @@ describe('Standard Webhooks', () => {
     ['half a signature', { 'webhook-signature': 'v1,' }],
     ['a shorter signature', { 'webhook-signature': official.signature.slice(0, -8) }],
     ['another version only', { 'webhook-signature': official.signature.replace('v1', 'v2') }],
-    ['a timestamp that is no number', { 'webhook-timestamp': 'hello' }],
+    ['a timestamp that is not a number', { 'webhook-timestamp': 'hello' }],
     ['another timestamp', { 'webhook-timestamp': '1614265331' }],
     ['another id', { 'webhook-id': 'msg_other' }],
   ])('refuses %s', (_, change) => expect(() => check(change)).toThrow(BadSignature))
@@ -111,7 +111,7 @@ describe('Stripe', () => {
     )
 
   it('accepts the vector of the library, at most 300 s old', async () => {
-    // The vector has no type, which is noticed only behind the signature.
+    // The vector has no type, which is checked only after the signature.
     await expect(open(vector.header)).rejects.toThrow('type is missing')
     await expect(open(vector.header, 300)).rejects.toThrow('type is missing')
     await expect(open(vector.header, 0, ['whsec_newer', vector.secret])).rejects.toThrow('type is missing')
@@ -128,7 +128,7 @@ describe('Stripe', () => {
     ['half a signature', vector.header.slice(0, -8)],
   ])('refuses %s', (_, header) => expect(open(header)).rejects.toThrow(BadSignature))
 
-  it('refuses what is too old, another body and another secret', async () => {
+  it('refuses an old signature, another body and another secret', async () => {
     await expect(open(vector.header, 301)).rejects.toThrow(BadSignature)
     await expect(open(vector.header, 0, [vector.secret], Buffer.from('{}'))).rejects.toThrow(BadSignature)
     await expect(open(vector.header, 0, ['whsec_other'])).rejects.toThrow(BadSignature)

@@ -3,12 +3,12 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { minutes } from '../../lib/duration.ts'
 import { BadSignature, type DeliveryHeaders } from './provider.ts'
 
-/** Both ways, as the reference implementations have it. */
+/** Tolerance in both directions, as in the reference implementations. */
 const toleranceMs = minutes(5)
 
-/** The key of a secret as the standard has it: base64 behind an optional `whsec_`. */
+/** Key of a secret by the standard: base64 after an optional `whsec_`. */
 export const standardKey = (secret: string) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
-/** The key as Polar's server has it since always: the bytes of the text itself. */
+/** Key as Polar's server uses it: the bytes of the text itself. */
 export const literalKey = (secret: string) => Buffer.from(secret, 'utf8')
 
 export function sign(key: Buffer, id: string, at: Date, raw: Buffer): string {
@@ -17,7 +17,7 @@ export function sign(key: Buffer, id: string, at: Date, raw: Buffer): string {
 }
 
 /**
- * @returns the id of the delivery, the same for every repetition
+ * @returns the id of the delivery, which is the same for every repetition
  * @throws BadSignature
  */
 export function verify(keys: readonly Buffer[], raw: Buffer, headers: DeliveryHeaders, now: Date): string {
@@ -31,7 +31,7 @@ export function verify(keys: readonly Buffer[], raw: Buffer, headers: DeliveryHe
     .filter(part => part.startsWith('v1,'))
     .map(part => Buffer.from(part.slice(3), 'base64'))
   const isGood = keys
-    // An empty key would sign for everybody.
+    // Anyone could sign with an empty key.
     .filter(key => key.length > 0)
     .map(key => digest(key, id, timestamp, raw))
     .some(expected => offered.some(mac => mac.length === expected.length && timingSafeEqual(mac, expected)))

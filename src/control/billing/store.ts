@@ -54,9 +54,9 @@ export const putSubscription = (tx: Tx, provider: string, projectId: string, s: 
     s.cancelAtPeriodEnd,
     s.modifiedAt,
   ])
-/** Of live projects, with the plan each has now. */
+/** Subscriptions of live projects, with each project's current plan. */
 export const liveSubscriptions = (db: Db, provider: string) => db.rows(all, [provider])
-/** Not over, while their project is. */
+/** Subscriptions that have not ended although their project has. */
 export const orphanedSubscriptions = (db: Db, provider: string) => db.rows(orphans, [provider])
 export const markOrphanCanceled = (db: Db, provider: string, id: string) => db.run(cancelOrphan, [provider, id])
 
@@ -74,7 +74,7 @@ const select = statement(
   `INSERT INTO billing_account (project_id, selected_product_id) VALUES ($1, $2)
    ON CONFLICT (project_id) DO UPDATE SET selected_product_id = $2`,
 )
-// Stripe may make several customers of one project; which is kept must not depend on the order of arrival.
+// Stripe may create several customers for a project; the order of arrival must not decide which one is stored.
 const putCustomer = statement(
   'billing.putCustomer',
   `INSERT INTO billing_account (project_id, customer_id, check_at) VALUES ($1, $2, now() + interval '6 hours')
@@ -109,7 +109,7 @@ export const checkAgainAt = (sql: Sql, projectId: string, at: Date | null) => sq
 export const dueForCheck = (db: Db, now: Date, limit: number) => db.rows(due, [now, limit])
 export const projectOfCustomer = async (sql: Sql, customerId: string) =>
   (await sql.maybe(byCustomer, [customerId]))?.projectId
-/** Whether it is or was a project of this installation; another one may use the same account of the provider. */
+/** Whether it is or was a project of this installation; other installations may share the provider account. */
 export const isKnown = async (sql: Sql, projectId: string) => (await sql.one(known, [projectId])).known
 
 const projectPlan = statement<{ plan: string }>('billing.projectPlan', `SELECT plan FROM project WHERE id = $1`)
@@ -120,7 +120,7 @@ const record = statement(
   `INSERT INTO billing_delivery (provider, id, kind, received_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 )
 const forget = statement('billing.forgetDeliveries', `DELETE FROM billing_delivery WHERE received_at < $1`)
-/** False when it has had its effect before. Waits for another transaction that holds the same one. */
+/** Returns false if the delivery was already applied. Waits for a concurrent transaction with the same delivery. */
 export const recordDelivery = async (tx: Tx, provider: string, id: string, kind: string, now: Date) =>
   (await tx.run(record, [provider, id, kind, now])) === 1
 export const forgetDeliveries = (db: Db, before: Date) => db.run(forget, [before])
@@ -157,13 +157,13 @@ const markStale = statement(
   `INSERT INTO billing_catalogue (provider, stale) VALUES ($1, true) ON CONFLICT (provider) DO UPDATE SET stale = true`,
 )
 
-/** What is sold first, cheapest first. */
+/** Products on sale first, cheapest first. */
 export const productsOf = (sql: Sql, provider: string) => sql.rows(products, [provider])
 export const catalogueOf = (sql: Sql, provider: string) => sql.maybe(catalogue, [provider])
 export const catalogueChanged = (sql: Sql, provider: string) => sql.run(markStale, [provider])
-/** The list as read at `now`. What the provider no longer has is archived: subscriptions may still be of it. */
+/** Stores the list as read at `now`. Missing products are archived, because subscriptions may still refer to them. */
 export async function replaceProducts(tx: Tx, provider: string, list: readonly Product[], now: Date): Promise<void> {
-  // First, so that two refreshes at once follow one another.
+  // Lock first, to serialize concurrent refreshes.
   await tx.run(lockCatalogue, [provider, now])
   for (const p of list)
     await tx.run(putProduct, [

@@ -1,4 +1,4 @@
-/** Stripe's objects as ours. Periods are on the items since API 2025-03-31, on the subscription before. */
+/** Converts Stripe's objects. Periods are on the items since API 2025-03-31, on the subscription before. */
 import { isUuid } from '../../lib/ids.ts'
 import * as json from './json.ts'
 import type { BillingEvent, Delivery, FetchedSubscription, Product, SubscriptionState } from './provider.ts'
@@ -14,7 +14,7 @@ const states: Readonly<Record<string, SubscriptionState>> = {
   canceled: 'canceled',
 }
 
-/** An id, or the object itself where it was expanded. */
+/** An id, or the id of an expanded object. */
 function idIn(from: json.Json, name: string): string | null {
   const value = from[name]
   return json.isJson(value) ? json.text(value, 'id') : json.maybeText(from, name)
@@ -40,7 +40,7 @@ export function fetchedOf(data: json.Json): FetchedSubscription {
     periodStart: json.maybeUnixTime(item, 'current_period_start') ?? json.maybeUnixTime(data, 'current_period_start'),
     periodEnd: json.maybeUnixTime(item, 'current_period_end') ?? json.maybeUnixTime(data, 'current_period_end'),
     cancelAtPeriodEnd: json.isTrue(data, 'cancel_at_period_end') || typeof data['cancel_at'] === 'number',
-    // Stripe's subscriptions do not say when they were changed; their events do.
+    // Only Stripe's events contain the time of a change, its subscriptions do not.
     modifiedAt: null,
     createdAt: json.unixTime(data, 'created'),
   }

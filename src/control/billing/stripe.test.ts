@@ -55,7 +55,7 @@ it('finds the project by the metadata, or by the customer of the checkout', asyn
   expect(await tier(second.token)).toBe('pro')
 })
 
-it('never goes back, and orders what happened within a second', async () => {
+it('never returns to an older state, and orders changes within a second', async () => {
   const { token, projectId } = await owner(api)
   const metadata = { project_id: projectId }
   const send = (type: string, created: number, status: string) =>

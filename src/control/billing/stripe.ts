@@ -1,4 +1,4 @@
-/** Stripe by its own client. */
+/** The Stripe provider, using its own client. */
 import type Stripe from 'stripe'
 import { isUuid } from '../../lib/ids.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -8,7 +8,7 @@ import { isJson, parseObject } from './json.ts'
 import { BadSignature, type BillingProvider, type DeliveryHeaders } from './provider.ts'
 import * as format from './stripe-format.ts'
 
-/** Of signatures; the library's default, and past only. */
+/** Tolerance of signatures: the library's default, for past times only. */
 const toleranceSeconds = 300
 const timeoutMs = seconds(5)
 const maxPages = 10
@@ -21,7 +21,7 @@ export interface StripeOptions {
 }
 
 export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: StripeOptions): BillingProvider {
-  // The guard repeats; twice that would be too often.
+  // The guard retries already.
   const client = once(async () => {
     const { default: Client } = await import('stripe')
     return new Client(apiKey, { ...addressOf(apiUrl), maxNetworkRetries: 0, timeout: timeoutMs, telemetry: false })
@@ -98,7 +98,7 @@ export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: Stripe
       const stripe = await client()
       await guard(() =>
         stripe.subscriptions.cancel(subscriptionId).catch((cause: unknown) => {
-          // 404: it is over already.
+          // 404: the subscription has already ended.
           if (statusOf(cause) !== 404) throw cause
         }),
       )
@@ -106,7 +106,7 @@ export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: Stripe
   }
 }
 
-/** A customer may have others, of another installation. */
+/** A customer may have subscriptions of another installation. */
 function isOf(projectId: string, data: Readonly<Record<string, unknown>>): boolean {
   const named = format.projectOf(data)
   return isUuid(projectId) && (named === null || named === projectId)

@@ -1,4 +1,4 @@
-/** What billing does by itself: heals what a lost webhook or an outage left, and lets grace run out. */
+/** Background work of billing: recovers from lost webhooks and outages, and ends grace periods. */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
@@ -13,15 +13,15 @@ import * as store from './store.ts'
 
 const catalogueLifeMs = hours(1)
 const recheckMs = hours(6)
-/** After a check that failed. */
+/** Delay after a failed check. */
 const retryMs = minutes(10)
 const checksPerRun = 50
-/** Providers repeat for three days at most; older ones are refused by their timestamp long before. */
+/** Providers repeat deliveries for three days at most; the timestamp check refuses older ones much earlier. */
 const deliveriesKeptMs = hours(24 * 30)
 
 type SweepDeps = Deps & { readonly provider: BillingProvider | undefined }
 
-/** Grace and periods that ran out change the plan, though nobody sends an event then. Asks nobody outside. */
+/** Applies expired grace periods and periods, for which there is no event. Calls no external service. */
 export function billingPlans(deps: Deps, provider = createProvider(deps)): Sweep {
   return {
     name: 'billing-plans',
@@ -58,7 +58,7 @@ async function settleAll(deps: SweepDeps, provider: BillingProvider, now: Date):
   return changed
 }
 
-/** Asks the provider: products, subscriptions we may have missed, and the end of those whose project is gone. */
+/** Calls the provider: products, possibly missed subscriptions, and the end of those without a project. */
 export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep {
   return {
     name: 'billing-sync',
@@ -66,12 +66,12 @@ export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep 
     async run({ now, signal }) {
       if (!provider) return {}
       const counts = { products: 0, checked: 0, changed: 0, ended: 0, failed: 0 }
-      /** One that fails must not keep the others waiting. */
+      /** A failure must not delay the others. */
       const attempt = async (what: string, work: () => Promise<unknown>) => {
         if (signal.aborted) return
         await work().catch((err: unknown) => {
           counts.failed += 1
-          deps.log.warn({ err, what }, 'billing could not be synchronised; the sweep tries again')
+          deps.log.warn({ err, what }, 'billing could not be synchronized; the sweep will retry')
         })
       }
       await attempt('products', async () => {
@@ -115,7 +115,7 @@ async function checkProject(
   return deps.db.tx(async tx => {
     const changed = await applyFetched({ config: deps.config, provider }, tx, projectId, fetched, before, now)
     const isOver = fetched.every(s => s.state === 'canceled')
-    // Once more after a checkout that was not paid yet; for ever while something runs.
+    // Checks once more after an unpaid checkout, and repeatedly while a subscription is active.
     await store.checkAgainAt(tx, projectId, isOver && before.length > 0 ? null : new Date(now.getTime() + recheckMs))
     return changed
   })

@@ -1,16 +1,16 @@
-/** The built dashboard as a closed set of files: what is not in it cannot be asked for. */
+/** Loads the built dashboard as a fixed set of files; no other files can be requested. */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { extname, join } from 'node:path'
 
 export interface StaticFile {
   readonly type: string
-  /** Quoted, strong. */
+  /** Quoted, strong entity tag. */
   readonly etag: string
   readonly body: Buffer
-  /** Made by the build; absent where it would not have been smaller. */
+  /** Compressed by the build; absent if that would not be smaller. */
   readonly compressed: { readonly br?: Buffer; readonly gzip?: Buffer }
-  /** Its name has a hash of its content in it. */
+  /** The file name contains a hash of the content. */
   readonly immutable: boolean
 }
 
@@ -26,8 +26,8 @@ const types: Readonly<Record<string, string>> = {
 const suffixes = { br: '.br', gzip: '.gz' } as const
 
 /**
- * Every file below the directory by its path in the URL, e.g. `/assets/index-1a2b.js`; empty when nothing was built.
- * About 2 MB and 15 ms, once.
+ * Reads every file below the directory by its URL path, e.g. `/assets/index-1a2b.js`; empty if nothing was built. Takes
+ * about 2 MB and 15 ms, once.
  */
 export function readDashboard(directory: string): ReadonlyMap<string, StaticFile> {
   if (!existsSync(join(directory, 'index.html'))) return new Map()

@@ -1,1 +1,2 @@
+/** Serves the dashboard. */
 export { dashboardPages } from './pages.ts'

@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 
 describe('the page', () => {
-  it('is what a browser gets at any address that is nothing else', async () => {
+  it('is served to browsers at any path without another handler', async () => {
     for (const url of ['/', '/apps/web/deployments/job-1', '/signin?next=/apps', '/index.html', '/re-attached']) {
       const answer = await app.inject({ url, headers: html })
       expect(answer.statusCode, url).toBe(200)
@@ -45,7 +45,7 @@ describe('the page', () => {
     }
   })
 
-  it('never takes the place of the API, not even of what the API does not have', async () => {
+  it('is not served below the API, not even at unknown paths', async () => {
     for (const url of ['/v1', '/v1/nothing', '/v1/apps', '/re-attach', '/validate', '/assets/gone-1.js']) {
       const answer = await app.inject({ url, headers: html })
       expect(answer.headers['content-type'], url).toBe('application/json')
@@ -55,12 +55,12 @@ describe('the page', () => {
     expect([method.statusCode, method.headers.allow]).toEqual([405, 'POST, OPTIONS'])
   })
 
-  it('is not what programs get, nor what is written to', async () => {
+  it('is not served to programs or for writing methods', async () => {
     expect((await app.inject({ url: '/nothing', headers: { accept: 'application/json' } })).statusCode).toBe(404)
     expect((await app.inject({ method: 'POST', url: '/apps', headers: html })).statusCode).toBe(404)
   })
 
-  it('runs only scripts and styles of ours, none of them inline', async () => {
+  it('allows only our scripts and styles, none of them inline', async () => {
     const { headers } = await app.inject({ url: '/', headers: html })
     const policy = String(headers['content-security-policy'])
     expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; /)
@@ -69,13 +69,13 @@ describe('the page', () => {
     expect(headers['x-content-type-options']).toBe('nosniff')
   })
 
-  it('is told the settings, which cannot break out of their place', async () => {
+  it('contains the settings, escaped', async () => {
     const { body } = await app.inject({ url: '/', headers: html })
     expect(body).toContain('name="mote-gateway" content="https://apps.example.com/&quot;>&lt;script>"')
     expect(body).toContain('name="mote-captcha" content="off"')
   })
 
-  it('is asked for again only when it has changed', async () => {
+  it('is revalidated by its entity tag', async () => {
     const first = await app.inject({ url: '/', headers: html })
     const again = await app.inject({ url: '/', headers: { ...html, 'if-none-match': String(first.headers.etag) } })
     expect([again.statusCode, again.body]).toEqual([304, ''])
@@ -83,7 +83,7 @@ describe('the page', () => {
 })
 
 describe('files', () => {
-  it('are kept for ever, compressed as the browser takes them', async () => {
+  it('are cached forever, in an encoding that the browser accepts', async () => {
     const ask = (encoding: string) => app.inject({ url: '/assets/a-1.js', headers: { 'accept-encoding': encoding } })
     const [br, gzip, plain] = [await ask('gzip, deflate, br'), await ask('gzip'), await ask('br;q=0, identity')]
     expect(br.headers).toMatchObject({
@@ -97,19 +97,19 @@ describe('files', () => {
     expect([plain.headers['content-encoding'], plain.body]).toEqual([undefined, script])
   })
 
-  it('are those of the build and no others', async () => {
+  it('are limited to those of the build', async () => {
     for (const url of ['/.built-from', '/assets/../.built-from', '/assets/%2e%2e/.built-from', '/assets/a-1.js.br'])
       expect((await app.inject({ url })).statusCode, url).toBe(404)
   })
 
-  it('draw on no allowance', async () => {
+  it('count against no rate limit', async () => {
     const answer = await app.inject({ url: '/assets/a-1.js' })
     expect(answer.headers['ratelimit-policy']).toBeUndefined()
   })
 })
 
 describe('without a build', () => {
-  it('the page says what to do', async () => {
+  it('the page explains what to do', async () => {
     const bare = createFixture({
       operations: allOperations,
       features: [neverCalled(allOperations)],

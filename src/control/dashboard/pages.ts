@@ -1,14 +1,14 @@
-/** Serves the dashboard: its files, and its one page for every address that is nothing else's. */
+/** Serves the dashboard: its files, and its page at every path without another handler. */
 import { join } from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ControlConfig } from '../base/config.ts'
 import type { Pages } from '../http/ports.ts'
 import { etagOf, readDashboard, type StaticFile } from './files.ts'
 
-/** Where `npm run build` in `dashboard/` puts it. */
+/** Output directory of `npm run build` in `dashboard/`. */
 export const dashboardDirectory = join(import.meta.dirname, '..', '..', '..', 'dashboard', 'dist')
 
-/** Only what this server sends, nothing inline, nothing from elsewhere; QR codes and captchas are data URLs. */
+/** Allows only resources of this server, nothing inline; QR codes and captchas are data URLs. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -22,7 +22,7 @@ const contentSecurityPolicy = [
   "require-trusted-types-for 'script'",
 ].join('; ')
 
-/** Answered by operations, or by nobody: never by the dashboard's page. */
+/** Paths of the API, for which the dashboard's page is never served. */
 const reserved = /^\/(?:v1|re-attach|validate|assets)(?:\/|$)/
 
 const notBuilt = Buffer.from(
@@ -59,7 +59,7 @@ const pageOf = (files: ReadonlyMap<string, StaticFile>): StaticFile =>
     immutable: false,
   }
 
-/** What the page must know before its first request goes into its head, so that it needs no inline script. */
+/** Inserts settings that the page needs before its first request into its head, so that it needs no inline script. */
 function withSettings(files: ReadonlyMap<string, StaticFile>, { gatewayUrl, captchaRequired }: Settings) {
   const page = files.get('/index.html')
   if (!page) return files
@@ -83,7 +83,7 @@ function send(request: FastifyRequest, reply: FastifyReply, file: StaticFile): F
   return reply.send((encoding && file.compressed[encoding]) ?? file.body)
 }
 
-/** The smallest that the browser takes (RFC 9110, 12.5.3). */
+/** The smallest encoding that the browser accepts (RFC 9110, 12.5.3). */
 function encodingOf(accepted: string, { compressed }: StaticFile): 'br' | 'gzip' | undefined {
   const takes = (name: string) =>
     accepted.split(',').some(part => part.trim().split(';')[0] === name && !/;\s*q=0(?:\.0*)?\s*$/.test(part))

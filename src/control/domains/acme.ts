@@ -1,4 +1,4 @@
-/** Asks a certificate authority for a certificate (RFC 8555), proven by HTTP-01, which every gateway answers. */
+/** Requests certificates from a certificate authority (RFC 8555). HTTP-01 challenges are answered by every gateway. */
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Agent } from 'node:https'
@@ -14,19 +14,19 @@ export interface Issued {
   readonly notAfter: Date
 }
 
-/** The key never leaves us: the authority sees a signing request. @throws Error saying what the authority refused */
+/** The private key stays here: the authority gets a signing request. @throws Error with the authority's reason */
 export type Issue = (hostname: string, signal: AbortSignal) => Promise<Issued>
 
 const accountPurpose = 'acme.account'
 
-/** Undefined when no certificate authority is configured. */
+/** Undefined if no certificate authority is configured. */
 export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue | undefined {
   const { acmeDirectory, acmeEmail, acmeCa } = deps.config
   if (acmeDirectory === '') return undefined
   const ca = acmeCa === '' ? undefined : readFileSync(acmeCa, 'utf8')
   const library = once(async () => {
     const { default: acme } = await import('acme-client')
-    // The client has no option for it; a private authority signs its own API.
+    // The client has no option for a CA; a private authority's API has a certificate of its own CA.
     if (ca !== undefined) acme.axios.defaults.httpsAgent = new Agent({ ca })
     return acme
   })
@@ -50,7 +50,7 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
     const order = client.auto({
       csr,
       challengePriority: ['http-01'],
-      // It would ask our own name from here, where it may lead elsewhere.
+      // The client's own check would resolve the name from here, where it may lead elsewhere.
       skipChallengeVerification: true,
       challengeCreateFn: (_authorization, { token }, answer) => store.setChallenge(deps.db, token, hostname, answer),
       challengeRemoveFn: (_authorization, { token }) => store.clearChallenge(deps.db, token),
@@ -61,14 +61,14 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
   }
 }
 
-/** Makes the account of the key, or finds it. */
+/** Creates the account of the key, or finds it. */
 async function signIn(client: Client, email: string): Promise<void> {
   const contact = email === '' ? {} : { contact: [`mailto:${email}`] }
   try {
     await client.createAccount({ termsOfServiceAgreed: true, ...contact })
   } catch (cause) {
-    // For an account that exists the client sends an update with nothing new, which some authorities refuse. It knows
-    // the account by then.
+    // For an existing account the client sends an empty update, which some authorities refuse; the account URL is known
+    // by then.
     try {
       client.getAccountUrl()
     } catch {
@@ -77,7 +77,7 @@ async function signIn(client: Client, email: string): Promise<void> {
   }
 }
 
-/** The client cannot be stopped: what it still does is harmless, and its result is dropped. */
+/** The client cannot be aborted: its remaining requests are harmless, and its result is dropped. */
 const rejection = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })

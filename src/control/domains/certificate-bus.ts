@@ -1,4 +1,4 @@
-/** What gateways ask: the certificate of a name, the answer to a challenge. */
+/** Answers gateways: certificates of hostnames and responses to challenges. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import {

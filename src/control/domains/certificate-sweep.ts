@@ -1,4 +1,4 @@
-/** Gets certificates for verified domains, and newer ones in time. */
+/** Issues and renews certificates for verified domains. */
 import { gatewaySubjects } from '../../contract/gateway.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
@@ -7,7 +7,7 @@ import type { Issue } from './acme.ts'
 import * as store from './certificate-store.ts'
 import { certificateSweepName } from './sweep-name.ts'
 
-/** What the private keys are sealed as. */
+/** Purpose under which private keys are encrypted. */
 export const keyPurpose = 'certificate.key'
 
 const atOnce = 4
@@ -48,11 +48,11 @@ async function issueOne(
   } catch (cause) {
     if (signal.aborted) return false
     const message = cause instanceof Error ? cause.message : String(cause)
-    deps.log.warn({ err: cause, hostname: due.name }, 'a certificate could not be had')
+    deps.log.warn({ err: cause, hostname: due.name }, 'a certificate could not be issued')
     await store.fail(deps.db, due.domainId, message.slice(0, 1000), pauseMs(due.failures))
     return false
   }
 }
 
-/** Authorities allow few failures an hour (Let's Encrypt: five for each name). */
+/** Delay after failures: authorities allow few per hour (Let's Encrypt: five per name). */
 const pauseMs = (failures: number) => Math.min(minutes(15) * 2 ** failures, hours(24))

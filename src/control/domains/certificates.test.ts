@@ -1,4 +1,4 @@
-/** Certificates from a real certificate authority (pebble), through a real gateway, to a handshake. */
+/** Certificates from a real certificate authority (pebble), served by a real gateway in a TLS handshake. */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -23,7 +23,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** The authority, which looks names up at `dns` and asks them at `httpPort`. */
+/** The authority, which resolves names at `dns` and validates them at `httpPort`. */
 async function startAuthority(dir: string, dns: string, httpPort: number) {
   const [crt, key] = [join(dir, 'api.crt'), join(dir, 'api.key')]
   await promisify(execFile)('openssl', [
@@ -44,7 +44,7 @@ async function startAuthority(dir: string, dns: string, httpPort: number) {
   }
   const file = join(dir, 'pebble.json')
   await writeFile(file, JSON.stringify({ pebble: config }))
-  // Its random waits and refusals are for clients of others.
+  // Disables its random delays and refusals, which exist to test clients.
   const env = { PATH: process.env['PATH'] ?? '', PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' }
   const child = spawn(pebble, ['-config', file, '-dnsserver', dns], { env, stdio: 'ignore' })
   return {
@@ -115,7 +115,7 @@ it.skipIf(!existsSync(pebble))(
     })
     expect(key.key).not.toContain('PRIVATE KEY')
 
-    // Two thirds of its life are over.
+    // Two thirds of the lifetime are over.
     await db.run({
       name: 'test.age',
       text: `UPDATE certificate SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'`,
@@ -130,7 +130,7 @@ it.skipIf(!existsSync(pebble))(
       what: 'the newer one is shown',
     })
 
-    // Verified, but it leads nowhere: the authority says so, and the owner is told.
+    // Verified, but no longer pointing here: the authority refuses, and the owner gets the reason.
     await add('nowhere.example.com')
     const refused = await until(async () => (await certificateOf('nowhere.example.com'))?.message, {
       timeoutMs: 30_000,

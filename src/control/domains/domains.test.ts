@@ -1,4 +1,4 @@
-/** Domains from the API, over a real name server, to requests through a real gateway. */
+/** Domains from the API, verified at a real name server, to requests through a real gateway. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { viaGateway } from '../../../test/support/http.ts'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
@@ -51,14 +51,14 @@ const poke = {
   name: 'test.poke',
   text: `UPDATE sweep_run SET pokes = pokes + 1 WHERE name = 'domains' RETURNING pg_notify('sweep', 'domains')`,
 }
-/** Lets the sweep look at a verified domain now. */
+/** Makes a verified domain due for the next check. */
 async function recheck(name: string): Promise<void> {
   const user = name
   await system.database.db.run(look, [user])
   await system.database.db.rows(poke)
 }
 
-it('routes a domain once its TXT record is there, not before, and no longer than it is wanted', async () => {
+it('routes a domain from the verification of its TXT record until its deletion', async () => {
   const added = await owner.post(path, { name: 'Shop.Example.com' })
   expect(added.body).toMatchObject({ name: 'shop.example.com', status: 'pending', verified_at: null })
   expect(added.body.records.map((one: { type: string }) => one.type)).toEqual(['TXT', 'CNAME'])
@@ -83,7 +83,7 @@ it('routes a domain once its TXT record is there, not before, and no longer than
   expect(await ask(hostname)).toBe(200)
 })
 
-it('is found by itself, without anybody asking for it', async () => {
+it('verifies a domain in the background', async () => {
   const { body } = await owner.post(path, { name: 'auto.example.com' })
   dns.txt.set(body.records[0].name, [body.records[0].value])
   const due = { name: 'test.due', text: `UPDATE domain SET next_check_at = now() WHERE name = 'auto.example.com'` }
@@ -92,17 +92,17 @@ it('is found by itself, without anybody asking for it', async () => {
   await routed('auto.example.com', 200)
 })
 
-it('belongs to one app at a time: to the one whose record is there', async () => {
+it('assigns a domain to one app at a time: the one with the record', async () => {
   const mine = await prove(owner, 'taken.example.com')
   expect(mine.verified.body.status).toBe('verified')
   const theirs = await other.post(path, { name: 'taken.example.com' })
   expect(theirs.body.records[0].value).not.toBe(mine.record.value)
   expect((await other.post(`${path}/taken.example.com/verify`)).body.status).toBe('pending')
-  // Both records: who has it keeps it.
+  // With both records, the current app keeps the name.
   dns.txt.set(mine.record.name, [mine.record.value, theirs.body.records[0].value])
   const refused = (await other.post(`${path}/taken.example.com/verify`)).body
   expect(refused).toMatchObject({ status: 'pending', message: expect.stringContaining('in use by another app') })
-  // Its record alone: the name changes hands after the third look.
+  // With only its own record, the name changes to the other app after the third check.
   dns.txt.set(mine.record.name, [theirs.body.records[0].value])
   const status = async () =>
     (await owner.get(path)).body.find((one: { name: string }) => one.name === 'taken.example.com').status
@@ -127,7 +127,7 @@ it('belongs to one app at a time: to the one whose record is there', async () =>
   await routed('taken.example.com', 200)
 })
 
-it('stays while name servers do not answer', async () => {
+it('keeps a domain verified while name servers do not answer', async () => {
   await prove(owner, 'steady.example.com')
   await routed('steady.example.com', 200)
   dns.broken = true
@@ -138,7 +138,7 @@ it('stays while name servers do not answer', async () => {
   expect(await ask('steady.example.com')).toBe(200)
 })
 
-it("is unknown to other projects, and refused when it cannot be anybody's own", async () => {
+it('hides a domain from other projects, and refuses reserved names', async () => {
   await prove(owner, 'private.example.com')
   expect((await other.post(`${path}/private.example.com/verify`)).status).toBe(404)
   expect((await other.delete(`${path}/private.example.com`)).status).toBe(404)
@@ -150,7 +150,7 @@ it("is unknown to other projects, and refused when it cannot be anybody's own", 
   expect((await other.post(path, { name: 'free.example.com' })).body).toMatchObject({ limit: 'custom_domains' })
 })
 
-it('goes with its app', async () => {
+it('deletes domains with their app', async () => {
   await owner.post('/v1/apps', { name: 'short', git_url: '' })
   const added = (await owner.post('/v1/apps/short/domains', { name: 'short.example.com' })).body
   dns.txt.set(added.records[0].name, [added.records[0].value])

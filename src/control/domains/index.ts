@@ -1,3 +1,4 @@
+/** Custom domains of apps: DNS verification and certificates. */
 export { createIssuer } from './acme.ts'
 export { startCertificateServer } from './certificate-bus.ts'
 export { certificates } from './certificate-sweep.ts'

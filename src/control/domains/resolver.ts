@@ -2,24 +2,24 @@ import { Resolver } from 'node:dns/promises'
 import { type Found, recordName, recordValue } from './rules.ts'
 
 export interface TxtResolver {
-  /** Each record with its parts joined (RFC 7208, 3.3 has the same reading). */
+  /** Returns each TXT record with its parts joined, as in RFC 7208, 3.3. */
   txt(name: string): Promise<string[]>
 }
 
 const timeoutMs = 2000
 const tries = 2
 
-/** @param servers `address` or `address:port`; empty: those of the system */
+/** @param servers `address` or `address:port`; empty: the system's */
 export function createResolver(servers: readonly string[]): TxtResolver {
   const resolver = new Resolver({ timeout: timeoutMs, tries })
   if (servers.length > 0) resolver.setServers([...servers])
   return { txt: async name => (await resolver.resolveTxt(name)).map(parts => parts.join('')) }
 }
 
-/** RFC 2308: there is no such name, or none of this type. */
+/** RFC 2308: the name does not exist, or has no record of this type. */
 const absent = new Set(['ENOTFOUND', 'ENODATA'])
 
-/** Looks whether the record is there. Never throws. */
+/** Checks whether the TXT record exists. Never throws. */
 export async function lookFor(
   resolver: TxtResolver,
   domain: { readonly name: string; readonly token: string },
@@ -32,6 +32,9 @@ export async function lookFor(
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'
     if (absent.has(code)) return { kind: 'missing', message: `There is no TXT record at ${record} yet.` }
-    return { kind: 'unclear', message: `The name servers did not answer for ${record} (${code}). It is tried again.` }
+    return {
+      kind: 'unclear',
+      message: `The name servers did not answer for ${record} (${code}). The check will be repeated.`,
+    }
   }
 }

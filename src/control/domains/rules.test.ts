@@ -26,7 +26,7 @@ describe('names', () => {
   ])('%s is refused', (name, why) => expect(() => check(name)).toThrow(why))
 })
 
-describe('after a look', () => {
+describe('after a check', () => {
   const now = new Date('2026-01-15T00:00:00Z')
   const domain = (change: Partial<Watched> = {}): Watched => ({
     state: 'pending',
@@ -37,7 +37,7 @@ describe('after a look', () => {
   const missing: Found = { kind: 'missing', message: 'none' }
   const unclear: Found = { kind: 'unclear', message: 'SERVFAIL' }
 
-  it.each(['pending', 'lost', 'verified'] as const)('%s becomes verified when the record is there', state =>
+  it.each(['pending', 'lost', 'verified'] as const)('%s becomes verified when the record is found', state =>
     expect(decide(domain({ state, misses: 2 }), { kind: 'proven' }, now)).toEqual({
       state: 'verified',
       misses: 0,
@@ -50,12 +50,12 @@ describe('after a look', () => {
     [minutes(4), minutes(1)],
     [days(1), hours(1)],
     [days(15), days(1)],
-  ])('one that waits since %d ms is looked at after %d ms', (ageMs, nextCheckMs) => {
+  ])('a domain pending for %d ms is checked again after %d ms', (ageMs, nextCheckMs) => {
     const createdAt = new Date(now.getTime() - ageMs)
     expect(decide(domain({ createdAt }), missing, now)).toMatchObject({ state: 'pending', nextCheckMs })
     expect(decide(domain({ createdAt }), unclear, now)).toMatchObject({ state: 'pending', nextCheckMs })
   })
-  it('is lost at the third miss in a row, and never because servers do not answer', () => {
+  it('becomes lost at the third miss in a row, but not if servers do not answer', () => {
     const verified = domain({ state: 'verified' })
     expect(decide(verified, missing, now)).toMatchObject({ state: 'verified', misses: 1 })
     expect(decide({ ...verified, misses: 1 }, missing, now)).toMatchObject({ state: 'verified', misses: 2 })

@@ -1,22 +1,22 @@
-/** Which names may be asked for, and when they are looked at again. Pure. */
+/** Rules for custom domains: allowed names and the schedule of DNS checks. Pure. */
 import { domainToASCII } from 'node:url'
 import { days, hours, minutes, seconds } from '../../lib/duration.ts'
 import { invalidField } from '../http/errors.ts'
 import type { DomainState } from './store.ts'
 
-/** The record that proves a name: `<label>.<name>`. */
+/** Label of the TXT record: `<label>.<name>`. */
 export const challengeLabel = '_mote-challenge'
 export const recordName = (name: string) => `${challengeLabel}.${name}`
 export const recordValue = (token: string) => `mote-verification=${token}`
 
 export const mostDomains = 50
-/** RFC 1035, 2.3.4, less the label that is put in front. */
+/** RFC 1035, 2.3.4, minus the label that is prepended. */
 const longestName = 253 - challengeLabel.length - 1
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * A name as it is kept: ASCII, lower case, no final dot.
- * @param reserved domains of the installation: neither they nor what is below them can be anybody's own
+ * Normalizes a name: ASCII, lower case, no final dot.
+ * @param reserved domains of the installation, which are refused with all their subdomains
  * @throws ApiError 400
  */
 export function checkDomainName(text: string, reserved: readonly string[]): string {
@@ -32,7 +32,7 @@ export function checkDomainName(text: string, reserved: readonly string[]): stri
   return name
 }
 
-/** What a look at DNS found. `unclear`: the servers did not say, which proves nothing either way. */
+/** Result of a DNS check. `unclear`: the servers did not answer, which proves nothing. */
 export type Found =
   | { readonly kind: 'proven' }
   | { readonly kind: 'missing'; readonly message: string }
@@ -51,12 +51,15 @@ export interface Decision {
   readonly nextCheckMs: number
 }
 
-/** A record that vanishes for a moment (a zone transfer, a typo) must not take a site down. */
+/**
+ * Misses in a row before a domain is lost: a short outage of the record (a zone transfer, a typo) must not take a site
+ * down.
+ */
 const missesUntilLost = 3
 const watchMs = hours(6)
 const doubtMs = minutes(10)
 
-/** What becomes of a domain after a look. */
+/** The new state of a domain after a check. */
 export function decide(domain: Watched, found: Found, now: Date): Decision {
   if (found.kind === 'proven') return { state: 'verified', misses: 0, message: null, nextCheckMs: watchMs }
   const { message } = found
@@ -66,7 +69,7 @@ export function decide(domain: Watched, found: Found, now: Date): Decision {
   return { state: misses >= missesUntilLost ? 'lost' : 'verified', misses, message, nextCheckMs: doubtMs }
 }
 
-/** The longer somebody has not set the record, the more seldom it is looked for. */
+/** Delay until the next check. It grows with the age of a pending domain. */
 function patience(createdAt: Date, now: Date): number {
   const ageMs = now.getTime() - createdAt.getTime()
   if (ageMs > days(14)) return days(1)

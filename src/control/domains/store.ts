@@ -1,6 +1,6 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** `pending`: never proven. `lost`: was proven, and the record has gone. */
+/** `pending`: never verified. `lost`: was verified, but the record is gone. */
 export type DomainState = 'pending' | 'verified' | 'lost'
 
 export interface Domain {
@@ -15,7 +15,7 @@ export interface Domain {
   readonly checkedAt: Date | null
   readonly verifiedAt: Date | null
   readonly createdAt: Date
-  /** Null: there is none. */
+  /** Null: no certificate. */
   readonly certificateUntil: Date | null
   readonly certificateMessage: string | null
 }
@@ -78,13 +78,13 @@ export const lockedApp = (tx: Tx, projectId: string, name: string) => tx.maybe(l
 export const appName = async (tx: Tx, appId: string) => (await tx.one(nameOfApp, [appId])).name
 export const list = (sql: Sql, appId: string) => sql.rows(listDomains, [appId])
 export const find = (sql: Sql, appId: string, name: string) => sql.maybe(byName, [appId, name])
-/** Undefined when it has been deleted meanwhile. */
+/** Undefined if the domain was deleted in the meantime. */
 export const lock = (tx: Tx, id: string) => tx.maybe(lockOne, [id])
 export const count = async (tx: Tx, appId: string) => (await tx.one(countDomains, [appId])).count
 export const insert = (tx: Tx, domain: Pick<Domain, 'id' | 'projectId' | 'appId' | 'name' | 'token'>) =>
   tx.one(insertDomain, [domain.id, domain.projectId, domain.appId, domain.name, domain.token])
 export const remove = (tx: Tx, id: string) => tx.run(deleteDomain, [id])
-/** Who has the name now. Until the commit nobody else gets it. */
+/** Returns the app that currently has the name, and locks the name until the commit. */
 export async function holder(tx: Tx, name: string): Promise<{ id: string; appId: string } | undefined> {
   await tx.rows(lockName, [name])
   return tx.maybe(holderOf, [name])

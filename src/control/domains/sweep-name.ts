@@ -1,3 +1,3 @@
-/** Poked from the transactions that give them something to do. */
+/** Names of the sweeps that other transactions poke. */
 export const sweepName = 'domains'
 export const certificateSweepName = 'certificates'

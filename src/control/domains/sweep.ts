@@ -9,7 +9,7 @@ import { applyLook } from './verify.ts'
 const atOnce = 20
 const eachRun = 200
 
-/** Looks for the records of new domains, and whether those of the others are still there. */
+/** Checks the records of new domains, and re-checks those of the others. */
 export const domainChecks = (deps: Pick<Deps, 'db'>, resolver: TxtResolver): Sweep => ({
   name: sweepName,
   everyMs: seconds(15),

@@ -1,4 +1,4 @@
-/** What a look at DNS means for a domain, written down; the route follows in the same commit. */
+/** Stores the result of a DNS check; the route changes in the same commit. */
 import type { Tx } from '../../db/db.ts'
 import { pokeSweep } from '../../engine/sweeper.ts'
 import { publishEvent } from '../events/index.ts'
@@ -9,9 +9,9 @@ import * as store from './store.ts'
 import { certificateSweepName, sweepName } from './sweep-name.ts'
 
 /**
- * Idempotent. A name that another app has keeps serving it; that app's record is looked at next, and when it has gone
- * the name changes hands.
- * @returns the domain as it is now; undefined when it has been deleted meanwhile
+ * Idempotent. If another app has the name, it keeps the name; its record is checked next, and the name changes hands
+ * once that record is gone.
+ * @returns the current domain; undefined if it was deleted in the meantime
  */
 export async function applyLook(tx: Tx, id: string, found: Found, now: Date): Promise<store.Domain | undefined> {
   const domain = await store.lock(tx, id)
@@ -51,6 +51,6 @@ async function reportLoss(tx: Tx, { id, projectId, appId, name, message }: store
     resourceId: id,
     route: `/apps/${app}/network`,
     title: `${name} no longer leads to ${app}`,
-    body: `${message ?? 'Its TXT record has gone.'} The app is still reached at its own hostname; when the record is back, the domain is served again.`,
+    body: `${message ?? 'Its TXT record is missing.'} The app is still available at its own hostname. Restore the record to serve the domain again.`,
   })
 }

@@ -1,4 +1,4 @@
-/** What a stream of events makes of messages that the bus loses. */
+/** Event streams when the bus loses messages. */
 import { afterAll, expect, it } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
 import { testLog } from '../../../test/support/log.ts'
@@ -15,7 +15,7 @@ import { messagesOf } from './relay.ts'
 
 const { db, drop } = await testDatabase()
 const bus = createMemoryBus()
-/** Numbers of events whose message is lost on its way. */
+/** Numbers of the events whose messages are lost. */
 const lost = new Set<number>()
 const leaky: Bus = {
   subscribe: (subject, handler, options) => bus.subscribe(subject, handler, options),
@@ -79,18 +79,18 @@ const publish = (projectId: string, n: number) =>
     }),
   )
 
-it('reads what the bus lost from the table as soon as a later one comes, in order and once', async () => {
+it('reads lost events from the table once a later event arrives, in order and without duplicates', async () => {
   const projectId = newId()
   await using heard = await listener(projectId)
   await publish(projectId, 1)
   await until(() => heard.numbers().length === 1, { what: 'the first' })
   for (const n of [2, 3]) lost.add(n)
-  // Another project's events lie between: no hole for this one.
+  // Events of another project in between are not a gap.
   for (const n of [2, 3]) {
     await publish(projectId, n)
     await publish(newId(), 99)
   }
-  // Else the fourth may be in the message that is lost.
+  // Otherwise the fourth event could be in the lost message.
   await allPlaced()
   await publish(projectId, 4)
   await until(() => heard.numbers().length >= 4, { what: 'the fourth' })
@@ -100,7 +100,7 @@ it('reads what the bus lost from the table as soon as a later one comes, in orde
   expect(heard.sent.filter(one => one.event === 'gap')).toEqual([])
 })
 
-it('says so when the table does not have it any more', async () => {
+it('sends a gap if the table no longer has the lost events', async () => {
   const projectId = newId()
   await using heard = await listener(projectId)
   await publish(projectId, 11)
@@ -110,7 +110,7 @@ it('says so when the table does not have it any more', async () => {
     await publish(projectId, n)
   }
   await allPlaced()
-  // Everything up to the first of them has been dropped by age.
+  // Everything up to the first of them was deleted by age.
   await db.run(statement('test.forgetOthers', `DELETE FROM event WHERE project_id <> $1`), [projectId])
   await db.run(forget, [projectId, ['11', '12']])
   await publish(projectId, 14)
@@ -136,7 +136,7 @@ const row = (projectId: string, position: number, size = 0) => ({
   at: new Date(0),
 })
 
-it('sends what comes together in few messages, of one project each, in order, and none larger than a bus takes', () => {
+it('batches events into few messages per project, in order, within the size limit of the bus', () => {
   const [one, two] = [newId(), newId()]
   const messages = messagesOf([row(one, 1), row(two, 2), row(one, 3, 200_000), row(one, 4, 200_000), row(one, 5)])
   expect(messages.map(({ projectId, events }) => [projectId, events.map(({ position }) => position)])).toEqual([

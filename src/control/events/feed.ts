@@ -1,6 +1,6 @@
 /**
- * What an event stream of a project is made of: history from the table, then live from the bus, without a hole between
- * them and without duplicates. The position of an event is its SSE id.
+ * The event stream of a project: history from the table, then live events from the bus, without gaps or duplicates. The
+ * position of an event is its SSE id.
  */
 import type { Db } from '../../db/db.ts'
 import type { Static, TSchema } from 'typebox'
@@ -14,30 +14,33 @@ type Reported = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
 
 export interface FeedOptions<Kind extends ProjectEventKind, Snapshot> {
   readonly projectId: string
-  /** The kinds of events that the stream declares. */
+  /** Kinds of events that the stream declares. */
   readonly kinds: readonly Kind[]
-  /** Which of these events belong to this stream. Default: all. */
+  /** Filters the events of this stream. Default: all. */
   readonly accepts?: (event: Reported) => boolean
-  /** What the client gets first (event `snapshot`); read after the live subscription stands, so nothing falls between. */
+  /** Data of the first event (`snapshot`). It is read after the live subscription is active, so no event is missed. */
   readonly snapshot: () => Promise<Omit<Snapshot, 'at'>>
 }
 
 const pageSize = 500
-/** The bus does not keep events: what a broken connection swallowed is found in the table this soon. */
+/**
+ * Interval of reading from the table: the bus does not store events, so those lost with a broken connection are found
+ * there.
+ */
 const missedCheckMs = 15_000
 
 type FeedStream<Kind extends ProjectEventKind, Snapshot extends TSchema> = EventStream<
   { readonly snapshot: Snapshot; readonly gap: typeof EventGap } & Pick<typeof projectEventTable, Kind>
 >
 
-/** Runs until the client goes away. */
+/** Runs until the client disconnects. */
 export async function feed<Kind extends ProjectEventKind, Snapshot extends TSchema>(
   deps: { readonly db: Db; readonly events: ProjectEvents },
   declared: FeedStream<Kind, Snapshot>,
   options: FeedOptions<Kind, Static<Snapshot>>,
 ): Promise<void> {
   const { projectId } = options
-  // Only events of the kinds that the stream declares are sent, which rows of the table cannot say.
+  // Only events of declared kinds are sent, which the type of the table's rows cannot express.
   const stream: EventStream = declared
   const kinds: ReadonlySet<string> = new Set(options.kinds)
   const accepts = (event: Reported) => kinds.has(event.kind) && (options.accepts?.(event) ?? true)
@@ -54,7 +57,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
   stream.signal.addEventListener('abort', leave, { once: true })
   if (stream.signal.aborted) leave()
 
-  /** True when something woke it, false when nothing came for `ms`. */
+  /** Resolves with true when an event arrives, with false after `ms` without one. */
   const quiet = (ms: number) =>
     new Promise<boolean>(resolve => {
       const timer = setTimeout(() => resolve(false), ms)
@@ -79,14 +82,14 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
     }
   }
 
-  /** What the table does not keep any more is lost to this stream, and it has to know. */
+  /** Reports events that the table no longer has as a gap. */
   const reportGap = async () => {
     const first = await oldest(deps.db)
     if (first > position + 1)
       stream.send({ event: 'gap', data: { after: position, first_kept: first, at: new Date().toISOString() } })
   }
 
-  // Apart: what waits below would hold its data as long as the stream is open.
+  // A separate function, so that its data is not kept in memory while the stream is open.
   const greet = async (): Promise<boolean> => {
     const data = await options.snapshot()
     const at = new Date().toISOString()
@@ -108,7 +111,7 @@ export async function feed<Kind extends ProjectEventKind, Snapshot extends TSche
     }
     const { message, sse } = next
     if (message.position <= position) continue
-    // The one before it never came: the bus lost it, or its relay died between the table and the bus.
+    // The previous event is missing: the bus lost it, or the relay crashed before publishing it.
     if (message.previous > position) {
       await reportGap()
       if (!(await catchUp())) break

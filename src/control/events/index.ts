@@ -1,3 +1,4 @@
+/** Project events: the outbox, its relay to the bus, and the event streams. */
 export { feed } from './feed.ts'
 export { projectEvents } from './project-events.ts'
 export { type EventMessage, startRelay } from './relay.ts'

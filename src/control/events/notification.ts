@@ -1,4 +1,4 @@
-/** A notification as the API and the event streams send it. */
+/** A notification as sent by the API and event streams. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, freeForm, resource, text, uuid } from '../http/types.ts'
 
@@ -7,9 +7,9 @@ export const Notification = resource(
   {
     id: uuid({ description: 'Identifies the notification when it is marked as read.' }),
     tenant_id: uuid({
-      description: 'Project that it is about; for notifications about an account, its default project.',
+      description: 'Project of the event; for notifications about an account, its default project.',
     }),
-    user_id: uuid({ description: 'Account that receives it. Nobody else sees it.' }),
+    user_id: uuid({ description: 'Account that receives it. Only this account can read it.' }),
     title: text({ description: 'What happened, in a few words.', examples: ['Deployment of shop failed'] }),
     body: text({
       description: 'What it means and what to do, in plain text.',
@@ -20,9 +20,9 @@ export const Notification = resource(
         'What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added.',
       examples: ['deployment.failed'],
     }),
-    entity_name: text({ description: 'What it is about, as people call it, such as an app.', examples: ['shop'] }),
+    entity_name: text({ description: 'Name of the affected resource, e.g. an app.', examples: ['shop'] }),
     resource_id: text({
-      description: 'Id of what it is about; empty for announcements.',
+      description: 'Id of the affected resource; empty for announcements.',
       examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
     }),
     route: text({

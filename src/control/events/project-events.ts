@@ -1,6 +1,6 @@
 /**
- * One subscription of the bus for each project that somebody follows, however many streams do: an event is read once and
- * made into text once. With a thousand streams of one project both were three quarters of what a delivery cost.
+ * Shares one bus subscription per project between all its streams: each event is parsed and encoded once. With a
+ * thousand streams of one project both took three quarters of the cost of a delivery.
  */
 import type { Bus, Subscription } from '../../bus/bus.ts'
 import type { SseEvent } from '../http/operation.ts'
@@ -14,8 +14,8 @@ export interface LiveEvent {
 
 export interface ProjectEvents {
   /**
-   * Every event of the project from the moment this resolves, until stopped; those that come together in one call.
-   * @throws Error when the bus refuses
+   * Calls `onEvents` with every event of the project from the moment this resolves, in batches, until stopped.
+   * @throws Error if the bus refuses the subscription
    */
   follow(projectId: string, onEvents: Listener): Promise<Subscription>
 }
@@ -49,7 +49,7 @@ export function projectEvents(bus: Bus): ProjectEvents {
   return {
     async follow(projectId, onEvents) {
       const topic = topics.get(projectId) ?? open(projectId)
-      // A function of its own: the same one may follow twice.
+      // A wrapper, because the same function may follow twice.
       const listener: Listener = events => onEvents(events)
       topic.listeners.add(listener)
       try {
@@ -63,7 +63,7 @@ export function projectEvents(bus: Bus): ProjectEvents {
   }
 }
 
-/** As streams send it; its position is the SSE id. */
+/** The event in the form that streams send; its position is the SSE id. */
 export const sseOf = (
   event: Pick<EventMessage, 'kind' | 'position' | 'data' | 'at' | 'appId' | 'deploymentId'>,
 ): SseEvent => ({

@@ -1,27 +1,27 @@
 /**
- * The outbox relay: one holder in the cluster (advisory lock) gives new events their position and publishes them on the
- * bus, woken by NOTIFY. A crash between the commit and the publish loses nothing: streams that notice a hole, and every
- * stream at its start, read from the table.
+ * The outbox relay. One process in the cluster (advisory lock) assigns positions to new events and publishes them on
+ * the bus, woken by NOTIFY. A crash between commit and publish loses nothing: streams read from the table at their
+ * start and when they notice a gap.
  */
 import type { Deps } from '../base/deps.ts'
 import { hasUnplaced, place, type PlacedEvent } from './store.ts'
 
 const batch = 500
-/** When a transaction older than the events is still open they are not due yet; look again this soon. */
+/** Retry interval while an older transaction is open, because its events would come first. */
 const settleMs = 2
-/** Without a NOTIFY (a lost connection), and for taking over from a holder that died. */
+/** Interval without a NOTIFY (a lost connection), and for taking over from a crashed holder. */
 const pollMs = 1000
 
 export const eventSubject = (projectId: string) => `event.${projectId}.batch`
 
-/** On the bus, an event is its row with the time as text; a message has some of one project, oldest first. */
+/** An event on the bus is its row with the time as text; a message contains events of one project, oldest first. */
 export type EventMessage = Omit<PlacedEvent, 'at'> & { readonly at: string }
 
-/** A message of NATS may have 1 MiB. */
+/** NATS limits a message to 1 MiB. */
 const messageLength = 1 << 18
 
 /**
- * A burst becomes few messages, and so one system call for each reader instead of one for each event and reader.
+ * Batches a burst into few messages, which costs one system call per reader instead of one per event and reader.
  * @param rows in the order of their positions
  */
 export function messagesOf(rows: readonly PlacedEvent[]): { projectId: string; events: EventMessage[] }[] {
@@ -82,7 +82,7 @@ export async function startRelay(deps: Pick<Deps, 'db' | 'bus' | 'log'>): Promis
       try {
         await deps.db.withLock('event-relay', hold)
       } catch (cause) {
-        deps.log.warn({ err: cause }, 'event relay interrupted; it will start again')
+        deps.log.warn({ err: cause }, 'event relay interrupted; it will restart')
       }
       pending = false
       await pause(pollMs)

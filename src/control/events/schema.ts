@@ -1,4 +1,4 @@
-/** The events of a project, by their kind: what its streams send and `publishEvent` takes. */
+/** The events of a project by kind, as sent by streams and accepted by `publishEvent`. */
 import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
 import type { EventTable } from '../http/operation.ts'
@@ -7,7 +7,7 @@ import { Notification } from './notification.ts'
 
 export { Notification }
 
-/** Added to the data of every event when it is sent. */
+/** Added to the data of every event that is sent. */
 const envelope = {
   at: dateTime({ description: 'When it happened.' }),
   app_id: nullable(uuid({ description: 'The app that it happened to; null: no app.' })),
@@ -29,7 +29,7 @@ const DeploymentStatusEvent = resource(
       }),
     ),
   },
-  { description: 'A deployment has another status.' },
+  { description: 'The status of a deployment has changed.' },
 )
 
 const NotificationEvent = resource(
@@ -46,7 +46,7 @@ const SecurityRuleEvent = resource(
   {
     ...envelope,
     rule_id: uuid({ description: 'The rule.' }),
-    app_name: text({ description: 'The app whose traffic it is about.', examples: ['web'] }),
+    app_name: text({ description: 'The app that the rule applies to.', examples: ['web'] }),
     version: int64({ description: 'Version of the rules of the app; grows with each change.', examples: [7] }),
   },
   { description: 'A network rule of an app was created or deleted. Hosts enforce the new version a moment later.' },
@@ -59,7 +59,7 @@ const DomainEvent = resource(
     domain: text({ description: 'The name, in ASCII.', examples: ['www.example.com'] }),
     message: nullable(
       text({
-        description: 'What the last look at DNS missed; null: nothing.',
+        description: 'Problem found by the last DNS check; null: none.',
         examples: [null, 'There is no TXT record _mote.www.example.com.'],
       }),
     ),
@@ -67,7 +67,7 @@ const DomainEvent = resource(
   { description: 'The name servers of a domain now prove, or no longer prove, that it belongs to the app.' },
 )
 
-/** Tells a stream that events between two others are lost. */
+/** Reports a gap between two events of a stream. */
 export const EventGap = resource(
   'EventGap',
   {
@@ -91,5 +91,5 @@ type Table = typeof projectEventTable
 export type ProjectEventKind = keyof Table
 export const projectEventKinds = Object.keys(projectEventTable) as ProjectEventKind[]
 
-/** What the publisher of an event says; the rest is added when it is sent. */
+/** Data of an event from its publisher; the envelope is added when it is sent. */
 export type ProjectEventData<Kind extends ProjectEventKind> = Omit<Static<Table[Kind]>, keyof typeof envelope>

@@ -19,11 +19,13 @@ const insertEvent = statement(
    SELECT pg_notify('event', '')`,
 )
 export interface PlacedEvent extends EventRow {
-  /** Position of the event before it of the same project; 0: there is none (any more). A reader that has not had it missed it. */
+  /**
+   * Position of the project's previous event; 0 if there is none (any more). A reader without that event has missed it.
+   */
   readonly previous: number
 }
 
-// Only rows whose transaction, and every older one, has ended: later positions can then never be smaller.
+// Only rows whose transaction and all older ones have ended: later positions are then always larger.
 const placeEvents = statement<PlacedEvent>(
   'events.place',
   `WITH due AS (
@@ -72,7 +74,7 @@ export type NewEvent = {
   }
 }[ProjectEventKind]
 
-/** Adds an event to the outbox of the caller's transaction; subscribers see it a few milliseconds after the commit. */
+/** Adds an event to the outbox in the caller's transaction. Subscribers get it a few milliseconds after the commit. */
 export function publishEvent(tx: Tx, event: NewEvent): void {
   tx.atCommit(insertEvent, [event.projectId, event.kind, event.appId ?? null, event.deploymentId ?? null, event.data])
 }
@@ -82,6 +84,6 @@ export const hasUnplaced = async (db: Db) => (await db.one(countUnplaced)).unpla
 export const after = (db: Db, projectId: string, position: number, limit: number) =>
   db.rows(eventsAfter, [projectId, position, limit])
 export const newest = async (db: Db, projectId: string) => (await db.one(newestPosition, [projectId])).position
-/** Of all projects: positions are shared, so only this tells whether something was dropped. */
+/** Of all projects: positions are shared, so only this shows whether events were deleted. */
 export const oldest = async (db: Db) => (await db.one(oldestPosition)).position
 export const removeOlderThan = (db: Db, before: Date) => db.run(deleteOld, [before])

@@ -11,7 +11,7 @@ import { testDatabase } from '../../../test/support/database.ts'
 import { testLog } from '../../../test/support/log.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
-/** `full`: it answers, and makes no more sessions. */
+/** `full`: the server answers but accepts no more sessions. */
 type Behaviour = 'up' | 'down' | 'hanging' | 'full'
 
 const closers: (() => Promise<void>)[] = []
@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-/** A service over a database that behaves as the test says; the bus is the real in-process one. */
+/** A service whose database behaves as the test defines, with the real in-process bus. */
 function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
   const real = createMemoryBus()
   const ping = async () => {
@@ -31,7 +31,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     one: async () => {
       if (state.postgres === 'hanging') await new Promise(() => {})
       if (state.postgres === 'down') throw new Error('connection refused')
-      // The probe only asks whether an answer comes.
+      // The probe ignores the answer's content.
       return undefined as never
     },
     rows: refuse,
@@ -47,7 +47,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     close: async () => {},
   }
   let ms = 0
-  // Every look at the clock is two seconds later, so that no answer of the probe is reused.
+  // Each reading of the clock advances it by two seconds, so that no cached result is used.
   const clock = cached ? systemClock : { ...systemClock, monotonicMs: () => (ms += 2_000) }
   const feature = healthFeature({ db, bus, clock }, { streamEveryMs: 5 })
   const { app } = createFixture({ operations: feature.operations, features: [feature] })
@@ -59,7 +59,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
 }
 
 describe('health', () => {
-  it('is alive whatever is down', async () => {
+  it('is alive whichever services are down', async () => {
     const { app } = service({ postgres: 'down', bus: false })
     const answer = await app.inject({ url: '/v1/health/live' })
     expect([answer.statusCode, answer.headers['content-type'], answer.body]).toEqual([
@@ -89,13 +89,13 @@ describe('health', () => {
     expect(answer.headers['retry-after']).toBe('2')
   })
 
-  it('says what is wrong with 200 where only the state is asked', async () => {
+  it('reports failures with 200 at the endpoint for the state', async () => {
     const { app } = service({ postgres: 'down', bus: true })
     const answer = await app.inject({ url: '/v1/health' })
     expect([answer.statusCode, answer.json().status]).toEqual([200, 'unavailable'])
   })
 
-  it('asks the database at most once a second, however many ask it', async () => {
+  it('queries the database at most once a second', async () => {
     let asked = 0
     const bus = createMemoryBus()
     closers.push(() => bus.close())
@@ -107,7 +107,7 @@ describe('health', () => {
     expect([asked, sessions]).toEqual([1, 1])
   })
 
-  it('is not ready while PostgreSQL makes no more sessions, although it answers', async () => {
+  it('is not ready while PostgreSQL answers but refuses new sessions', async () => {
     await using database = await testDatabase()
     const role = `probe_${process.pid}`
     const name = /\/(test_\w+)\?/.exec(database.url)?.[1] ?? ''
@@ -115,7 +115,7 @@ describe('health', () => {
     await admin('role', `CREATE ROLE ${role} LOGIN`)
     await using undo = new AsyncDisposableStack()
     undo.defer(async () => void (await admin('drop', `DROP ROLE ${role}`)))
-    // Superusers are let in all the same.
+    // PostgreSQL reserves sessions for superusers.
     const url = database.url.replace('//mote@', `//${role}@`)
     const db = await connectDb({ url, log: testLog(), autocommitConnections: 1 })
     undo.defer(() => db.close())
@@ -130,7 +130,7 @@ describe('health', () => {
     expect(await probe.check()).toEqual({ postgres: true, bus: true })
   })
 
-  it('streams a snapshot, then what changes', async () => {
+  it('streams a snapshot, then changes', async () => {
     const state: { postgres: Behaviour; bus: boolean } = { postgres: 'up', bus: true }
     const { app } = service(state)
     const address = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -5,14 +5,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Checks } from './rules.ts'
 
 export interface Probe {
-  /** What works now. Answers within 2 s whatever hangs; asked more often than once a second, it repeats itself. */
+  /** Returns the state of the services within 2 s, even if they hang. Results are reused for a second. */
   check(): Promise<Checks>
 }
 
 const ping = statement<{ one: number }>('health.ping', 'SELECT 1 AS one')
 const patienceMs = 1_500
 const freshMs = 1_000
-/** Making a session costs the server some milliseconds; one that could be made is taken for granted this long. */
+/** Creating a session costs the server some milliseconds, so a success is trusted for this time. */
 const sessionFreshMs = 5_000
 
 type ProbeDeps = { readonly db: Db; readonly bus: Bus; readonly clock: Clock }
@@ -20,10 +20,13 @@ type ProbeDeps = { readonly db: Db; readonly bus: Bus; readonly clock: Clock }
 export function createProbe(deps: ProbeDeps): Probe {
   let last: { readonly atMs: number; readonly checks: Promise<Checks> } | undefined
   let sessionMadeMs = Number.NEGATIVE_INFINITY
-  /** Locks, sweeps and transactions need sessions of their own, which a server with open ones may no longer give. */
+  /**
+   * Creates a session: locks, sweeps and transactions need their own, which a server may refuse although existing ones
+   * work.
+   */
   const makeSession = async (nowMs: number) => {
     if (nowMs - sessionMadeMs < sessionFreshMs) return
-    // Whether another process holds the lock does not matter.
+    // It does not matter whether another process holds the lock.
     await deps.db.withLock('health', async () => undefined)
     sessionMadeMs = nowMs
   }
@@ -44,7 +47,7 @@ export function createProbe(deps: ProbeDeps): Probe {
   }
 }
 
-/** Whether it resolves soon. */
+/** Whether the promise resolves within the time limit. */
 async function inTime(asked: Promise<unknown>): Promise<boolean> {
   const patience = new AbortController()
   const tooLate = delay(patienceMs, false, { signal: patience.signal }).catch(() => false)

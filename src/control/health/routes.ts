@@ -7,7 +7,7 @@ import { healthOf, isReady } from './rules.ts'
 import { healthOperations } from './schema.ts'
 
 export interface HealthOptions {
-  /** How often an open stream looks for a change. */
+  /** Interval of checks for an open stream. */
   readonly streamEveryMs?: number
 }
 
@@ -31,7 +31,7 @@ export function healthFeature(deps: Pick<Deps, 'db' | 'bus' | 'clock'>, options:
   })
 }
 
-/** `snapshot` first, then `health` whenever something changed. */
+/** Sends `snapshot` first, then `health` on each change. */
 async function watch(
   probe: Probe,
   stream: EventStream<typeof healthOperations.streamHealth.events>,
@@ -49,7 +49,7 @@ async function watch(
       if (!stream.send({ event, id: String(id), data: { at: clock.now().toISOString(), ...health } })) return
       reported = state
     }
-    // An abort only ends the pause; the loop's condition then ends the stream.
+    // An abort only ends the pause; the loop condition then ends the stream.
     await delay(everyMs, undefined, { signal: stream.signal }).catch(() => {})
   }
 }

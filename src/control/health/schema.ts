@@ -15,13 +15,13 @@ export const Health = resource(
       examples: [{ postgres: 'ok', bus: 'ok' }],
     }),
   },
-  { description: 'State of the control plane and of what it depends on.' },
+  { description: 'State of the control plane and of the services it depends on.' },
 )
 export type Health = Static<typeof Health>
 
 const HealthEvent = resource(
   'HealthEvent',
-  { at: dateTime({ description: 'When it was looked at.' }), ...Health.properties },
+  { at: dateTime({ description: 'When the state was read.' }), ...Health.properties },
   { description: 'The health at one moment.' },
 )
 

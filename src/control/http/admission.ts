@@ -1,6 +1,7 @@
 /**
- * Who may go on, decided before a byte of the body is read: address, credential, scope, role, project, allowance. In
- * this order a caller without rights learns nothing, not even whether his body would have been valid.
+ * Decides whether a request is allowed, before any byte of its body is read. The checks run in this order: address,
+ * credential, scope, role, project, rate limit. A caller without rights therefore learns nothing, not even whether the
+ * body was valid.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
@@ -15,7 +16,7 @@ import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './ra
 import { createThrottledCredentials, throttledId } from './throttled-credentials.ts'
 
 const scopeRank: Readonly<Record<Scope, number>> = { read: 0, deploy: 1, write: 2, admin: 3 }
-/** The most a member may do in a project, whatever the token allows. */
+/** The highest scope of each role in a project, whatever the scopes of the token. */
 const roleScope = { viewer: 'read', member: 'write', admin: 'admin', owner: 'admin' } as const satisfies Record<
   MemberRole,
   Scope
@@ -30,26 +31,26 @@ export type RateLimits = ServerOptions['deps']['config']['rateLimits']
 const policies = (limits: RateLimits) =>
   ({
     anonymous: { name: 'anonymous', quota: limits.anonymousPerMinute, windowSeconds: 60 },
-    /** Programs of a few addresses that speak for many: webhooks, storage nodes. */
+    /** Programs that act for many tenants from a few addresses: webhooks, storage nodes. */
     machine: { name: 'machine', quota: limits.tenantPerMinute, windowSeconds: 60 },
     tenant: { name: 'tenant', quota: limits.tenantPerMinute, windowSeconds: 60 },
     login: { name: 'login', quota: limits.loginPerMinute, windowSeconds: 60 },
-    /** Ten seconds' worth at once, so that a script may create a handful without waiting. */
+    /** Ten seconds' worth at once, so that a script can create a handful of resources without waiting. */
     create: { name: 'create', quota: limits.createsPerSecond * 10, windowSeconds: 10 },
   }) as const satisfies Record<string, RatePolicy>
 
-/** What is asked for, and how it begins before it is known who asks. */
+/** The operation of a request, and the function that starts its read before authentication is confirmed. */
 interface Admitted {
   readonly operation: Operation
   readonly beginRead?: BeginRead | undefined
 }
 
 export interface Admission {
-  /** Fills `state.caller`, `state.project` and `state.attempt`, or throws what the client is told. */
+  /** Fills `state.caller`, `state.project` and `state.attempt`, or throws the error for the client. */
   admit(request: FastifyRequest, reply: FastifyReply, route: Admitted | undefined): Promise<void>
-  /** For `login` operations, once the body is known. */
+  /** Counts a sign-in. Called by `login` operations once the body is parsed. */
   countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
-  /** False once the credential or the membership behind an open stream is gone. */
+  /** False once the credential or the membership behind an open stream has been revoked. */
   stillAllowed(request: FastifyRequest, operation: Operation): Promise<boolean>
 }
 
@@ -63,7 +64,7 @@ export function createAdmission(options: {
   const policy = policies(options.limits)
   const throttled = createThrottledCredentials(options.clock)
   const delayedRefusals = createDelayedRefusals(options.clock, { delayMs: options.limits.refusalDelayMs })
-  /** Reads that began before it was known who asks, and still is not. */
+  /** Speculative reads that are not authenticated yet. */
   let attempts = 0
 
   async function refuse(reply: FastifyReply, key: string, waitSeconds: number): Promise<never> {
@@ -100,7 +101,10 @@ export function createAdmission(options: {
     return { caller: await security.authenticate(credential, originOf(request), presume), project: undefined }
   }
 
-  /** Failures draw on the address's allowance, so that guessing is slow while valid callers behind it are not touched. */
+  /**
+   * Failures count against the address's rate limit, so guessing is slow while valid callers behind the same address
+   * are not affected.
+   */
   async function enter(request: FastifyRequest, reply: FastifyReply, route: Admitted): Promise<CallerInProject> {
     const state = stateOf(request)
     try {
@@ -117,11 +121,11 @@ export function createAdmission(options: {
     }
   }
 
-  /** Whether it would be let through if this were who asks; nothing is counted yet. */
+  /** Whether the presumed caller would be admitted. Nothing is counted yet. */
   function wouldAdmit(who: CallerInProject, operation: Operation): boolean {
     if (!hasScope(who.caller, operation) || !isAdminEnough(who.caller, operation)) return false
     if (operation.project !== 'none' && !(who.project && hasRole(who.project, operation))) return false
-    // Those under way will be counted before this one, if they are of the same tenant.
+    // Pending attempts of the same tenant will be counted before this one.
     return operation.throttle === 'unlimited' || rateLimiter.left(policy.tenant, tenantOf(who)) > attempts
   }
 
@@ -140,7 +144,7 @@ export function createAdmission(options: {
       if (limited && throttled.anybody()) await refuseThrottled(reply, rest())
       const { caller, project } = await enter(request, reply, route)
       const { attempt } = state
-      // What was begun for anybody else is dropped, whatever comes of it.
+      // A speculative read that ran for a different caller or project is discarded.
       if (attempt && (attempt.who.caller !== caller || attempt.who.project !== project)) state.attempt = undefined
       state.caller = caller
       requireScope(caller, operation)
@@ -164,7 +168,7 @@ export function createAdmission(options: {
         const { project } = await identify(request, operation)
         return operation.project === 'none' || project !== undefined
       } catch (error) {
-        // An outage is no reason to cut a stream that was allowed a moment ago.
+        // Do not close an authorized stream because of an outage.
         return !(error instanceof ApiError && error.status < 500)
       }
     },
@@ -187,25 +191,26 @@ const hasRole = (project: ProjectAccess, operation: Operation) =>
 
 function requireScope(caller: Caller, operation: Operation): void {
   if (!hasScope(caller, operation))
-    throw forbidden(`This token is not allowed to do that; it needs the scope "${operation.scope}".`)
+    throw forbidden(`This token does not allow that; it needs the scope "${operation.scope}".`)
   if (!isAdminEnough(caller, operation)) throw forbidden('Only administrators of the installation may do that.')
 }
 
 function requireRole(project: ProjectAccess, operation: Operation): void {
-  if (!hasRole(project, operation)) throw forbidden(`As ${project.memberRole} of this project you may not do that.`)
+  if (!hasRole(project, operation))
+    throw forbidden(`Your role in this project (${project.memberRole}) does not allow that.`)
 }
 
-/** Whose allowance it draws on. */
+/** Key of the rate limit that the request counts against. */
 const tenantOf = ({ caller, project }: CallerInProject) => (project ? `project:${project.id}` : `user:${caller.userId}`)
 
-/** Undefined: none was given. Null: one that no project can have, or two. */
+/** Undefined if no project is selected; null if the selector is invalid or given twice. */
 function selectorOf(request: FastifyRequest, operation: Operation): string | undefined | null {
   const selector = operation.project === 'path' ? memberOf(request.params, 'tenant_slug') : namedProject(request)
   if (selector === undefined) return undefined
   return typeof selector === 'string' && selector.length <= 200 && isStorable(selector) ? selector : null
 }
 
-/** Requests of one credential that name the same here draw on the same allowance. */
+/** Requests of one credential with the same key share a throttled state. */
 const copyTimeoutOf = (request: FastifyRequest, operation: Operation) =>
   operation.project === 'none' ? 'own' : `project ${selectorOf(request, operation) ?? ''}`
 

@@ -1,4 +1,4 @@
-/** Reads that begin before it is known who asks: when they begin, and what may become of them. */
+/** Speculative reads: when they start, and when their answers are sent or discarded. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { beginReadOf } from './attempt.ts'
@@ -23,7 +23,7 @@ const origin = { ip: '', userAgent: '', requestId: '' }
 const whoIs = (credential: string, project?: string) => security.authenticateInProject(credential, project, origin)
 const owner = await whoIs('ann:admin')
 
-/** A server that presumes `presumed`, and knows who asks when the test says so. */
+/** A server that presumes `presumed` as the caller and confirms the caller when the test resolves `check`. */
 function presuming(read: (call: ThingCall) => Promise<unknown>, presumed = owner, options: FixtureOptions = {}) {
   const check = Promise.withResolvers<CallerInProject>()
   const handler = vi.fn(read)
@@ -51,8 +51,8 @@ async function mutex(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await nextTurn()
 }
 
-describe('a read for whom the credential belonged to the last time', () => {
-  it('has run when it is known who asks, and is not told before', async () => {
+describe('a speculative read for the last known owner of the credential', () => {
+  it('runs before authentication is confirmed, and is answered only afterwards', async () => {
     const { app, check, handler, ask } = presuming(found)
     let reported = false
     const answer = ask().finally(() => {
@@ -67,7 +67,7 @@ describe('a read for whom the credential belonged to the last time', () => {
     await app.close()
   })
 
-  it('is for nothing when somebody else asks: it runs again, and nothing of the first is told', async () => {
+  it('is discarded and repeated when the credential belongs to a different caller', async () => {
     const { app, check, handler, ask } = presuming(async call => {
       call.setCookie(`of=${call.project.memberRole}`)
       return found(call)
@@ -81,7 +81,7 @@ describe('a read for whom the credential belonged to the last time', () => {
     await app.close()
   })
 
-  it('sends its cookies when it was right', async () => {
+  it('sends its cookies when the presumed caller is confirmed', async () => {
     const { app, check, ask } = presuming(async call => {
       call.setCookie('a=b')
       return {}
@@ -114,7 +114,7 @@ describe('a read for whom the credential belonged to the last time', () => {
   it.each([
     [404, '/v1/things/a'],
     [400, '/v1/things/%00'],
-  ])('fails with %i when it was right, and not before', async (status, url) => {
+  ])('fails with %i only after the presumed caller is confirmed', async (status, url) => {
     for (const right of [true, false]) {
       const { app, check, ask } = presuming(async () => {
         throw notFound()
@@ -128,7 +128,7 @@ describe('a read for whom the credential belonged to the last time', () => {
     }
   })
 
-  it('answers HEAD and If-None-Match as any other', async () => {
+  it('answers HEAD and If-None-Match like any other read', async () => {
     const { app, check, handler, ask } = presuming(found)
     check.resolve(owner)
     const { headers } = await ask()
@@ -140,7 +140,7 @@ describe('a read for whom the credential belonged to the last time', () => {
   })
 })
 
-describe('nothing begins before it is known who asks', () => {
+describe('no read starts before authentication', () => {
   const limits = {
     tenantPerMinute: 2,
     anonymousPerMinute: 100,
@@ -149,7 +149,7 @@ describe('nothing begins before it is known who asks', () => {
     refusalDelayMs: 0,
   }
 
-  it('when the allowance is used up, and each request is counted once', async () => {
+  it('when the rate limit is used up, and each request is counted once', async () => {
     const { app, check, handler, ask } = presuming(found, owner, { config: { rateLimits: limits } })
     check.resolve(owner)
     const answers = [await ask(), await ask(), await ask(), await ask()]
@@ -164,7 +164,7 @@ describe('nothing begins before it is known who asks', () => {
     await app.close()
   })
 
-  it('for more at once than the allowance has', async () => {
+  it('for more concurrent requests than the rate limit has left', async () => {
     const { app, check, handler, ask } = presuming(found, owner, { config: { rateLimits: limits } })
     const answers = Promise.all(Array.from({ length: 5 }, () => ask()))
     await mutex()
@@ -189,7 +189,7 @@ describe('nothing begins before it is known who asks', () => {
     await app.close()
   })
 
-  it('for anything that changes something, streams, asks others, or needs no credential', () => {
+  it('for operations that write, stream, call other services, or need no credential', () => {
     const { handlers } = neverCalled(allOperations)
     const begun = Object.entries(allOperations).filter(
       ([id, operation]) => handlers[id] && beginReadOf(createRoute(id, operation, handlers[id], false)),

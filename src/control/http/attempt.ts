@@ -10,14 +10,14 @@ import { buildCall, type Route, signalOf } from './route.ts'
 
 export type BeginRead = (request: FastifyRequest, reply: FastifyReply, who: CallerInProject) => Attempt
 
-/** Undefined for what must not run for nothing: it changes something, streams, or asks others. */
+/** Undefined for operations that must not run speculatively: those that write, stream, or call other services. */
 export function beginReadOf(route: Route): BeginRead | undefined {
   const { handler, operation } = route
   if (operation.method !== 'GET' || operation.auth !== 'bearer' || operation.asksOthers || !('read' in handler))
     return undefined
   return (request, reply, who) => {
     const cookies: string[] = []
-    // Async, so that a request that is not valid fails like one that finds nothing: when its turn has come.
+    // Async, so that a validation error rejects the promise, like an error of the handler, instead of throwing here.
     const read = async (): Promise<unknown> => {
       const notes = { note: () => undefined, setCookie: (line: string) => void cookies.push(line) }
       return handler.read(buildCall(route, request, { who, signal: () => signalOf(reply), ...notes }))

@@ -14,7 +14,7 @@ function client() {
   return { reply: reply as FastifyReply, headers, leave: () => void raw.emit('close') }
 }
 
-/** What has settled once everything that can happen by itself has happened. */
+/** Whether the promise has settled after all pending callbacks have run. */
 async function isOver(promise: Promise<void>): Promise<boolean> {
   let over = false
   void promise.then(() => (over = true))
@@ -23,7 +23,7 @@ async function isOver(promise: Promise<void>): Promise<boolean> {
 }
 
 describe('a refusal', () => {
-  it('is said at once to one who asks a little too much, and late to one who goes on', async () => {
+  it('is sent at once for the first refusals of a key, and late for further ones', async () => {
     const late = createDelayedRefusals(still, { delayMs: never, atOnce: 2 })
     const clients = Array.from({ length: 3 }, client)
     const waits = clients.map(({ reply }) => late.wait('greedy', reply))
@@ -33,7 +33,7 @@ describe('a refusal', () => {
     await waits[2]
   })
 
-  it('is said at once again in the next second', async () => {
+  it('is sent at once again in the next second', async () => {
     let ms = 0
     const late = createDelayedRefusals({ monotonicMs: () => ms }, { delayMs: never, atOnce: 1 })
     await late.wait('a', client().reply)
@@ -41,7 +41,7 @@ describe('a refusal', () => {
     expect(await isOver(late.wait('a', client().reply))).toBe(true)
   })
 
-  it('ends the connection where too many wait, until one of them leaves', async () => {
+  it('ends the connection when too many requests wait, until one of them disconnects', async () => {
     const late = createDelayedRefusals(still, { delayMs: never, atOnce: 0, mostWaiting: 1 })
     const [first, second, third] = [client(), client(), client()]
     const waiting = late.wait('a', first.reply)
@@ -55,7 +55,7 @@ describe('a refusal', () => {
     await again
   })
 
-  it('is late for callers that there is no room to count', async () => {
+  it('is late for keys beyond the number that is counted', async () => {
     const late = createDelayedRefusals(still, { delayMs: never, mostKeys: 1 })
     await late.wait('a', client().reply)
     const second = client()
@@ -69,7 +69,7 @@ describe('a refusal', () => {
 const delayMs = 60
 const one = { tenantPerMinute: 1, anonymousPerMinute: 1, loginPerMinute: 1, createsPerSecond: 1000 }
 
-describe('the server refuses late who goes on asking over the allowance', () => {
+describe('the server delays refusals of a client that keeps exceeding the rate limit', () => {
   it.each([
     ['of a project', { url: '/v1/things', headers: bearer('ann') }],
     ['of an address without a credential', { url: '/v1/captcha' }],
@@ -87,7 +87,7 @@ describe('the server refuses late who goes on asking over the allowance', () => 
     )
     const refused = asked.filter(({ statusCode }) => statusCode === 429)
     expect(refused.length).toBeGreaterThan(20)
-    // A second may begin while they ask: each may have ten at once.
+    // A new second may start meanwhile, and each second allows ten refusals at once.
     expect(refused.filter(({ ms }) => ms >= delayMs - 1).length).toBeGreaterThan(0)
     await app.close()
   })

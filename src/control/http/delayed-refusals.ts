@@ -1,7 +1,7 @@
 /**
- * When a 429 is sent. A client that repeats its request as soon as it is refused would keep the event loop busy with
- * refusals, and others would wait. So the first refusals of a key in a second are sent at once, and further ones are
- * delayed: each connection of such a client is then refused about once a second.
+ * Decides when a 429 is sent. A client that repeats its request as soon as it is refused would keep the event loop busy
+ * with refusals and slow down other clients. So the first refusals of a key in a second are sent at once, and further
+ * ones are delayed: each connection of such a client is then refused about once a second.
  */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -10,9 +10,9 @@ import type { Clock } from '../../lib/clock.ts'
 
 export interface DelayedRefusals {
   /**
-   * Resolves when the refusal may be sent, or the client has disconnected. If too many requests wait already, it resolves
-   * at once and the connection ends with the answer.
-   * @param key of the rate limit that is exceeded
+   * Resolves when the refusal may be sent, or the client has disconnected. If too many requests wait already, it
+   * resolves at once and the connection is closed after the answer.
+   * @param key of the exceeded rate limit
    */
   wait(key: string, reply: FastifyReply): Promise<void>
 }
@@ -22,9 +22,9 @@ interface Limits {
   readonly delayMs: number
   /** Refusals of a key in a second that are sent at once. A well-behaved client causes fewer. */
   readonly atOnce?: number
-  /** Requests that may wait; each holds a socket and about 20 kB. */
+  /** Requests that may wait at once; each holds a socket and about 20 kB. */
   readonly mostWaiting?: number
-  /** Keys that are counted in a second, about 100 bytes each. Refusals of other keys are delayed. */
+  /** Keys counted per second, about 100 bytes each. Refusals of other keys are delayed. */
   readonly mostKeys?: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * The one catalogue of errors a client can see, and the class that carries them. Handlers throw these; the mapper in
- * `server.ts` turns anything else into a 500 with a neutral text and logs its cause chain.
+ * Every error code that a client can receive, and the class that carries it. Handlers throw these; the mapper in
+ * `failure.ts` turns anything else into a 500 with a neutral text and logs its cause chain.
  */
 export const errorStatus = {
   invalid_request: 400,
@@ -26,7 +26,7 @@ export const errorStatus = {
 
 export type ErrorCode = keyof typeof errorStatus
 
-/** One fault of the input: which field (a JSON pointer or a parameter's name), and why. */
+/** One invalid field of the input: its name (a JSON pointer or a parameter name) and the reason. */
 export interface ErrorDetail {
   readonly field: string
   readonly message: string
@@ -36,7 +36,7 @@ export class ApiError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly details: readonly ErrorDetail[] | undefined
-  /** Further members of the error body, e.g. `{limit, used, max}`. */
+  /** Additional members of the error body, e.g. `{limit, used, max}`. */
   readonly extra: Readonly<Record<string, unknown>> | undefined
   readonly retryAfterSeconds: number | undefined
 
@@ -59,7 +59,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Missing and foreign are one answer, to the byte. */
+/** The same answer, to the byte, for a missing resource and another tenant's. */
 export const notFound = () => new ApiError('not_found', 'Not found.')
 export const unauthenticated = (message = 'Sign in, or send a valid token.') => new ApiError('unauthenticated', message)
 export const forbidden = (message: string) => new ApiError('forbidden', message)

@@ -1,11 +1,11 @@
-/** Examples of whole bodies and answers, composed from those of their members: nothing is written twice. */
+/** Examples of whole bodies and answers, composed from the examples of their members. */
 import { exampleMark } from './types.ts'
 
 type Json = Readonly<Record<string | symbol, unknown>>
 
 const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The first example of a schema, or one composed from its members; undefined: it has none. */
+/** Returns the first example of a schema, or one composed from its members; undefined if there is none. */
 export function exampleOf(schema: unknown): unknown {
   if (!isJson(schema)) return undefined
   if (exampleMark in schema) return schema[exampleMark]
@@ -20,7 +20,7 @@ export function exampleOf(schema: unknown): unknown {
   return type === 'null' ? null : undefined
 }
 
-/** Undefined where a required member has no example: the test of the document names it. */
+/** Undefined if a required member has no example; the test of the OpenAPI document names that member. */
 function exampleOfMembers(properties: Json, required: readonly unknown[]): Json | undefined {
   const members = Object.entries(properties).map(([name, schema]) => [name, exampleOf(schema)] as const)
   if (members.some(([name, example]) => example === undefined && required.includes(name))) return undefined

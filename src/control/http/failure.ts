@@ -1,4 +1,4 @@
-/** The one place where whatever was thrown becomes an answer. */
+/** Turns every thrown value into an error answer. */
 import type { FastifyBaseLogger } from 'fastify'
 import { BusError } from '../../bus/bus.ts'
 import { DbUnavailable, retryable } from '../../db/errors.ts'
@@ -10,7 +10,7 @@ export interface Failure {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** What Fastify itself refuses, and how we say it. */
+/** Our code and text for the errors that Fastify throws itself. */
 const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'Send the body as application/json.'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The body is not as long as Content-Length says.'],
@@ -31,10 +31,10 @@ const isClientFault = (thrown: unknown) =>
   thrown.statusCode >= 400 &&
   thrown.statusCode < 500
 
-/** Nothing the client did, and it may well work in a moment: 503 with `Retry-After`. */
+/** A temporary failure on our side: answered with 503 and `Retry-After`. */
 const isOutage = (thrown: unknown) => thrown instanceof DbUnavailable || thrown instanceof BusError || retryable(thrown)
 
-/** @returns the ApiError that a client may see; anything unknown is a bug and becomes a neutral 500. */
+/** @returns the ApiError for the client; anything unknown is a bug and becomes a neutral 500. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown
   const code = codeOf(thrown)
@@ -67,13 +67,13 @@ export function failureOf(error: ApiError, requestId: string): Failure {
   }
 }
 
-/** Bugs with their whole cause chain, outages as a warning, the client's faults not at all. */
+/** Logs bugs with their whole cause chain and outages as a warning. Client errors are not logged. */
 export function logFailure(log: FastifyBaseLogger, error: ApiError): void {
   if (error.code === 'internal') log.error({ causes: causeChain(error.cause) }, 'request failed')
   else if (error.status === 503) log.warn({ causes: causeChain(error.cause) }, 'request not served')
 }
 
-/** Names, messages and stacks only: other members of an error (a driver's `detail`) can hold what people stored. */
+/** Logs names, messages and stacks only: other members of an error (a driver's `detail`) can contain customer data. */
 function causeChain(thrown: unknown): readonly Record<string, unknown>[] {
   const chain: Record<string, unknown>[] = []
   for (let next = thrown; next instanceof Error && chain.length < 8; next = next.cause)

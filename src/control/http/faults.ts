@@ -1,4 +1,4 @@
-/** Turns validation errors into sentences for people. Never repeats what was sent: it may be a secret. */
+/** Turns validation errors into readable sentences. Never repeats the client's input: it may be a secret. */
 import type { TLocalizedValidationError } from 'typebox/error'
 import type { ErrorDetail } from './errors.ts'
 
@@ -18,12 +18,12 @@ const formatNames: Readonly<Record<string, string>> = {
 }
 const maxDetails = 20
 
-/** What is wrong, field by field. Nested fields are written as `tenants/0/id`. */
+/** Returns the validation errors, one per field. Nested fields are written as `tenants/0/id`. */
 export function describeFaults(schema: unknown, errors: readonly TLocalizedValidationError[]): ErrorDetail[] {
   const details: ErrorDetail[] = []
   for (const error of errors) {
     if (details.length === maxDetails) break
-    // A union reports every branch it is not; that it is not null explains nothing.
+    // A union reports an error for each branch; the one for its null branch explains nothing.
     if (error.keyword === 'anyOf' || isNullBranch(error)) continue
     const field = error.instancePath.slice(1)
     if (error.keyword === 'required')
@@ -31,7 +31,7 @@ export function describeFaults(schema: unknown, errors: readonly TLocalizedValid
         details.push({ field: field === '' ? name : `${field}/${name}`, message: 'is required' })
     else details.push({ field, message: sentence(error, at(schema, error.schemaPath)) })
   }
-  // One reason per field: a negative vcpus is both too small and not in the list, and the first is enough.
+  // One reason per field: negative vcpus are both too small and not in the list, and the first is enough.
   return details.filter((detail, i) => details.findIndex(other => other.field === detail.field) === i)
 }
 

@@ -1,7 +1,7 @@
 /**
- * Every operation of the catalogue against generated requests: bodies made from its schema and then damaged, wrong
- * types, huge numbers, deep nesting, odd text. Handlers are stand-ins that answer what was declared, so whatever is 5xx
- * here is the frame's own fault.
+ * Sends generated requests to every operation: bodies made from its schema and then damaged, wrong types, huge numbers,
+ * deep nesting, odd text. Handlers are stand-ins that return a declared answer, so any 5xx here is a bug in the HTTP
+ * layer.
  */
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -10,14 +10,14 @@ import { apiDocsOperations } from '../api-docs/schema.ts'
 import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import type { Call, Handler, Operation } from './operation.ts'
 
-/** How many requests were found valid, and so reached a handler. */
+/** Requests that passed validation and reached a handler. */
 let reached = 0
 
-/** A handler that does nothing but what the frame insists on. */
+/** A handler that does only what the server requires of every handler. */
 function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
   const remember = async (): Promise<never> => {
     reached += 1
-    // Its answer is free-form, which the type of a handler of any operation cannot know.
+    // The answer is free-form, and the common handler type cannot express that.
     return (list && []) as never
   }
   if (answer === 'stream') return { stream: remember }
@@ -30,7 +30,7 @@ function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<
   }
 }
 
-/** The real declarations, but for what would get in the way: allowances, and answers that the stand-ins cannot make. */
+/** The real declarations without rate limits and without answers that the stand-ins cannot produce. */
 const operations: Record<string, Operation> = {}
 for (const [id, { adminOnly: _, ...operation }] of Object.entries(allOperations))
   if (!(id in apiDocsOperations))
@@ -71,7 +71,7 @@ const odd = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 )
 
-/** Mostly what the schema wants, sometimes anything else. */
+/** Mostly values that fit the schema, sometimes arbitrary ones. */
 function near(schema: Schema): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 3, arbitrary: fitting(schema) }, { weight: 1, arbitrary: odd })
 }
@@ -141,7 +141,7 @@ const queryOf = (operation: Operation) =>
         .join('&'),
     )
 
-/** As encodeURIComponent, which refuses half a surrogate pair. */
+/** Like encodeURIComponent, which throws on half a surrogate pair. */
 const escape = (text: string) => encodeURIComponent(text.toWellFormed())
 
 const runs = Number(process.env.MOTE_FUZZ_RUNS ?? 60)
@@ -184,7 +184,7 @@ describe('generated requests', () => {
     )
   })
 
-  it('sometimes get through', () => {
+  it('sometimes pass validation and reach a handler', () => {
     expect(reached).toBeGreaterThan(100)
   })
 })

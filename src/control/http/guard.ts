@@ -1,4 +1,7 @@
-/** Calls to somebody else's API: a time-out, a few tries, and a circuit breaker, so that one that is down costs nobody time. */
+/**
+ * Guards calls to external APIs with a timeout, a few tries and a circuit breaker, so that a provider that is down does
+ * not delay every request.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { abortable } from '../../lib/abortable.ts'
 import { backoffMs } from '../../lib/backoff.ts'
@@ -7,22 +10,22 @@ import { seconds } from '../../lib/duration.ts'
 import { ApiError } from './errors.ts'
 
 export interface GuardLimits {
-  /** Of one try. */
+  /** Timeout of one try. */
   readonly timeoutMs: number
   readonly tries: number
-  /** So many calls in a row that fail open the breaker. */
+  /** Consecutive failed calls that open the breaker. */
   readonly failures: number
-  /** How long it stays open; then one call may try. */
+  /** Time the breaker stays open; after it one call may probe the provider. */
   readonly openMs: number
 }
 
-/** Five seconds are twice what the providers promise for themselves; a person waits at most about ten. */
+/** Five seconds is twice the response time that the providers promise; a person waits at most about ten. */
 export const defaultGuardLimits: GuardLimits = { timeoutMs: seconds(5), tries: 2, failures: 5, openMs: seconds(30) }
 
-/** Runs a call that may be repeated. @throws ApiError 503 `unavailable` when it fails or the breaker is open */
+/** Runs a call that is safe to repeat. @throws ApiError 503 `unavailable` when it fails or the breaker is open */
 export type Guard = <T>(call: () => Promise<T>) => Promise<T>
 
-/** @param who for the message: "The billing provider" */
+/** @param who name of the provider in error messages: "The billing provider" */
 export function createGuard(
   clock: Clock,
   limits: GuardLimits = defaultGuardLimits,
@@ -57,7 +60,7 @@ export function createGuard(
       if (isRefusal(cause)) {
         failed = 0
         openUntilMs = 0
-        const text = `${who} refused the request. The log of the server has its answer.`
+        const text = `${who} refused the request. See the log of the server for its answer.`
         throw new ApiError('unavailable', text, { cause })
       }
       failed += 1
@@ -77,7 +80,7 @@ export function statusOf(cause: unknown): number | undefined {
   return typeof status === 'number' ? status : undefined
 }
 
-/** It answered, and would answer the same again. */
+/** The provider answered, and would give the same answer again. */
 function isRefusal(cause: unknown): boolean {
   const status = statusOf(cause)
   return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 409 && status !== 429

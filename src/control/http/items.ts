@@ -1,17 +1,19 @@
-/** Single items of lists: the answer of the list, and the one item of it that the path names. */
+/**
+ * Derives operations for single items of a list: they call the list's handler and return the item that the path names.
+ */
 import { type TObject, type TSchema, Type } from 'typebox'
 import { notFound } from './errors.ts'
 import type { Call, Handler, Operation } from './operation.ts'
 import { ListPart, type Page } from './paging.ts'
 import { text } from './types.ts'
 
-/** An operation that answers one item of the list that declares it. */
+/** Declares an operation that returns one item of the list. */
 export interface ItemRule {
   /** The operation id. */
   readonly id: string
-  /** That of the list, but for its last parameter. */
+  /** The path of the list plus one parameter. */
   readonly path: string
-  /** Member of an item that the last parameter names. */
+  /** Member of an item that the last path parameter is compared with. */
   readonly by: string
   readonly summary: string
   readonly description?: string
@@ -21,7 +23,7 @@ export interface ItemRule {
   readonly waits?: string
 }
 
-/** The operation of the item, with what it has in common with its list. */
+/** The operation for one item, derived from the operation of its list. */
 export function itemOperation(listId: string, list: Operation, item: ItemRule): Operation {
   const { tag, auth, scope, project, adminOnly, asksOthers, params, answer } = list
   return {
@@ -46,7 +48,7 @@ export function itemOperation(listId: string, list: Operation, item: ItemRule): 
   }
 }
 
-/** The last parameter says what the member of the item says that it names. */
+/** Derives the last path parameter from the item's member of that name. */
 function itemParameter({ by }: ItemRule, item: TSchema | 'free') {
   const { examples } = { ...(item as Shape).properties?.[by] }
   return text({
@@ -74,13 +76,16 @@ const lastParam = (path: string) => /\{(\w+)\}$/.exec(path)?.[1] ?? ''
 
 const whole: Page = { limit: null, offset: 0, after: undefined, filters: {} }
 
-/** Reads the list and looks for the item. Lists of which that is too much have a handler of their own. */
+/**
+ * Reads the list and finds the item in it. Lists for which this is too slow have a handler of their own for single
+ * items.
+ */
 export function itemHandler(operation: Operation, list: Handler<never> | undefined): Handler<never> | undefined {
   const { itemOf, path } = operation
   if (!itemOf || !list || !('read' in list)) return undefined
   return {
     read: async call => {
-      // A call of the list has no more than this one, but for its page.
+      // The call of the list has the same members as this one, except for its page.
       const found: unknown = await list.read({ ...(call as object), query: {}, page: whole } as Call<never>)
       const answer: unknown = found instanceof ListPart ? found.answer : found
       const items: unknown = itemOf.within === undefined ? answer : member(answer, itemOf.within)

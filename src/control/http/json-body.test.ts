@@ -7,7 +7,7 @@ const parse = (text: string) => parseJsonBody(Buffer.from(text))
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
 describe('parseJsonBody', () => {
-  it('reads whatever JSON.stringify writes, if it can be stored', () => {
+  it('reads all output of JSON.stringify that PostgreSQL can store', () => {
     const value = fc.jsonValue({ maxDepth: 8 })
     fc.assert(
       fc.property(value, data => {
@@ -49,7 +49,7 @@ describe('parseJsonBody', () => {
     ['NaN', 'not valid JSON'],
     ['\ufeff{}', 'not valid JSON'],
   ])('refuses %.60s', (text, why) => {
-    // The decoder drops a byte order mark; that is fine, so this one case is read.
+    // The decoder removes a byte order mark, so this one case is valid.
     if (text.startsWith('\ufeff')) return expect(parse(text)).toEqual({})
     expect(() => parse(text)).toThrow(why)
   })
@@ -72,11 +72,11 @@ describe('parseJsonBody', () => {
     expect(() => parseJsonBody(Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]))).toThrow('UTF-8')
   })
 
-  it('takes no body for none', () => {
+  it('returns undefined for an empty body', () => {
     expect(parseJsonBody(Buffer.alloc(0))).toBeUndefined()
   })
 
-  it('takes any text in time that grows with its length only', () => {
+  it('parses any text in time linear in its length', () => {
     const started = performance.now()
     expect(() => parse('['.repeat(1 << 20))).toThrow()
     parse(`{"a":"${'\\\\'.repeat(500_000)}"}`)

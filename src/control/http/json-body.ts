@@ -1,12 +1,12 @@
 /**
- * JSON bodies, read strictly: one reading of a text is the only one (RFC 8259 leaves duplicate keys open, I-JSON, RFC
- * 7493, forbids them), and nothing gets in that PostgreSQL cannot store (NUL and lone surrogates in text and jsonb) or
- * that could reach a prototype.
+ * A strict parser for JSON bodies. A text must have only one interpretation: RFC 8259 leaves duplicate keys open, and
+ * I-JSON (RFC 7493) forbids them. The parser also refuses values that PostgreSQL cannot store (NUL and lone surrogates
+ * in text and jsonb) and keys that could change a prototype.
  */
 import { ApiError } from './errors.ts'
 
 export const maxDepth = 32
-/** More members and entries than any request needs. A megabyte of tiny ones is read in 50 ms, in which nobody else is served. */
+/** More members and entries than any request needs. A megabyte of tiny values blocks the event loop for 50 ms. */
 export const maxValues = 10_000
 const forbiddenKeys = new Set(['__proto__', 'constructor'])
 
@@ -17,7 +17,7 @@ export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   const source = decode(bytes)
   try {
-    // First, because it takes a tenth of the time in which deep or countless values are read.
+    // Scan first: it takes a tenth of the time that parsing deep or countless values takes.
     scan(source)
     return JSON.parse(source)
   } catch (cause) {
@@ -33,7 +33,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** V8 says "... at position 17"; the text around it is the client's and stays out of the message. */
+/** V8 says "... at position 17". Only the position is returned: the text around it came from the client. */
 function where(cause: unknown): string {
   const found = cause instanceof Error ? /position (\d+)/.exec(cause.message) : null
   return found ? ` (at position ${found[1]})` : ''
@@ -43,11 +43,11 @@ const quote = 0x22
 const backslash = 0x5c
 
 /**
- * Depth, number of values, keys and strings of a JSON text; linear in its length. Of a text that is not JSON it may find
- * anything or nothing, but it ends.
+ * Checks depth, number of values, keys and strings of a JSON text in linear time. Its result on invalid JSON does not
+ * matter, because JSON.parse refuses that afterwards; it only has to terminate.
  */
 function scan(source: string): void {
-  // The keys seen so far of each open object; null for an array.
+  // The keys found so far in each open object; null for an array.
   const open: (Set<string> | null)[] = []
   let at = 0
   let keyNext = false
@@ -84,7 +84,7 @@ function endOfString(source: string, start: number): number {
   for (let end = source.indexOf('"', start + 1); end >= 0; end = source.indexOf('"', end + 1)) {
     let before = end
     while (source.charCodeAt(before - 1) === backslash) before--
-    // An even number of backslashes escape each other.
+    // Preceded by an even number of backslashes: the quote itself is not escaped.
     if ((end - before) % 2 === 0) return end + 1
   }
   throw new SyntaxError('a string without an end')
@@ -106,7 +106,7 @@ function checkKey(keys: Set<string>, key: string): void {
   keys.add(key)
 }
 
-/** Whether PostgreSQL can hold it as text: no NUL, no half of a surrogate pair. */
+/** Whether PostgreSQL can store the text: no NUL, no half of a surrogate pair. */
 export function isStorable(value: string): boolean {
   return !value.includes('\0') && value.isWellFormed()
 }

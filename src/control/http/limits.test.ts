@@ -1,4 +1,4 @@
-/** What a request leaves behind: what it counts against, and its line in the log. */
+/** Rate limits and log lines of requests. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import { asker } from '../../../test/support/control/http.ts'
@@ -21,7 +21,7 @@ describe('rate limits', () => {
   }
   const limited = () => createFixture({ config: { rateLimits: limits } })
 
-  it('count a project, whoever in it calls', async () => {
+  it('count per project, across all its callers', async () => {
     const other = limited()
     const statuses = []
     for (let i = 0; i < 4; i++) {
@@ -37,7 +37,7 @@ describe('rate limits', () => {
     await other.app.close()
   })
 
-  it('slow guessing down, but not the valid caller at the same address', async () => {
+  it('slow down credential guessing, but not a valid caller at the same address', async () => {
     const other = limited()
     const guess = () => other.app.inject({ url: '/v1/things', headers: { authorization: 'Bearer guess' } })
     expect([(await guess()).statusCode, (await guess()).statusCode, (await guess()).statusCode]).toEqual([
@@ -48,7 +48,7 @@ describe('rate limits', () => {
     await other.app.close()
   })
 
-  it('count sign-ins by address and e-mail', async () => {
+  it('count sign-ins by address and e-mail address', async () => {
     const other = createFixture({ config: { rateLimits: { ...limits, anonymousPerMinute: 100 } } })
     const signIn = async (email: string) =>
       (await other.app.inject({ method: 'POST', url: '/v1/sign-in', payload: { email, password: 'x' } })).statusCode
@@ -58,7 +58,7 @@ describe('rate limits', () => {
     await other.app.close()
   })
 
-  it('believe X-Forwarded-For only from configured proxies', async () => {
+  it('trust X-Forwarded-For only from configured proxies', async () => {
     const trusting = createFixture({ config: { rateLimits: limits, trustedProxies: ['127.0.0.1'] } })
     for (const [server, expected] of [
       [trusting, [404, 404, 404, 404]],
@@ -97,7 +97,7 @@ describe('the log', () => {
     expect(fixture.lines.join()).not.toMatch(/sesame|Bearer|ann:write/)
   })
 
-  it('has the whole chain of a bug, and not what was in its other members', async () => {
+  it('has the cause chain of a bug without the other members of its errors', async () => {
     const cause = Object.assign(new Error('inner'), { detail: 'Key (email)=(sesame)' })
     const other = createFixture({
       handlers: {

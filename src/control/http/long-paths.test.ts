@@ -1,4 +1,4 @@
-/** A parameter that is too long for the router is a bad request, also where pages take every path that no operation has. */
+/** A parameter that exceeds the router's limit is a bad request, even where a page handler accepts all other paths. */
 import { afterAll, expect, it } from 'vitest'
 import { allOperations } from '../operations.ts'
 import { bearer, createFixture, neverCalled } from '../../../test/support/api-fixture.ts'

@@ -1,4 +1,4 @@
-/** Prometheus metrics, on a listener of their own: they are the operator's, not the tenants'. */
+/** Prometheus metrics, on a separate listener: they are for operators, not for tenants. */
 import { createServer, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { StallWatch } from '../../lib/stalls.ts'
@@ -9,20 +9,20 @@ export interface Metrics {
   readonly registry: Registry
   /** For `ServerOptions.observe`. */
   request(observation: RequestObservation): void
-  /** For the machine runner: one step of one phase, and how it ended. */
+  /** Called by the workflow runner for each step of a phase, with its outcome. */
   step(kind: string, phase: string, outcome: string, seconds: number): void
 }
 
 /**
- * Of every program: its process, and how long its event loop stood still.
- * @param refused what guests of this process's agent were refused, by kind
+ * Metrics of every program: its process and the stalls of its event loop.
+ * @param refused what the VMs on this host were refused, by kind
  */
 export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>, refused?: Tally): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'mote_' })
   new Gauge({
     name: 'mote_event_loop_stall_seconds',
-    help: 'Longest time that the event loop stood still since the last scrape',
+    help: 'Longest stall of the event loop since the last scrape',
     registers: [registry],
     collect() {
       this.set(stalls.longestMs() / 1000)
@@ -31,7 +31,7 @@ export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>,
   let counted = 0
   new Counter({
     name: 'mote_event_loop_stalls_total',
-    help: 'Times that the event loop stood still for more than 0.2 s',
+    help: 'Stalls of the event loop longer than 0.2 s',
     registers: [registry],
     collect() {
       this.inc(stalls.stalls() - counted)
@@ -55,7 +55,7 @@ function addRefused(registry: Registry, refused: Tally): void {
   })
 }
 
-/** @param openStreams asked at every scrape */
+/** @param openStreams called at every scrape */
 export function createMetrics(
   openStreams: () => number,
   stalls: Pick<StallWatch, 'longestMs' | 'stalls'>,

@@ -1,7 +1,7 @@
 /**
- * How an operation of the contract is declared and implemented. Each feature folder declares its operations as data in
- * `schema.ts` (that data drives validation, serialisation, OpenAPI, the client and the tests that enumerate) and
- * implements them in `routes.ts`. The server does not start when an operation has no handler.
+ * Defines how operations of the API are declared and implemented. Each feature folder declares its operations as data
+ * in `schema.ts` (used for validation, serialization, OpenAPI, the client and the enumerating tests) and implements
+ * them in `routes.ts`. The server does not start if an operation has no handler.
  */
 import { hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
@@ -18,71 +18,78 @@ export type MemberRole = 'owner' | 'admin' | 'member' | 'viewer'
 
 export interface Operation {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** As in the specification: `/v1/apps/{app_name}`. */
+  /** As written in the specification: `/v1/apps/{app_name}`. */
   readonly path: string
   readonly tag: string
   /** A few words, imperative. */
   readonly summary: string
-  /** One to three sentences: what it does, what happens afterwards, what a caller should know. */
+  /** One to three sentences: the effect, later effects, and caveats for the caller. */
   readonly description?: string
-  /** `bearer`: a session JWT or a PAT. `none`: no credential is looked at. */
+  /** `bearer`: a session JWT or a PAT. `none`: the credential is ignored. */
   readonly auth: 'bearer' | 'none'
-  /** What a token must be allowed to do. Only with `bearer`. */
+  /** Scope that the token needs. Only with `bearer`. */
   readonly scope: Scope
   /**
-   * The project it acts in. `selected`: X-Project header, ?project=, the token's project or the user's default one.
-   * `path`: the path parameter `tenant_slug`. `none`: acts on the account or the installation.
+   * The project that the operation acts in. `selected`: X-Project header, ?project=, the token's project or the user's
+   * default project. `path`: the path parameter `tenant_slug`. `none`: the operation acts on the account or the
+   * installation.
    */
   readonly project: 'selected' | 'path' | 'none'
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema
-  /** The specification marks the body as required even where every field of it is optional. Default: required if any field is. */
+  /**
+   * Marks the body as required in the specification even if all its fields are optional. Default: required if any field
+   * is.
+   */
   readonly bodyRequired?: boolean
-  /** JSON schema of the 200 answer, or what it is instead: an SSE stream, plain text, HTML, raw JSON of free form. */
+  /** JSON schema of the 200 answer, or another kind of answer: an SSE stream, plain text, HTML, free-form JSON. */
   readonly answer: TSchema | 'stream' | 'text' | 'html' | 'free'
-  /** The events of a stream by name, with the schema of the data of each. Required with `stream`. */
+  /** Events of a stream by name, with the schema of their data. Required with `stream`. */
   readonly events?: EventTable
-  /** The body reaches the handler as the bytes that were sent (webhooks). */
+  /** The handler gets the unparsed bytes of the body (webhooks). */
   readonly rawBody?: true
   /** Largest body, where the schema does not say it (body-limit.ts). */
   readonly maxBytes?: number
-  /** The body reaches the handler as it arrives: a stream that fails with 413 beyond this many bytes. */
+  /** The handler gets the body as a stream, which fails with 413 beyond this many bytes. */
   readonly upload?: { readonly maxBytes: number }
-  /** The page has forms that post to ourselves. Only with `html`. */
+  /** The page has forms that post to this server. Only with `html`. */
   readonly forms?: true
-  /** It answers a list: `limit`, `cursor`, `offset`, the filters and the `Link` header are the frame's. */
+  /** The answer is a list. The server adds `limit`, `cursor`, `offset`, the filters and the `Link` header. */
   readonly list?: ListRule
-  /** Operations that answer one item of this list each; they need no handler. */
+  /** Operations that return one item of this list each. They need no handler. */
   readonly items?: readonly ItemRule[]
-  /** It answers one item of that list. */
+  /** The list that this operation returns one item of. */
   readonly itemOf?: { readonly list: string; readonly by: string; readonly within?: string }
-  /** Statuses of its own, besides those of every operation of its kind. */
+  /** Statuses of this operation, in addition to those of every operation of its kind. */
   readonly fails?: readonly (401 | 403 | 404 | 409)[]
-  /** Path of the resource that it changes, where that is another one than its own: what `If-Match` is compared with. */
+  /**
+   * Path of the resource that the operation changes, if it differs from its own. `If-Match` is compared with that
+   * resource.
+   */
   readonly changes?: string
   /** Member of the answer that `?wait=` can wait for. */
   readonly waits?: string
-  /** An addition of ours, not among the 106 operations of the specification. */
+  /** An addition to the 106 operations of the specification. */
   readonly addition?: true
   /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
   readonly unaudited?: true
-  /** What proves the right of a caller where no credential does, or besides it. Required with `auth: 'none'`. */
+  /** How the caller proves its right without, or in addition to, a credential. Required with `auth: 'none'`. */
   readonly proof?: string
-  /** Weakens or ends the account: asks for the password, a code or a recent sign-in besides the credential. */
+  /** Weakens or deletes the account: needs the password, a code or a recent sign-in in addition to the credential. */
   readonly stepUp?: true
-  /** Only users whose role is Admin. */
+  /** Restricted to users whose role is Admin. */
   readonly adminOnly?: true
   /**
-   * Which allowance it draws on besides the general one. `login`: per address and e-mail. `create`: makes something
-   * that costs; per project and second. `machine`: called by programs (webhooks, storage nodes). `unlimited`: probes.
+   * Rate limit in addition to the general one. `login`: per address and e-mail address. `create`: for costly creations,
+   * per project and second. `machine`: for programs (webhooks, storage nodes). `unlimited`: probes.
    */
   readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
-  /** The answer holds a secret: never cached, never tagged. */
+  /** The answer contains a secret: it is not cached and has no entity tag. */
   readonly secretAnswer?: true
-  /** It may answer with a `Set-Cookie`. */
+  /** The answer may set a cookie. */
   readonly setsCookie?: true
-  /** Its `read` asks others than our database (a host, a source host): nobody is asked before the caller is known. */
+  /** `read` calls other services (an agent, a source host), so it must not run before the caller is authenticated. */
   readonly asksOthers?: true
 }
 
@@ -90,14 +97,17 @@ export type EventTable = { readonly [name: string]: TSchema }
 
 export type OperationTable = { readonly [id: string]: Operation }
 
-/** Keeps the literal types of a declaration, and adds what the frame does: parameters of lists and waits, and single items. */
+/**
+ * Keeps the literal types of a declaration and adds the common parameters of lists and waits, and the operations for
+ * single items.
+ */
 export function operations<const T extends OperationTable>(table: T): T {
   const complete: Record<string, Operation> = {}
   for (const [id, operation] of Object.entries(table)) {
     complete[id] = withParameters(operation)
     for (const item of operation.items ?? []) complete[item.id] = withParameters(itemOperation(id, operation, item))
   }
-  // The added parameters are read by the frame alone: no handler sees them in its query.
+  // Only the server reads the added parameters: no handler gets them in its query.
   return complete as T
 }
 
@@ -116,15 +126,15 @@ export type Answer<O extends Operation> = O['answer'] extends TSchema
     ? unknown
     : string
 
-/** An answer that PostgreSQL wrote as JSON already: a hundred rows are neither read nor written again. */
+/** An answer that PostgreSQL wrote as JSON: it is sent without being parsed and serialized again. */
 export class JsonText {
   readonly bytes: Buffer
   #tag: string | undefined
-  /** @param text what the operation declares, to the letter: nothing is left out of it any more */
+  /** @param text exactly the declared answer: no member is removed from it any more */
   constructor(text: string) {
     this.bytes = Buffer.from(text)
   }
-  /** Computed once, for a page that is answered often. */
+  /** Computed once, because a cached page is sent many times. */
   get tag(): string {
     return (this.#tag ??= tagOf(this.bytes))
   }
@@ -133,10 +143,10 @@ export class JsonText {
   }
 }
 
-/** Entity tag, a weak one (RFC 9110, 8.8.1). */
+/** A weak entity tag (RFC 9110, 8.8.1). */
 export const tagOf = (json: string | Buffer) => `W/"${hash('sha1', json, 'base64url')}"`
 
-/** Who calls. */
+/** The authenticated user of a request. */
 export interface Caller {
   readonly userId: string
   readonly email: string
@@ -147,7 +157,7 @@ export interface Caller {
   readonly scopes: ReadonlySet<Scope>
   /** The project a PAT is bound to. */
   readonly boundProjectId: string | null
-  /** When the credential ends by itself; null: never. Open streams end with it. */
+  /** Expiry of the credential, at which its open streams are closed; null: never. */
   readonly expiresAt: Date | null
 }
 
@@ -158,19 +168,19 @@ export interface ProjectAccess {
   readonly memberRole: MemberRole
 }
 
-/** What a mutating handler says for the audit log; who, from where and when are added by the frame. */
+/** A handler's part of an audit row. The server adds the user, the origin and the time. */
 export interface AuditNote {
   readonly action: string
   readonly resourceType: string
   readonly resourceId?: string
-  /** Never secrets. */
+  /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 
 export interface Call<O extends Operation> {
   readonly params: StaticOr<O['params'], Record<string, never>>
   readonly query: StaticOr<O['query'], Record<string, never>>
-  /** Of a list: the part of it that is asked for. */
+  /** Of a list: the requested page. */
   readonly page: O['list'] extends object ? Page : undefined
   readonly body: O['rawBody'] extends true
     ? Buffer
@@ -182,16 +192,16 @@ export interface Call<O extends Operation> {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly ip: string
   readonly requestId: string
-  /** W3C Trace Context of this request, to hand on to agents. */
+  /** W3C Trace Context of this request, to pass on to agents. */
   readonly traceparent: string
   readonly log: FastifyBaseLogger
-  /** Aborts when the client goes away or the server stops. */
+  /** Aborts when the client disconnects or the server stops. */
   readonly signal: AbortSignal
-  /** Sends a `Set-Cookie` with the answer (RFC 6265, 4.1). Not on streams. */
+  /** Adds a `Set-Cookie` header to the answer (RFC 6265, 4.1). Not available on streams. */
   setCookie(line: string): void
   /**
-   * Records one audit row, written in the handler's own transaction. A mutation that records none is a bug.
-   * `actor` names the user and project where the call itself has none (register, login).
+   * Adds one audit row to the handler's own transaction. A mutation without an audit row is a bug. `actor` names the
+   * user and project if the call itself has none (register, login).
    */
   audit(note: AuditNote, actor?: { readonly userId: string; readonly projectId?: string | undefined }): void
 }
@@ -200,27 +210,29 @@ export interface Call<O extends Operation> {
 export type SseEvent<Events extends EventTable = EventTable> = {
   [Name in keyof Events & string]: {
     readonly event: Name
-    /** Must grow within one stream. */
+    /** Must increase within one stream. */
     readonly id?: string
   } & (
     | {
         readonly data: Static<Events[Name]>
-        /** All of it as it is written, when many streams send the same. */
+        /** The encoded event, shared by streams that send the same event. */
         readonly text?: string
       }
-    /** Several events at once, or an event that is text already. */
+    /** Several events at once, or an event that is already encoded. */
     | { readonly data?: undefined; readonly text: string | Uint8Array }
   )
 }[keyof Events & string]
 
-/** The server's side of one event stream. */
+/** The server side of one event stream. */
 export interface EventStream<Events extends EventTable = EventTable> {
-  /** What the client sent as `Last-Event-ID` (or `?last_event_id=`). */
+  /** Value of the `Last-Event-ID` header (or `?last_event_id=`). */
   readonly lastEventId: string | undefined
   readonly signal: AbortSignal
-  /** False when the client reads too slowly: its buffer is full, a `gap` was sent and the stream is being closed. */
+  /**
+   * Returns false if the client reads too slowly: its buffer is full, a `gap` was sent and the stream is being closed.
+   */
   send(event: SseEvent<Events>): boolean
-  /** Settles when little waits for the client, or the stream is over: who has much to send waits for it in between. */
+  /** Settles when the send buffer has room again or the stream has ended. Await it between large batches. */
   drained(): Promise<void>
   close(): void
 }
@@ -228,10 +240,10 @@ export interface EventStream<Events extends EventTable = EventTable> {
 type EventsOf<O extends Operation> = O['events'] extends EventTable ? O['events'] : Record<never, never>
 
 /**
- * `read`: answers without changing anything; its answer may go nowhere (attempt.ts). `write`: whatever must happen before
- * (hashing, calls to others) happens first, then the returned function runs in ONE transaction together with its audit rows
- * and the stored answer of an Idempotency-Key; a retry of the same key never runs it again. `stream`: stays until the signal
- * aborts or it returns.
+ * `read` returns an answer without changing anything; the answer may be discarded (attempt.ts). `write` first does the
+ * preparation (hashing, calls to other services) and returns a function, which runs in ONE transaction together with
+ * the audit rows and the stored answer of an Idempotency-Key; a retry with the same key does not run it again. `stream`
+ * runs until the signal aborts or it returns.
  */
 export type Handler<O extends Operation> =
   | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText | ListPart<Answer<O> | JsonText>> }
@@ -240,7 +252,7 @@ export type Handler<O extends Operation> =
 
 export type Handlers<T extends OperationTable> = { readonly [K in keyof T]?: Handler<T[K]> }
 
-/** A feature as `app.ts` lists it. */
+/** A feature, as listed in `app.ts`. */
 export interface Feature {
   readonly operations: OperationTable
   // biome-ignore lint: handlers of different operations have no common type

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createPages, type WrittenPage } from './pages.ts'
 
-/** Rows that change, and how often their page was written. */
+/** A table whose rows change, with a counter of the pages written. */
 function table() {
   let version = 0
   let written = 0
@@ -17,7 +17,7 @@ function table() {
   }
 }
 
-it('answers a page that has not changed as it was written, and one that has anew', async () => {
+it('serves an unchanged page from the cache and rewrites a changed one', async () => {
   const { ask, change, written } = table()
   const pages = createPages()
   const first = await pages.latest('a', ask)
@@ -30,13 +30,13 @@ it('answers a page that has not changed as it was written, and one that has anew
   expect(written()).toBe(2)
 })
 
-it('keeps pages apart, a few of them, and none that is large', async () => {
+it('caches a limited number of small pages, each under its own key', async () => {
   const { ask, written } = table()
   const pages = createPages()
   const keys = Array.from({ length: 100 }, (_, n) => `page ${n}`)
   for (const key of keys) await pages.latest(key, ask)
   for (const key of keys) await pages.latest(key, ask)
-  expect(written(), 'none of the first is there any more').toBe(200)
+  expect(written(), 'the first pages have been evicted').toBe(200)
   await pages.latest('page 99', ask)
   expect(written()).toBe(200)
   const large = (mark: string | null) => ask(mark, 200_000)
@@ -44,7 +44,7 @@ it('keeps pages apart, a few of them, and none that is large', async () => {
   expect(written()).toBe(203)
 })
 
-it('believes no mark that it does not know', async () => {
+it('refuses a mark that does not match the cached page', async () => {
   const pages = createPages()
   await expect(pages.latest('a', async () => ({ mark: 'x', page: null, next: null }))).rejects.toThrow('BUG')
 })

@@ -1,24 +1,25 @@
 /**
- * Pages that PostgreSQL wrote, kept with the mark of the rows that they show. Whether these are still the rows is asked each
- * time, in the statement that would write the page: where the mark is the same, no page is written, sent, and read again.
+ * A cache of pages that PostgreSQL wrote as JSON, each with a mark of the rows it shows. Each request sends the mark in
+ * the statement that would write the page: if the rows are unchanged, PostgreSQL neither writes nor sends the page
+ * again.
  */
 import { createGenerationalCache } from '../../lib/generational-cache.ts'
 import { JsonText } from './operation.ts'
 import { ListPart } from './paging.ts'
 
 export interface WrittenPage {
-  /** Of the rows in their versions: another one when any of them has changed. */
+  /** A hash of the row versions: it changes when any of the rows changes. */
   readonly mark: string
-  /** JSON; null where the mark is the one that was asked with. */
+  /** JSON; null if the mark equals the one in the request. */
   readonly page: string | null
-  /** The id of its last row, where more follow. */
+  /** Id of the last row, if more rows follow. */
   readonly next: string | null
 }
 
 export interface Pages {
   /**
-   * @param key all that the page depends on besides its rows
-   * @param ask with the mark of the page that is there already, else null
+   * @param key everything that the page depends on besides its rows
+   * @param ask called with the mark of the cached page, or null
    */
   latest(key: string, ask: (mark: string | null) => Promise<WrittenPage>): Promise<ListPart<JsonText>>
 }

@@ -1,7 +1,8 @@
 /**
- * Lists. An operation declares the order of its list and by what it can be filtered; the parameters, the cursor and the
- * `Link` header are the frame's. Without `limit` a list has all of its items: a client that knows nothing of pages
- * misses none. The cursor holds the place in the order and not a count, so inserts and deletions shift no page.
+ * Paging of lists. An operation declares the order and the filters of its list; the server adds the parameters, the
+ * cursor and the `Link` header. Without `limit` a list returns all items, so a client that does not support paging
+ * misses none. The cursor holds a position in the order instead of a count, so inserts and deletions do not shift
+ * pages.
  */
 import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { invalidField } from './errors.ts'
@@ -10,13 +11,15 @@ import { int64, text } from './types.ts'
 export const maxLimit = 1000
 
 export interface ListRule {
-  /** Members of an item that order the list, `-` for descending. Together they name one item. */
+  /** Members of an item that order the list, `-` for descending. Together they identify one item. */
   readonly order: readonly [string, ...string[]]
-  /** Members of an item that have a query parameter of the same name: only items with exactly this value. */
+  /**
+   * Members of an item that have a query parameter of the same name, which selects the items with exactly that value.
+   */
   readonly filters?: readonly string[]
   /** Member of the answer that holds the items. Default: the answer is the list. */
   readonly within?: string
-  /** For logs, whose answers say how many entries there are. Default: all items. */
+  /** For logs, whose answers contain the number of entries. Default: all items. */
   readonly defaultLimit?: number
 }
 
@@ -26,15 +29,15 @@ export interface Page {
   /** 1..1000; null: all items. */
   readonly limit: number | null
   readonly offset: number
-  /** The place in the order after which the page begins. */
+  /** Position in the order after which the page begins. */
   readonly after: Key | undefined
   readonly filters: Readonly<Record<string, unknown>>
 }
 
-/** The answer of a handler whose store has cut the list. */
+/** The answer of a handler whose store has already applied the page. */
 export class ListPart<T> {
   readonly answer: T
-  /** The last item's place in the order, where more items follow. */
+  /** Position of the last item, if more items follow. */
   readonly next: Key | undefined
   constructor(answer: T, next: Key | undefined) {
     this.answer = answer
@@ -42,7 +45,7 @@ export class ListPart<T> {
   }
 }
 
-/** The query parameters of a list, besides those of its own. */
+/** The query parameters of a list, in addition to the operation's own. */
 export function listQuery(rule: ListRule, own: TObject | undefined, answer: TSchema | string): TObject {
   const item = itemOf(rule, answer)
   const filters: TProperties = {}
@@ -67,14 +70,14 @@ const pageParameters = ({ defaultLimit }: ListRule) => ({
     int64({
       minimum: 0,
       ...(defaultLimit === undefined ? {} : { default: defaultLimit }),
-      description: `Most items of one answer, 1 to ${maxLimit}; others are clamped.${defaultLimit === undefined ? ' Default: all.' : ''}`,
+      description: `Maximum number of items in the answer, 1 to ${maxLimit}; other values are clamped.${defaultLimit === undefined ? ' Default: all.' : ''}`,
       examples: [50],
     }),
   ),
   cursor: Type.Optional(
     text({
       maxLength: 1000,
-      description: 'Place in the list where the page begins, from the `Link` header of the page before.',
+      description: 'Position in the list where the page begins, from the `Link` header of the previous page.',
       examples: ['WyIwMTk3ZTBmMy03YzFhLTdkN2UtOGYwMC0zZjZkMGM0ZjJhMTAiXQ'],
     }),
   ),
@@ -82,7 +85,7 @@ const pageParameters = ({ defaultLimit }: ListRule) => ({
     int64({
       minimum: 0,
       default: 0,
-      description: 'Items to skip. Inserts shift it; use `cursor`.',
+      description: 'Items to skip. Inserts shift the items; prefer `cursor`.',
       examples: [0],
     }),
   ),
@@ -100,7 +103,7 @@ interface Shape {
   readonly items?: Shape
 }
 
-/** @param query as the operation's schema read it. @throws ApiError 400 for a cursor of another list */
+/** @param query parsed by the operation's schema. @throws ApiError 400 for a cursor of another list */
 export function pageOf(rule: ListRule, query: Readonly<Record<string, unknown>>): Page {
   const { limit, offset, cursor } = query
   const filters = (rule.filters ?? []).filter(name => query[name] !== undefined).map(name => [name, query[name]])
@@ -129,7 +132,7 @@ function keyOf({ order }: ListRule, cursor: string): Key {
 const isPlace = (value: unknown) => typeof value === 'string' || typeof value === 'number'
 const notOfThisList = () => invalidField('cursor', 'is not one of this list; take it from the Link header of a page')
 
-/** The items of a whole list that the page asks for. */
+/** Applies the page to a whole list. */
 export function cutList(rule: ListRule, page: Page, answer: unknown): { answer: unknown; next: Key | undefined } {
   if (answer instanceof ListPart) return answer
   if (!Array.isArray(answer)) throw new Error('BUG: a list answers its items or a part of them')
@@ -178,16 +181,16 @@ export function linkOf(url: string, next: Key): string {
   return `<${pathname}?${searchParams}>; rel="next"`
 }
 
-/** What a store reads of a list whose order is its id, newest first. */
+/** The rows that a store reads for a page of a list ordered by id, newest first. */
 export interface Window {
-  /** One more than the page shows, which says whether more follow; null: all. */
+  /** One more row than the page shows, to find out whether more rows follow; null: all. */
   readonly take: number | null
   readonly skip: number
   /** Only smaller ids. */
   readonly before: string
 }
 
-/** Larger than every id that is made: those are UUIDs of version 7. */
+/** Larger than every generated id: ids are UUIDs of version 7. */
 const largestId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** @param take null: all */
@@ -199,7 +202,7 @@ export function windowOf({ limit, offset, after }: Page): Window {
   return { take: limit === null ? null : limit + 1, skip: offset, before }
 }
 
-/** The rows of the page among those of its window. */
+/** Cuts the rows of a window down to the page. */
 export function partOf<Row extends { readonly id: string }>(
   page: Page,
   rows: readonly Row[],
@@ -212,7 +215,10 @@ export function partOf<Row extends { readonly id: string }>(
   )
 }
 
-/** A list that the store cuts, newest first. Only the frame knows the filters: with one of them the store reads all. */
+/**
+ * Reads a page of a list in the store, newest first. The store does not know the filters, so a filtered list is read
+ * completely.
+ */
 export async function listById<Row extends { readonly id: string }, Item>(
   page: Page,
   read: (window: Window) => Promise<readonly Row[]>,

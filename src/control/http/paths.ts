@@ -1,4 +1,4 @@
-/** Which methods a path has: for 405 and `Allow`. Only looked at when no route matched. */
+/** Lists the methods of a path, for 405 and `Allow`. Used only if no route matched. */
 import type { Operation } from './operation.ts'
 
 /** `/v1/apps/{app_name}` as Fastify writes it: `/v1/apps/:app_name`. */

@@ -1,4 +1,4 @@
-/** What the frame needs from the features, as interfaces: it knows HTTP, they know the database. */
+/** Interfaces that the HTTP layer needs from the features. The HTTP layer does not know the database. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
@@ -15,9 +15,8 @@ export interface Origin {
 }
 
 /**
- * Told whom the credential belonged to the last time it was asked about, in the same turn of the event loop in which it is
- * asked about again. Only where the answer then is this very caller in this very project (the same objects) does that still
- * hold. Must not throw.
+ * Called with the last known owner of the credential, in the same tick in which the authentication query is sent. The
+ * presumption holds only if authentication returns the same caller and project objects. Must not throw.
  */
 export type Presume = (who: CallerInProject) => void
 
@@ -28,8 +27,9 @@ export interface Security {
    */
   authenticate(credential: string, origin: Origin, presume?: Presume): Promise<Caller>
   /**
-   * Both questions at once, since one query can answer them and every request to a project asks them.
-   * @param selector slug or uuid from the path, `X-Project` or `?project=`; undefined: the token's or the default project
+   * Authenticates and looks up the project in one query, because every request to a project needs both.
+   * @param selector slug or uuid from the path, `X-Project` or `?project=`; undefined: the token's or the default
+   * project
    * @throws ApiError `unauthenticated`
    */
   authenticateInProject(
@@ -42,7 +42,7 @@ export interface Security {
 
 export interface CallerInProject {
   readonly caller: Caller
-  /** Undefined for an unknown project and a foreign one alike. */
+  /** Undefined for an unknown project and for another tenant's project alike. */
   readonly project: ProjectAccess | undefined
 }
 
@@ -50,20 +50,20 @@ export interface CallerInProject {
 export interface AuditEntry extends AuditNote {
   readonly userId: string
   readonly projectId: string | undefined
-  /** The session or token that was used; undefined where the actor had none yet (register, login). */
+  /** The session or token of the request; undefined if the actor had none yet (register, login). */
   readonly via: Caller['via'] | undefined
   readonly origin: Origin
   readonly operation: string
 }
 
 export interface AuditWriter {
-  /** Writes all of them in the given transaction, at its end. */
+  /** Writes all entries at the end of the given transaction. */
   write(tx: Tx, entries: readonly AuditEntry[]): void
 }
 
 export interface IdempotencyClaim {
   readonly userId: string
-  /** What the client sent, 1 to 255 characters. */
+  /** The key from the client, 1 to 255 characters. */
   readonly key: string
   /** SHA-256 of operation, path, project and body, hex. */
   readonly fingerprint: string
@@ -72,23 +72,23 @@ export interface IdempotencyClaim {
 export interface StoredAnswer {
   readonly fingerprint: string
   readonly status: number
-  /** JSON text. May hold a secret that is shown once, so it is stored sealed. */
+  /** JSON text. It may contain a secret that is shown once, so it is stored encrypted. */
   readonly body: string
 }
 
-/** Answers are kept for 24 hours by (user, key). */
+/** Stores answers for 24 hours by (user, key). */
 export interface IdempotencyStore {
   /**
-   * The first statement of the transaction: inserts the key, and so waits for another transaction that holds the same
-   * one. Resolves with undefined when the key is new (or expired), else with what the first request was answered.
+   * The first statement of the transaction: inserts the key, which blocks while another transaction holds the same key.
+   * Resolves with undefined if the key is new or expired, else with the stored answer of the first request.
    */
   claim(tx: Tx, claim: IdempotencyClaim): Promise<StoredAnswer | undefined>
-  /** Written at the end of the transaction. */
+  /** Stores the answer at the end of the transaction. */
   complete(tx: Tx, claim: IdempotencyClaim, status: number, body: string): void
 }
 
 export interface RequestObservation {
-  /** Operation id, or `unknown` for a path that is none. */
+  /** Operation id, or `unknown` if no operation matches the path. */
   readonly operation: string
   readonly method: string
   readonly status: number
@@ -96,14 +96,14 @@ export interface RequestObservation {
   readonly stream: boolean
 }
 
-/** A request of a known caller that a handler refused. */
+/** An error that a handler returned to an authenticated caller. */
 export interface Refusal {
   readonly error: ApiError
   readonly userId: string
   readonly projectId: string | undefined
 }
 
-/** Pages for people beside the API; they need no credential and draw on no allowance. */
+/** HTML pages besides the API. They need no credential and count against no rate limit. */
 export interface Pages {
   serves(request: FastifyRequest): boolean
   register(app: FastifyInstance): void
@@ -116,23 +116,26 @@ export interface ServerOptions {
   readonly audit: AuditWriter
   readonly idempotency: IdempotencyStore
   readonly rateLimiter: RateLimiter
-  /** Every operation to register, by its id; those of `features` are added. Each needs a handler. */
+  /** Every operation to register, by id, in addition to those of `features`. Each needs a handler. */
   readonly operations: Readonly<Record<string, Operation>>
   readonly streamLimits?: Partial<StreamLimits>
-  /** Told before the answer is sent, outside the transaction of the request. Must not throw. */
+  /** Called before the answer is sent, outside the transaction of the request. Must not throw. */
   readonly onRefusal?: (refusal: Refusal) => Promise<void>
   readonly pages?: readonly Pages[]
   readonly observe?: (observation: RequestObservation) => void
-  /** Checks every JSON answer against its schema and fails with 500 on a difference. For tests: it costs as much again. */
+  /**
+   * Validates every JSON answer against its schema and fails with 500 on a difference. Only for tests: it doubles the
+   * cost of an answer.
+   */
   readonly checkAnswers?: boolean
 }
 
-/** The part of `Deps` that the frame itself uses. */
+/** The part of `Deps` that the HTTP layer uses. */
 export type FrameDeps = Pick<Deps, 'db' | 'log' | 'clock'> & {
   readonly config: Pick<Deps['config'], 'trustedProxies' | 'corsOrigins' | 'rateLimits' | 'streamsPerUser'>
 }
 
-/** An operation with its id, and what a request has learnt so far. */
+/** An operation with its id. */
 export interface RouteInfo {
   readonly id: string
   readonly operation: Operation
@@ -143,14 +146,14 @@ export interface RequestState {
   readonly traceparent: string
   caller: Caller | undefined
   project: ProjectAccess | undefined
-  /** What was begun for this caller in this project before he was known. */
+  /** The speculative read of this request, if one was started. */
   attempt: Attempt | undefined
 }
 
-/** A read that has begun although nobody knows yet whether who asks is still whom he was (attempt.ts). */
+/** A speculative read, started before authentication is confirmed (attempt.ts). */
 export interface Attempt {
   readonly who: CallerInProject
-  /** Of the handler. Never an unhandled rejection. */
+  /** The handler's answer. Its rejection is always handled. */
   readonly answer: Promise<unknown>
   /** `Set-Cookie` lines of the handler. */
   readonly cookies: readonly string[]
@@ -165,7 +168,7 @@ declare module 'fastify' {
   }
 }
 
-/** @throws Error when the first hook has not run, which cannot be. */
+/** @throws Error if the first hook has not run, which is a bug. */
 export function stateOf(request: FastifyRequest): RequestState {
   if (!request.state) throw new Error('BUG: a request without state')
   return request.state

@@ -1,7 +1,8 @@
 /**
- * `If-Match` on what changes a resource (RFC 9110, 13.1.1): the change happens only if the resource still is what its `GET`
- * answered. Changes of one resource take turns from the first statement of their transactions, so the resource that is
- * looked at is the one that is changed. Tags are compared by their opaque part: ours are weak, and are hashes of every byte.
+ * `If-Match` on operations that change a resource (RFC 9110, 13.1.1): the change happens only if the resource is
+ * unchanged since the client read it. Changes of one resource are serialized by a lock in the first statement of their
+ * transactions, so the compared version is the one that is changed. Tags are compared by their opaque part: ours are
+ * weak, and are hashes of every byte.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { statement, type Tx } from '../../db/db.ts'
@@ -16,12 +17,12 @@ const lockResource = statement(
   `SELECT pg_advisory_xact_lock(hashtextextended('http ' || $1::text, 0))`,
 )
 
-/** Each holds a session of the database in its transaction, and needs another to look. */
+/** Each check holds a database session for its transaction and needs a second one to read. */
 const atOnce = semaphore(4)
 
 const isChange = ({ method }: Operation) => method === 'PUT' || method === 'PATCH' || method === 'DELETE'
 
-/** Whether the answer has an entity tag that is of one resource. */
+/** Whether the answer has an entity tag and represents a single resource. */
 export const isTagged = (operation: Operation) => !operation.list && isRevalidated(operation)
 
 /** Whether the answer has an entity tag, which `If-None-Match` is compared with. */
@@ -35,7 +36,7 @@ const resourceOf = ({ path, changes }: Operation) => changes ?? path
 export const isConditional = (operation: Operation, readable: ReadonlySet<string>) =>
   operation.auth === 'bearer' && isChange(operation) && readable.has(resourceOf(operation))
 
-/** The route that answers what this one changes; undefined: there is no such `GET`. */
+/** The route that reads the resource this one changes; undefined if there is no such `GET`. */
 export function readerOf(route: Route, routes: readonly Route[]): Route | undefined {
   if (!isChange(route.operation) || !('write' in route.handler)) return undefined
   const path = resourceOf(route.operation)
@@ -47,13 +48,13 @@ export interface Precondition extends AsyncDisposable {
   check(tx: Tx): Promise<void>
 }
 
-/** @param reader of what is changed */
+/** @param reader route that reads the changed resource */
 export async function beginChange(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<Precondition> {
   const wanted = request.headers['if-match']
   const key = `${stateOf(request).project?.id ?? stateOf(request).caller?.userId} ${pathOf(reader.operation, request)}`
   if (wanted === undefined)
     return {
-      // Not awaited: what follows in the transaction runs after it.
+      // Not awaited: later statements of the transaction run after it.
       check: async tx => void tx.run(lockResource, [key]).catch(() => undefined),
       [Symbol.asyncDispose]: async () => undefined,
     }
@@ -65,14 +66,14 @@ export async function beginChange(reader: Route, request: FastifyRequest, reply:
       if (tag === undefined || !matches(wanted, tag))
         throw new ApiError(
           'precondition_failed',
-          'It is not what it was when you read it (If-Match). Read it again, and repeat the change if it still applies.',
+          'The resource has changed since you read it (If-Match). Read it again, and repeat the change if it still applies.',
         )
     },
     [Symbol.asyncDispose]: async () => release(),
   }
 }
 
-/** Undefined: it does not exist. */
+/** Undefined if the resource does not exist. */
 async function currentTag(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> {
   const { handler } = reader
   if (!('read' in handler)) return undefined

@@ -8,7 +8,7 @@ function fakeClock() {
 const policy = { name: 'test', quota: 3, windowSeconds: 60 }
 
 describe('createRateLimiter', () => {
-  it('lets the quota through at once, then as fast as it refills', async () => {
+  it('allows the whole quota at once, then requests at the refill rate', async () => {
     const clock = fakeClock()
     const limiter = createRateLimiter(clock)
     const taken = []
@@ -32,7 +32,7 @@ describe('createRateLimiter', () => {
     expect((await limiter.take({ ...tight, name: 'other' }, 'a')).allowed).toBe(true)
   })
 
-  it('forgets the key that was used longest ago when it has too many', async () => {
+  it('evicts the least recently used key when there are too many', async () => {
     const limiter = createRateLimiter(fakeClock(), 2)
     const tight = { ...policy, quota: 1 }
     for (const key of ['a', 'b', 'a', 'c']) await limiter.take(tight, key)
@@ -40,7 +40,7 @@ describe('createRateLimiter', () => {
     expect((await limiter.take(tight, 'b')).allowed, 'b was forgotten').toBe(true)
   })
 
-  it('says so in headers', () => {
+  it('reports the limit in headers', () => {
     expect(rateHeaders(policy, { allowed: false, remaining: 0, waitSeconds: 20 })).toEqual({
       'ratelimit-policy': '"test";q=3;w=60',
       ratelimit: '"test";r=0;t=20',
@@ -58,5 +58,5 @@ describe('addresses', () => {
     ['::1', '0:0:0:0'],
     ['fe80::1:2:3:4', 'fe80:0:0:0'],
   ])('%s counts as %s', (ip, key) => expect(addressKey(ip)).toBe(key))
-  it('leaves IPv6 as it is', () => expect(plainAddress('2001:db8::1')).toBe('2001:db8::1'))
+  it('does not change an IPv6 address', () => expect(plainAddress('2001:db8::1')).toBe('2001:db8::1'))
 })

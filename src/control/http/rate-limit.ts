@@ -1,8 +1,8 @@
-/** Token buckets: a caller may use its whole quota at once, and then as fast as it refills. */
+/** Token buckets: a caller may use its whole quota at once, and then requests at the refill rate. */
 import type { Clock } from '../../lib/clock.ts'
 
 export interface RatePolicy {
-  /** As it appears in `RateLimit-Policy`. */
+  /** Name in the `RateLimit-Policy` header. */
   readonly name: string
   readonly quota: number
   readonly windowSeconds: number
@@ -12,11 +12,11 @@ export interface RateVerdict {
   readonly allowed: boolean
   /** Whole requests left now. */
   readonly remaining: number
-  /** Until the next request will be let through (refused), or until the bucket is full again (allowed). */
+  /** Seconds until the next request is allowed (refused), or until the bucket is full again (allowed). */
   readonly waitSeconds: number
 }
 
-/** One of several control planes is made by `shareRateLimits` around the local one. */
+/** Decides requests against a policy. `shareRateLimits` wraps the local one for several control planes. */
 export interface RateLimiter {
   /** @param count requests that this one counts as; beyond what is left the bucket goes below zero, and has to refill first */
   take(policy: RatePolicy, key: string, count?: number): RateVerdict
@@ -25,7 +25,7 @@ export interface RateLimiter {
 }
 
 export interface LocalRateLimiter extends RateLimiter {
-  /** Takes what was granted elsewhere. The bucket may go below zero, and then has to refill first. */
+  /** Takes tokens that another control plane granted. The bucket may go below zero and then has to refill first. */
   charge(policy: RatePolicy, key: string, count: number): void
 }
 
@@ -35,9 +35,9 @@ interface Bucket {
 }
 
 /**
- * @param maxKeys bounds the memory (about 100 bytes a key). Buckets are kept in two generations of half as many: a full one
- * takes the place of the other, whose buckets, unused since then, are forgotten. That can only make the limiter more
- * generous, and a question costs one look into a table, however many there are.
+ * @param maxKeys bounds the memory (about 100 bytes per key). Buckets are kept in two generations of half that size:
+ * when the newer one is full it replaces the older one, whose buckets, unused since then, are dropped. Dropping can
+ * only make the limiter more generous, and a lookup costs the same for any number of keys.
  */
 export function createRateLimiter(clock: Clock, maxKeys = 50_000): LocalRateLimiter {
   let recent = new Map<string, Bucket>()
@@ -53,7 +53,7 @@ export function createRateLimiter(clock: Clock, maxKeys = 50_000): LocalRateLimi
     recent.set(id, bucket)
     return bucket
   }
-  /** The bucket as of now. */
+  /** Returns the bucket, refilled up to now. */
   const refilled = ({ name, quota, windowSeconds }: RatePolicy, key: string): Bucket => {
     const nowMs = clock.monotonicMs()
     const bucket = bucketOf(`${name}:${key}`, nowMs, quota)
@@ -90,7 +90,9 @@ export function rateHeaders(policy: RatePolicy, verdict: RateVerdict): Readonly<
   }
 }
 
-/** What counts as one address: IPv4 as it is, IPv6 by its /64, since one client usually has a whole one. */
+/**
+ * Key of an address: the whole IPv4 address, or the /64 of an IPv6 address, since one client usually has a whole /64.
+ */
 export function addressKey(ip: string): string {
   const plain = plainAddress(ip)
   if (!plain.includes(':')) return plain
@@ -104,7 +106,7 @@ export function addressKey(ip: string): string {
   return groups.slice(0, 4).join(':')
 }
 
-/** IPv4 that arrives on an IPv6 socket as plain IPv4. */
+/** Converts an IPv4-mapped IPv6 address to plain IPv4. */
 export function plainAddress(ip: string): string {
   return ip.startsWith('::ffff:') && ip.includes('.') ? ip.slice(7) : ip
 }

@@ -1,4 +1,4 @@
-/** What no HTTP client would send. */
+/** Requests that no HTTP client would send. */
 import { once } from 'node:events'
 import { METHODS } from 'node:http'
 import { connect } from 'node:net'
@@ -14,7 +14,7 @@ describe('requests byte by byte', () => {
   beforeAll(async () => {
     port = Number(new URL(await app.listen({ port: 0, host: '127.0.0.1' })).port)
   })
-  /** What the server writes until it ends the connection, or all of one answer. */
+  /** Returns the server's output until it closes the connection, or one whole answer. */
   const send = async (text: string) => {
     const socket = connect(port, '127.0.0.1')
     socket.write(text)
@@ -24,12 +24,12 @@ describe('requests byte by byte', () => {
     return { status: Number(head.split(' ')[1]), head, body: body === '' ? undefined : JSON.parse(body) }
   }
 
-  it('that are no HTTP are answered in the error shape', async () => {
+  it('that are not valid HTTP get an error answer', async () => {
     const answer = await send('GET / NOT HTTP\r\n\r\n')
     expect(answer).toMatchObject({ status: 400, body: { status: 400, code: 'invalid_request' } })
   })
 
-  it('two Host headers are 400, on every kind of path', async () => {
+  it('with two Host headers get 400 on every kind of path', async () => {
     for (const path of ['/v1/things/x', '/v1/nowhere', '/v1/alive'])
       for (const second of ['a.example', 'b.example'])
         expect(await send(`GET ${path} HTTP/1.1\r\nHost: a.example\r\nhOST: ${second}\r\n\r\n`)).toMatchObject({
@@ -38,7 +38,7 @@ describe('requests byte by byte', () => {
         })
   })
 
-  // Node itself ends a connection that asks for a tunnel.
+  // Node itself closes a connection that sends CONNECT.
   const others = METHODS.filter(
     method => !['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT'].includes(method),
   )

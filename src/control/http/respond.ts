@@ -1,4 +1,4 @@
-/** How answers leave: JSON with caching rules and entity tags, text, pages, failures. */
+/** Sends answers: JSON with caching rules and entity tags, text, pages, failures. */
 import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { tooLarge } from './body-limit.ts'
@@ -6,7 +6,7 @@ import { asApiError, type Failure, failureOf, isBodyTooLarge, logFailure } from 
 import { formPageHeaders, jsonHeaders, pageHeaders } from './headers.ts'
 import { JsonText, type Operation, tagOf } from './operation.ts'
 
-/** Sends JSON text; a GET is tagged, and answered 304 when the client has it already (RFC 9110, 13.1.2). */
+/** Sends JSON text. A GET gets an entity tag, and a 304 if the client's copy is current (RFC 9110, 13.1.2). */
 export function sendJson(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -23,10 +23,10 @@ export function sendJson(
   return matches(request.headers['if-none-match'], tag) ? reply.code(304).send() : reply.send(body)
 }
 
-/** To a text of JSON Fastify adds a character set. */
+/** Bytes, because Fastify adds a character set to the type of a JSON string. */
 const bytesOf = (json: string) => Buffer.from(json)
 
-/** The weak comparison: the `W/` of either side does not count. */
+/** Weak comparison: the `W/` prefix of both sides is ignored. */
 function matches(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false
   if (header.trim() === '*') return true
@@ -58,14 +58,14 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
 
 const problemType = 'application/problem+json'
 
-// Only for clients that name the type: those that know nothing of it accept everything.
+// Only for clients that name the type explicitly: clients that do not know it accept every type.
 const wantsProblem = (accept = '') =>
   accept.split(',').some(part => {
     const [type = '', ...parameters] = part.split(';').map(one => one.trim().toLowerCase())
     return type === problemType && !parameters.some(one => /^q=0(?:\.0*)?$/.test(one))
   })
 
-/** RFC 9457, with the members of the ordinary error beside. */
+/** RFC 9457, together with the members of the ordinary error. */
 const problemOf = (status: number, body: Failure['body']) => ({
   type: 'about:blank',
   title: STATUS_CODES[status] ?? 'Error',

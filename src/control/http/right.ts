@@ -1,12 +1,12 @@
 import type { MemberRole, Operation, Scope } from './operation.ts'
 
-/** The least role in the project that has the scope (admission.ts). */
+/** The lowest role in the project that has the scope (admission.ts). */
 const roles = { read: 'viewer', deploy: 'member', write: 'member', admin: 'admin' } as const satisfies Record<
   Scope,
   MemberRole
 >
 
-/** What proves that a caller may do this, in words: for the OpenAPI document and docs/security.md. */
+/** Describes the proof of rights that an operation needs, for the OpenAPI document and docs/security.md. */
 export function rightOf({ auth, scope, project, adminOnly, stepUp, proof }: Operation): string {
   const parts = [
     ...(auth === 'bearer' ? [`session, or token with \`${scope}\``] : []),

@@ -1,4 +1,4 @@
-/** One operation made ready to run: its schemas compiled, its handler found, its calls built. */
+/** Prepares one operation to run: compiles its schemas, finds its handler, builds its calls. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
@@ -26,11 +26,11 @@ export interface Route extends RouteInfo {
   readonly handler: Handler<never>
   readonly params: (values: Readonly<Record<string, unknown>>) => unknown
   readonly query: (values: Readonly<Record<string, unknown>>) => unknown
-  /** Takes the bytes that were sent (undefined: none), of this media type. */
+  /** Parses a body of this media type; `bytes` is undefined if there is none. */
   readonly body: (bytes: unknown, mediaType: string | undefined) => unknown
-  /** The answer as JSON; members that the schema does not name are left out. */
+  /** Serializes the answer as JSON, without members that the schema does not name. */
   readonly json: (answer: unknown, reply: FastifyReply) => string | JsonText
-  /** Refuses an event that the operation does not declare. Only where answers are checked. */
+  /** Throws on an event that the operation does not declare. Set only when answers are checked. */
   readonly checkEvent?: (event: SseEvent) => void
 }
 
@@ -60,19 +60,22 @@ export function createRoute(
   }
 }
 
-/** A mutation that could not write its audit row in its own transaction is caught at boot, not in production. */
+/** Makes the server fail at boot if a mutation could not write its audit row in its own transaction. */
 function requireAuditable(id: string, operation: Operation, handler: Handler<never>): void {
   if (operation.method === 'GET' || operation.auth === 'none' || operation.unaudited) return
   if (!('write' in handler)) throw new Error(`BUG: ${id} changes something, so its handler must have the "write" form`)
 }
 
-/** Whether the document calls the body required: as declared, else when any member is. */
+/** Whether the OpenAPI document marks the body as required: as declared, else if any member is required. */
 export function needsBody(operation: Operation): boolean {
   const { required } = (operation.body ?? {}) as { readonly required?: readonly string[] }
   return operation.bodyRequired ?? (required !== undefined && required.length > 0)
 }
 
-/** A missing body is an empty object where that is valid: `required` of the document is the specification's word. */
+/**
+ * Whether a missing body is refused. It counts as an empty object if that is valid, even if the specification marks the
+ * body as required.
+ */
 function refusesNone(operation: Operation): boolean {
   const { type, required = [] } = (operation.body ?? {}) as {
     readonly type?: string
@@ -98,7 +101,7 @@ function bodyOf(operation: Operation): Route['body'] {
   const required = refusesNone(operation)
   const validate = bodyValidator(operation.body)
   return (bytes, mediaType) => {
-    // An empty body is none, whatever the header says: many clients always send the header.
+    // An empty body counts as missing even with a content type: many clients always send that header.
     if (Buffer.isBuffer(bytes) && bytes.length > 0) {
       if (isJson(mediaType)) return validate(parseJsonBody(bytes))
       throw new ApiError('unsupported_media_type', 'Send the body as application/json.')
@@ -113,7 +116,7 @@ const isJson = (mediaType = '') =>
 
 function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route['json'] {
   if (typeof answer === 'string') return value => (value instanceof JsonText ? value : JSON.stringify(value ?? null))
-  // Compiled with the first answer, as its own validators are: a hundred of them would cost each start time and memory.
+  // Compiled for the first answer, like its validators: compiling a hundred of them at boot would cost time and memory.
   const schema: Readonly<Record<string, unknown>> = { ...answer }
   const verify = check ? answerCheck(id, answer) : undefined
   return (value, reply) => {
@@ -143,16 +146,16 @@ function answerCheck(id: string, schema: TSchema): (text: string) => void {
 }
 
 export interface CallParts {
-  /** Who calls, and where. */
+  /** The caller and its project. */
   readonly who: { readonly caller: Caller | undefined; readonly project: ProjectAccess | undefined }
-  /** Asked once, when the handler first looks at its signal; most never do. */
+  /** Called when the handler first reads its signal; most handlers never do. */
   readonly signal: () => AbortSignal
-  /** Receives what the handler says for the audit log. */
+  /** Receives the handler's audit notes. */
   readonly note: (note: RecordedNote) => void
   readonly setCookie: (line: string) => void
 }
 
-/** Checks the request and builds what the handler gets. @throws ApiError `invalid_request` */
+/** Validates the request and builds the handler's call. @throws ApiError `invalid_request` */
 export function buildCall(route: Route, request: FastifyRequest, parts: CallParts): Call<never> {
   let signal: AbortSignal | undefined
   const state = stateOf(request)
@@ -180,7 +183,7 @@ export function buildCall(route: Route, request: FastifyRequest, parts: CallPart
     },
     audit: (note: AuditNote, actor?: RecordedNote['actor']) => parts.note({ ...note, actor }),
   }
-  // The parser's end: the validators above made it what the operation declares, which only the handler's type knows.
+  // The validators above have produced the declared types, which only the handler's type expresses.
   return call as unknown as Call<never>
 }
 
@@ -193,7 +196,7 @@ export function signalOf(reply: FastifyReply): AbortSignal {
   return gone.signal
 }
 
-/** The query as the operation declares it. @throws ApiError `invalid_request` */
+/** The parsed query of the request. @throws ApiError `invalid_request` */
 export const queryOf = (route: Route, request: FastifyRequest) => recordOf(route.query(recordOf(request.query)))
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {

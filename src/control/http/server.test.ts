@@ -35,7 +35,12 @@ describe('failures', () => {
       404,
       'not_found',
     ],
-    ['a project no one can have', ['PATCH', '/v1/places/a%00b', { ...ann, ...json }, '{"name":"x"}'], 404, 'not_found'],
+    [
+      'an impossible project name',
+      ['PATCH', '/v1/places/a%00b', { ...ann, ...json }, '{"name":"x"}'],
+      404,
+      'not_found',
+    ],
     [
       'a viewer who writes',
       ['POST', '/v1/things', { ...ann, ...json, 'x-project': 'shared' }, '{"name":"x"}'],
@@ -57,7 +62,7 @@ describe('failures', () => {
       'unsupported_media_type',
     ],
     [
-      'a media type that is none',
+      'an invalid media type',
       ['POST', '/v1/things', { ...ann, 'content-type': 'x' }, '{"name":"x"}'],
       415,
       'unsupported_media_type',
@@ -107,7 +112,7 @@ describe('failures', () => {
     ['a bad escape', ['GET', '/v1/things/%E0%A4%A', ann], 400, 'invalid_request', 'escape'],
     ['NUL in the path', ['GET', '/v1/things/a%00', ann], 400, 'invalid_request', 'NUL'],
     ['a long path', ['GET', `/v1/things/${'a'.repeat(600)}`, ann], 400, 'invalid_request', 'too long'],
-    ['what the handler refuses', ['GET', '/v1/things/none', ann], 404, 'not_found'],
+    ['an error of the handler', ['GET', '/v1/things/none', ann], 404, 'not_found'],
     ['a raw body that is empty', ['POST', '/v1/hooks/x'], 400, 'invalid_request', 'required'],
     ['a bug', ['GET', '/v1/break', ann], 500, 'internal', 'on our side'],
     ['a mutation without an audit note', ['POST', '/v1/forget', ann], 500, 'internal'],
@@ -129,29 +134,29 @@ describe('failures', () => {
     expect(answer.headers['x-content-type-options']).toBe('nosniff')
   })
 
-  it('are the same for what is missing and what is foreign', async () => {
+  it('are the same for missing and foreign resources', async () => {
     const body = async (url: string) => ({ ...(await ask('GET', url, ann)).json(), request_id: '' })
     expect(await body('/v1/things/none')).toEqual(await body('/v1/things/x?project=bob'))
   })
 
-  it('come before validation for those who may not', async () => {
+  it('are 403 before validation for a caller without rights', async () => {
     const answer = await ask('POST', '/v1/things', { ...json, authorization: 'Bearer nobody' }, '{"name":')
     expect(answer.statusCode).toBe(401)
     expect(answer.headers['www-authenticate']).toBe('Bearer')
   })
 
-  it('list the methods a path has', async () => {
+  it('list the methods of a path', async () => {
     const answer = await ask('PUT', '/v1/things/x')
     expect(answer.headers.allow).toBe('GET, DELETE, HEAD, OPTIONS')
   })
 
-  it('name every field, and never repeat what was sent', async () => {
+  it('name every invalid field and never repeat the input', async () => {
     const answer = await ask('POST', '/v1/things', { ...ann, ...json }, '{"name":"SECRET","size":9,"color":7}')
     expect(answer.json().details.map((detail: { field: string }) => detail.field)).toEqual(['name', 'size', 'color'])
     expect(answer.body).not.toContain('SECRET')
   })
 
-  it('of the database and the bus are 503, to be tried again', async () => {
+  it('of the database and the bus are 503 with Retry-After', async () => {
     const causes = [
       new DbUnavailable('connect', 'no'),
       new BusError('timeout', 'no'),
@@ -179,7 +184,7 @@ describe('failures', () => {
     ])
   })
 
-  it("of Fastify below 500 are the client's, whichever they are", () => {
+  it('of Fastify below 500 are always reported as client errors', () => {
     for (const make of Object.values(errorCodes)) {
       const error = new make()
       if (error.statusCode !== undefined && error.statusCode < 500) expect(asApiError(error).status).toBeLessThan(500)
@@ -188,12 +193,12 @@ describe('failures', () => {
 })
 
 describe('answers', () => {
-  it('hold what the schema names and nothing else; defaults are filled in', async () => {
+  it('contain only members that the schema names, with defaults filled in', async () => {
     const answer = await ask('POST', '/v1/things', { ...ann, ...json }, '{"name":"x","role":"Admin","unknown":1}')
     expect(answer.json()).toEqual({ ...thing('x'), note: 'red' })
     expect(answer.headers['cache-control']).toBe('no-store')
   })
-  it('were made from the declared members of the body only', async () => {
+  it('use only the declared members of the body', async () => {
     const answer = await ask(
       'POST',
       '/v1/things',
@@ -207,14 +212,14 @@ describe('answers', () => {
     const answer = await ask('DELETE', '/v1/things/x', ann)
     expect([answer.statusCode, answer.body]).toEqual([200, 'null'])
   })
-  it('fail loudly when they are not what was declared', async () => {
+  it('fail with 500 when they do not match the declared schema', async () => {
     const other = createFixture({ handlers: { getThing: { read: async () => ({ ...thing('x'), id: 'no uuid' }) } } })
     const answer = await other.app.inject({ url: '/v1/things/x', headers: ann })
     expect(answer.statusCode).toBe(500)
     expect(other.lines.join()).toContain('the answer of getThing is not what it declares: id must be a UUID')
     await other.app.close()
   })
-  it('of a GET carry a tag, and 304 when it matches', async () => {
+  it('to GET have an entity tag, and are 304 when it matches', async () => {
     const first = await ask('GET', '/v1/things/x', ann)
     const tag = String(first.headers.etag)
     expect(tag).toMatch(/^W\/"/)
@@ -224,7 +229,7 @@ describe('answers', () => {
     }
     expect((await ask('GET', '/v1/things/y', { ...ann, 'if-none-match': tag })).statusCode).toBe(200)
   })
-  it('with a secret are neither tagged nor cached', async () => {
+  it('with a secret have no entity tag and are not cached', async () => {
     const answer = await ask('GET', '/v1/things/x/secret', ann)
     expect(answer.headers.etag).toBeUndefined()
     expect(answer.headers['cache-control']).toBe('no-store')
@@ -237,11 +242,11 @@ describe('answers', () => {
     const answer = await ask('GET', '/v1/alive')
     expect([answer.body, answer.headers['content-type']]).toEqual(['ok', 'text/plain; charset=utf-8'])
   })
-  it('come for an empty body whatever its type, where none is needed', async () => {
+  it('accept an empty body of any type if no body is required', async () => {
     for (const type of ['application/json', 'application/x-www-form-urlencoded'])
       expect((await ask('DELETE', '/v1/things/x', { ...ann, 'content-type': type }, '')).statusCode).toBe(200)
   })
-  it('come for raw bodies of any type, up to what the operation takes', async () => {
+  it('accept raw bodies of any type up to the limit of the operation', async () => {
     const send = (bytes: number) => ask('POST', '/v1/hooks/x', { 'content-type': 'foo/bar' }, 'x'.repeat(bytes))
     expect((await send(2 << 20)).json()).toEqual({ bytes: 2 << 20, name: 'x' })
     expect((await send((2 << 20) + 1)).statusCode).toBe(413)
@@ -249,7 +254,7 @@ describe('answers', () => {
 })
 
 describe('browsers', () => {
-  it('of configured origins may read, all others not', async () => {
+  it('of configured origins may read answers, and other origins may not', async () => {
     const ours = await ask('GET', '/v1/things', { ...ann, origin: 'https://console.example.com' })
     expect(ours.headers['access-control-allow-origin']).toBe('https://console.example.com')
     expect(ours.headers.vary).toBe('Origin')
@@ -266,7 +271,7 @@ describe('browsers', () => {
 })
 
 describe('closing', () => {
-  it('finishes what runs, and refuses what comes later', async () => {
+  it('finishes running requests and refuses new ones', async () => {
     const running = Promise.withResolvers<void>()
     const release = Promise.withResolvers<void>()
     const other = createFixture({

@@ -1,8 +1,8 @@
 /**
- * The frame of the API: every declared operation becomes a route, and what holds for all of them is done here once.
- * A request goes: address, credential, scope, role, project, allowance (admission.ts), then its body is read
- * (json-body.ts), checked (validate.ts) and the handler runs (`read`, `write`: write.ts, `stream`: stream-route.ts). A read
- * of somebody who was here before may have run meanwhile (attempt.ts).
+ * The HTTP server of the API: registers a route for every declared operation and applies the common rules. Each request
+ * passes through: address, credential, scope, role, project, rate limit (admission.ts), body parsing (json-body.ts),
+ * validation (validate.ts) and the handler (`read`, `write`: write.ts, `stream`: stream-route.ts). A read with a known
+ * credential may start before authentication is confirmed (attempt.ts).
  */
 import { METHODS, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -37,7 +37,10 @@ import { untilState } from './waiting.ts'
 import { runWrite } from './write.ts'
 
 export interface ApiServer {
-  /** `listen`, `inject` and `close` are Fastify's. `close` finishes what runs and says goodbye to open streams. */
+  /**
+   * `listen`, `inject` and `close` are Fastify's. `close` finishes running requests and ends open streams with a
+   * comment.
+   */
   readonly app: FastifyInstance
   readonly streams: StreamRegistry
 }
@@ -77,7 +80,7 @@ export function createServer(options: ServerOptions): ApiServer {
   return { app, streams }
 }
 
-/** Operations of features that are not in the list are served too. */
+/** Operations of features are registered even if `options.operations` lacks them. */
 function operationsOf(options: ServerOptions): Readonly<Record<string, Operation>> {
   return Object.assign({}, options.operations, ...options.features.map(feature => feature.operations))
 }
@@ -116,12 +119,15 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
   })
 }
 
-/** What Node could not parse. The connection ends with the answer, since nobody knows where the next request begins. */
+/**
+ * Answers a request that Node could not parse. The connection ends with the answer, since the start of the next request
+ * is unknown.
+ */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) return void socket.destroy(error)
   const isMethod = error.code === 'HPE_INVALID_METHOD'
   const refusal = isMethod
-    ? new ApiError('method_not_allowed', 'There is no such method here.', { cause: error })
+    ? new ApiError('method_not_allowed', 'The server does not know this method.', { cause: error })
     : new ApiError('invalid_request', 'This is not a valid HTTP request.', { cause: error })
   const { status, body } = failureOf(refusal, requestIdOf(undefined))
   const text = JSON.stringify(body)
@@ -129,7 +135,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(text)}`,
-    // The path is not known at this point, so these are the methods of the whole API.
+    // The path is unknown at this point, so these are the methods of the whole API.
     ...(isMethod ? ['allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
     'connection: close',
   ]
@@ -151,7 +157,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
     streams.endWhere(() => true, 'the server is restarting')
   })
   app.addHook('onRequest', async (request, reply) => {
-    // Not the onResponse hook: that one never comes for a client that goes away, as most readers of streams do.
+    // Not the onResponse hook: Fastify does not call it when the client disconnects, as most readers of streams do.
     reply.raw.once('close', () => finish(options, request, reply))
     request.state = {
       ip: plainAddress(request.ip),
@@ -172,7 +178,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
   })
 }
 
-/** One line per request. No query and no headers: tokens travel in them. */
+/** Writes one log line per request, without query and headers, because they can contain tokens. */
 function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyReply): void {
   const { mote } = request.routeOptions.config
   const { state } = request
@@ -182,7 +188,7 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
     method: request.method,
     path,
     status: reply.raw.statusCode,
-    // The client went away before it had everything.
+    // The client disconnected before it had received everything.
     aborted: reply.raw.writableFinished ? undefined : true,
     ms: Math.round(reply.elapsedTime * 10) / 10,
     ip: state?.ip,
@@ -200,15 +206,15 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
   })
 }
 
-/** One parser for every media type: what the bytes mean is the operation's to say (route.ts). */
+/** One parser for every media type: the route interprets the bytes (route.ts). */
 function installBodyParser(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
 }
 
 /**
- * Fastify reads the body of a method it knows before it looks for the route, and has rules of its own for QUERY. No
- * operation of ours has any but these, so all others go straight to 404 or 405.
+ * Drops all methods that no operation has, so that they get 404 or 405 at once. Otherwise Fastify would read the body
+ * before it looks up the route, and it has special rules for QUERY.
  */
 function dropOtherMethods(app: FastifyInstance): void {
   const ours = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
@@ -220,8 +226,8 @@ function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: re
   app.setNotFoundHandler((request, reply) => {
     const [path = ''] = request.url.split('?')
     const methods = methodsOf(path)
-    if (methods.length === 0) throw new ApiError('not_found', 'There is nothing at this path.')
-    // The router passes over a route of this method only when a parameter is too long.
+    if (methods.length === 0) throw new ApiError('not_found', 'No resource exists at this path.')
+    // The router skips a route of this method only if a parameter is too long.
     if (request.method !== 'OPTIONS' && methods.includes(request.method))
       throw new ApiError('invalid_request', 'A part of the path is too long.')
     reply.header('allow', methods.join(', '))
@@ -293,7 +299,7 @@ async function run(
   return sendJson(request, reply, operation, written.status, written.json)
 }
 
-/** With `?wait=`: the answer once the resource is in the state. */
+/** Applies `?wait=`: returns the answer once the resource has reached the state. */
 async function waited(
   route: Route,
   handler: Handler<never>,
@@ -326,7 +332,7 @@ function sendRead(route: Route, request: FastifyRequest, reply: FastifyReply, fo
   return sendJson(request, reply, operation, 200, route.json(answer, reply))
 }
 
-/** The items that are asked for; whether more follow is in the `Link` header. */
+/** The requested page of the items. The `Link` header is set if more items follow. */
 function pageIn(list: ListRule, route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown): unknown {
   const { answer, next } = cutList(list, pageOf(list, queryOf(route, request)), found)
   if (next) reply.header('link', linkOf(request.url, next))

@@ -14,7 +14,7 @@ function fakeClock() {
   return { now: () => new Date(ms), monotonicMs: () => ms, pass: (more: number) => void (ms += more) }
 }
 
-/** Two control planes on one bus and one clock; they publish when told to. */
+/** Two control planes on one bus and one clock. They publish only when the test calls `report`. */
 async function twoPlanes() {
   const bus = createMemoryBus()
   const clock = fakeClock()
@@ -33,7 +33,7 @@ async function twoPlanes() {
     b,
     bus,
     clock,
-    /** A publishes what it has, and everybody has heard it. */
+    /** Publishes the grants of `from` and waits until every control plane has received them. */
     async report(...from: (typeof a)[]) {
       const wanted = delivered + from.length
       for (const shared of from) await shared.publish()
@@ -47,7 +47,7 @@ async function twoPlanes() {
   }
 }
 
-it('what one granted is gone at the other', async () => {
+it('a grant of one control plane reduces the quota of the other', async () => {
   await using planes = await twoPlanes()
   const { a, b } = planes
   expect(a.ask(50)).toBe(50)
@@ -56,7 +56,7 @@ it('what one granted is gone at the other', async () => {
   expect(b.ask(1, 'another key')).toBe(1)
 })
 
-it('both together grant at most one quota too many, once, and pay it back', async () => {
+it('two control planes together exceed the quota at most once and wait it off afterwards', async () => {
   await using planes = await twoPlanes()
   const { a, b, clock } = planes
   expect(a.ask(100) + b.ask(100), 'before they hear of each other').toBe(120)
@@ -68,12 +68,13 @@ it('both together grant at most one quota too many, once, and pay it back', asyn
     granted += got.reduce((sum, n) => sum + n, 0)
     await planes.report(...[a, b].filter((_, i) => got[i]! > 0))
   }
-  // 600 s refill 600; the 60 that were too many are missing from them. One step of error for the second before they hear.
+  // 600 s refill 600; the 60 excess grants are missing from them. The tolerance is one step, for the second before the
+  // grants arrive.
   expect(granted).toBeGreaterThan(535)
   expect(granted).toBeLessThanOrEqual(545)
 })
 
-it('says nothing when nothing was granted, and nothing twice', async () => {
+it('publishes each grant once, and nothing without new grants', async () => {
   await using planes = await twoPlanes()
   const observed: unknown[] = []
   const listening = await planes.bus.subscribe(rateSubject, ({ data }) => void observed.push(data))
@@ -87,7 +88,7 @@ it('says nothing when nothing was granted, and nothing twice', async () => {
   await listening.stop()
 })
 
-it('survives what is no message of ours', async () => {
+it('ignores messages of an unknown format', async () => {
   await using planes = await twoPlanes()
   await planes.bus.publish(rateSubject, { grants: 'all' })
   planes.a.ask(60)
@@ -95,7 +96,7 @@ it('survives what is no message of ours', async () => {
   expect(planes.b.ask(10)).toBe(0)
 })
 
-it('goes on alone when the bus does not take it', async () => {
+it('counts locally while the bus is down', async () => {
   const bus = createMemoryBus()
   const failing: Bus = Object.assign(Object.create(bus), {
     subscribe: bus.subscribe.bind(bus),

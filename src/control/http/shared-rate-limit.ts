@@ -1,9 +1,9 @@
 /**
- * One allowance for several control planes without a write per request. Each decides by its own buckets at once, tells
- * the others once a second what it has granted, and takes what they granted out of its own buckets, below zero if need
- * be. So two control planes together grant at most what one would, and beyond that what they grant in the second before
- * they hear of each other: at most one quota for each other control plane, once, which is paid back by waiting longer
- * afterwards. Over minutes the rate is exact. While the bus is down, each counts by itself.
+ * One rate limit for several control planes, without a database write per request. Each control plane decides by its
+ * own buckets, publishes its grants once a second, and charges the grants of the others to its own buckets, below zero
+ * if necessary. Two control planes together exceed the limit only by the grants of the second before they receive each
+ * other's message: at most one quota per additional control plane, once, which longer waits make up for afterwards.
+ * Over minutes the rate is exact. While the bus is down, each control plane counts by itself.
  */
 import { Value } from 'typebox/value'
 import { type Static, Type } from 'typebox'
@@ -23,7 +23,7 @@ const Grant = Type.Object({
 })
 type Grant = Static<typeof Grant>
 
-/** What one control plane granted since it last said so. `from` lets it skip its own. */
+/** Grants of one control plane since its last message. `from` lets it skip its own. */
 const Grants = Type.Object({ from: Type.String(), grants: Type.Array(Grant) })
 
 /** Keys are at most a few hundred bytes (an address and an e-mail): well below the 1 MiB of a NATS message. */
@@ -31,7 +31,7 @@ const mostPerMessage = 1_000
 
 export interface SharedRateLimiter {
   readonly limiter: RateLimiter
-  /** Tells the others now. */
+  /** Publishes the grants now. */
   publish(): Promise<void>
   stop(): Promise<void>
 }

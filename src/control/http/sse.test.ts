@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const fixture of open.splice(0)) await fixture.app.close()
 })
 
-/** A server whose stream hands itself to the test and stays until it ends. */
+/** A server whose stream handler passes the stream to the test and runs until the stream ends. */
 async function serve(options: FixtureOptions = {}) {
   const opened: EventStream[] = []
   const fixture = createFixture({
@@ -46,7 +46,7 @@ async function read(response: Response, enough: (text: string) => boolean): Prom
 }
 
 describe('an event stream', () => {
-  it('begins with how long to wait, then the events, under the right headers', async () => {
+  it('begins with the retry time and the right headers, followed by the events', async () => {
     const { url, opened } = await serve()
     const response = await fetch(url, { headers: { ...bearer('ann'), 'last-event-id': '7' } })
     expect(response.status).toBe(200)
@@ -82,7 +82,7 @@ describe('an event stream', () => {
     expect(await read(response, got => got.includes('after'))).toContain('{"after":"9"}')
   })
 
-  it('can still be refused with an ordinary error before it begins', async () => {
+  it('can be refused with an ordinary error before its head is sent', async () => {
     const { app } = createFixture()
     const answer = await app.inject({ url: '/v1/things/none/stream', headers: bearer('ann') })
     expect([answer.statusCode, answer.json().code]).toEqual([404, 'not_found'])
@@ -90,7 +90,7 @@ describe('an event stream', () => {
     await app.close()
   })
 
-  it('sends a comment while nothing happens', async () => {
+  it('sends heartbeat comments while there are no events', async () => {
     const { url } = await serve({ streamLimits: { heartbeatMs: 10 } })
     const response = await fetch(url, { headers: bearer('ann') })
     const text = await read(response, got => got.split(': still here').length > 3)
@@ -103,7 +103,7 @@ describe('an event stream', () => {
     expect(await response.text()).toBe('retry: 2000\n\n: the stream is complete\n\n')
   })
 
-  it('is over for the handler as soon as the client is gone', async () => {
+  it('aborts the handler when the client disconnects', async () => {
     const { url, opened, lines, streams } = await serve()
     const gone = new AbortController()
     const response = await fetch(url, { headers: bearer('ann'), signal: gone.signal })
@@ -116,7 +116,7 @@ describe('an event stream', () => {
     await until(() => lines.some(line => line.includes('"operation":"streamThings"')), { what: 'its log line' })
   })
 
-  it('is over too when the client goes before anything was said', async () => {
+  it('aborts the handler when the client disconnects before the first event', async () => {
     const waiting = Promise.withResolvers<EventStream>()
     const { url, lines, streams } = await serve({
       handlers: {
@@ -137,7 +137,7 @@ describe('an event stream', () => {
     expect(lines.filter(line => line.includes('"level":50'))).toEqual([])
   })
 
-  it('is cut when the client never reads, and holds no more than its bound until then', async () => {
+  it('is closed when the client does not read, and buffers at most the limit until then', async () => {
     const bufferBytes = 64 * 1024
     const { url, opened, streams, lines } = await serve({ streamLimits: { bufferBytes, farewellMs: 50 } })
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
@@ -148,7 +148,7 @@ describe('an event stream', () => {
     const stream = await until(() => opened[0], { what: 'the stream' })
     const line = 'x'.repeat(1024)
     let sent = 0
-    // The kernel takes some megabytes before anything has to wait; the loop lets it.
+    // The kernel buffers some megabytes before writes have to wait; the loop yields to it.
     await until(
       () => {
         for (let i = 0; i < 100; i++) if (stream.send({ event: 'log', data: line })) sent += 1
@@ -158,14 +158,14 @@ describe('an event stream', () => {
     )
     expect(sent).toBeGreaterThan(0)
     expect(stream.send({ event: 'log', data: line })).toBe(false)
-    await until(() => streams.count() === 0, { what: 'the stream to be forgotten' })
-    // It is let go too: the connection ends although nobody read the rest.
+    await until(() => streams.count() === 0, { what: 'the stream to be removed' })
+    // The socket is released too: the connection ends although the client did not read the rest.
     await until(() => lines.some(entry => entry.includes('"aborted":true')), { what: 'the end of the connection' })
     socket.resume()
     await closed
   })
 
-  it('survives a burst that is larger than the buffer, if the client reads', async () => {
+  it('survives a burst larger than the buffer if the client reads', async () => {
     const { url, opened } = await serve({ streamLimits: { bufferBytes: 16 * 1024 } })
     const response = await fetch(url, { headers: bearer('ann') })
     const stream = await until(() => opened[0], { what: 'the stream' })
@@ -174,7 +174,7 @@ describe('an event stream', () => {
     expect(text).not.toContain('gap')
   })
 
-  it('tells a slow client that it missed something', async () => {
+  it('sends a gap event to a slow client', async () => {
     const { url, opened } = await serve({ streamLimits: { bufferBytes: 16 * 1024 } })
     const response = await fetch(url, { headers: bearer('ann') })
     const stream = await until(() => opened[0], { what: 'the stream' })
@@ -184,7 +184,7 @@ describe('an event stream', () => {
     expect(await read(response, () => false)).toMatch(/event: gap\ndata: {"reason":"slow_reader".*}\n\n$/)
   })
 
-  it('is allowed only so many times per user', async () => {
+  it('is limited to a number of streams per user', async () => {
     const { url, opened } = await serve({ config: { streamsPerUser: 2 } })
     for (let i = 0; i < 2; i++) expect((await fetch(url, { headers: bearer('ann') })).status).toBe(200)
     const third = await fetch(url, { headers: bearer('ann') })
@@ -194,7 +194,7 @@ describe('an event stream', () => {
     expect((await fetch(url, { headers: bearer('ann') })).status, 'a place is free again').toBe(200)
   })
 
-  it('ends at once for a user who is named', async () => {
+  it('is closed at once when endWhere matches its user', async () => {
     const { url, opened, streams } = await serve()
     const response = await fetch(url, { headers: bearer('ann') })
     await fetch(url, { headers: bearer('bob') })
@@ -203,7 +203,7 @@ describe('an event stream', () => {
     expect(opened.map(stream => stream.signal.aborted)).toEqual([true, false])
   })
 
-  it('ends with the next heartbeat when the credential is gone, but not in an outage', async () => {
+  it('ends with the next heartbeat after the credential is revoked, but not in an outage', async () => {
     let answer: 'valid' | 'outage' | 'revoked' = 'valid'
     const { url } = await serve({
       streamLimits: { heartbeatMs: 10 },
@@ -230,7 +230,7 @@ describe('an event stream', () => {
     expect(text).toMatch(/: no longer allowed\n\n$/)
   })
 
-  it('says goodbye when the server stops, which does not wait for it', async () => {
+  it('ends with a comment when the server stops, without delaying the shutdown', async () => {
     const { url, app } = await serve()
     const response = await fetch(url, { headers: bearer('ann') })
     const started = performance.now()

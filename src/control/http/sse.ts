@@ -1,6 +1,6 @@
 /**
- * Server-sent events (WHATWG HTML, 9.2) on a plain response. @fastify/sse is not used because a client that stops
- * reading and then disconnects leaves its `send` pending for ever.
+ * Server-sent events (WHATWG HTML, 9.2) on a plain response. @fastify/sse is not used: if a client stops reading and
+ * then disconnects, its `send` stays pending forever.
  */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
@@ -8,15 +8,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { EventStream, SseEvent } from './operation.ts'
 
 export interface StreamLimits {
-  /** What may wait for a client that reads slowly. Beyond it the client is cut. */
+  /** Bytes that may be buffered for a slow client. Beyond that the stream is closed. */
   readonly bufferBytes: number
-  /** A comment this often keeps proxies from closing a quiet stream. */
+  /** Interval of heartbeat comments, which keep proxies from closing an idle stream. */
   readonly heartbeatMs: number
-  /** What clients are told to wait before they connect again. */
+  /** Time that clients are asked to wait before they reconnect. */
   readonly retryMs: number
-  /** How long a client may take to read what waits for it, when more is held back until then. */
+  /** Time that a client has to drain its buffer while the handler waits in `drained`. */
   readonly drainMs: number
-  /** How long a client that is being cut may take to read the rest. */
+  /** Time that a client has to read the rest of a stream that is being closed. */
   readonly farewellMs: number
 }
 
@@ -37,15 +37,17 @@ export const streamHeaders = {
 interface Options {
   readonly limits: StreamLimits
   readonly lastEventId: string | undefined
-  /** Called once, before the first byte is written: takes the response from Fastify and writes the head. */
+  /** Called once, before the first byte is written: takes over the response from Fastify and writes the head. */
   readonly onOpen: () => void
-  /** Asked with every heartbeat. False ends the stream: the credential or the membership is gone. */
+  /** Called with every heartbeat. False ends the stream: the credential or the membership was revoked. */
   readonly stillAllowed: () => Promise<boolean>
-  /** Refuses what the operation does not declare. */
+  /** Throws on events that the operation does not declare. */
   readonly check?: ((event: SseEvent) => void) | undefined
 }
 
-/** The server's side of one stream. Nothing is sent before the first event, so a handler may still refuse with an error. */
+/**
+ * The server side of one stream. Nothing is sent before the first event, so a handler can still refuse with an error.
+ */
 export class SseStream implements EventStream {
   readonly lastEventId: string | undefined
   readonly #response: ServerResponse
@@ -66,12 +68,12 @@ export class SseStream implements EventStream {
     return this.#ended.signal
   }
 
-  /** Settles when the head was written, or the stream ended without one. */
+  /** Settles when the head has been written, or the stream has ended without one. */
   get opened(): Promise<void> {
     return this.#opened.promise
   }
 
-  /** Writes the head now. Happens by itself with the first event. */
+  /** Writes the head now. The first event does this implicitly. */
   open(): void {
     if (this.#state !== 'waiting') return
     this.#state = 'open'
@@ -112,11 +114,12 @@ export class SseStream implements EventStream {
     else this.#end()
   }
 
-  /** Whether more waits for the client than may. */
+  /** Whether the buffer for the client exceeds its limit. */
   #isBehind(): boolean {
     const { bufferBytes } = this.#options.limits
     if (this.#response.writableLength <= bufferBytes) return false
-    // Node holds back what is written within one tick; a burst is no reason to cut a client that would take it at once.
+    // Node buffers everything that is written within one tick; flush first, so that a burst does not close the stream
+    // of a client that reads.
     this.#response.socket?.uncork()
     return this.#response.writableLength > bufferBytes
   }
@@ -132,7 +135,7 @@ export class SseStream implements EventStream {
     this.#response.write(text)
   }
 
-  /** Says the last words; a client that does not read them in time loses the connection. */
+  /** Sends the last comment and closes the connection if the client does not read it in time. */
   #finish(lastWords: string): void {
     const response = this.#response
     response.end(lastWords)
@@ -154,7 +157,7 @@ export class SseStream implements EventStream {
   }
 }
 
-/** One event as text. Line breaks in the data become several `data:` lines; names and ids must not have any. */
+/** Encodes one event. Line breaks in names and ids are replaced. */
 export function encodeEvent({ event, id, data }: Pick<SseEvent, 'event' | 'id' | 'data'>): string {
   const lines = JSON.stringify(data ?? null)
   return `${id === undefined ? '' : `id: ${oneLine(id)}\n`}event: ${oneLine(event)}\ndata: ${lines}\n\n`
@@ -164,20 +167,20 @@ export function encodeEvent({ event, id, data }: Pick<SseEvent, 'event' | 'id' |
 const oneLine = (text: string) => text.replace(/[\r\n\0]/g, ' ')
 
 export interface StreamOwner {
-  /** Whose allowance it uses: a user id, or an address. */
+  /** Key of the stream limit: a user id, or an address. */
   readonly key: string
   readonly userId?: string
   /** The session or token that opened it. */
   readonly credentialId?: string
 }
 
-/** The open streams of this process: how many each owner has, and the end of all of them at shutdown. */
+/** The open streams of this process: counts them per owner and ends all of them at shutdown. */
 export interface StreamRegistry {
-  /** False when the owner has as many as allowed. */
+  /** Returns false if the owner has reached the limit. */
   add(owner: StreamOwner, stream: SseStream): boolean
-  /** How many are open. */
+  /** Returns the number of open streams. */
   count(): number
-  /** Ends those whose owner matches, e.g. of a deleted user or a revoked session. */
+  /** Ends the streams whose owner matches, e.g. those of a deleted user or a revoked session. */
   endWhere(matches: (owner: StreamOwner) => boolean, reason: string): void
 }
 

@@ -1,4 +1,4 @@
-/** What the server itself sends on every event stream, and the check of what handlers send. */
+/** The events that the server adds to every stream, and the check of the handlers' events. */
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { lazily } from '../../lib/once.ts'
@@ -9,19 +9,19 @@ import { dateTime, oneOf, resource } from './types.ts'
 const SlowReaderGap = resource(
   'SlowReaderGap',
   {
-    reason: oneOf(['slow_reader'], { description: 'The client reads more slowly than events come.' }),
-    at: dateTime({ description: 'When the stream was cut.' }),
+    reason: oneOf(['slow_reader'], { description: 'The client reads more slowly than events arrive.' }),
+    at: dateTime({ description: 'When the stream was closed.' }),
   },
   { description: 'The server closes the stream here. Connect again to resume after the last event.' },
 )
 
-/** The events of an operation, with those that the server adds (sse.ts). */
+/** The declared events of an operation plus those that the server adds (sse.ts). */
 export const withFrameEvents = (events: EventTable = {}): EventTable => ({
   ...events,
   gap: events['gap'] ? Type.Union([events['gap'], SlowReaderGap]) : SlowReaderGap,
 })
 
-/** For tests: a stream sends only what its operation declares. @throws Error `BUG: ...` */
+/** For tests: checks that a stream sends only events that its operation declares. @throws Error `BUG: ...` */
 export function eventCheck(id: string, events: EventTable): (event: SseEvent) => void {
   const validators = Object.entries(events).map(
     ([name, schema]) => [name, { schema, validator: lazily(() => Compile(schema)) }] as const,

@@ -1,4 +1,4 @@
-/** Runs the `stream` form: until its head is written a handler may still refuse with an ordinary error. */
+/** Runs `stream` handlers. Until the head is written, a handler can still refuse with an ordinary error. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 import type { Admission } from './admission.ts'
@@ -47,7 +47,7 @@ export async function runStream(
     () => stream.open(),
     (error: unknown) => {
       if (!reply.sent) throw error
-      // The client has a head already; all that is left is to end, and it will connect again.
+      // The head was already sent, so the stream can only be closed; the client will reconnect.
       logFailure(request.log, asApiError(error))
     },
   )
@@ -62,12 +62,12 @@ export async function runStream(
     () => {},
   )
   if (reply.sent) return
-  // It ended before anything was said: the client left, or the server stops.
+  // The stream ended before its head was sent: the client disconnected, or the server stops.
   if (!reply.raw.destroyed) throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
   reply.hijack()
 }
 
-/** Longer waits overflow a timer of Node; the heartbeat's look at the credential finds those. */
+/** Longer waits overflow a Node timer; the check at each heartbeat covers those. */
 const longestTimerMs = 2 ** 31 - 1
 
 function endWithCredential(clock: Clock, expiresAt: Date | null, stream: SseStream): void {
@@ -79,7 +79,7 @@ function endWithCredential(clock: Clock, expiresAt: Date | null, stream: SseStre
   stream.signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
 }
 
-/** Browsers cannot set the header on the first connection, so it may be a query parameter. */
+/** Browsers cannot set the header on the first connection, so a query parameter is accepted too. */
 function lastEventId(request: FastifyRequest): string | undefined {
   const header = request.headers['last-event-id']
   const { query } = request

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import { createThrottledCredentials, throttledId } from './throttled-credentials.ts'
 
-it('lets a credential ask again when its time is over, and forgets the oldest of too many', () => {
+it('admits a credential again when its wait is over, and evicts the oldest entry when full', () => {
   let nowMs = 0
   const throttled = createThrottledCredentials({ monotonicMs: () => nowMs }, 2)
   throttled.add('a', 3)
@@ -16,7 +16,7 @@ it('lets a credential ask again when its time is over, and forgets the oldest of
   expect(throttledId('secret', 'x')).not.toContain('secret')
 })
 
-it('refuses a credential that has to wait without asking who it is, in that project only', async () => {
+it('refuses a throttled credential without authentication, in that project only', async () => {
   const rateLimits = {
     tenantPerMinute: 2,
     anonymousPerMinute: 100,

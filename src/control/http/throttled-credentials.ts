@@ -1,19 +1,19 @@
 /**
- * Credentials that were told to wait. Until that time is over they are refused without another look at whom they belong to:
- * a tenant that ignores `Retry-After` costs a hash and an answer, and not a question to PostgreSQL for each request.
+ * Credentials that exceeded a rate limit. Until their wait is over they are refused without authentication: a tenant
+ * that ignores `Retry-After` costs a hash and an answer, but no query to PostgreSQL.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 
 export interface ThrottledCredentials {
-  /** False: there is no need to look for one. */
+  /** Fast path: returns false if no credential is throttled. */
   anybody(): boolean
-  /** Whole seconds that are left; undefined: it may ask. */
+  /** Whole seconds left; undefined if the credential is not throttled. */
   secondsLeft(id: string): number | undefined
   add(id: string, seconds: number): void
 }
 
-/** @param maxIds bounds the memory (about 150 bytes each); beyond it the one that was added first is forgotten */
+/** @param maxIds bounds the memory (about 150 bytes each); beyond it the oldest entry is evicted */
 export function createThrottledCredentials(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000): ThrottledCredentials {
   const until = new Map<string, number>()
   return {
@@ -34,6 +34,6 @@ export function createThrottledCredentials(clock: Pick<Clock, 'monotonicMs'>, ma
   }
 }
 
-/** Of a credential in a project; what is kept does not tell the credential. */
+/** Id of a credential in a project. It is a hash, so the stored id does not reveal the credential. */
 export const throttledId = (credential: string, selector: string) =>
   hash('sha256', `${credential}\n${selector}`, 'base64')

@@ -5,7 +5,7 @@ const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const span = '00f067aa0ba902b7'
 
 describe('traceOf', () => {
-  it('goes on with a valid trace, under a span of our own', () => {
+  it('continues a valid trace with a new span', () => {
     const ours = traceOf(`00-${trace}-${span}-01`)
     expect(ours.traceId).toBe(trace)
     expect(ours.traceparent).toMatch(new RegExp(`^00-${trace}-[0-9a-f]{16}-01$`))
@@ -21,7 +21,7 @@ describe('traceOf', () => {
     `00-${trace.toUpperCase()}-${span}-01`,
     `00-${trace}-${span}-01-more`,
     `00-${trace}-${span}`,
-  ])('begins a new one for %s', header => {
+  ])('starts a new trace for %s', header => {
     const ours = traceOf(header)
     expect(ours.traceId).toMatch(/^[0-9a-f]{32}$/)
     expect(ours.traceId).not.toBe(trace)
@@ -29,7 +29,7 @@ describe('traceOf', () => {
 })
 
 describe('requestIdOf', () => {
-  it('keeps a harmless one', () => expect(requestIdOf('abc-123:4')).toBe('abc-123:4'))
+  it('accepts a harmless request id', () => expect(requestIdOf('abc-123:4')).toBe('abc-123:4'))
   it.each([undefined, '', 'a b', 'a\n', 'x'.repeat(129), ['a', 'b'], '<script>'])('replaces %s', header =>
     expect(requestIdOf(header)).toMatch(/^[0-9a-f-]{36}$/),
   )

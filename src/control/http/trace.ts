@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 export interface Trace {
-  /** 32 hex digits, the same for everything one request sets in motion. */
+  /** 32 hex digits, shared by everything that one request causes. */
   readonly traceId: string
-  /** What to send on: our own span as the parent. */
+  /** The header to pass on, with our own span as the parent. */
   readonly traceparent: string
 }
 
 const pattern = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?$/
 
-/** W3C Trace Context: goes on with the caller's trace if the header is valid, else begins one. */
+/** W3C Trace Context: continues the caller's trace if the header is valid, else starts a new one. */
 export function traceOf(header: string | undefined): Trace {
   const found = header === undefined ? null : pattern.exec(header)
   // Version 00 has exactly four parts; only later versions may add some.
@@ -20,10 +20,10 @@ export function traceOf(header: string | undefined): Trace {
   return { traceId, traceparent: `00-${traceId}-${randomHex().slice(0, 16)}-${flags}` }
 }
 
-/** 32 digits. Node keeps random bytes for UUIDs in stock; asking the kernel each time cost 4 µs a request. */
+/** 32 hex digits. Node caches random bytes for UUIDs; a system call each time costs 4 µs per request. */
 const randomHex = () => randomUUID().replaceAll('-', '')
 
-/** One trace per request, for the logger that is made before any hook runs and for the hooks. */
+/** Returns one trace per request, both to the logger, which is created before any hook runs, and to the hooks. */
 export function createTraces(): { of(raw: IncomingMessage): Trace } {
   const known = new WeakMap<IncomingMessage, Trace>()
   return {
@@ -36,7 +36,7 @@ export function createTraces(): { of(raw: IncomingMessage): Trace } {
   }
 }
 
-/** Takes the caller's `X-Request-Id` if it is harmless in a log, else makes one. */
+/** Returns the caller's `X-Request-Id` if it is safe to log, else a new one. */
 export function requestIdOf(header: string | readonly string[] | undefined): string {
   return typeof header === 'string' && /^[A-Za-z0-9._:/+=-]{1,128}$/.test(header) ? header : randomUUID()
 }

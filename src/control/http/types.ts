@@ -1,12 +1,12 @@
 /**
- * The vocabulary that every `schema.ts` is written in: the field types of the specification as TypeBox schemas. What
- * they produce is plain JSON Schema 2020-12, so that it survives unchanged into the OpenAPI 3.1 document.
+ * The field types of the specification as TypeBox schemas, used in every `schema.ts`. They produce plain JSON Schema
+ * 2020-12, which is copied unchanged into the OpenAPI 3.1 document.
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 
 type Options = Readonly<Record<string, unknown>>
 
-/** Where a schema says nothing else, the document shows these. */
+/** Examples in the OpenAPI document for schemas without their own. */
 const examples = {
   uuid: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
   dateTime: ['2026-03-14T09:26:53.589Z'],
@@ -17,13 +17,13 @@ const examples = {
 } as const
 
 export const uuid = (options: Options = {}) => Type.String({ format: 'uuid', examples: examples.uuid, ...options })
-/** RFC 3339, always UTC and with milliseconds when we write it. */
+/** RFC 3339. Our answers are always in UTC with milliseconds. */
 export const dateTime = (options: Options = {}) =>
   Type.String({ format: 'date-time', examples: examples.dateTime, ...options })
 export const text = (options: Options = {}) => Type.String(options)
 /**
- * Text that may hold control characters: secrets, values and files that nobody is shown. In every other text of a request
- * they are refused (validate.ts), because names and messages end on terminals, in mails and in logs.
+ * Text that may contain control characters: secrets, values and files that are not displayed. All other text of a
+ * request must not contain any (validate.ts), because names and messages are shown on terminals, in mails and in logs.
  */
 export const rawText = (options: Options = {}) => Type.String({ [rawTextMark]: true, ...options })
 export const rawTextMark = 'x-mote-raw'
@@ -34,7 +34,7 @@ export const uint32 = (options: Options = {}) =>
   Type.Integer({ format: 'uint32', minimum: 0, maximum: 4_294_967_295, ...options })
 export const int32 = (options: Options = {}) =>
   Type.Integer({ format: 'int32', minimum: -2_147_483_648, maximum: 2_147_483_647, ...options })
-/** Bounded by what a JavaScript number holds exactly: 2^53 - 1. */
+/** Limited to integers that a JavaScript number holds exactly: 2^53 - 1. */
 export const int64 = (options: Options = {}) =>
   Type.Integer({
     format: 'int64',
@@ -49,8 +49,9 @@ export const oneOf = <const T extends readonly [string, ...string[]]>(values: T,
   Type.Unsafe<T[number]>({ type: 'string', enum: [...values], examples: values.slice(0, 1), ...options })
 
 /**
- * `T?` of the specification. Scalars become `type: [T, "null"]` rather than a union, because one message "must be a
- * string or null" explains a fault better than one message per branch, and serialises without trying the branches.
+ * `T?` of the specification. Scalars become `type: [T, "null"]` instead of a union, because one message "must be a
+ * string or null" explains an error better than one message per branch, and serialization does not have to try the
+ * branches.
  */
 export function nullable<T extends TSchema>(schema: T, options: Options = {}) {
   const json: Record<string, unknown> = Object.fromEntries(Object.entries(schema))
@@ -66,7 +67,7 @@ export function nullable<T extends TSchema>(schema: T, options: Options = {}) {
   })
 }
 
-/** What a schema without a name says about the member stands beside its branches, where readers look for it. */
+/** Copies the description of an unnamed schema next to its branches, where readers look for it. */
 function wordsOf({ title, description }: Readonly<Record<string, unknown>>): Options {
   return title === undefined && description !== undefined ? { description } : {}
 }
@@ -74,7 +75,7 @@ function wordsOf({ title, description }: Readonly<Record<string, unknown>>): Opt
 /** An optional member of a body that may also be null; both mean "not given". */
 export const maybe = <T extends TSchema>(schema: T, options: Options = {}) => Type.Optional(nullable(schema, options))
 
-/** An object with a name of its own in `components.schemas` of the OpenAPI document. Names are unique. */
+/** An object with its own name in `components.schemas` of the OpenAPI document. Names are unique. */
 export const resource = <P extends TProperties>(title: string, properties: P, options: Options = {}) =>
   Type.Object(properties, { title, ...options })
 
@@ -84,7 +85,7 @@ export const stringMap = (options: Options = {}) =>
 /** Any JSON value. */
 export const freeForm = (options: Options = {}) => Type.Unknown(options)
 
-/** Names people choose for things that get a host name or a path of their own: a DNS label (RFC 1123, 2.1). */
+/** User-chosen names that become part of a host name or path: a DNS label (RFC 1123, 2.1). */
 export const labelName = (options: Options = {}) =>
   Type.String({
     minLength: 1,
@@ -94,7 +95,7 @@ export const labelName = (options: Options = {}) =>
     examples: examples.labelName,
     ...options,
   })
-/** Names of volumes and snapshots: they appear in paths, never in host names. */
+/** Names of volumes and snapshots: they appear in paths, but not in host names. */
 export const fileName = (options: Options = {}) =>
   Type.String({
     minLength: 1,
@@ -104,7 +105,7 @@ export const fileName = (options: Options = {}) =>
     examples: examples.fileName,
     ...options,
   })
-/** Names that are only ever shown. */
+/** Names that are only displayed. */
 export const displayName = (options: Options = {}) =>
   Type.String({
     minLength: 1,
@@ -115,23 +116,23 @@ export const displayName = (options: Options = {}) =>
     ...options,
   })
 
-/** Example of one use of a named schema. A symbol: the component that all uses share has none of it. */
+/** Example of one use of a named schema. A symbol, so that the shared component does not contain it. */
 export const exampleMark = Symbol('example')
 
 const Acknowledgement = resource(
   'Acknowledgement',
   {
     status: text({
-      description: 'What became of the resource: a past participle, or the state it is in now.',
+      description: 'Result of the change: a past participle, or the current state of the resource.',
       examples: ['deleted'],
     }),
   },
-  { description: 'What a change came to, where there is no resource left to show.' },
+  { description: 'Result of a change that leaves no resource to return.' },
 )
 
 /**
- * The answer of operations whose answer the specification leaves open and that have no resource to show.
- * @param status the one word that the handler answers, and that the document shows
+ * The answer of operations whose answer the specification leaves open and that have no resource to return.
+ * @param status the word that the handler returns and that the document shows
  */
 export const acknowledgement = <const S extends string>(status: S) =>
   Type.Unsafe<{ status: S }>({ ...Acknowledgement, [exampleMark]: { status } })

@@ -1,11 +1,11 @@
-/** Bodies that are too large for memory: the handler reads them as they arrive. */
+/** Bodies that are too large for memory: the handler reads them as a stream. */
 import { Transform } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { bodyLimitOf, tooLarge } from './body-limit.ts'
 
 /**
- * The parser of routes whose operation has `upload`. The stream is one behind the request's own, so that a handler that
- * gives up does not cut the connection: the client still gets its answer, and what it sends meanwhile is dropped.
+ * Parser of routes whose operation has `upload`. The handler gets a stream piped from the request, so a handler that
+ * gives up does not close the connection: the client still gets its answer, and the rest of its upload is discarded.
  */
 export function installUploadParser(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
@@ -21,7 +21,7 @@ export function installUploadParser(app: FastifyInstance): void {
         else done(null, chunk)
       },
     })
-    // Whoever reads it hears of it; a handler that never does must not take the process down.
+    // The reader gets the error; without a reader it must not crash the process.
     limited.on('error', () => undefined)
     limited.once('close', () => payload.resume())
     return payload.pipe(limited)

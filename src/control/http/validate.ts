@@ -1,4 +1,7 @@
-/** Compiles the schemas of an operation into functions that return the checked value or throw a 400 that explains itself. */
+/**
+ * Compiles the schemas of an operation into functions that return the validated value or throw a 400 with an
+ * explanation.
+ */
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { lazily } from '../../lib/once.ts'
@@ -15,8 +18,8 @@ interface PropertySchema {
 }
 
 /**
- * Checks a JSON body, fills in defaults, and keeps only the members that the schema names: what a client makes up
- * (`role`, `tenant_id`) cannot end in a row by being spread into it.
+ * Validates a JSON body, fills in defaults, and keeps only the members that the schema names: a made-up member (`role`,
+ * `tenant_id`) cannot get into a row by a spread of the body.
  */
 export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
   const validator = lazily(() => Compile(schema))
@@ -35,8 +38,8 @@ export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
 }
 
 /**
- * Checks what arrives as strings: path and query parameters. Numbers and booleans are read where the schema wants
- * them; a parameter that is given twice is refused, since two readers could choose differently.
+ * Validates path and query parameters. Numbers and booleans are parsed if the schema declares them; a repeated
+ * parameter is refused, since two readers could pick different values.
  */
 export function stringsValidator(schema: TSchema): (values: Readonly<Record<string, unknown>>) => unknown {
   const validator = lazily(() => Compile(schema))
@@ -57,7 +60,7 @@ export function stringsValidator(schema: TSchema): (values: Readonly<Record<stri
   }
 }
 
-/** What cannot be read stays a string, and the validator then says what it should have been. */
+/** A value that cannot be parsed stays a string, and the validator reports the expected type. */
 function fromString(value: string, property: PropertySchema): unknown {
   switch (property.type) {
     case 'integer':
@@ -77,7 +80,7 @@ function refused(schema: TSchema, errors: Parameters<typeof describeFaults>[1]):
   return new ApiError('invalid_request', `${text}${more}.`, { details })
 }
 
-/** @throws ApiError 400 for a control character in a text that is not declared to take any (types.ts, `rawText`) */
+/** @throws ApiError 400 for a control character in a text that does not allow them (types.ts, `rawText`) */
 function refuseControls(schema: unknown, value: unknown, field: string): void {
   if (typeof value === 'string') {
     if (hasControls(value) && !isRaw(schema)) throw invalidField(field || 'body', 'must not have control characters')
@@ -90,7 +93,7 @@ function refuseControls(schema: unknown, value: unknown, field: string): void {
     for (const [name, one] of Object.entries(value)) {
       const isNamed = Object.hasOwn(properties, name)
       const inner = isNamed ? properties[name] : additionalProperties
-      // What no schema names is dropped.
+      // Members that no schema names are dropped.
       if (inner === undefined) continue
       if (!isNamed && hasControls(name))
         throw invalidField(field || 'body', 'must not have control characters in a name')
@@ -107,7 +110,7 @@ interface Shape {
   readonly anyOf?: readonly unknown[]
 }
 
-/** Of an object or a list that may be null, the part that is not null. */
+/** The non-null branch of a nullable object or list. */
 function shapeOf(schema: unknown): Shape {
   if (!isRecord(schema)) return {}
   const shape: Shape = schema
@@ -115,7 +118,7 @@ function shapeOf(schema: unknown): Shape {
   return inner === undefined ? shape : shapeOf(inner)
 }
 
-/** Any JSON. */
+/** Accepts any JSON. */
 const isFree = ({ type, anyOf }: Shape) => type === undefined && anyOf === undefined
 
 const isRaw = (schema: unknown) => isRecord(schema) && schema[rawTextMark] === true

@@ -1,4 +1,4 @@
-/** `?wait=<state>`: an answer that comes once a resource is in the state, or when the time is over. */
+/** `?wait=<state>`: delays the answer until a resource has reached the state, or the timeout is over. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type TObject, Type } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
@@ -6,19 +6,19 @@ import { text, uint32 } from './types.ts'
 
 const firstPauseMs = 100
 const longestPauseMs = 1_000
-/** In all of this process: each looks at the database once a second. More are answered at once. */
+/** Limit of waits in this process: each queries the database once a second. Further requests are answered at once. */
 const mostWaits = 200
 
-/** States from which a resource does not come back by itself: waiting for another one is of no use. */
+/** Final states: a resource does not leave them by itself, so waiting for another state is useless. */
 const ends: ReadonlySet<unknown> = new Set(['failed', 'cancelled', 'superseded', 'deleted', 'succeeded'])
 
-/** Of every kind of resource: a state that is misspelt would only be waited for in vain. */
+/** States of every kind of resource, so that a misspelled state is refused instead of waited for. */
 const states = new Set<string>([
   ...deploymentStatuses,
   // Databases and branches, snapshots, volumes.
   ...['creating', 'running', 'ready', 'suspended', 'restarting', 'restoring', 'unavailable', 'failed', 'deleting'],
   ...['pending', 'growing', 'moving', 'waiting', 'attaching', 'attached', 'detaching'],
-  // Builds, and how an app is scaled.
+  // Builds, and the scaling of an app.
   ...['queued', 'fetching', 'pushing', 'succeeded', 'cancelled', 'active', 'idle', 'scaled_to_zero', 'warming_up'],
 ])
 const oneState = `(?:${[...states].join('|')})`
@@ -31,7 +31,7 @@ export const waitQuery = (member: string, own: TObject | undefined): TObject =>
         maxLength: 200,
         pattern: `^${oneState}(?:,${oneState})*$`,
         'x-mote-pattern': 'states of the resource, separated by commas',
-        description: `Answers once \`${member}\` is this, or one of several (\`running,failed\`); else with what it is when it has ended or the time is over.`,
+        description: `Answers once \`${member}\` has this value, or one of several (\`running,failed\`); otherwise with its current value when a final state is reached or the timeout is over.`,
         examples: ['running,failed'],
       }),
     ),

@@ -14,7 +14,7 @@ const ann = bearer('ann')
 const ask = asker(app)
 
 describe('writes', () => {
-  it('record who, from where and what', async () => {
+  it('record the user, the origin and the action', async () => {
     fixture.audited.length = 0
     await ask('POST', '/v1/things', { ...ann, ...json, 'user-agent': 'test', 'x-request-id': 'r1' }, '{"name":"x"}')
     expect(fixture.audited).toEqual([
@@ -46,7 +46,7 @@ describe('writes', () => {
     expect((await ask('POST', '/v1/things', { ...headers, ...bearer('bob') }, '{"name":"bob"}')).statusCode).toBe(200)
   })
 
-  it('that fail leave the key unused', async () => {
+  it('leave the key unused when they fail', async () => {
     let fail = true
     const other = createFixture({
       handlers: {
@@ -72,7 +72,7 @@ describe('writes', () => {
     await other.app.close()
   })
 
-  it('that PostgreSQL ended for the sake of others are done again, with their notes once; three times in all', async () => {
+  it('are retried after a deadlock or serialization failure, three tries in all, with their audit notes once', async () => {
     const deadlock = () =>
       new StatementError('t.lock', Object.assign(new pg.DatabaseError('deadlock', 1, 'error'), { code: '40P01' }))
     let [left, tries] = [2, 0]
@@ -99,7 +99,7 @@ describe('writes', () => {
     await other.app.close()
   })
 
-  it('must have the form that makes them one transaction', () => {
+  it('must have the `write` form', () => {
     const build = () => createFixture({ handlers: { createThing: { read: async () => thing('x') } } })
     expect(build).toThrow('createThing changes something')
   })

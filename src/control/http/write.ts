@@ -1,4 +1,6 @@
-/** The `write` form: the effect, its audit rows and the stored answer of its Idempotency-Key in one transaction. */
+/**
+ * Runs `write` handlers: the effect, its audit rows and the stored answer of its Idempotency-Key in one transaction.
+ */
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
@@ -51,16 +53,16 @@ export async function runWrite(
     if (claim) options.idempotency.complete(tx, claim, 200, json)
     return { json, status: 200, replayed: false }
   }
-  return untilKept(() => options.deps.db.tx(once))
+  return retryAborted(() => options.deps.db.tx(once))
 }
 
 const mostTries = 3
 
 /**
- * PostgreSQL ends one of those that wait for each other: all that it wrote is undone, and nobody need know. What must not happen twice
- * happens before the transaction, or in it (see `Handler`).
+ * Retries a transaction that PostgreSQL aborted because of a deadlock or a serialization failure: all its writes are
+ * rolled back. Effects that must not happen twice belong before the transaction or into it (see `Handler`).
  */
-async function untilKept<T>(transaction: () => Promise<T>): Promise<T> {
+async function retryAborted<T>(transaction: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++)
     try {
       return await transaction()
@@ -83,12 +85,15 @@ function entryOf({ actor, ...note }: RecordedNote, route: Route, request: Fastif
   }
 }
 
-/** Only for POST by a known caller: what an unknown one was answered must not be told to whoever knows the key. */
+/**
+ * Only for POST by an authenticated caller: an anonymous caller's stored answer would be readable by anyone with the
+ * key.
+ */
 function claimOf(route: Route, request: FastifyRequest, call: Call<never>): IdempotencyClaim | undefined {
   const header = request.headers['idempotency-key']
   const { caller, project } = stateOf(request)
   if (header === undefined || route.operation.method !== 'POST' || !caller) return undefined
-  // draft-ietf-httpapi-idempotency-key-header-07 has a quoted string; most clients send it bare.
+  // draft-ietf-httpapi-idempotency-key-header-07 uses a quoted string; most clients send it unquoted.
   const key = String(header).replace(/^"(.*)"$/, '$1')
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
     throw invalidField('Idempotency-Key', 'must have 1 to 255 printable characters')

@@ -1,17 +1,20 @@
-/** The networks as the database has them, kept up to date by reading what has changed and no more. */
+/** Caches the networks in the database and re-reads only changed projects. */
 import type { Db } from '../../db/db.ts'
 import { minutes } from '../../lib/duration.ts'
 import { type Networks, networksOf } from './hosts.ts'
 import { networkState, projectNetworks } from './network-store.ts'
 
-/** All of it again, for what nothing told of; a connection to the database that was lost tells when it is back. */
+/**
+ * Interval of a full reload, for changes without a notification. A lost database connection notifies after
+ * reconnecting.
+ */
 const reloadAfterMs = minutes(5)
 
 export interface CurrentNetworks {
-  /** As they were read last; undefined: not yet. */
+  /** The networks as last read; undefined before the first read. */
   known(): Networks | undefined
   read(): Promise<Networks>
-  /** The next read reads this project again; everything, without one. */
+  /** Marks a project, or everything, to be read again at the next read. */
   changed(projectId?: string): void
 }
 
@@ -21,7 +24,7 @@ export function currentNetworks(db: Db): CurrentNetworks {
   let everything = true
   const projects = new Set<string>()
 
-  // What is told while rows are read is for the next time: it is forgotten before, not after.
+  // Clear the marks before reading: a notification during the read then counts for the next one.
   const forget = () => {
     everything = false
     projects.clear()

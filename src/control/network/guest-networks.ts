@@ -1,4 +1,4 @@
-/** Which IPv4 network each host of the mesh has for its guests. Pure. */
+/** Assigns an IPv4 guest network to each host of the mesh. Pure. */
 import { firstGuests } from '../../contract/network.ts'
 import { type Cidr, contains, formatCidr, parseCidr } from '../../lib/cidr.ts'
 
@@ -7,8 +7,8 @@ export const sliceBits = 20
 const sizeOf = ({ prefix }: Cidr) => 1n << BigInt(32 - prefix)
 
 /**
- * The first /20 of `network` that has nothing in common with `taken`, nor with what agents begin with, since one that is not
- * in the mesh may use that on a machine that is. Undefined: all are taken.
+ * Returns the first /20 of `network` that overlaps neither `taken` nor the default networks of agents, which a host
+ * outside of the mesh may use. Undefined if none is free.
  */
 export function freeSlice(network: string, taken: readonly string[]): string | undefined {
   const whole = parseCidr(network)
@@ -23,7 +23,7 @@ export function freeSlice(network: string, taken: readonly string[]): string | u
   for (const other of others) {
     if (other.value >= value + step) break
     const end = other.value + sizeOf(other)
-    // Up to the next /20: an operator may have chosen a smaller network.
+    // Round up to the next /20: an operator may have chosen a smaller network.
     if (end > value) value = ((end + step - 1n) / step) * step
   }
   return value < whole.value + sizeOf(whole) ? formatCidr({ ...slice, value }) : undefined

@@ -1,4 +1,4 @@
-/** What each host is told of the private networks: rows in, one full state for each host out. */
+/** Computes the private network configuration of each host: rows in, one complete state per host out. */
 import { createHash } from 'node:crypto'
 import type { HostIpv4, HostNetwork, MeshPeer, Zone } from '../../contract/network.ts'
 import { contains, formatIp, parseCidr } from '../../lib/cidr.ts'
@@ -19,28 +19,28 @@ export interface MeshHost {
   readonly hostId: string
   readonly publicKey: string
   readonly endpoint: string
-  /** What it has; null where guests have no network of their own. */
+  /** The host's current network; null if its guests have none. */
   readonly ipv4: HostIpv4 | null
-  /** What it was given (/20, CIDR); null: nothing yet, or nothing was left. */
+  /** The assigned network (/20, CIDR); null if none was assigned yet, or none was free. */
   readonly assigned: string | null
 }
 
-/** Rows of some projects. */
+/** Rows of a set of projects. */
 export interface ProjectNetworks {
-  /** Grows; a host refuses a smaller one. */
+  /** Increases; a host refuses a smaller version. */
   readonly version: number
   readonly vms: readonly PlacedVm[]
   readonly names: readonly NetworkName[]
 }
 
-/** Of all projects. */
+/** Rows of all projects. */
 export interface NetworkState extends ProjectNetworks {
-  /** Of the installation. */
+  /** Prefix of the installation. */
   readonly prefix: string
   readonly meshHosts: readonly MeshHost[]
 }
 
-/** A host's address in the mesh: in the first /64 of the prefix, and 64 bits of a hash of its id. */
+/** A host's address in the mesh: the first /64 of the prefix, and 64 bits of a hash of the host id. */
 export function meshAddress(prefix: string, hostId: string): string {
   const network = parseCidr(prefix)
   if (!network) throw new Error(`BUG: ${prefix} is no prefix`)
@@ -49,15 +49,15 @@ export function meshAddress(prefix: string, hostId: string): string {
 }
 
 /**
- * A host hears of the projects that have VMs on it, and of nothing else: names, and where their other VMs are. So the
- * size of a message goes with what is on the host, and so does the work for it: a change of one project makes the
- * messages of its hosts anew, and no others.
+ * A host gets only the projects with VMs on it: their names, and the locations of their other VMs. The size of a
+ * message and the work for it are therefore proportional to the VMs on the host, and a change of one project rebuilds
+ * only the messages of its hosts.
  */
 export interface Networks {
   readonly meshHosts: readonly MeshHost[]
-  /** The message for this host; the same object until something in it may have changed. */
+  /** The message for this host; the same object until its content may have changed. */
   of(hostId: string): HostNetwork
-  /** Puts these rows in the place of all that was known of these projects; the hosts of before and of now have new messages. */
+  /** Replaces all rows of these projects. Hosts that had or now have their VMs get new messages. */
   replace(projectIds: Iterable<string>, rows: ProjectNetworks): void
 }
 
@@ -121,7 +121,7 @@ export function networksOf(state: NetworkState): Networks {
 const mapOfLists = <T extends { readonly projectId: string }>(rows: readonly T[]): Map<string, readonly T[]> =>
   Map.groupBy(rows, row => row.projectId)
 
-/** What each of these hosts is told. */
+/** The messages for these hosts. */
 export function hostNetworks(state: NetworkState, hostIds: Iterable<string>): Map<string, HostNetwork> {
   const networks = networksOf(state)
   return new Map([...hostIds].map(hostId => [hostId, networks.of(hostId)]))
@@ -135,8 +135,8 @@ function zoneOf(projectId: string, names: readonly NetworkName[]): Zone {
 type Peer = Omit<MeshPeer, 'vmAddresses'>
 
 /**
- * In one order. Two hosts with one network of guests: where a packet to it would go is anybody's guess, so it goes to
- * neither.
+ * The peers in a fixed order. If two hosts have the same guest network, packets to it would be ambiguous, so neither
+ * gets IPv4 routes.
  */
 function reachablePeers({ prefix, meshHosts }: Pick<NetworkState, 'prefix' | 'meshHosts'>): Peer[] {
   const networks = meshHosts.map(({ hostId, ipv4 }) => ({ hostId, guests: ipv4 ? parseCidr(ipv4.guests) : undefined }))

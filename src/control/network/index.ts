@@ -1,3 +1,4 @@
+/** Private networks between hosts and projects, and the security rules of apps. */
 import type { Deps } from '../base/deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { feature } from '../http/operation.ts'

@@ -8,7 +8,7 @@ import type { networkOperations } from './schema.ts'
 
 type MeshOperations = Pick<typeof networkOperations, 'getMesh' | 'streamMesh'>
 
-/** Hosts measure twice a second and tell each second. */
+/** Hosts measure twice a second and report every second. */
 const lookEveryMs = 500
 
 export const meshHandlers = (
@@ -25,7 +25,7 @@ export const meshHandlers = (
   return {
     getMesh: { read: async ({ caller }) => read(caller.role === 'Admin') },
 
-    /** `snapshot` first, then `mesh` whenever something changed. */
+    /** Sends `snapshot` first, then `mesh` on each change. */
     streamMesh: {
       async stream({ caller }, stream) {
         let reported: string | undefined
@@ -40,7 +40,7 @@ export const meshHandlers = (
             if (!stream.send({ event, id: String(id), data })) return
             reported = text
           }
-          // An abort only ends the pause; the loop's condition then ends the stream.
+          // An abort only ends the pause; the loop condition then ends the stream.
           await delay(lookEveryMs, undefined, { signal: stream.signal }).catch(() => {})
         }
       },

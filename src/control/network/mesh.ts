@@ -1,22 +1,22 @@
-/** The mesh as hosts measure it, put together. Pure. */
+/** Combines the hosts' measurements into the state of the mesh. Pure. */
 import type { NetworkObserved, PeerObserved } from '../../contract/network.ts'
 import { meshAddress, type MeshHost } from './hosts.ts'
 import type { MeshStatus, nodeStatuses } from './resources.ts'
 
 export interface MeshInput {
   readonly prefix: string
-  /** All hosts there are, by name. */
+  /** All hosts, by name. */
   readonly hosts: readonly { readonly id: string; readonly name: string }[]
   readonly meshHosts: readonly MeshHost[]
-  /** By host: those that were heard of in the last seconds. */
+  /** Reports of the last seconds, by host. */
   readonly observed: ReadonlyMap<string, NetworkObserved>
-  /** Addresses, keys and endpoints are for administrators. */
+  /** Administrators also see addresses, keys and endpoints. */
   readonly isAdmin: boolean
 }
 
 /**
- * `off`: not in the mesh. `down`: its agent is silent. `failed`: its mesh does not work. `alone`: there is no other.
- * `up`, `degraded`, `unreachable`: all, some, none of the others that are up reach it and are reached.
+ * `off`: not in the mesh. `down`: its agent is silent. `failed`: its mesh does not work. `alone`: there is no other
+ * host. `up`, `degraded`, `unreachable`: all, some, none of the other running hosts are connected in both directions.
  */
 type NodeStatus = (typeof nodeStatuses)[number]
 
@@ -44,11 +44,11 @@ export function meshStatus(input: MeshInput): MeshStatus {
 }
 
 interface Link {
-  /** As the other side measures it; null unless both hear each other. */
+  /** Latency measured by the other side; null unless both sides receive each other's packets. */
   readonly latencyMs: number | null
 }
 
-/** To every other host whose agent is heard of. */
+/** Links to every other host whose agent reports. */
 function linksOf({ observed, meshHosts }: MeshInput, hostId: string): Link[] {
   const others = meshHosts.filter(other => other.hostId !== hostId && observed.get(other.hostId)?.mesh)
   const latency = (from: string, to: string) =>

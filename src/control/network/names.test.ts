@@ -1,4 +1,4 @@
-/** Which names guests can ask for, and what they are answered with, from the rows. */
+/** The DNS names for guests and their addresses, derived from the rows. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -29,13 +29,13 @@ async function served(replicas: number): Promise<TestApp> {
   return app
 }
 
-it('a name has every replica that is healthy, in the order of their ids, and no other', async () => {
+it('a name resolves to all healthy replicas in the order of their ids, and to no others', async () => {
   const app = await served(3)
   const [first, second, third] = await vmsOf(app)
   expect((await namesNow())[app.name]).toEqual([first?.address, second?.address, third?.address])
   await world.rows(`UPDATE vm SET healthy = false WHERE id = $1`, second?.id ?? '')
   expect((await namesNow())[app.name]).toEqual([first?.address, third?.address])
-  // A name that is there without an address is another answer than one that is not.
+  // An existing name without addresses gets a different DNS answer than an unknown name.
   await world.rows(
     `UPDATE vm SET healthy = false WHERE deployment_id IN (SELECT deployment_id FROM vm WHERE id = $1)`,
     first?.id ?? '',
@@ -43,7 +43,7 @@ it('a name has every replica that is healthy, in the order of their ids, and no 
   expect((await namesNow())[app.name]).toEqual([])
 })
 
-it('a database is found by the name that its user gave it, unless an app has it', async () => {
+it('a database resolves by its name, unless an app has the same name', async () => {
   const server = await served(1)
   const [vm] = await vmsOf(server)
   await world.rows(`UPDATE app SET owner = 'database' WHERE id = $1`, server.id)
@@ -67,7 +67,7 @@ it('a database is found by the name that its user gave it, unless an app has it'
   expect((await namesNow())[app.name]).toEqual((await vmsOf(app)).map(({ address }) => address))
 })
 
-it('is read for one project as for all', async () => {
+it('reading one project gives the same rows as reading all', async () => {
   await served(2)
   const all = await networkState(world.db)
   const one = await projectNetworks(world.db, [world.projectId])
@@ -80,13 +80,13 @@ it('is read for one project as for all', async () => {
   expect(await projectNetworks(world.db, [newId()])).toMatchObject({ vms: [], names: [] })
 })
 
-it('is read again by whoever relies on it when a name, a place or a health changes, and then only that project; everything for the mesh', async () => {
+it('a change of a name, placement or health notifies about that project only; a change of the mesh about everything', async () => {
   const reported: string[] = []
   const listening = await world.db.listen('network', payload => reported.push(payload))
-  /** All that was told before this returns is in `reported`: words arrive in the order of their commits. */
+  /** Waits until all earlier notifications are in `reported`; they arrive in the order of their commits. */
   const heard = async () => {
     await world.rows(`SELECT pg_notify('network', 'end')`)
-    await until(() => reported.includes('end'), { what: 'the last word' })
+    await until(() => reported.includes('end'), { what: 'the last notification' })
     return reported.splice(0).filter(one => one !== 'end')
   }
   const app = await served(1)

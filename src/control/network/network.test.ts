@@ -1,4 +1,4 @@
-/** From rows to what hosts are told, and from what hosts measure to the API. */
+/** Network messages for hosts, derived from rows, and the API's view of the hosts' measurements. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -36,37 +36,37 @@ const state: NetworkState = {
   })),
 }
 
-describe('what a host is told', () => {
+describe('the message for a host', () => {
   const all = hostNetworks(state, ['a', 'b', 'c', 'empty'])
 
-  it('is of its own projects only', () => {
+  it('contains only projects with VMs on the host', () => {
     expect(all.get('a')?.zones.map(zone => zone.projectId)).toEqual(['p1'])
     expect(all.get('b')?.zones.map(zone => zone.projectId)).toEqual(['p1', 'p2'])
     expect(JSON.stringify(all.get('a'))).not.toContain('789a:2::')
     expect(all.get('empty')?.zones).toEqual([])
   })
 
-  it('leads to VMs behind other hosts of the mesh, not behind itself', () => {
+  it('contains routes to VMs on other hosts of the mesh, but not to its own', () => {
     expect(all.get('a')?.peers.map(({ hostId, vmAddresses }) => [hostId, vmAddresses])).toEqual([
       ['b', ['fd12:3456:789a:1::2']],
     ])
     expect(all.get('c')?.peers, 'a host without a key').toEqual([])
   })
 
-  it('has the same hash as long as it says the same, whatever the order of rows', () => {
+  it('has the same hash for the same content in any order of rows', () => {
     const hash = (change: Partial<NetworkState>) => hostNetworks({ ...state, ...change }, ['a']).get('a')?.hash
     expect(hash({ version: 2, vms: state.vms.toReversed(), names: state.names.toReversed() })).toBe(all.get('a')?.hash)
     expect(hash({ vms: state.vms.filter(vm => vm.projectId !== 'p2') })).toBe(all.get('a')?.hash)
     expect(hash({ vms: state.vms.slice(0, 1) })).not.toBe(all.get('a')?.hash)
   })
 
-  it('leads gateways to guests of other hosts, unless two hosts have one network', () => {
+  it('contains IPv4 routes to guests of other hosts, unless two hosts have the same network', () => {
     expect(all.get('a')?.peers[0]?.ipv4).toEqual({ guests: '10.21.0.0/20', gateway: '10.21.15.255' })
     const same = state.meshHosts.map(host => ({ ...host, ipv4: { guests: '10.20.0.0/16', gateway: '10.20.15.255' } }))
     expect(hostNetworks({ ...state, meshHosts: same }, ['a']).get('a')?.peers[0]).not.toHaveProperty('ipv4')
   })
 
-  it('tells a host of the mesh which network its guests shall have', () => {
+  it('assigns a guest network to each host of the mesh', () => {
     const [first, ...rest] = state.meshHosts
     const given = { ...first!, assigned: '10.192.16.0/20' }
     const reported = hostNetworks({ ...state, meshHosts: [given, ...rest] }, ['a', 'b', 'c'])
@@ -74,7 +74,7 @@ describe('what a host is told', () => {
     expect(reported.get('a')?.hash).not.toBe(all.get('a')?.hash)
   })
 
-  it('gives each host an address of its own, in the first /64', () => {
+  it('gives each host a unique address in the first /64', () => {
     expect(meshAddress(prefix, 'a')).toMatch(/^fd12:3456:789a:0:/)
     expect(meshAddress(prefix, 'a')).not.toBe(meshAddress(prefix, 'b'))
   })
@@ -88,14 +88,14 @@ describe('a change of some projects', () => {
     rows.filter(row => of.includes(row.projectId))
 
   it.each(
-    // Where the VMs of p1 and p2 are before and after, a letter for each host; p3 stays on c.
+    // Hosts with VMs of p1 and p2 before and after, one letter per host; p3 stays on c.
     [
       ['moves', 'ab', 'b', 'cb', 'b'],
       ['goes', 'ab', 'b', '', 'b'],
       ['comes', '', 'b', 'aad', 'b'],
       ['two at once', 'ab', 'bc', 'b', 'ad'],
     ],
-  )('gives what all rows give: %s', (_what, ...places) => {
+  )('gives the same result as a full read: %s', (_what, ...places) => {
     const [before1, before2, after1, after2] = places.map(text => text.split('').filter(one => one !== ''))
     const rows = (one: readonly string[] = [], two: readonly string[] = []) => ({
       vms: [one, two, ['c']].flatMap((on, p) =>
@@ -115,7 +115,7 @@ describe('a change of some projects', () => {
     expect(content(networks)).toEqual(content(networksOf(now)))
   })
 
-  it('makes new messages for the hosts of before and of now, under the new version, and for no other', () => {
+  it('rebuilds only the messages of the previous and the current hosts, with the new version', () => {
     const networks = networksOf(state)
     const before = new Map(hosts.map(id => [id, networks.of(id)]))
     const moved = [{ projectId: 'p2', hostId: 'd', address: 'fd12:3456:789a:2::1' }]
@@ -130,12 +130,12 @@ describe('networks for guests', () => {
   it.each([
     ['the first', [], '10.192.0.0/20'],
     ['the next', ['10.192.0.0/20'], '10.192.16.0/20'],
-    ['one that was given back', ['10.192.0.0/20', '10.192.32.0/20'], '10.192.16.0/20'],
-    ['none that an operator chose', ['10.192.0.0/16', '10.193.0.0/16'], '10.194.0.0/20'],
-    ['nor a part of such a one', ['10.192.0.0/26', '10.192.16.0/20'], '10.192.32.0/20'],
+    ['a released one', ['10.192.0.0/20', '10.192.32.0/20'], '10.192.16.0/20'],
+    ['not one that an operator chose', ['10.192.0.0/16', '10.193.0.0/16'], '10.194.0.0/20'],
+    ['not a part of one that an operator chose', ['10.192.0.0/26', '10.192.16.0/20'], '10.192.32.0/20'],
   ])('%s', (_what, taken, expected) => expect(freeSlice('10.192.0.0/10', taken)).toBe(expected))
 
-  it('are 240 in a /12, none of which agents begin with', () => {
+  it('are 240 in a /12, without the default networks of agents', () => {
     const taken: string[] = []
     for (let slice = freeSlice('10.208.0.0/12', taken); slice; slice = freeSlice('10.208.0.0/12', taken))
       taken.push(slice)
@@ -212,7 +212,7 @@ describe('over the API', () => {
   })
   afterAll(async () => system[Symbol.asyncDispose]())
 
-  it('a host hears of the names of the projects that it has, and of nothing else', async () => {
+  it('a host gets only the names of projects with VMs on it', async () => {
     await user.post('/v1/apps', { name: 'shop', git_url: '' })
     await user.post('/v1/apps/shop/deploy', { image: 'example/app:1' })
     const file = join(system.dir, 'host-1', 'network.json')
@@ -226,7 +226,7 @@ describe('over the API', () => {
     await until(async () => (await view()).zones.length === 0, { what: 'the host forgets it', timeoutMs: 10_000 })
   })
 
-  it('shows what hosts measure, addresses to administrators only, and a partition in the stream', async () => {
+  it('shows the measurements of hosts, addresses only to administrators, and a partition in the stream', async () => {
     const hosts = [await simulated(system, 'sim-a'), await simulated(system, 'sim-b')]
     const nodes = async (who: TestUser) => (await who.get('/v1/networking/mesh')).body.nodes
     const status = async () =>
@@ -234,7 +234,7 @@ describe('over the API', () => {
         .filter((node: { name: string }) => node.name.startsWith('sim-'))
         .map((node: { status: string }) => node.status)
     await until(async () => (await status()).join() === 'up,up', { what: 'both are up', timeoutMs: 10_000 })
-    // Both have 10.35.0.0/20; each was given one of its own, once.
+    // Both report 10.35.0.0/20; each was assigned a unique network once.
     const given = hosts.map(host => host.reported()?.guests ?? '')
     expect(given.toSorted()).toEqual(['10.192.0.0/20', '10.192.16.0/20'])
     const [hidden] = await nodes(user)
@@ -258,7 +258,7 @@ describe('over the API', () => {
     for (const host of hosts) host.stop()
   })
 
-  it('does not believe a host that speaks for another', async () => {
+  it('ignores a host that reports for another host', async () => {
     const liar = await simulated(system, 'liar')
     const [victim] = (await admin.get('/v1/networking/mesh')).body.nodes
     await system.bus.publish(subjects.heartbeat(liar.id), {
@@ -269,7 +269,7 @@ describe('over the API', () => {
     await until(
       async () =>
         (await admin.get('/v1/networking/mesh')).body.nodes.some((node: { name: string }) => node.name === 'liar'),
-      { what: 'its own beats count' },
+      { what: 'its own heartbeats are accepted' },
     )
     expect(
       (await admin.get('/v1/networking/mesh')).body.nodes.map((node: { name: string }) => node.name),
@@ -277,15 +277,15 @@ describe('over the API', () => {
     liar.stop()
   })
 
-  it('projects get their networks out of the prefix that the operator has', async () => {
+  it('new projects get networks from the configured prefix', async () => {
     await adoptPrefix(system.database.db, '2001:db8:77::/48')
     const { body } = await (await system.user()).get('/v1/auth/me')
     expect(body.vpc_ipv6_prefix).toMatch(/^2001:db8:77:[0-9a-f]+::\/64$/)
-    expect((await user.get('/v1/auth/me')).body.vpc_ipv6_prefix, 'those that are there keep theirs').toMatch(/^fd/)
+    expect((await user.get('/v1/auth/me')).body.vpc_ipv6_prefix, 'existing projects keep their network').toMatch(/^fd/)
   })
 })
 
-/** A host that beats as if it were in a mesh with the other simulated ones. */
+/** A host that sends heartbeats as a member of a mesh with the other simulated hosts. */
 async function simulated(system: TestSystem, name: string) {
   const id = newId()
   let reported: HostNetwork | undefined

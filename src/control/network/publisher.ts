@@ -1,7 +1,7 @@
 /**
- * Tells hosts of the private networks: woken by NOTIFY, which says of which project, and each second what a host has (its
- * beats say so) is compared with what it should have. Every control plane does so; a host that is told twice has nothing
- * to do the second time.
+ * Publishes network configurations to hosts. NOTIFY wakes it with the changed project, and every second it compares
+ * each host's reported hash with the desired one. Every control plane does so; a repeated message has no effect on a
+ * host.
  */
 import { BusError, type Subscription } from '../../bus/bus.ts'
 import type { HostNetwork, NetworkObserved } from '../../contract/network.ts'
@@ -23,7 +23,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   let running: Promise<void> | undefined
   let again = false
   let stopped = false
-  /** Sent and not yet answered: a host that is slow is not sent the same twice. */
+  /** Messages without an answer yet: a slow host is not sent the same message twice. */
   const underWay = new Map<string, string>()
 
   const send = async (hostId: string, network: HostNetwork) => {
@@ -32,9 +32,9 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
     try {
       await deps.bus.request(subjects.hostIn(hostId, 'network.put'), network, { timeoutMs: answerMs })
     } catch (cause) {
-      // Another control plane has told it of something that this one has not heard of.
+      // Another control plane has sent the host a newer version than this one has read.
       if (cause instanceof BusError && cause.remoteCode === 'stale_version') current.changed()
-      deps.log.debug({ err: cause, hostId }, 'could not tell a host of its networks; it is told again')
+      deps.log.debug({ err: cause, hostId }, 'could not send a host its networks; retrying')
     } finally {
       if (underWay.get(hostId) === network.hash) underWay.delete(hostId)
     }
@@ -55,7 +55,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   const poke = () => {
     again = true
     running ??= look()
-      .catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not look at the private networks'))
+      .catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not update the private networks'))
       .finally(() => {
         running = undefined
       })
@@ -75,7 +75,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   }
 }
 
-/** Keys that hosts made, and where they are reached. True when something was new. */
+/** Records the hosts' public keys and endpoints. Returns true if any of them is new. */
 async function recordKeys(
   { db }: Pick<PublisherDeps, 'db'>,
   observed: ReadonlyMap<string, NetworkObserved>,
@@ -91,7 +91,7 @@ async function recordKeys(
   return changed > 0
 }
 
-/** Each host of the mesh gets a network for its guests, once. True when one got it. */
+/** Assigns a guest network to each host of the mesh that has none. Returns true if any host got one. */
 async function giveNetworks(
   { db, config, log }: Pick<PublisherDeps, 'db' | 'config' | 'log'>,
   { meshHosts }: Pick<Networks, 'meshHosts'>,
@@ -109,7 +109,7 @@ async function giveNetworks(
     if (guests === undefined) {
       log.warn(
         { hostId, network: config.guestNetwork },
-        'no network is left for the guests of a host: gateways elsewhere cannot reach them; enlarge MOTE_GUEST_NETWORK',
+        'no guest network is free for a host, so gateways on other hosts cannot reach its guests; enlarge MOTE_GUEST_NETWORK',
       )
       break
     }
@@ -119,7 +119,7 @@ async function giveNetworks(
   return given > 0
 }
 
-/** With its members in one order, to be compared. */
+/** The host with its members in a fixed order, for comparison. */
 const meshHost = ({ hostId, publicKey, endpoint, ipv4 }: Omit<MeshHost, 'assigned'>): Omit<MeshHost, 'assigned'> => ({
   hostId,
   publicKey,

@@ -1,4 +1,4 @@
-/** What the operations on networks answer, as schemas. */
+/** Schemas of the answers of network operations. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int64, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 
@@ -109,6 +109,6 @@ export type MeshStatus = Static<typeof MeshStatus>
 
 export const MeshEvent = resource(
   'MeshEvent',
-  { at: dateTime({ description: 'When it was looked at.' }), ...MeshStatus.properties },
+  { at: dateTime({ description: 'When the state was read.' }), ...MeshStatus.properties },
   { description: 'The mesh at one moment.' },
 )

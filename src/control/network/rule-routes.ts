@@ -71,7 +71,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
   },
 })
 
-/** The new version; the machines of the VMs bring it to their hosts. */
+/** Raises the version and pokes the workflows of the app's VMs, which send it to their hosts. Returns the version. */
 async function notifyVms(tx: Tx, appId: string): Promise<number> {
   const { version, vmIds } = await store.raise(tx, appId)
   for (const id of vmIds) await pokeVm(tx, id)

@@ -1,13 +1,13 @@
-/** What a security rule may say, and what becomes of it. Pure. */
+/** Validation and enforcement state of security rules. Pure. */
 import type { FirewallObserved } from '../../contract/network.ts'
 import { formatCidr, parseCidr } from '../../lib/cidr.ts'
 import { invalidField } from '../http/errors.ts'
 import type { RuleShape } from './store.ts'
 
-/** More would make every packet of the app slow. */
+/** More rules would slow down every packet of the app. */
 export const mostRules = 100
 const lastPort = 65_535
-/** Room between two, for one that is to come between them. */
+/** Gap between two priorities, so that a rule can be inserted between them. */
 const priorityStep = 10
 
 export interface RuleRequest {
@@ -20,16 +20,16 @@ export interface RuleRequest {
   readonly priority?: number | null
 }
 
-/** @throws ApiError 400 that names the field. `priority` undefined: after those there are. */
+/** @throws ApiError 400 that names the field. `priority` undefined: after the existing rules. */
 export function checkRule(request: RuleRequest): Omit<RuleShape, 'priority'> & { readonly priority?: number } {
   const { protocol, port_start: portStart, port_end: portEnd } = request
   if (portEnd > lastPort) throw invalidField('port_end', `must be at most ${lastPort}`)
   if (portStart > portEnd) throw invalidField('port_start', `must not be greater than port_end (${portEnd})`)
   const all = portStart === 0 && (portEnd === 0 || portEnd === lastPort)
   if (protocol === 'icmp' && !all)
-    throw invalidField('port_start', 'icmp has no ports: give 0 for port_start and port_end')
+    throw invalidField('port_start', 'icmp has no ports; use 0 for port_start and port_end')
   if ((protocol === 'tcp' || protocol === 'udp') && portEnd === 0)
-    throw invalidField('port_end', `no program uses port 0: give a port, or 0 to ${lastPort} for all`)
+    throw invalidField('port_end', `port 0 is not valid; use another port, or 0 to ${lastPort} for all`)
   return {
     protocol,
     portStart,
@@ -48,7 +48,7 @@ function checkCidr(text: string | null): string | null {
   return formatCidr(cidr)
 }
 
-/** @param last the highest one there is */
+/** @param last highest existing priority */
 export const nextPriority = (last: number | null): number =>
   last === null ? 100 : Math.min(last + priorityStep, lastPort)
 
@@ -57,13 +57,12 @@ export interface VmFirewall {
   readonly observed: FirewallObserved | null
 }
 
-/** Whether the rules of this version hold for every VM of an app, and if not, why. */
+/** Whether the rules of this version are enforced for every VM of an app, and if not, why. */
 export function enforcement(
   version: number,
   vms: readonly VmFirewall['observed'][],
 ): { enforced: boolean; reason: string | null } {
-  if (vms.length === 0)
-    return { enforced: false, reason: 'the app has no VM; the rules hold from the start of the next one' }
+  if (vms.length === 0) return { enforced: false, reason: 'the app has no VM; the rules apply when one starts' }
   const cannot = vms.find(observed => observed?.state === 'unenforced')
   if (cannot) return { enforced: false, reason: cannot.detail }
   const failed = vms.find(observed => observed?.state === 'failed')

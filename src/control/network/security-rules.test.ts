@@ -1,4 +1,4 @@
-/** Security rules from the API to a host. What a host makes of them: src/agent/net. */
+/** Security rules from the API to a host. For their enforcement see src/agent/net. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -12,17 +12,17 @@ const request = (change: Partial<RuleRequest> = {}): RuleRequest => ({
   ...change,
 })
 
-describe('what a rule may say', () => {
+describe('validation of a rule', () => {
   it.each<[string, Partial<RuleRequest>, string]>([
-    ['ports the wrong way round', { port_start: 91 }, 'port_start: must not be greater than port_end (90)'],
-    ['no such port', { port_end: 65_536 }, 'port_end: must be at most 65535'],
+    ['a reversed port range', { port_start: 91 }, 'port_start: must not be greater than port_end (90)'],
+    ['a port out of range', { port_end: 65_536 }, 'port_end: must be at most 65535'],
     ['icmp with ports', { protocol: 'icmp' }, 'port_start: icmp has no ports'],
-    ['port 0 of udp', { protocol: 'udp', port_start: 0, port_end: 0 }, 'port_end: no program uses port 0'],
-    ['no network', { cidr: 'example.com' }, 'cidr: must be a network such as'],
+    ['port 0 of udp', { protocol: 'udp', port_start: 0, port_end: 0 }, 'port_end: port 0 is not valid'],
+    ['an invalid network', { cidr: 'example.com' }, 'cidr: must be a network such as'],
     ['too long a prefix', { cidr: '10.0.0.0/33' }, 'cidr: must be a network such as'],
   ])('refuses %s', (_what, change, message) => expect(() => checkRule(request(change))).toThrow(message))
 
-  it('fills in the rest', () => {
+  it('fills in defaults', () => {
     expect(checkRule(request({ cidr: '10.1.2.3/8' }))).toMatchObject({ direction: 'inbound', cidr: '10.0.0.0/8' })
     expect(checkRule(request({ protocol: 'icmp', port_start: 0, port_end: 0 }))).toMatchObject({ cidr: null })
     expect([null, 100, 65_530].map(nextPriority)).toEqual([100, 110, 65_535])
@@ -35,13 +35,13 @@ describe('what a rule may say', () => {
     healed: 0,
   })
   it.each([
-    ['every VM has it', [observed(3, 'applied'), observed(4, 'applied')], true, null],
+    ['every VM has applied it', [observed(3, 'applied'), observed(4, 'applied')], true, null],
     ['one is late', [observed(3, 'applied'), observed(2, 'applied')], false, 'on their way to 1 of 2 VMs'],
-    ['one has said nothing', [null], false, 'on their way to 1 of 1 VMs'],
+    ['one has not reported', [null], false, 'on their way to 1 of 1 VMs'],
     ['one cannot', [observed(3, 'applied'), observed(3, 'unenforced')], false, 'why'],
     ['one failed', [observed(3, 'failed')], false, 'its host could not load the rules and tries again: why'],
-    ['there is none', [], false, 'the app has no VM; the rules hold from the start of the next one'],
-  ])('is enforced when it is: %s', (_what, vms, enforced, reason) =>
+    ['there is none', [], false, 'the app has no VM; the rules apply when one starts'],
+  ])('is reported as enforced or not: %s', (_what, vms, enforced, reason) =>
     expect(enforcement(3, vms)).toEqual({ enforced, reason }),
   )
 })
@@ -71,14 +71,14 @@ describe('over the API', () => {
     for (const id of await ids()) await user.delete(`${path}/${id}`)
   })
 
-  it('say which field is wrong', async () => {
+  it('name the invalid field', async () => {
     const { status, body } = await user.post(path, request({ port_start: 100 }))
     expect([status, body.details[0].field]).toEqual([400, 'port_start'])
     expect((await user.post(path, request({ port_end: 70_000 }))).status).toBe(400)
     expect((await user.post(path, { ...request(), protocol: 'sctp' })).body.details[0].field).toBe('protocol')
   })
 
-  it('of another tenant are not there', async () => {
+  it('of another tenant are not found', async () => {
     const foreign = await system.user()
     const mine = await user.post(path, request())
     expect((await foreign.get(path)).status).toBe(404)
@@ -89,7 +89,7 @@ describe('over the API', () => {
     await user.delete(`${path}/${mine.body.id}`)
   })
 
-  it('reach the host of a running VM, which is not restarted, and its answer is shown', async () => {
+  it('are applied to a running VM without a restart, and its report is shown', async () => {
     const { body } = await user.post('/v1/apps/hello/deploy', { image: 'example/app:1' })
     const status = async () => (await user.get(`/v1/apps/hello/deployments/${body.job_id}`)).body
     await until(async () => (await status()).status === 'running', { what: 'it runs', timeoutMs: 10_000 })
@@ -112,7 +112,7 @@ describe('over the API', () => {
     })
   })
 
-  it('are limited in number, also when they come at once', async () => {
+  it('are limited in number, even with concurrent requests', async () => {
     await user.post('/v1/apps', { name: 'many', git_url: '' })
     const add = (count: number) =>
       Promise.all(Array.from({ length: count }, () => user.post('/v1/apps/many/security-groups', request())))

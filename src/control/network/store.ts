@@ -1,7 +1,7 @@
 import type { FirewallObserved } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** What a rule says. */
+/** Contents of a rule. */
 export interface RuleShape {
   readonly direction: 'inbound' | 'outbound'
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'any'
@@ -55,7 +55,7 @@ const bumpVersion = statement<{ version: number }>(
   'network.bump',
   `UPDATE app SET firewall_version = firewall_version + 1 WHERE id = $1 RETURNING firewall_version AS version`,
 )
-// Their wish has another content now: the generation makes hosts look at it.
+// The desired state of these VMs has changed, so a new generation is sent to their hosts.
 const bumpVms = statement<{ id: string }>(
   'network.bumpVms',
   `UPDATE vm SET generation = generation + 1 WHERE app_id = $1 AND want <> 'absent' RETURNING id`,
@@ -66,24 +66,24 @@ const observedFirewalls = statement<{ observed: FirewallObserved | null }>(
 )
 
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
-/** Changes of the rules of one app take turns. */
+/** Locks the app, to serialize changes of its rules. */
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
-/** In the order in which they apply. */
+/** The rules in the order in which they apply. */
 export const rules = (sql: Sql, appId: string) => sql.rows(listRules, [appId])
-/** How many there are, and the highest priority. */
+/** Number of rules and the highest priority. */
 export const extentOf = (tx: Tx, appId: string) => tx.one(extent, [appId])
 export const insert = (tx: Tx, id: string, projectId: string, appId: string, rule: RuleShape) =>
   tx.one(insertRule, [
     ...[id, projectId, appId, rule.direction, rule.protocol, rule.portStart, rule.portEnd, rule.action],
     ...[rule.cidr, rule.priority],
   ])
-/** False when there was none. */
+/** Returns false if there was no such rule. */
 export const remove = async (tx: Tx, appId: string, id: string) => (await tx.run(deleteRule, [appId, id])) === 1
-/** Every VM of the app has to be told. Answers the new version and the VMs. */
+/** Raises the version of the rules and the generation of every VM of the app. Returns the new version and the VMs. */
 export async function raise(tx: Tx, appId: string): Promise<{ version: number; vmIds: string[] }> {
   const { version } = await tx.one(bumpVersion, [appId])
   return { version, vmIds: (await tx.rows(bumpVms, [appId])).map(vm => vm.id) }
 }
-/** What hosts say of the rules of each VM. */
+/** The hosts' reports about the rules of each VM. */
 export const firewalls = async (sql: Sql, appId: string) =>
   (await sql.rows(observedFirewalls, [appId])).map(row => row.observed)

@@ -3,7 +3,7 @@ import { enforcement } from './rules.ts'
 import type { SecurityRule } from './resources.ts'
 import type { Rule } from './store.ts'
 
-/** @param version of the app's rules; @param seen what hosts say of its VMs */
+/** @param version of the app's rules; @param observed reports of the hosts about its VMs */
 export function ruleView(rule: Rule, version: number, observed: readonly (FirewallObserved | null)[]): SecurityRule {
   return {
     id: rule.id,

@@ -1,4 +1,4 @@
-/** Every kind of notification there is, and whether it is worth an e-mail. The list is part of the documentation. */
+/** Every kind of notification and its e-mail policy. The documentation includes this list. */
 export const notificationKinds = {
   'deployment.live': { email: 'no', meaning: 'a deployment serves now' },
   'deployment.failed': { email: 'yes', meaning: 'a deployment never became healthy, or crashed too often' },
@@ -25,7 +25,9 @@ export const notificationKinds = {
   'product.news': { email: 'marketing', meaning: 'news about the product' },
 } as const satisfies Record<string, { readonly email: EmailPolicy; readonly meaning: string }>
 
-/** `always`: cannot be switched off. `yes`: honours `email_notifications`. `marketing`: honours `marketing_emails`. */
+/**
+ * `always`: cannot be turned off. `yes`: depends on `email_notifications`. `marketing`: depends on `marketing_emails`.
+ */
 export type EmailPolicy = 'always' | 'yes' | 'marketing' | 'no'
 
 export type NotificationKind = keyof typeof notificationKinds

@@ -1,4 +1,4 @@
-/** E-mail of notifications: the rows that want one are the queue, a sweep is the only sender. */
+/** E-mails of notifications: rows with a due e-mail are the queue, and a sweep sends them. */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { once } from '../../lib/once.ts'
@@ -7,10 +7,10 @@ import type { Deps } from '../base/deps.ts'
 import { type DueMail, due, postponed, settled } from './mail-store.ts'
 
 const batch = 100
-/** After the last of these the mail has failed: about two days. */
+/** Delays before retries. After the last one, about two days, the mail has failed. */
 export const retryMs = [minutes(1), minutes(5), minutes(30), hours(2), hours(6), hours(12), hours(24)]
 
-/** Sends one mail; resolves when the server has taken it. */
+/** Sends one mail; resolves when the server has accepted it. */
 export type SendMail = (mail: {
   readonly to: string
   readonly subject: string
@@ -18,7 +18,7 @@ export type SendMail = (mail: {
   readonly messageId: string
 }) => Promise<void>
 
-/** By SMTP. A connection per sweep: mails are few, and a kept connection would have to be watched. */
+/** Sends by SMTP, with one connection per sweep: mails are rare, and a permanent connection would need monitoring. */
 export function smtpSender(url: string, from: string): SendMail {
   const transport = once(async () => {
     const { createTransport } = await import('nodemailer')
@@ -34,8 +34,9 @@ export function configuredSender({ smtpUrl, mailFrom }: Deps['config']): SendMai
 }
 
 /**
- * At least once: a crash between the server's OK and our commit sends it again, with the same Message-ID, by which mail
- * programs drop the second. Without a mail server the mails are settled as failed, so that none pile up.
+ * Sends at least once: after a crash between the server's OK and our commit the mail is sent again with the same
+ * Message-ID, which lets mail programs drop the duplicate. Without a mail server, mails are marked as failed, so that
+ * the queue does not grow.
  */
 export function notificationMails(
   deps: Pick<Deps, 'db' | 'config' | 'log'>,
@@ -86,16 +87,16 @@ async function deliver(
   }
 }
 
-/** A title may hold what people typed; a line break in a header would start another header. */
+/** Replaces line breaks: a title may contain user input, and a line break in a header would start another header. */
 export const oneLine = (text: string) => printableLine(text.replace(/\s+/g, ' ')).slice(0, 200)
 
-/** 5xx (RFC 5321, 4.2.1): the same mail will be refused again. */
+/** 5xx (RFC 5321, 4.2.1): a permanent error. */
 export function isFinal(cause: unknown): boolean {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'responseCode') : undefined
   return typeof code === 'number' && code >= 500
 }
 
-/** The server's words without our address or credentials, which a full error may carry. */
+/** The server's error code, without addresses or credentials that the full error may contain. */
 export function messageOf(cause: unknown): string {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined
   return typeof code === 'string' ? code : 'refused'

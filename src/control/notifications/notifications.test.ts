@@ -34,7 +34,7 @@ describeEachPostgres('notifications', which => {
   })
   afterAll(async () => api[Symbol.asyncDispose]())
 
-  it('lists newest first, counts unread ones, marks one and all', async () => {
+  it('lists newest first, counts unread ones, marks one or all as read', async () => {
     const person = await api.person()
     const projectId = await projectOf(api, person)
     for (const title of ['a', 'b', 'c']) await api.deps.db.tx(tx => notify(tx, notice(projectId, { title })))
@@ -55,7 +55,7 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token })).body['unread_count']).toBe(0)
   })
 
-  it("hides other people's", async () => {
+  it('hides notifications of other users', async () => {
     const [owner, stranger] = [await api.person(), await api.person()]
     const projectId = await projectOf(api, owner)
     await api.deps.db.tx(tx => notify(tx, notice(projectId)))
@@ -66,12 +66,12 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(1)
   })
 
-  it('tells a project once an hour and limit that its plan refused something', async () => {
+  it('notifies a project about a reached plan limit once per hour and limit', async () => {
     const { db, clock, log } = api.deps
     const owner = await api.person()
     const projectId = await projectOf(api, owner)
     const refuse = planLimitNotices({ db, clock, log })
-    // Another control plane, which remembers nothing of the first.
+    // A second control plane, without the first one's cache.
     const other = planLimitNotices({ db, clock, log })
     const refusal = (limit: string) => ({
       error: new ApiError('plan_limit_exceeded', 'Too many.', { extra: { limit, used: 3, max: 3 } }),
@@ -92,7 +92,7 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(3)
   })
 
-  it('does so although the refused request changes nothing', async () => {
+  it('notifies although the refused request is rolled back', async () => {
     const owner = await api.person()
     const projectId = await projectOf(api, owner)
     await api.deps.db.run(statement('test.freePlan', `UPDATE project SET plan = 'free' WHERE id = $1`), [projectId])
@@ -111,7 +111,7 @@ describeEachPostgres('notifications', which => {
     ])
   })
 
-  it('publishes one event per receiver, in the same transaction', async () => {
+  it('publishes one event per recipient in the same transaction', async () => {
     const person = await api.person()
     const projectId = await projectOf(api, person)
     await api.deps.db.tx(tx => notify(tx, notice(projectId)))
@@ -128,7 +128,7 @@ describeEachPostgres('notifications', which => {
 interface Mailbox extends AsyncDisposable {
   readonly url: string
   readonly mails: string[]
-  /** Answers the next mails with this code instead of taking them. */
+  /** If set, the next mails are refused with this code. */
   refuseWith: number | undefined
 }
 
@@ -162,7 +162,7 @@ async function startMailbox(): Promise<Mailbox> {
 }
 
 describe('mails', () => {
-  it('go to a real SMTP server, once, and only to who wants them', async () => {
+  it('are sent to a real SMTP server once, respecting the user settings', async () => {
     await using box = await startMailbox()
     await using api = await startIdentity()
     const person = await api.person('reader@example.com')
@@ -188,7 +188,7 @@ describe('mails', () => {
     expect(box.mails[1]).toMatch(/^Subject: News/m)
   })
 
-  it('of news go to those who want marketing e-mails; everybody has the notification', async () => {
+  it('of announcements respect marketing_emails, while every account gets the notification', async () => {
     await using box = await startMailbox()
     await using api = await startIdentity()
     const admin = await api.person('admin@example.com')
@@ -211,7 +211,7 @@ describe('mails', () => {
     }
   })
 
-  it('are tried again after a refusal for now, and given up after one for ever', async () => {
+  it('are retried after a temporary refusal, and given up after a permanent one', async () => {
     await using box = await startMailbox()
     await using api = await startIdentity()
     const projectId = await projectOf(api, await api.person())

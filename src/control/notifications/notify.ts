@@ -7,12 +7,12 @@ import { viewNotification } from './view.ts'
 
 export interface Notice {
   readonly projectId: string
-  /** Only this member; absent: every member of the project. */
+  /** Notify only this member; absent: every member of the project. */
   readonly accountId?: string
   readonly kind: NotificationKind
   readonly title: string
   readonly body: string
-  /** What it is about, as people call it. */
+  /** Display name of the resource. */
   readonly entityName: string
   readonly resourceId: string
   /** Path in the dashboard. */
@@ -21,8 +21,8 @@ export interface Notice {
 }
 
 /**
- * In the caller's transaction: one row per receiver, the e-mail that goes with it (sent by a sweep), and an event
- * `notification` whose data is the notification. Streams must show it only to the user in `data.user_id`.
+ * Writes, in the caller's transaction, one row per recipient with its e-mail (sent by a sweep), and an event
+ * `notification` with the notification as data. Streams must send it only to the user in `data.user_id`.
  */
 export async function notify(tx: Tx, notice: Notice): Promise<void> {
   const { projectId, accountId, ...content } = notice
@@ -37,7 +37,7 @@ export async function notify(tx: Tx, notice: Notice): Promise<void> {
   }
 }
 
-/** Whether an event of a project may be shown to this user: notifications are for their receiver alone. */
+/** Whether this user may receive an event of a project: notifications are only for their recipient. */
 export function isFor(
   event: { readonly kind: string; readonly data: Record<string, unknown> },
   userId: string,
@@ -53,7 +53,10 @@ export interface AccountNotice {
   readonly metadata?: Record<string, unknown>
 }
 
-/** About the account itself: filed under its default project, seen by nobody else. An account without one gets none. */
+/**
+ * Notifies about the account itself: filed under its default project, visible only to it. An account without a default
+ * project gets none.
+ */
 export async function notifyAccount(tx: Tx, notice: AccountNotice): Promise<void> {
   const home = await homeProject(tx, notice.accountId)
   if (!home || home.projectId === null) return
@@ -61,7 +64,7 @@ export async function notifyAccount(tx: Tx, notice: AccountNotice): Promise<void
   await notify(tx, { ...about, ...notice, projectId: home.projectId })
 }
 
-/** To everybody who operates the installation (role Admin): filed under the default project of each, seen by nobody else. */
+/** Notifies all operators (role Admin): filed under each one's default project, visible only to them. */
 export async function notifyOperators(tx: Tx, notice: Omit<Notice, 'projectId' | 'accountId'>): Promise<void> {
   for (const accountId of await operatorIds(tx)) {
     const home = await homeProject(tx, accountId)
@@ -69,7 +72,10 @@ export async function notifyOperators(tx: Tx, notice: Omit<Notice, 'projectId' |
   }
 }
 
-/** News of the product, to everybody; the e-mail goes to those who want `marketing_emails`. @returns how many got it */
+/**
+ * Announces product news to all accounts; the e-mail goes to those with `marketing_emails`. @returns the number of
+ * recipients
+ */
 export async function announceNews(tx: Tx, news: Pick<Notice, 'title' | 'body' | 'route'>): Promise<number> {
   const accountIds = await everyAccountId(tx)
   const ids = accountIds.map(() => newId())

@@ -1,4 +1,4 @@
-/** Mail to an address: for links that prove it, and for notices to one that no account has any more. */
+/** Mails to an address: verification links, and notices to addresses that no account has any more. */
 import { type Db, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -27,7 +27,10 @@ const postpone = statement('mail.postpone', `UPDATE outgoing_mail SET due_at = $
 export const mailBodyPurpose = 'mail.body'
 const batch = 100
 
-/** In the caller's transaction. Without a mail server nothing is queued: an operator has the link (`mote admin link`). */
+/**
+ * Queues a mail in the caller's transaction. Without a mail server nothing is queued: an operator can print the link
+ * (`mote admin link`).
+ */
 export function queueMail(
   tx: Tx,
   { config, vault, clock }: Pick<Deps, 'config' | 'vault' | 'clock'>,
@@ -38,7 +41,7 @@ export function queueMail(
   tx.atCommit(insert, [newId(), mail.to, oneLine(mail.subject), body, clock.now()])
 }
 
-/** At least once, with a stable Message-ID, as notifications (mail.ts). */
+/** Sends at least once, with a stable Message-ID, like notifications (mail.ts). */
 export function outgoingMails(
   deps: Pick<Deps, 'db' | 'config' | 'vault' | 'log'>,
   send: SendMail | undefined = configuredSender(deps.config),

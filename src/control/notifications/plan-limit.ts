@@ -4,11 +4,11 @@ import type { Deps } from '../base/deps.ts'
 import type { Refusal } from '../http/ports.ts'
 import { notify, notifyAccount } from './notify.ts'
 
-/** One notification for each project and limit within this time, however many requests are refused. */
+/** Interval of notifications per project and limit, regardless of the number of refused requests. */
 const onceMs = hours(1)
 const mostCached = 10_000
 
-// Whoever does not get it is about to find the row of the one who has it: nothing to wait for.
+// If another process holds the lock, it is writing the same notification, so there is no need to wait.
 const alone = statement<{ alone: boolean }>(
   'notifications.planLimitTurn',
   `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS alone`,
@@ -21,11 +21,12 @@ const reported = statement<{ reported: boolean }>(
 )
 
 /**
- * Tells the members of a project (or an account, of limits of its own) that a request was refused because of the plan.
- * In a transaction of its own, since the request's is rolled back. Never throws: the refusal is the answer either way.
+ * Notifies the members of a project (or an account, for limits of its own) that a request was refused because of the
+ * plan. Uses its own transaction, since that of the request is rolled back. Never throws, because the refusal itself
+ * must still be answered.
  */
 export function planLimitNotices(deps: Pick<Deps, 'db' | 'clock' | 'log'>): (refusal: Refusal) => Promise<void> {
-  // Spares the query; the database is what several control planes agree on.
+  // Saves queries; the database coordinates several control planes.
   const recent = new Map<string, number>()
   return async refusal => {
     const { error, projectId, userId } = refusal
@@ -51,7 +52,7 @@ export function planLimitNotices(deps: Pick<Deps, 'db' | 'clock' | 'log'>): (ref
 async function report(tx: Tx, { error, projectId, userId }: Refusal, limit: string): Promise<void> {
   const notice = {
     kind: 'plan.limit_reached',
-    title: 'The limit of your plan is reached',
+    title: 'You have reached a limit of your plan',
     body: error.message,
     entityName: limit,
     resourceId: limit,

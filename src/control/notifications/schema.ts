@@ -48,7 +48,7 @@ export const notificationOperations = operations({
         path: '/v1/notifications/{notification_id}',
         by: 'id',
         summary: 'Get a notification',
-        description: 'Returns one notification of your account. It does not become read by that.',
+        description: 'Returns one notification of your account. This does not mark it as read.',
         within: 'notifications',
       },
     ],

@@ -59,7 +59,7 @@ const markAllRead = statement(
    WHERE account_id = $1 AND ($2::uuid IS NULL OR project_id = $2) AND read_at IS NULL`,
 )
 
-/** Whose notifications; a token that is bound to a project sees those of that project alone. */
+/** Recipient of notifications; a token bound to a project can access only those of that project. */
 export interface Reader {
   readonly userId: string
   readonly boundProjectId: string | null
@@ -85,7 +85,7 @@ export const notificationsOf = (db: Db, who: Reader, unreadOnly: boolean, { take
   db.rows(unreadOnly ? listUnread : listAll, [who.userId, who.boundProjectId, take, skip, before])
 export const unreadCount = async (sql: Sql, who: Reader) =>
   (await sql.one(countUnread, [who.userId, who.boundProjectId])).count
-/** False when it does not exist or is somebody else's. Reading twice keeps the first time. */
+/** Returns false if it does not exist or belongs to another account. Marking it again keeps the first time. */
 export const read = async (tx: Tx, who: Reader, id: string) =>
   (await tx.maybe(markRead, [id, who.userId, who.boundProjectId])) !== undefined
 export const readAll = (tx: Tx, who: Reader) => tx.run(markAllRead, [who.userId, who.boundProjectId])
@@ -103,7 +103,7 @@ const everybody = statement<{ id: string }>(
   'notifications.everybody',
   `SELECT id FROM account WHERE default_project_id IS NOT NULL ORDER BY id`,
 )
-// One statement for all of them: each alone would hold the transaction for as long as there are accounts.
+// One statement for all accounts: single inserts would keep the transaction open for too long.
 const insertForAccounts = statement<NotificationRow>(
   'notifications.insertForAccounts',
   `INSERT INTO notification AS n
@@ -112,9 +112,12 @@ const insertForAccounts = statement<NotificationRow>(
    FROM unnest($1::uuid[], $2::uuid[]) AS t (id, account_id) JOIN account a ON a.id = t.account_id
    WHERE a.default_project_id IS NOT NULL RETURNING ${columns}`,
 )
-/** Every account that has a project under which notifications are filed. */
+/** Every account with a project for its notifications. */
 export const everyAccountId = async (tx: Tx) => (await tx.rows(everybody)).map(row => row.id)
-/** One for each account, with the e-mail to those who want news. @param ids of the notifications, one for each account */
+/**
+ * Inserts one notification per account, with an e-mail to those who want news. @param ids of the notifications, one per
+ * account
+ */
 export const addNews = (
   tx: Tx,
   ids: readonly string[],

@@ -1,4 +1,4 @@
-/** Ending projects: one that is deleted, and all those of an account that leaves. */
+/** Deletes projects: a single one, or those of an account that is deleted. */
 import type { Tx } from '../../db/db.ts'
 import { createWorkflow } from '../../engine/runner.ts'
 import { hours } from '../../lib/duration.ts'
@@ -6,10 +6,13 @@ import type { MemberRole } from '../http/operation.ts'
 import { type Member, dropMember, lockedMemberships, membersOf, setRole } from './member-store.ts'
 import { moveDefaultsAway, wantDeleted } from './store.ts'
 
-/** Tearing down everything inside may wait for slow hosts; longer than this is an alert. */
+/** Deleting all resources may wait for slow hosts; an alert is raised after this time. */
 const deadlineMs = hours(1)
 
-/** From the commit on nobody reaches the project; a machine empties and removes it. False when it was deleted already. */
+/**
+ * Marks the project as deleted, which makes it inaccessible from the commit on; a workflow deletes its resources.
+ * Returns false if it was marked before.
+ */
 export async function deleteProject(tx: Tx, projectId: string): Promise<boolean> {
   if (!(await wantDeleted(tx, projectId))) return false
   await moveDefaultsAway(tx, projectId)
@@ -23,8 +26,8 @@ export interface Left {
 }
 
 /**
- * Takes an account out of all its projects: what it owned alone is deleted when nobody else is in it, else handed to
- * the highest and then oldest of the others.
+ * Removes an account from all its projects. A project that it owned alone is deleted if it has no other members, else
+ * the member with the highest role, the longest-standing first, becomes owner.
  */
 export async function leaveAllProjects(tx: Tx, accountId: string): Promise<Left> {
   const deleted: string[] = []
@@ -46,7 +49,7 @@ export async function leaveAllProjects(tx: Tx, accountId: string): Promise<Left>
   return { deleted, handedOver }
 }
 
-/** Undefined when there is another owner. Members come oldest first. */
+/** Undefined if there is another owner. Members are sorted oldest first. */
 function successor(others: readonly Member[]): Member | undefined {
   if (others.some(member => member.role === 'owner')) return undefined
   const order: readonly MemberRole[] = ['admin', 'member', 'viewer']

@@ -1,3 +1,4 @@
+/** Projects: members, invitations, plans and their limits, deletion. */
 export { leaveAllProjects } from './deletion.ts'
 export { assertNotCapped, lockLimits, lockProject } from './locking.ts'
 export { type ProjectContents, projectWorkflow } from './workflow.ts'

@@ -1,4 +1,4 @@
-/** Who waits for whom when several make something in one project at once. */
+/** Locking between concurrent creates in one project. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -28,7 +28,7 @@ const waiting = statement<{ n: number }>(
 )
 const somebodyWaits = () => until(async () => (await db.one(waiting)).n === 1, { what: 'a transaction that waits' })
 
-/** A transaction that has done `first` and stays open until it is told to end. */
+/** A transaction that has run `first` and stays open until the test ends it. */
 async function open<T>(first: (tx: Tx) => Promise<T>): Promise<{ value: T; end(): Promise<void> }> {
   const began = Promise.withResolvers<T>()
   const ended = Promise.withResolvers<void>()
@@ -48,7 +48,7 @@ async function open<T>(first: (tx: Tx) => Promise<T>): Promise<{ value: T; end()
 const limitsOf = (projectId: string) => db.tx(tx => lockLimits(tx, projectId))
 
 describe('the limits of a plan', () => {
-  it('are told to many at once where the plan counts nothing', async () => {
+  it('can be read concurrently if the plan has no numeric limits', async () => {
     const id = await projectOf('unlimited')
     const one = await open(tx => lockLimits(tx, id))
     const two = await open(tx => lockLimits(tx, id))
@@ -56,7 +56,7 @@ describe('the limits of a plan', () => {
     await Promise.all([one.end(), two.end()])
   })
 
-  it.each(['free', 'pro', 'business'] as const)('are told to one after the other in the plan %s', async plan => {
+  it.each(['free', 'pro', 'business'] as const)('are read one at a time in the plan %s', async plan => {
     const id = await projectOf(plan)
     const one = await open(tx => lockLimits(tx, id))
     const order: string[] = []
@@ -72,7 +72,7 @@ describe('the limits of a plan', () => {
     ['unlimited', 'free'],
     ['free', 'unlimited'],
     ['free', 'pro'],
-  ] as const)('are those after a change from %s to %s that was under way', async (before, after) => {
+  ] as const)('are read after a concurrent change from %s to %s', async (before, after) => {
     const id = await projectOf(before)
     const change = await open(async tx => {
       await lockedPlan(tx, id)
@@ -84,23 +84,29 @@ describe('the limits of a plan', () => {
     expect(await limits).toEqual(plans[after])
   })
 
-  it.each(['unlimited', 'free'] as const)('do not change in the plan %s while somebody relies on them', async plan => {
-    const id = await projectOf(plan)
-    const create = await open(tx => lockLimits(tx, id))
-    const change = db.tx(tx => changePlan(tx, id, 'business'))
-    await somebodyWaits()
-    await create.end()
-    expect(await change).toBe(true)
-    expect(await limitsOf(id)).toEqual(plans.business)
-  })
+  it.each(['unlimited', 'free'] as const)(
+    'do not change in the plan %s while a transaction relies on them',
+    async plan => {
+      const id = await projectOf(plan)
+      const create = await open(tx => lockLimits(tx, id))
+      const change = db.tx(tx => changePlan(tx, id, 'business'))
+      await somebodyWaits()
+      await create.end()
+      expect(await change).toBe(true)
+      expect(await limitsOf(id)).toEqual(plans.business)
+    },
+  )
 
-  it.each(['unlimited', 'free'] as const)('are of no project of the plan %s that is being deleted', async plan => {
-    const id = await projectOf(plan)
-    const deletion = await open(tx => wantDeleted(tx, id))
-    const refused = expect(limitsOf(id)).rejects.toMatchObject({ status: 404 })
-    await somebodyWaits()
-    await deletion.end()
-    await refused
-    await expect(limitsOf(newId())).rejects.toMatchObject({ status: 404 })
-  })
+  it.each(['unlimited', 'free'] as const)(
+    'are refused for a project of the plan %s that is being deleted',
+    async plan => {
+      const id = await projectOf(plan)
+      const deletion = await open(tx => wantDeleted(tx, id))
+      const refused = expect(limitsOf(id)).rejects.toMatchObject({ status: 404 })
+      await somebodyWaits()
+      await deletion.end()
+      await refused
+      await expect(limitsOf(newId())).rejects.toMatchObject({ status: 404 })
+    },
+  )
 })

@@ -4,10 +4,10 @@ import { type PlanLimits, planLimits, uncountedPlans } from './plans.ts'
 import { isCapped, lockedLimits, lockedPlan } from './store.ts'
 
 /**
- * What the plan allows, until the transaction ends. Whatever is counted after this call cannot grow past a limit behind
- * our back, as every create counts under the same lock; and no project that is being deleted gets anything new. Where
- * the plan limits no number, creates do not wait for one another.
- * @throws ApiError 404 when the project is gone or being deleted
+ * Returns the limits of the plan, locked until the transaction ends. Counts made after this call cannot be outdated,
+ * because every create counts under the same lock, and a project that is being deleted gets no new resources. If the
+ * plan has no numeric limits, creates do not wait for each other.
+ * @throws ApiError 404 if the project is deleted or being deleted
  */
 export async function lockLimits(tx: Tx, projectId: string): Promise<PlanLimits> {
   const plan = await lockedLimits(tx, projectId, uncountedPlans)
@@ -16,9 +16,9 @@ export async function lockLimits(tx: Tx, projectId: string): Promise<PlanLimits>
 }
 
 /**
- * Locks the project until the transaction ends and says what its plan allows: for decisions of which there may be one at
- * a time whatever the plan.
- * @throws ApiError 404 when the project is gone or being deleted
+ * Locks the project exclusively until the transaction ends and returns the limits of its plan: for changes that must be
+ * serialized in every plan.
+ * @throws ApiError 404 if the project is deleted or being deleted
  */
 export async function lockProject(tx: Tx, projectId: string): Promise<PlanLimits> {
   const plan = await lockedPlan(tx, projectId)
@@ -26,12 +26,12 @@ export async function lockProject(tx: Tx, projectId: string): Promise<PlanLimits
   return planLimits(plan)
 }
 
-/** @throws ApiError 403 `plan_limit_exceeded` when the budget of the month is used up */
+/** @throws ApiError 403 `plan_limit_exceeded` if the monthly budget is used up */
 export async function assertNotCapped(tx: Tx, projectId: string): Promise<void> {
   if (!(await isCapped(tx, projectId))) return
   throw new ApiError(
     'plan_limit_exceeded',
-    'The budget of this project is used up: raise it, or wait for the next month.',
+    'The budget of this project is used up. Raise it, or wait for the next month.',
     {
       extra: { limit: 'budget', used: 0, max: 0 },
     },

@@ -25,7 +25,9 @@ type MemberHandlers = Pick<
   | 'acceptInvitation'
 >
 
-/** Roles are read again under the project's lock, so that two changes at once cannot leave a project without an owner. */
+/**
+ * Roles are read again under the project's lock, so that concurrent changes cannot leave a project without an owner.
+ */
 export const memberHandlers = (deps: MemberDeps): MemberHandlers => ({
   listMembers: {
     read: async ({ project: { id } }) => ({
@@ -85,7 +87,7 @@ export const memberHandlers = (deps: MemberDeps): MemberHandlers => ({
   },
   removeMember: {
     write: async ({ project: access, caller, params, audit }) => {
-      // The operation asks for `read`, since viewers may leave; a token that may only read may not.
+      // The operation requires only `read`, because viewers may leave; a read-only token must not do so.
       if (!caller.scopes.has('admin')) throw forbidden('This token needs the scope "admin".')
       return async tx => {
         await lockProject(tx, access.id)
@@ -134,14 +136,14 @@ export const memberHandlers = (deps: MemberDeps): MemberHandlers => ({
         const id = params.invitation_id.toLowerCase()
         const invitation = await members.invitationFor(tx, id, who, now)
         if (!invitation) throw notFound()
-        // The project first, as when inviting: two who lock in different orders would wait for each other.
+        // Lock the project first, as when inviting: different orders could deadlock.
         const limits = await lockProject(tx, invitation.projectId)
         const current = await members.membersOf(tx, invitation.projectId)
         if (current.some(member => member.accountId === caller.userId))
           throw invalidState('You are a member of this project already.')
         const taken = await members.acceptInvitation(tx, id, who, now)
         if (!taken) throw notFound()
-        // The place was counted when the invitation was made; the plan may have become smaller since.
+        // The place was counted when the invitation was created, but the plan may be smaller now.
         assertWithin(limits, 'maxTeamMembers', current.length)
         const joined = await project(tx, taken.projectId)
         if (!joined) throw notFound()
@@ -172,14 +174,14 @@ function find(current: readonly members.Member[], accountId: string): members.Me
 function assertMayManage(current: readonly members.Member[], accountId: string, roles: readonly MemberRole[]): void {
   const actor = current.find(member => member.accountId === accountId)
   if (actor && canManage(actor.role, roles)) return
-  throw forbidden('Admins of the project manage members and viewers; owners manage everybody.')
+  throw forbidden('Admins of the project manage members and viewers; owners manage all members.')
 }
 
 function assertAnotherOwner(current: readonly members.Member[], accountId: string): void {
   if (current.some(member => member.role === 'owner' && member.accountId !== accountId)) return
   throw new ApiError(
     'invalid_state',
-    'The project needs an owner. Make somebody else owner first, or delete the project.',
+    'The project needs an owner. Make another member owner first, or delete the project.',
   )
 }
 
@@ -192,7 +194,7 @@ interface InvitationMail {
   readonly link: string
 }
 
-/** The link goes to the address; the dashboard shows the invitation only to an account that has verified that address. */
+/** Mails the link. The dashboard shows the invitation only to an account that has verified the address. */
 async function notifyInvited(
   tx: Tx,
   deps: MemberDeps,

@@ -1,4 +1,4 @@
-/** What each plan allows, as data, and the one way to refuse more. */
+/** The limits of each plan, and the checks that enforce them. */
 import { ApiError } from '../http/errors.ts'
 
 export interface PlanLimits {
@@ -7,7 +7,7 @@ export interface PlanLimits {
   readonly maxApps: number
   readonly maxDatabases: number
   readonly maxDeploymentsPerApp: number
-  /** Of everything that runs in the project. */
+  /** Total of all running VMs of the project. */
   readonly maxMemoryMibTotal: number
   readonly maxStorageGibTotal: number
   readonly maxTeamMembers: number
@@ -15,7 +15,7 @@ export interface PlanLimits {
   readonly maxVolumes: number
 }
 
-/** "No limit" has to be an integer on the wire; nobody gets near this one. */
+/** Stands for "no limit", which must be an integer in the API; no project reaches it. */
 const plenty = 1_000_000_000
 
 export const plans = {
@@ -73,7 +73,7 @@ export type Plan = keyof typeof plans
 
 export const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
 
-/** Those with no number that is ever reached: nobody has to wait for somebody else's count. */
+/** Plans without reachable numeric limits: their creates need not wait for each other's counts. */
 export const uncountedPlans: readonly Plan[] = Object.entries<PlanLimits>(plans)
   .filter(([, limits]) => Object.values(limits).every(limit => typeof limit === 'boolean' || limit === plenty))
   .flatMap(([name]) => (isPlan(name) ? [name] : []))
@@ -96,7 +96,7 @@ const limitText = {
   maxVolumes: 'volumes',
 } as const satisfies Record<CountedLimit, string>
 
-/** The names of the billing summary, which clients know. */
+/** Names of the limits in the billing summary. */
 const wireName = {
   maxApps: 'max_apps',
   maxDatabases: 'max_databases',
@@ -109,7 +109,7 @@ const wireName = {
 } as const satisfies Record<CountedLimit, string>
 
 /**
- * Call it with what was counted after `lockLimits`, else two requests may both see the last place.
+ * Call it with numbers counted after `lockLimits`; otherwise two requests could both get the last place.
  * @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`
  */
 export function assertWithin(limits: PlanLimits, limit: CountedLimit, used: number, adding = 1): void {
@@ -128,7 +128,7 @@ export type Permission = { [K in keyof PlanLimits]: PlanLimits[K] extends boolea
 
 const permissionText = {
   autoscalingAllowed: { wire: 'autoscaling_allowed', text: 'autoscaling' },
-  customDomains: { wire: 'custom_domains', text: 'domains of your own' },
+  customDomains: { wire: 'custom_domains', text: 'custom domains' },
 } as const satisfies Record<Permission, { readonly wire: string; readonly text: string }>
 
 /** @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`, both numbers 0 */

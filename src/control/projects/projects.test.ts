@@ -38,7 +38,7 @@ describe('rules', () => {
     expect(subnetOf('2001:db8:0:fff0::/60', Buffer.alloc(8))).toBe('2001:db8:0:fff1::/64')
   })
 
-  it('lets admins manage members and viewers, owners everybody, others nobody', () => {
+  it('lets admins manage members and viewers, owners all members, and others none', () => {
     expect(canManage('admin', ['member', 'viewer'])).toBe(true)
     expect(canManage('admin', ['member', 'admin'])).toBe(false)
     expect(canManage('admin', ['owner'])).toBe(false)
@@ -46,7 +46,7 @@ describe('rules', () => {
     expect(canManage('member', ['viewer'])).toBe(false)
   })
 
-  it('refuses one more than the plan has, and says what the limit is', () => {
+  it('refuses more than the plan allows, and names the limit', () => {
     expect(() => assertWithin(plans.free, 'maxApps', 2)).not.toThrow()
     expect(() => assertWithin(plans.free, 'maxApps', 3)).toThrow(
       expect.objectContaining({
@@ -69,7 +69,7 @@ describeEachPostgres('projects', which => {
 
   const create = async (person: Person, name: string) =>
     (await api.call('POST', '/v1/projects', { token: person.token, body: { name } })).body
-  /** Invites and joins. */
+  /** Invites a user, who joins. */
   async function join(owner: Person, slug: string, role: string): Promise<Person> {
     const person = await api.person()
     const invited = await api.call('POST', `/v1/projects/${slug}/members`, {
@@ -94,7 +94,7 @@ describeEachPostgres('projects', which => {
     expect(list.body.map((p: { name: string }) => p.name)[0]).toBe('Our Shop')
   })
 
-  it('is not there for strangers, whatever they do', async () => {
+  it('is not found by strangers, whichever operation they call', async () => {
     const [owner, stranger] = [await api.person(), await api.person()]
     const project = await create(owner, 'Secret')
     const missing = await api.call('GET', '/v1/projects/no-such-project', { token: stranger.token })
@@ -123,7 +123,7 @@ describeEachPostgres('projects', which => {
     expect(unknown.status).toBe(404)
   })
 
-  it('lets each role do its part', async () => {
+  it('enforces the permissions of each role', async () => {
     const owner = await api.person()
     const { tenant_id: slug } = await create(owner, 'Team')
     const [admin, member, viewer] = [
@@ -161,7 +161,7 @@ describeEachPostgres('projects', which => {
     expect(await statusOf(owner, 'DELETE', `/members/${member.id}`)).toBe(404)
   })
 
-  it('keeps an owner even when two leave at once', async () => {
+  it('keeps an owner even if two leave concurrently', async () => {
     const owner = await api.person()
     const { tenant_id: slug } = await create(owner, 'Two Owners')
     const second = await join(owner, String(slug), 'admin')
@@ -174,7 +174,7 @@ describeEachPostgres('projects', which => {
     expect(replies.map(r => r.status).sort()).toEqual([200, 409])
   })
 
-  it('never has more members than its plan allows, however many are invited at once', async () => {
+  it('never has more members than its plan allows with concurrent invitations', async () => {
     const owner = await api.person()
     const { id, tenant_id: slug } = await create(owner, 'Small Team')
     await api.deps.db.run(setPlanTo, [String(id), 'pro'])
@@ -191,7 +191,7 @@ describeEachPostgres('projects', which => {
     expect(refused?.body).toMatchObject({ code: 'plan_limit_exceeded', limit: 'max_team_members', used: 10, max: 10 })
   })
 
-  it('lets two hundred creates at once never pass a limit that is counted under the lock', async () => {
+  it('never exceeds a limit counted under the lock with two hundred concurrent creates', async () => {
     const { db } = api.deps
     await db.run(statement('test.thing', 'CREATE TABLE IF NOT EXISTS thing (project_id uuid)'))
     const owner = await api.person()
@@ -209,7 +209,7 @@ describeEachPostgres('projects', which => {
     expect((await db.one(countThings, [projectId])).n).toBe(plans.free.maxApps)
   })
 
-  it('is gone at once when deleted, and removed once everything in it is', async () => {
+  it('is inaccessible at once when deleted, and removed after its resources', async () => {
     const { db, log } = api.deps
     await db.run(statement('test.thing', 'CREATE TABLE IF NOT EXISTS thing (project_id uuid)'))
     const owner = await api.person()
@@ -246,7 +246,7 @@ describeEachPostgres('projects', which => {
     expect((await db.one(left, [projectId])).n).toBe(0)
   })
 
-  it("becomes nobody's default when it is deleted", async () => {
+  it('is no longer a default project after its deletion', async () => {
     const person = await api.person()
     const home = (await api.call('GET', '/v1/projects', { token: person.token })).body[0]
     const next = await create(person, 'Next')
@@ -264,7 +264,7 @@ describeEachPostgres('projects', which => {
 })
 
 describe('deleting an account', () => {
-  it('deletes what it owned alone, hands over what it shared, and kills every credential', async () => {
+  it('deletes projects without other members, hands over shared ones, and revokes every credential', async () => {
     await using api = await startIdentity()
     const admin = await api.person()
     const [owner, heir] = [await api.person(), await api.person()]
@@ -291,7 +291,7 @@ describe('deleting an account', () => {
     expect((await api.call('GET', '/v1/auth/me', { token: admin.token })).status).toBe(200)
   })
 
-  it('is refused to the last Admin while others exist', async () => {
+  it('is refused for the last Admin while other accounts exist', async () => {
     await using api = await startIdentity()
     const admin = await api.person()
     const other = await api.person()

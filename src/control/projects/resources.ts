@@ -1,4 +1,4 @@
-/** What the operations of projects answer, as schemas. */
+/** Schemas of the answers of project operations. */
 import { type Static, Type } from 'typebox'
 import { dateTime, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 

@@ -16,7 +16,7 @@ const projectHandlers = (deps: Pick<Deps, 'db' | 'config'>): ProjectHandlers => 
   },
   createProject: {
     write: async ({ caller, body, audit }) => {
-      if (caller.boundProjectId !== null) throw forbidden('This token is bound to a project and cannot make another.')
+      if (caller.boundProjectId !== null) throw forbidden('This token is bound to a project and cannot create another.')
       return async tx => {
         const owned = await countOwnedLocked(tx, caller.userId)
         if (owned >= maxProjectsPerAccount) throw tooMany(owned)

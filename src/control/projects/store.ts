@@ -43,13 +43,13 @@ const ipv6Prefix = statement<{ prefix: string }>(
 )
 const lock = statement<{ plan: string }>(
   'projects.lock',
-  // NO KEY: inserts of rows that reference the project take a key share of it, and must not wait for us or we for them.
+  // NO KEY: inserts that reference the project take a key share lock, which must not conflict with this one.
   `SELECT plan FROM project WHERE id = $1 AND want = 'live' FOR NO KEY UPDATE`,
 )
 const lockLimits = statement<{ plan: string }>(
   'projects.lockLimits',
-  // A plan that counts nothing is only kept from changing. Conditions are looked at again once a lock is had, so a plan
-  // that changes meanwhile is in neither part.
+  // A plan without numeric limits is only protected against changes. PostgreSQL re-checks conditions after it gets a
+  // lock, so a plan that changes meanwhile matches neither branch.
   `WITH uncounted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan = ANY($2::text[]) FOR SHARE),
      counted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan <> ALL($2::text[]) FOR NO KEY UPDATE)
    SELECT plan FROM uncounted UNION ALL SELECT plan FROM counted`,
@@ -85,33 +85,33 @@ const countOwned = statement<{ count: number }>(
 )
 
 export const project = (sql: Sql, id: string) => sql.maybe(byId, [id])
-/** Of a caller; a token that is bound to a project sees that one alone. */
+/** Projects of a caller; a token bound to a project sees only that one. */
 export const projectsOf = (db: Db, accountId: string, boundProjectId: string | null) =>
   db.rows(listOf, [accountId, boundProjectId])
 export const renameProject = (tx: Tx, id: string, name: string) => tx.maybe(rename, [id, name])
 export const addMember = async (tx: Tx, projectId: string, accountId: string, role: MemberRole) =>
   (await tx.run(insertMember, [projectId, accountId, role])) === 1
-/** The plan, with the project locked until the transaction ends; undefined when it is gone or being deleted. */
+/** Returns the plan and locks the project until the transaction ends; undefined if it is deleted or being deleted. */
 export const lockedPlan = async (tx: Tx, id: string) => (await tx.maybe(lock, [id]))?.plan
-/** Its budget is used up: nothing new may run. */
+/** Whether its budget is used up, so that nothing new may run. */
 export const isCapped = async (tx: Tx, id: string) => (await tx.maybe(capped, [id]))?.isCapped ?? false
 /**
- * The plan, which stays what it is until the transaction ends; of a plan that counts something, no other transaction
- * that counts goes on before. Undefined when the project is gone or being deleted.
- * @param uncounted plans that count nothing
+ * Returns the plan, which cannot change until the transaction ends. If the plan has numeric limits, other transactions
+ * that count wait. Undefined if the project is deleted or being deleted.
+ * @param uncounted plans without numeric limits
  */
 export async function lockedLimits(tx: Tx, id: string, uncounted: readonly Plan[]): Promise<string | undefined> {
   const plan = (await tx.maybe(lockLimits, [id, uncounted]))?.plan
-  // A plan that changed just then is in neither part; this finds it whatever it is.
+  // A plan that has just changed matches neither branch; this reads it in any case.
   return plan ?? lockedPlan(tx, id)
 }
 
-/** Call it while `lockedPlan` holds the project. Nothing is deleted by a smaller plan; more is refused. */
+/** Call it while `lockedPlan` holds the project. A smaller plan deletes nothing, but refuses more. */
 export const changePlan = async (tx: Tx, id: string, plan: Plan) => (await tx.run(setPlan, [id, plan])) === 1
-/** False when it was marked already. */
+/** Returns false if it was marked before. */
 export const wantDeleted = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const removeProject = (tx: Tx, id: string) => tx.run(remove, [id])
-/** Whoever has it as default (or only `accountId`) gets the oldest other project of theirs, or none. */
+/** Accounts with this default project (or only `accountId`) get their oldest other project as default, or none. */
 export const moveDefaultsAway = (tx: Tx, projectId: string, accountId: string | null = null) =>
   tx.run(moveDefaults, [projectId, accountId])
 export async function countOwnedLocked(tx: Tx, accountId: string): Promise<number> {
@@ -121,16 +121,19 @@ export async function countOwnedLocked(tx: Tx, accountId: string): Promise<numbe
 
 export interface NewProject {
   readonly name: string
-  /** Wished for; gets random characters when it is taken. */
+  /** Desired slug; random characters are appended if it is taken. */
   readonly slug: string
   readonly plan: string
   readonly ownerId: string
 }
 
-/** 16 random bits behind the slug, 16 or so in the subnet: twenty misses in a row mean that the prefix is full. */
+/**
+ * A try has 16 random bits in the slug and about 16 in the subnet: twenty collisions in a row mean that the prefix is
+ * full.
+ */
 const tries = 20
 
-/** The project with its owner; becomes the owner's default one if there is none yet. */
+/** Creates the project with its owner; it becomes the owner's default project if there is none. */
 export async function createProject(tx: Tx, desired: NewProject): Promise<Project> {
   const { prefix } = await tx.one(ipv6Prefix)
   for (let i = 0; i < tries; i++) {

@@ -1,4 +1,4 @@
-/** The deletion of a project, interrupted in every way at every phase. */
+/** The deletion of a project, interrupted in every way in every phase. */
 import { afterAll, expect, it } from 'vitest'
 import { crashMatrix } from '../../../test/support/crash-matrix.ts'
 import { startIdentity } from '../../../test/support/identity.ts'
@@ -36,7 +36,7 @@ const contents = (kind: string): ProjectContents => ({
   remaining: async (db, projectId) => (await db.one(count, [projectId, kind])).n,
 })
 
-// While the file is collected, since the names of the cases come from the definition.
+// Runs during collection, because the names of the cases come from the definition.
 const api = await startIdentity()
 afterAll(async () => api[Symbol.asyncDispose]())
 const { db } = api.deps

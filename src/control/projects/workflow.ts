@@ -1,16 +1,16 @@
-/** A project that is being deleted: everything in it goes first, kind by kind in the order given, then its row. */
+/** Deletes a project: first its resources, kind by kind in the given order, then its row. */
 import type { Db, Tx } from '../../db/db.ts'
 import { done, go, workflow, wait } from '../../engine/workflow.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 import { type Project, project, removeProject } from './store.ts'
 
-/** What a feature keeps in projects and how it is torn down. Later kinds may need earlier ones to be gone. */
+/** A kind of resource in projects, and how to delete it. Later kinds may require that earlier ones are deleted. */
 export interface ProjectContents {
   readonly name: string
-  /** Wishes everything of the project away; runs again and again until nothing remains, so it must be idempotent. */
+  /** Marks all resources of the project for deletion. Runs repeatedly until none remain, so it must be idempotent. */
   deleteAll(tx: Tx, projectId: string): Promise<void>
-  /** How many there still are, those under deletion included. */
+  /** Number of remaining resources, including those being deleted. */
   remaining(db: Db, projectId: string): Promise<number>
 }
 
@@ -23,7 +23,7 @@ export const projectWorkflow = (deps: Pick<Deps, 'db'>, contents: readonly Proje
       async emptying({ subject }) {
         for (const { deleteAll, remaining } of contents) {
           if ((await remaining(deps.db, subject.id)) === 0) continue
-          // Whatever disappears pokes this machine; the wait is for what does not.
+          // Every deleted resource pokes this workflow; the wait covers missing pokes.
           return wait(seconds(5), tx => deleteAll(tx, subject.id))
         }
         return go('removing', undefined, minutes(5))

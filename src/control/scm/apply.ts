@@ -1,4 +1,7 @@
-/** What an event does. Newest by the host's clock wins, so order and repetition of deliveries change nothing. */
+/**
+ * Applies events of git hosts. The newest by the host's clock wins, so order and repetition of deliveries do not
+ * matter.
+ */
 import type { Tx } from '../../db/db.ts'
 import { prepareApp, startDeletingApp } from '../apps/index.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
@@ -16,16 +19,19 @@ import * as store from './store.ts'
 
 export type ApplyDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault' | 'log'>
 
-/** `ignored`: not about us, or older than what is known. `refused`: the plan or the state of an app does not allow it. */
+/**
+ * `ignored`: not relevant, or older than the stored state. `refused`: the plan or the state of an app does not allow
+ * it.
+ */
 export type Effect = 'applied' | 'ignored' | 'refused'
 
-/** With the reason why not more; empty when it was applied. */
+/** Effect of a delivery with its reason; empty if it was applied. */
 interface Outcome {
   readonly status: Effect
   readonly reason: string
 }
 
-/** Which delivery it is, for the list that the app's people see. */
+/** Identifies the delivery in the list that users see. */
 export interface DeliveryRef {
   /** The integration, or the app whose secret signed it. */
   readonly source: string
@@ -39,7 +45,7 @@ type Of<K extends ScmEvent['kind']> = Extract<ScmEvent, { readonly kind: K }>
 const applied: Outcome = { status: 'applied', reason: '' }
 const ignored = (reason: string): Outcome => ({ status: 'ignored', reason })
 
-/** An event of the integration, about any number of apps. */
+/** Applies an event of the integration to any number of apps. */
 export async function applyEvent(deps: ApplyDeps, tx: Tx, event: ScmEvent, delivery: DeliveryRef): Promise<Effect> {
   switch (event.kind) {
     case 'push':
@@ -58,7 +64,7 @@ export async function applyEvent(deps: ApplyDeps, tx: Tx, event: ScmEvent, deliv
   }
 }
 
-/** An event that the secret of one app signed. */
+/** Applies an event that was signed with the secret of one app. */
 export async function applyToApp(
   deps: ApplyDeps,
   tx: Tx,
@@ -70,7 +76,7 @@ export async function applyToApp(
   return app ? toOneApp(deps, tx, app, event, delivery) : 'ignored'
 }
 
-/** In the order of their ids, so that two deliveries never wait for each other. */
+/** Applies the event to apps in the order of their ids, so that two deliveries cannot deadlock. */
 async function eachApp(
   deps: ApplyDeps,
   tx: Tx,
@@ -80,7 +86,7 @@ async function eachApp(
   const effects: Effect[] = []
   for (const id of event.repoId === null ? [] : await store.appsWith(tx, event.repoId)) {
     const app = await store.lock(tx, id)
-    // Without the binding anybody could follow, and build, a repository that is not theirs.
+    // Without this check an app could follow, and build, another tenant's repository.
     if (!app || app.scmInstallationId === null || !(await store.allowed(tx, app.projectId, app.scmInstallationId)))
       continue
     effects.push(await toOneApp(deps, tx, app, event, delivery))
@@ -98,7 +104,7 @@ async function toOneApp(
   const outcome = await attempt(deps, tx, async () => {
     if (event.kind === 'push') return applyPush(deps, tx, app, event, traceparent)
     if (event.kind === 'pull-request') return applyPullRequest(deps, tx, app, event, traceparent)
-    return ignored('Only pushes of branches and pull requests do something for an app.')
+    return ignored('Only pushes to branches and pull requests have an effect on an app.')
   })
   const what = event.kind === 'push' || event.kind === 'pull-request' ? event : { branch: '', commit: '' }
   const { branch, commit } = what
@@ -106,20 +112,21 @@ async function toOneApp(
   return outcome.status
 }
 
-/** What one app may not do must not keep the others from it. */
+/** A refusal for one app must not affect the others. */
 async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await tx.savepoint(act)
   } catch (refusal) {
     if (!(refusal instanceof ApiError)) throw refusal
-    deps.log.warn({ reason: refusal.message }, 'a delivery of a git host was refused')
+    deps.log.warn({ reason: refusal.message }, 'a webhook delivery of a git host was refused')
     return { status: 'refused', reason: refusal.message }
   }
 }
 
 /**
- * Hosts that tell when a push was get exactly its commit built, and the newest wins. Of the others, and of two pushes
- * within one second, the branch is built as it is when the build begins: that is the newest in any order.
+ * If the host reports the time of a push, exactly its commit is built, and the newest push wins. Otherwise, and for two
+ * pushes within one second, the branch is built in its state at the start of the build, which is the newest in any
+ * order.
  */
 async function applyPush(
   deps: ApplyDeps,
@@ -133,10 +140,10 @@ async function applyPush(
   if (app.gitBranch !== '' && event.branch !== app.gitBranch)
     return ignored(`The app follows the branch ${app.gitBranch}.`)
   const before = await store.pushOf(tx, app.id, event.branch)
-  if (before?.commit === event.commit) return ignored('This commit was taken already.')
+  if (before?.commit === event.commit) return ignored('This commit was already processed.')
   const isTie = before?.pushedAt.getTime() === event.pushedAt?.getTime()
   const isNewest = await store.recordPush(tx, app.id, event.branch, event.pushedAt ?? deps.clock.now(), event.commit)
-  if (!isNewest) return ignored('A newer push was taken already.')
+  if (!isNewest) return ignored('A newer push was already processed.')
   const { branch, commit: hash, message } = event
   await roll(deps, tx, app, { branch, hash, message, isExact: event.pushedAt !== null && !isTie }, traceparent)
   return applied
@@ -153,7 +160,7 @@ async function applyPullRequest(
   if (!deps.config.previews) return ignored('Previews are off (MOTE_PREVIEWS).')
   if (app.gitUrl === '') return ignored('The app has no git_url.')
   if (!(await store.recordPreview(tx, app.id, event.number, event.state, event.changedAt)))
-    return ignored('Something newer is known of the pull request.')
+    return ignored('A newer state of the pull request is already known.')
   const existing = await store.previewOf(tx, app.id, event.number)
   if (event.state === 'closed') {
     if (!existing) return ignored('It has no preview.')
@@ -171,7 +178,7 @@ async function applyPullRequest(
   return applied
 }
 
-/** An app of its own, with its own name and host name; it has the environment of the one it previews. */
+/** Creates the preview as an app of its own, with its own name and hostname and the environment of the original app. */
 async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: number, branch: string): Promise<string> {
   const create = prepareApp(
     deps,

@@ -5,12 +5,13 @@ import { sealedCredential } from './credential-store.ts'
 import type { SourceHost } from './provider.ts'
 import * as store from './store.ts'
 
-/** Half of what a token lives: whoever gets one has time to use it. */
+/** Half of a token's lifetime, so that its receiver has time to use it. */
 const reuseMs = minutes(30)
 
 /**
- * The app's own credential; else a token that reads the one repository, where the app's project may use the installation; it goes to the source host
- * only. Hosts are told every few seconds, so each token is used for half an hour; none is ever written down.
+ * Returns the app's own credential; otherwise a token that can read the one repository, if the app's project may use
+ * the installation. Tokens are sent only to the source host. Hosts are sent a token every few seconds, so each is
+ * reused for half an hour; it is never stored.
  */
 export function sourceAuth(deps: Pick<Deps, 'db' | 'clock' | 'vault'>, host: SourceHost | undefined): SourceAuth {
   const tokens = new Map<string, { readonly token: Promise<string>; readonly untilMs: number }>()
@@ -34,7 +35,7 @@ export function sourceAuth(deps: Pick<Deps, 'db' | 'clock' | 'vault'>, host: Sou
   }
 }
 
-/** The app's own one, while the repository is on the host that it was given for. */
+/** The app's own credential, if the repository is on the host that it was created for. */
 async function ownCredential(
   { db, vault }: Pick<Deps, 'db' | 'vault'>,
   appId: string,

@@ -1,6 +1,6 @@
 /**
- * The browser that began an installation (RFC 6749, 10.12; OWASP, "OAuth 2.0 cheat sheet", state): who is sent a link of
- * somebody else's must not bind their installation to that one's project.
+ * Binds an installation to the browser that started it (RFC 6749, 10.12; OWASP, "OAuth 2.0 cheat sheet", state):
+ * otherwise a victim who opens an attacker's link could bind their installation to the attacker's project.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { minutes } from '../../lib/duration.ts'
@@ -11,9 +11,9 @@ const isSecure = (publicUrl: string) => publicUrl.startsWith('https:')
 const nameOf = (publicUrl: string) => (isSecure(publicUrl) ? '__Secure-mote-install' : 'mote-install')
 
 export interface BrowserMark {
-  /** `Set-Cookie`; only the callback gets it back. */
+  /** `Set-Cookie` header; the cookie is sent only to the callback. */
   readonly cookie: string
-  /** Goes into the state. */
+  /** Hash of the cookie, part of the state. */
   readonly hash: string
 }
 
@@ -22,10 +22,10 @@ export function markBrowser(publicUrl: string): BrowserMark {
   return { cookie: cookieText(publicUrl, value, minutes(30) / 1000), hash: hashOf(value) }
 }
 
-/** `Set-Cookie` once it has done its work. */
+/** `Set-Cookie` header that removes the cookie. */
 export const forgetBrowser = (publicUrl: string) => cookieText(publicUrl, '', 0)
 
-/** Whether this is the browser that was marked so. */
+/** Whether the request comes from the browser with this cookie. */
 export function isBrowser(publicUrl: string, { cookie }: Headers, hash: string): boolean {
   const wanted = `${nameOf(publicUrl)}=`
   const pairs = typeof cookie === 'string' ? cookie.split(';').map(pair => pair.trim()) : []
@@ -35,7 +35,7 @@ export function isBrowser(publicUrl: string, { cookie }: Headers, hash: string):
 const hashOf = (value: string) => createHash('sha256').update(value).digest('base64url')
 const equal = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
 
-// Lax: the way back is a navigation from the source host's site.
+// Lax: the callback is a navigation from the source host's site.
 const cookieText = (publicUrl: string, value: string, maxAgeSeconds: number) =>
   [
     ...[`${nameOf(publicUrl)}=${value}`, `Path=${path}`, `Max-Age=${maxAgeSeconds}`, 'HttpOnly', 'SameSite=Lax'],

@@ -1,9 +1,9 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** What reads the repository of one app. The secret is sealed (`git.credential`) and is in no list. */
+/** Credential for the repository of one app. The secret is encrypted (`git.credential`) and never listed. */
 export interface StoredCredential {
   readonly kind: 'token' | 'ssh_key'
-  /** It is for this one alone, with its port where that is not the usual one. */
+  /** The only host that the credential is sent to, with its port if that is not the default. */
   readonly host: string
   readonly username: string
   readonly publicKey: string | null
@@ -42,8 +42,8 @@ export const putCredential = (
   appId: string,
   c: Omit<StoredCredential, 'updatedAt'> & { readonly secret: Buffer },
 ) => tx.run(putOne, [appId, c.kind, c.host, c.username, c.publicKey, c.knownHosts, c.secret])
-/** False when there was none. */
+/** Returns false if there was none. */
 export const removeCredential = async (tx: Tx, appId: string) => (await tx.run(removeOne, [appId])) === 1
-/** For an app that shows a pull request of the other. */
+/** Copies the credential to the preview app. */
 export const copyCredential = (tx: Tx, from: string, to: string) => tx.run(copyOne, [from, to])
 export const appNamed = (sql: Sql, projectId: string, name: string) => sql.maybe(appOfName, [projectId, name])

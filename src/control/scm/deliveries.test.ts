@@ -1,4 +1,4 @@
-/** What deliveries do: once, to whom they belong, and nothing else. */
+/** Effects of deliveries: once, and only for the apps they belong to. */
 import { createHmac } from 'node:crypto'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
@@ -19,7 +19,7 @@ import {
   type Sent,
 } from '../../../test/support/control/scm.ts'
 
-/** As GitHub sent them; the package's types say otherwise than it is. */
+/** Recorded deliveries of GitHub, which differ from the types of its package. */
 const examples: ReadonlyArray<{ readonly name: string; readonly examples: readonly unknown[] }> = createRequire(
   import.meta.url,
 )('@octokit/webhooks-examples')
@@ -35,7 +35,7 @@ afterAll(() => world[Symbol.asyncDispose]())
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
 describe('deliveries', () => {
-  it('a wrong signature changes nothing and is not remembered', async () => {
+  it('an invalid signature changes nothing and is not recorded', async () => {
     const sent: Sent = { id: newId(), event: 'push', payload: push(1, commitOf(1), 1) }
     expect((await deliver(api, sent, 'guessed')).status).toBe(401)
     const kept = sql<{ n: number }>('kept', `SELECT count(*)::int AS n FROM scm_delivery WHERE id = $1`)
@@ -74,7 +74,7 @@ describe('deliveries', () => {
     expect(await world.deploymentsOf(person, app.name)).toEqual([])
   })
 
-  it('whoever names a foreign installation gets no builds of its repositories', async () => {
+  it('naming a foreign installation starts no builds of its repositories', async () => {
     const victim = await owner(api)
     const id = await world.install(victim)
     const thief = await owner(api)
@@ -84,7 +84,7 @@ describe('deliveries', () => {
     expect(await world.deploymentsOf(thief, app.name)).toEqual([])
   })
 
-  it('every recorded delivery of GitHub is understood or ignored, never refused', async () => {
+  it('every recorded delivery of GitHub is processed or ignored, never refused', async () => {
     for (const { name, examples: all } of examples)
       for (const payload of all) {
         const answer = await deliver(api, { id: newId(), event: name, payload })
@@ -102,7 +102,7 @@ describe('deliveries', () => {
     expect(kinds.get('repository')).toBeGreaterThanOrEqual(4)
   })
 
-  it('an app has a webhook of its own, for any git host, and its own secret opens only it', async () => {
+  it('each app has a webhook for any git host, with its own secret', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, null, 'https://git.example/team/app.git')
     const { body } = await api.call('GET', `/v1/apps/${app.name}/secret`, { token: person.token })
@@ -143,7 +143,7 @@ describe('the webhook of an app', () => {
     return { secret: String(body['scm_webhook_secret']), address: url.pathname.split('/').at(-1) ?? '' }
   }
 
-  it('has the id of the app in its address, which another app cannot take as its name', async () => {
+  it('has the id of the app in its URL, which no other app can use as a name', async () => {
     const [person, stranger] = [await owner(api), await owner(api)]
     const app = await world.appFor(person, null, 'https://git.example/team/app.git')
     const { secret, address } = await webhookOf(person, app.name)
@@ -156,7 +156,7 @@ describe('the webhook of an app', () => {
     expect((await deliverToApp(api, address, raw, signed(secret, raw))).body).toEqual({ status: 'applied' })
   })
 
-  it('verifies for an app without a repository, and says what it ignored', async () => {
+  it('verifies deliveries for an app without a repository, and reports why they are ignored', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, null, '')
     const { secret, address } = await webhookOf(person, app.name)
@@ -167,7 +167,7 @@ describe('the webhook of an app', () => {
     expect(body[0]).toMatchObject({ status: 'ignored', reason: 'The app has no git_url.' })
   })
 
-  it('is reached by name although few accounts have hundreds of older apps of that name', async () => {
+  it('works by name even if a few accounts have hundreds of older apps of that name', async () => {
     const name = `web-${newId().slice(-8)}`
     const named = async (person: Owner) => {
       const body = { name, git_url: 'https://git.example/team/app.git' }
@@ -182,12 +182,12 @@ describe('the webhook of an app', () => {
     await named(person)
     const { secret } = await webhookOf(person, name)
     const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined, `refs/heads/${'x'.repeat(1000)}`)))
-    // So large that only few candidates are tried.
+    // So large that only few candidate secrets are tried.
     const large = Buffer.concat([raw, Buffer.alloc((1 << 20) - raw.length, ' ')])
     expect((await deliverToApp(api, name, large, signed(secret, large))).body).toEqual({ status: 'ignored' })
   })
 
-  it('takes at most 1 MiB', async () => {
+  it('accepts at most 1 MiB', async () => {
     const raw = Buffer.alloc((1 << 20) + 1, ' ')
     expect((await deliverToApp(api, 'web', raw, signed('x', raw))).status).toBe(413)
   })
@@ -226,7 +226,7 @@ describe('pull requests', () => {
       one => one.name,
     )
 
-  it('get an app of their own while they are open; those of strangers do not', async () => {
+  it('get a preview app while they are open, unless they come from other repositories', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     const send = (payload: unknown) => deliver(api, { id: newId(), event: 'pull_request', payload })
@@ -245,7 +245,7 @@ describe('pull requests', () => {
     expect(await appsOf(person)).toEqual([app.name])
   })
 
-  it('have names that are DNS labels', () => {
+  it('have preview names that are DNS labels', () => {
     fc.assert(
       fc.property(
         fc.stringMatching(/^[a-z0-9](?:-?[a-z0-9]){0,19}(?:[a-z0-9]{0,20})$/),

@@ -1,11 +1,11 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** What a delivery did for one app. */
+/** The effect of a delivery on one app. */
 export interface StoredEffect {
   readonly deliveryId: string
   readonly event: string
   readonly status: 'applied' | 'ignored' | 'refused'
-  /** Why not more; empty when it was applied. */
+  /** Why it was ignored or refused; empty if it was applied. */
   readonly reason: string
   readonly branch: string
   readonly commit: string

@@ -1,4 +1,7 @@
-/** What git hosts say, in our words. Parsed once, here; what is not understood is `other`, since refusing it only repeats it. */
+/**
+ * Parses webhook events of git hosts into one format. Unknown events become `other`, because the host would repeat
+ * refused ones.
+ */
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Delivery } from './signature.ts'
@@ -9,11 +12,11 @@ export type ScmEvent =
       readonly kind: 'push'
       readonly repoId: number | null
       readonly branch: string
-      /** The branch that apps follow. */
+      /** Whether it is the default branch, which apps follow unless they name another. */
       readonly isDefault: boolean
       readonly commit: string
       readonly message: string
-      /** By the host's clock; null where it does not say. */
+      /** By the host's clock; null if the host does not report it. */
       readonly pushedAt: Date | null
     }
   | {
@@ -41,7 +44,7 @@ export type ScmEvent =
       readonly branch: string
       readonly commit: string
       readonly title: string
-      /** From another repository: whoever opened it may have no right to anything here. */
+      /** From another repository, whose author may have no permissions here. */
       readonly isForeign: boolean
       readonly changedAt: Date
     }
@@ -51,7 +54,7 @@ const other = { kind: 'other' } as const
 const Id = Type.Integer({ minimum: 1 })
 const CommitId = Type.String({ pattern: '^[0-9a-f]{40}([0-9a-f]{24})?$' })
 
-/** @param raw JSON, or a form with it as `payload`, as GitHub sends when asked to */
+/** @param raw JSON, or a form with JSON as `payload`, which GitHub can be configured to send */
 export function parseEvent(delivery: Delivery, raw: Buffer): ScmEvent {
   const payload = parseJson(raw)
   if (delivery.style === 'gitlab') return delivery.event === 'Push Hook' ? gitlabPush(payload) : other
@@ -87,7 +90,7 @@ const read = <S extends TSchema>(schema: S, payload: unknown): Static<S> | undef
 const branchOf = (ref: string) => (ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : undefined)
 const isNothing = (commit: string) => /^0+$/.test(commit)
 
-/** An instant as hosts write it: ISO 8601, or seconds since 1970. */
+/** Parses a time: ISO 8601, or seconds since 1970. */
 const instant = (value: string | number) => new Date(typeof value === 'number' ? value * 1000 : value)
 const Instant = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT' })])
 

@@ -1,3 +1,4 @@
+/** Source hosts: the GitHub integration, webhooks of apps, and credentials for repositories. */
 import type { Deps } from '../base/deps.ts'
 import { githubHost, type SourceHost } from './provider.ts'
 
@@ -7,6 +8,6 @@ export { scmWebhookFeature } from './webhook.ts'
 export { scmReports, scmUpkeep } from './sweep.ts'
 export type { SourceHost } from './provider.ts'
 
-/** Undefined where no source host is configured. */
+/** Undefined if no source host is configured. */
 export const createSourceHost = ({ config, clock }: Pick<Deps, 'config' | 'clock'>): SourceHost | undefined =>
   config.scm && githubHost(config.scm, clock)

@@ -1,7 +1,7 @@
 /**
- * Proof that the person in the browser controls an installation. An installation id is a small number that anybody can
- * guess, so the source host must confirm who installed it: with "Request user authorization (OAuth) during installation"
- * it sends the browser back with a `code`, which only the integration can exchange for a token of that person.
+ * Verifies that the user in the browser controls an installation. Installation ids are small, guessable numbers, so the
+ * source host must confirm who installed it: with "Request user authorization (OAuth) during installation" it redirects
+ * the browser back with a `code`, which only the integration can exchange for a token of that user.
  */
 import type { Octokit } from '@octokit/core'
 import { Type } from 'typebox'
@@ -14,7 +14,7 @@ const mostPages = 10
 const Installations = Type.Object({ installations: Type.Array(Type.Object({ id: Type.Integer() })) })
 const Repositories = Type.Object({ total_count: Type.Integer() })
 
-/** Whether the source host lists the installation for this person. @param person authenticated as that person */
+/** Whether the source host lists the installation for this user. @param person client authenticated as that user */
 export async function listsInstallation(person: Octokit, installationId: number): Promise<boolean> {
   for (let page = 1; page <= mostPages; page++) {
     const { data } = await person.request('GET /user/installations', { per_page: perPage, page })
@@ -26,8 +26,8 @@ export async function listsInstallation(person: Octokit, installationId: number)
 }
 
 /**
- * Whether the person reads every repository that the installation reads. The list above also contains installations in
- * which the person is a collaborator of a single repository; a project must not read more than the person who binds it.
+ * Whether the user can read every repository that the installation can read. The list above includes installations in
+ * which the user collaborates on a single repository only; a project must not read more than the user who binds it.
  */
 export async function readsAllOf(person: Octokit, installation: Octokit, installationId: number): Promise<boolean> {
   const count = (data: unknown) => Value.Parse(Repositories, data).total_count
@@ -41,7 +41,7 @@ export async function readsAllOf(person: Octokit, installation: Octokit, install
   return count(own.data) >= count(all.data)
 }
 
-/** Undefined where the source host refuses the code: wrong, expired or exchanged before. */
+/** Undefined if the source host refuses the code: invalid, expired or already used. */
 export async function exchangeCode(exchange: () => Promise<string>): Promise<string | undefined> {
   try {
     return await exchange()

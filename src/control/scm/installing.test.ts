@@ -1,4 +1,4 @@
-/** The way to the source host and back, and what the integration may read then. */
+/** Installing the integration, and the repositories that it may read afterwards. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
@@ -33,7 +33,7 @@ const begin = async (token: string) => {
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
 describe('installing', () => {
-  it('binds the installation to the project that asked, and lists what it can read', async () => {
+  it('binds the installation to the requesting project, and lists its repositories', async () => {
     const person = await owner(api)
     const id = await world.install(person)
     host.repositories.push({
@@ -56,7 +56,7 @@ describe('installing', () => {
     expect((await api.call('GET', '/v1/scm/repos', { token: stranger.token })).body).toEqual([])
   })
 
-  it('binds nothing without proof that the person in the browser controls the installation', async () => {
+  it('binds nothing unless the user in the browser controls the installation', async () => {
     const [victim, attacker] = [await owner(api), await owner(api)]
     const bound = await world.install(victim)
     const unbound = 88
@@ -96,7 +96,7 @@ describe('installing', () => {
     expect((await api.call('GET', `/v1/scm/callback?${query}`, { headers: { cookie } })).status).toBe(200)
   })
 
-  it('takes only a state of ours, once, and an installation that the source host knows', async () => {
+  it('accepts only a signed state, once, and an installation that the source host confirms', async () => {
     const person = await owner(api)
     const begun = await api.call('GET', '/v1/scm/install', { token: person.token })
     const url = new URL(begun.body['url'])
@@ -123,7 +123,7 @@ describe('installing', () => {
     expect((await back(id, old.searchParams.get('state') ?? '', cookieOf(late))).status).toBe(400)
   })
 
-  it('a link that another browser opens binds nothing: it is for the one that began', async () => {
+  it('a link opened in another browser binds nothing', async () => {
     const attacker = await owner(api)
     const victim = await owner(api)
     const [theirs, own] = [await begin(attacker.token), await begin(victim.token)]
@@ -148,7 +148,7 @@ describe('installing', () => {
     expect((await back(`other=1; ${theirs.cookie}`)).status).toBe(200)
   })
 
-  it('a program without a browser binds with the confirmation that the browser shows, once, for its own project', async () => {
+  it('a program without a browser binds with the displayed confirmation, once, for its own project', async () => {
     const [person, stranger] = [await owner(api), await owner(api)]
     const begun = await api.call('GET', '/v1/scm/install?confirm=true', { token: person.token })
     expect(begun.headers['set-cookie']).toBeUndefined()
@@ -179,7 +179,7 @@ describe('installing', () => {
     expect((await confirm(person.token, confirmation)).status, 'it is good once').toBe(400)
   })
 
-  it('a token reads one repository of a project that may use the installation, and goes nowhere else', async () => {
+  it('a token can read one repository of a permitted project, and is sent only to the source host', async () => {
     const person = await owner(api)
     const id = await world.install(person)
     const auth = sourceAuth(api.deps, createSourceHost(api.deps))
@@ -205,7 +205,7 @@ describe('installing', () => {
     expect(await api.deps.db.one(stored)).toEqual({ found: 0 })
   })
 
-  it('a source host that is down is 503, and stops nothing else', async () => {
+  it('an unavailable source host is 503 and affects nothing else', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
     host.isDown = true

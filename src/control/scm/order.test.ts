@@ -1,5 +1,5 @@
-// once-is-enough: about the API, not the database.
-/** That order and number of deliveries are nothing; and what is told back. */
+// once-is-enough: tests the API, not the database.
+/** Independence of order and repetition of deliveries, and commit statuses. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
@@ -39,7 +39,7 @@ describe('1,000 deliveries, doubled and shuffled', () => {
     ),
   }
 
-  /** Pushes, renames, suspensions and pull requests, each a second after the one before. */
+  /** Pushes, renames, suspensions and pull requests, one second apart. */
   function story(repoId: number, installationId: number, count: number): Sent[] {
     const at = (second: number) => 1_700_000_000 + second
     return Array.from({ length: count }, (_, n): Sent => {
@@ -111,7 +111,7 @@ describe('1,000 deliveries, doubled and shuffled', () => {
     }
   }
 
-  it('end as when each comes once and in order', async () => {
+  it('have the same result as each delivery once and in order', async () => {
     const inOrder = await outcome(all => all, 1)
     const shuffled = await outcome(all => {
       const [seed = 0] = [20_261_121]
@@ -130,7 +130,7 @@ describe('1,000 deliveries, doubled and shuffled', () => {
   }, 180_000)
 })
 
-it('the source host is told how the deployment of a commit goes, and again when it was down', async () => {
+it('the source host gets the deployment status of a commit, with retries while it is down', async () => {
   const person = await owner(api)
   const app = await world.appFor(person, await world.install(person))
   await deliver(api, { id: newId(), event: 'push', payload: push(app.repoId, commitOf(77), 1_900_000_000) })

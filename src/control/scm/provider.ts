@@ -1,4 +1,4 @@
-/** The source host, through GitHub's own libraries. Its tokens live in memory only, for less than an hour. */
+/** Client of the source host, using GitHub's own libraries. Its tokens stay in memory for less than an hour. */
 import { type TSchema, type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { seconds } from '../../lib/duration.ts'
@@ -10,24 +10,24 @@ import { exchangeCode, listsInstallation, readsAllOf } from './installer.ts'
 import type { Installation } from './store.ts'
 
 export interface SourceHost {
-  /** Where a person installs the integration. */
+  /** URL at which a user installs the integration. */
   installUrl(state: string): string
-  /** @param raw the bytes as they came */
+  /** @param raw the unparsed body */
   isSigned(raw: Buffer, signature: string): Promise<boolean>
-  /** Undefined when there is none of that id. @throws ApiError 503 */
+  /** Undefined if there is no installation with that id. @throws ApiError 503 */
   installation(id: number): Promise<(Installation & { readonly changedAt: Date }) | undefined>
   /**
-   * Whether the person to whom the host gave this code controls the installation; false for a code that is not valid.
+   * Whether the user to whom the host issued this code controls the installation; false for an invalid code.
    * @throws ApiError 503
    */
   isControlledBy(code: string, installationId: number): Promise<boolean>
   /** @throws ApiError 503 */
   repositories(installationId: number): Promise<readonly HostRepository[]>
-  /** Reads one repository for an hour at most. @throws ApiError 503 */
+  /** Returns a token that can read one repository, valid for an hour at most. @throws ApiError 503 */
   readToken(installationId: number, fullName: string): Promise<string>
   /** @throws ApiError 503 */
   report(installationId: number, status: CommitStatus): Promise<void>
-  /** Whether the repository is one of this host's. */
+  /** Whether the repository is on this host. */
   owns(gitUrl: string): boolean
 }
 
@@ -155,7 +155,7 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
   }
 }
 
-/** The guard gives a call up after its time; this ends the request itself. */
+/** Aborts the request itself; the guard only stops waiting for it. */
 const limitedFetch: typeof fetch = (input, init) =>
   fetch(input, {
     ...init,

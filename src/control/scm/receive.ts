@@ -1,4 +1,6 @@
-/** A delivery of a git host: signature over the raw bytes first, de-duplication second, effect third. */
+/**
+ * Receives a delivery of a git host: verifies the signature over the raw bytes, removes duplicates, applies the effect.
+ */
 import type { Tx } from '../../db/db.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { semaphore } from '../../lib/semaphore.ts'
@@ -11,12 +13,12 @@ import * as store from './store.ts'
 
 export type Received = Effect | 'duplicate' | 'pong'
 
-/** @returns what remains to be done in one transaction @throws ApiError 401 */
+/** @returns the rest of the work, for one transaction @throws ApiError 401 */
 export type Receive = (raw: Buffer, headers: Headers, traceparent: string) => Promise<(tx: Tx) => Promise<Received>>
 
-const refused = () => unauthenticated('The signature is missing or wrong.')
+const refused = () => unauthenticated('The signature is missing or invalid.')
 
-/** Of the integration. @throws ApiError 404 where there is none */
+/** For the integration. @throws ApiError 404 if there is none */
 export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): Receive {
   return async (raw, headers, traceparent) => {
     if (!host) throw notFound()
@@ -35,8 +37,8 @@ export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): 
 }
 
 /**
- * Of any git host, for one app. The address that we show has the id of the app. A bare name is accepted too: then the
- * app is the one of that name whose secret signed the delivery. An unknown app and a wrong secret look alike.
+ * For one app and any git host. The displayed URL contains the id of the app. A bare name is accepted too: the app is
+ * then the one with that name whose secret signed the delivery. An unknown app and a wrong secret get the same answer.
  */
 export function receiveForApps(
   deps: ApplyDeps,
@@ -70,11 +72,13 @@ export function receiveForApps(
   }
 }
 
-/** Deliveries to a bare name that are checked at a time: their hashing leaves threads of the pool for other work. */
+/** Concurrent checks of deliveries to bare names: leaves threads of the pool for other work. */
 const namedAtOnce = 2
-/** Bytes hashed at most for one delivery to a bare name: about 50 ms of one thread. */
+/** Limit of hashed bytes per delivery to a bare name: about 50 ms of one thread. */
 const mostHashedBytes = 64 << 20
 
-/** How many apps of a name are tried. The query lists them so that no account can keep those of others out. */
+/**
+ * Number of apps of a name that are tried. The query orders them so that one account cannot displace those of others.
+ */
 export const mostCandidates = (bodyBytes: number) =>
   Math.min(1000, Math.floor(mostHashedBytes / Math.max(1, bodyBytes)))

@@ -1,4 +1,4 @@
-/** What the operations on Git hosts answer and take, as schemas. */
+/** Schemas of the bodies and answers of source host operations. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int64, maybe, nullable, oneOf, rawText, resource, text } from '../http/types.ts'
 

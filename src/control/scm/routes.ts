@@ -48,17 +48,19 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
         const { installation_id: id, state: text, code } = call.query
         const now = deps.clock.now()
         const state = text === undefined ? undefined : readState(deps.vault, text, now)
-        // An owner who approves what a member asked for comes without a state: the webhook tells us of it.
-        if (!state) throw invalidField('state', 'is missing, too old or not ours; begin again with GET /v1/scm/install')
+        // If an owner approves a member's request, the browser returns without a state; the webhook reports that
+        // installation.
+        if (!state) throw invalidField('state', 'is missing, expired or invalid; start again with GET /v1/scm/install')
         if (!state.confirms && !isBrowser(deps.config.publicUrl, call.headers, state.browser))
-          throw invalidField('state', 'was begun in another browser; begin again in this one, in the dashboard')
+          throw invalidField('state', 'was started in another browser; start again in this browser, in the dashboard')
         const source = needed(host)
-        // The id is a small number that anybody can guess, so the source host confirms who is in the browser. An
-        // installation that does not exist and one of somebody else get the same answer.
+        // Ids are guessable, so the source host must confirm who is in the browser. A missing installation and another
+        // account's get the same answer.
         if (code === undefined || !(await source.isControlledBy(code, id))) throw notInstaller()
         const found = await source.installation(id)
-        if (!found) throw invalidField('installation_id', 'is no installation of this integration')
-        // Another person may have been sent this link: only whoever is given the confirmation can bind the installation.
+        if (!found) throw invalidField('installation_id', 'is not an installation of this integration')
+        // The link may have been sent to another person: only the user who gets the confirmation can bind the
+        // installation.
         if (state.confirms)
           return async () => ({
             status: 'confirm' as const,
@@ -67,7 +69,7 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
               'Copy the confirmation into the program where you began, and give it to nobody else. If you did not begin this, close this page: nothing was changed.',
           })
         return async tx => {
-          if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was used already; begin again')
+          if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was already used; start again')
           call.setCookie(forgetBrowser(deps.config.publicUrl))
           await store.recordInstallation(tx, found)
           await store.bindTo(tx, id, state.projectId)
@@ -89,12 +91,12 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
       write: async ({ body, caller, project, audit }) => {
         const confirmed = readConfirmation(deps.vault, body.confirmation, deps.clock.now())
         if (confirmed?.userId !== caller.userId || confirmed.projectId !== project.id)
-          throw invalidField('confirmation', 'is too old, or not for you and this project; begin again')
+          throw invalidField('confirmation', 'is expired, or not for you and this project; start again')
         const found = await needed(host).installation(confirmed.installationId)
-        if (!found) throw invalidField('confirmation', 'is for an installation that is not there any more')
+        if (!found) throw invalidField('confirmation', 'is for an installation that no longer exists')
         return async tx => {
           if (!(await store.spend(tx, confirmed.id)))
-            throw invalidField('confirmation', 'was used already; begin again')
+            throw invalidField('confirmation', 'was already used; start again')
           await store.recordInstallation(tx, found)
           await store.bindTo(tx, found.id, project.id)
           audit({
@@ -134,7 +136,7 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
 const notInstaller = () =>
   invalidField(
     'code',
-    'does not prove that you control this installation; begin again with GET /v1/scm/install as an account that reads all of its repositories. The GitHub App must request user authorization during installation',
+    'does not prove that you control this installation; start again with GET /v1/scm/install as an account that reads all of its repositories. The GitHub App must request user authorization during installation',
   )
 
 function needed(host: SourceHost | undefined): SourceHost {

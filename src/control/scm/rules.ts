@@ -2,13 +2,13 @@ import { invalidField } from '../http/errors.ts'
 
 const longest = 40
 
-/** A DNS label, like every app's name: the number stays whole, the name gives way. */
+/** Returns the name of a preview app, a DNS label: the app's name is shortened, the number is not. */
 export function previewName(app: string, number: number): string {
   const suffix = `-pr-${number}`
   return app.slice(0, longest - suffix.length).replace(/-+$/, '') + suffix
 }
 
-/** Lines of sshd(8), known_hosts: who the host is must be told, since nobody is there to be asked. */
+/** Validates lines of sshd(8), known_hosts: host keys must be given, because a build cannot ask a user. */
 export function checkKnownHosts(text: string): string {
   const lines = text.split(/\r?\n/).map(line => line.trim())
   const keys = lines.filter(line => line !== '' && !line.startsWith('#'))

@@ -1,4 +1,4 @@
-/** How git hosts sign, and that nobody else can. */
+/** Signatures of git hosts, and attempts to forge them. */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
@@ -27,7 +27,7 @@ const signs = async (secret: string, raw: Buffer, headers: Headers): Promise<boo
 }
 
 describe('signatures', () => {
-  /** docs.github.com, "Testing the webhook payload validation". */
+  /** The example of docs.github.com, "Testing the webhook payload validation". */
   const official = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'
 
   it("GitHub's own example is accepted by the library and by the webhook of an app", async () => {
@@ -55,7 +55,7 @@ describe('signatures', () => {
     expect(describeDelivery(raw, sign('secret'))).toMatchObject({ event, id: expect.stringMatching(/^[0-9a-f]{64}$/) })
   })
 
-  it('of any bytes only those of the secret pass', async () => {
+  it('only signatures with the secret are accepted, for any bytes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 200 }),

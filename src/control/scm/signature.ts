@@ -1,12 +1,12 @@
-/** How git hosts sign what they send, and how they name it. */
+/** Signatures and identification of webhook deliveries from git hosts. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface Delivery {
-  /** The same for every repetition. */
+  /** Unchanged in repeated deliveries. */
   readonly id: string
-  /** As the host names it: `push`, `Push Hook`. */
+  /** Name of the event at the host: `push`, `Push Hook`. */
   readonly event: string
   readonly style: 'github' | 'gitlab'
 }
@@ -16,15 +16,16 @@ const text = (headers: Headers, name: string): string | undefined => {
   return typeof value === 'string' && value !== '' && value.length <= 1024 ? value : undefined
 }
 
-/** What a delivery proves itself with. */
+/** Proof of a delivery. */
 export type Proof =
   | { readonly kind: 'digest'; readonly digest: Buffer }
   | { readonly kind: 'secret'; readonly secret: string }
 
 /**
- * GitHub signs `X-Hub-Signature-256: sha256=<hex>` (docs.github.com, validating webhook deliveries); Gitea and Forgejo
- * send that too, and the same digest without its prefix; GitLab sends the secret itself as `X-Gitlab-Token`.
- * @returns undefined when no header has that form: then nothing is looked up or hashed
+ * Finds the proof in the headers. GitHub signs `X-Hub-Signature-256: sha256=<hex>` (docs.github.com, validating webhook
+ * deliveries); Gitea and Forgejo send that too, and the same digest without its prefix; GitLab sends the secret itself
+ * as `X-Gitlab-Token`.
+ * @returns undefined if no header has such a form: then nothing is looked up or hashed
  */
 export function proofOf(headers: Headers): Proof | undefined {
   const hub = text(headers, 'x-hub-signature-256')
@@ -38,24 +39,24 @@ export function proofOf(headers: Headers): Proof | undefined {
 const digestProof = (hex: string): Proof | undefined =>
   /^[0-9a-f]{64}$/.test(hex) ? { kind: 'digest', digest: Buffer.from(hex, 'hex') } : undefined
 
-/** Hashes in the thread pool: a body of 1 MiB takes milliseconds, which other requests must not wait for. */
+/** Hashes in the thread pool: a body of 1 MiB takes milliseconds, which would delay other requests. */
 export async function isSigned(secret: string, raw: Buffer, proof: Proof): Promise<boolean> {
-  // An empty key would sign for everybody.
+  // Anyone could sign with an empty key.
   if (secret === '') return false
   if (proof.kind === 'secret') return equal(proof.secret, secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', Buffer.from(secret), algorithm, false, ['verify'])
-  // A view of its own memory: the type of a Buffer allows shared memory too.
+  // A copy with its own memory, because the type of a Buffer allows shared memory.
   return crypto.subtle.verify('HMAC', key, new Uint8Array(proof.digest), new Uint8Array(raw))
 }
 
-/** Takes as long for a good guess as for a bad one; the length of the secret is no secret. */
+/** Compares in constant time; only the length of the secret is revealed. */
 function equal(given: string, wanted: string): boolean {
   const hash = (value: string) => createHash('sha256').update(value).digest()
   return timingSafeEqual(hash(given), hash(wanted))
 }
 
-/** Undefined when no header says what it is. */
+/** Undefined if no header names the event. */
 export function describeDelivery(raw: Buffer, headers: Headers): Delivery | undefined {
   const hub = text(headers, 'x-github-event') ?? text(headers, 'x-gitea-event') ?? text(headers, 'x-forgejo-event')
   const lab = text(headers, 'x-gitlab-event')
@@ -69,7 +70,7 @@ export function describeDelivery(raw: Buffer, headers: Headers): Delivery | unde
     'x-gitlab-event-uuid',
   ]
   const id = names.map(name => text(headers, name)).find(value => value !== undefined)
-  // A host that does not number them repeats the same bytes.
+  // A host that does not number its deliveries repeats the same bytes.
   const known = id ?? createHash('sha256').update(`${event}\n`).update(raw).digest('hex')
   return { id: known.slice(0, 200), event, style: hub === undefined ? 'gitlab' : 'github' }
 }

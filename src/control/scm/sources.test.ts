@@ -1,4 +1,4 @@
-/** Which repositories, branches and credentials an app has, and what its people see of the deliveries. */
+/** Repositories, branches and credentials of apps, and their lists of deliveries. */
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -31,7 +31,7 @@ const credentialFor = ({ id }: { id: string }, gitUrl: string) =>
   sourceAuth(api.deps, undefined)({ appId: id, projectId: person.projectId, gitUrl, scmInstallationId: null })
 
 describe('the credential of an app', () => {
-  it('is a token for the host it was given for, sealed, never shown, gone when it is deleted', async () => {
+  it('is a token for one host, encrypted, never shown, removed on deletion', async () => {
     const url = 'https://git.example/team/app.git'
     const app = await appWith(url)
     expect((await call('GET', `${app.path}/git-credential`)).status).toBe(404)
@@ -54,7 +54,7 @@ describe('the credential of an app', () => {
     expect((await call('DELETE', `${app.path}/git-credential`)).status).toBe(404)
   })
 
-  it('is a key that is made here; without one nothing is built over ssh', async () => {
+  it('is a generated key, without which nothing is built over ssh', async () => {
     const url = 'git@git.example:team/app.git'
     const app = await appWith(url)
     const early = await call('POST', `${app.path}/deploy`, {})
@@ -81,7 +81,7 @@ describe('the credential of an app', () => {
     expect((await call('PUT', `${app.path}/git-credential`, body)).status).toBe(status)
   })
 
-  it('of a foreign app is not there', async () => {
+  it('of a foreign app is not found', async () => {
     const app = await appWith('https://git.example/a.git')
     await call('PUT', `${app.path}/git-credential`, { kind: 'token', token: 'x' })
     const stranger = await owner(api)
@@ -101,7 +101,7 @@ describe('the branch of an app', () => {
     return { id, reply: (await deliverToApp(api, name, raw, headers)).body }
   }
 
-  it('is followed instead of the default one, and the list of deliveries says why others did nothing', async () => {
+  it('is followed instead of the default one, and deliveries for other branches list the reason', async () => {
     const app = await appWith('https://git.example/a.git', { git_branch: 'production' })
     const main = await signed(app.name, 'main', commitOf(1))
     expect(main.reply).toEqual({ status: 'ignored' })
@@ -121,13 +121,13 @@ describe('the branch of an app', () => {
       received_at: expect.any(String),
     })
     expect((await call('GET', `${app.path}/deliveries`)).body).toEqual([
-      entry(again.id, 'ignored', 'This commit was taken already.', 'production', 2),
+      entry(again.id, 'ignored', 'This commit was already processed.', 'production', 2),
       entry(production.id, 'applied', '', 'production', 2),
       entry(main.id, 'ignored', 'The app follows the branch production.', 'main', 1),
     ])
   })
 
-  it('is what a deploy by hand builds', async () => {
+  it('is built by a manual deploy', async () => {
     const app = await appWith('https://git.example/a.git', { git_branch: 'release/2.0', git_submodules: true })
     await call('POST', `${app.path}/deploy`, {})
     const build = statement<object>(
@@ -140,7 +140,7 @@ describe('the branch of an app', () => {
   })
 
   test.each(['-x', 'a..b', 'a b', '/a', 'a/', 'a.lock', 'a~1', '@', '.a', 'a:b', 'a\\b'])(
-    '"%s" is no branch',
+    '"%s" is not a valid branch',
     async name => {
       const body = { name: `app-${newId().slice(-8)}`, git_url: '', git_branch: name }
       const refused = await call('POST', '/v1/apps', body)
@@ -148,7 +148,7 @@ describe('the branch of an app', () => {
     },
   )
 
-  it('what the integration delivers is listed for each app that it is about, and for no other', async () => {
+  it('deliveries of the integration are listed only for the affected apps', async () => {
     const installation = await world.install(person)
     const app = await world.appFor(person, installation)
     const stranger = await owner(api)

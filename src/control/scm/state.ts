@@ -1,4 +1,7 @@
-/** What a person carries to the source host and back: which project the installation is for, signed by us, good once. */
+/**
+ * The state of an installation, carried by the browser to the source host and back: names the project, is signed, and
+ * works once.
+ */
 import { timingSafeEqual } from 'node:crypto'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -10,13 +13,13 @@ export interface InstallState {
   readonly id: string
   readonly projectId: string
   readonly userId: string
-  /** Of the browser that began it. */
+  /** Hash of the cookie of the browser that started it. */
   readonly browser: string
-  /** Begun by a program: the person carries a confirmation from the browser back to it. */
+  /** Started by a program: the user copies a confirmation from the browser to it. */
   readonly confirms: boolean
 }
 
-/** Long enough to choose repositories and ask an owner; a link that is found later is worth nothing. */
+/** Long enough to choose repositories and ask an owner; later the link is invalid. */
 const goodForMs = minutes(30)
 const purpose = 'scm.install-state'
 type Purpose = typeof purpose | typeof confirmationPurpose
@@ -39,7 +42,7 @@ function sign(vault: Vault, of: Purpose, content: object): string {
   return `${body}.${vault.hash(of, body).toString('base64url')}`
 }
 
-/** The content as JSON; undefined for what we did not sign. */
+/** Returns the content as JSON; undefined if the signature is invalid. */
 function opened(vault: Vault, of: Purpose, text: string): unknown {
   const [body = '', mac = ''] = text.split('.')
   const given = Buffer.from(mac, 'base64url')
@@ -48,7 +51,7 @@ function opened(vault: Vault, of: Purpose, text: string): unknown {
   return JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
 }
 
-/** Undefined for what we did not sign, or too long ago. */
+/** Undefined if the state is expired or has an invalid signature. */
 export function readState(vault: Vault, text: string, now: Date): InstallState | undefined {
   const found = opened(vault, purpose, text)
   if (found === undefined) return undefined
@@ -57,7 +60,9 @@ export function readState(vault: Vault, text: string, now: Date): InstallState |
   return { id, projectId: p, userId: u, browser: b, confirms: c }
 }
 
-/** That the person in a browser controls the installation: good once, for the user and project that began. */
+/**
+ * Confirms that the user in a browser controls the installation: works once, for the user and project that started it.
+ */
 export interface Confirmation extends Pick<InstallState, 'id' | 'projectId' | 'userId'> {
   readonly installationId: number
 }
@@ -80,7 +85,7 @@ export function issueConfirmation(
   return sign(vault, confirmationPurpose, { id, p, u, i, exp: now.getTime() + confirmationMs })
 }
 
-/** Undefined for what we did not sign, or too long ago. */
+/** Undefined if it is expired or has an invalid signature. */
 export function readConfirmation(vault: Vault, text: string, now: Date): Confirmation | undefined {
   const found = opened(vault, confirmationPurpose, text)
   if (found === undefined) return undefined

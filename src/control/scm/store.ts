@@ -8,7 +8,7 @@ const insertDelivery = statement(
 const forgetDeliveries = statement('scm.forgetDeliveries', `DELETE FROM scm_delivery WHERE received_at < $1`)
 const forgetStates = statement('scm.forgetStates', `DELETE FROM scm_state WHERE used_at < $1`)
 
-/** An app that deliveries may be about. */
+/** An app that can have deliveries. */
 export interface ScmApp extends SourceApp {
   readonly projectId: string
   readonly projectSlug: string
@@ -28,7 +28,7 @@ const appsOfRepository = statement<{ id: string }>(
 )
 export interface AppSecret {
   readonly id: string
-  /** Sealed. */
+  /** Encrypted. */
   readonly secret: Buffer
 }
 const secretOfApp = statement<AppSecret>(
@@ -36,8 +36,8 @@ const secretOfApp = statement<AppSecret>(
   `SELECT id, scm_webhook_secret AS secret FROM app WHERE id = $1 AND want = 'live'`,
 )
 /**
- * Names are unique in a project only: the secret tells which app is meant. Every account gets one turn before any gets
- * a second one, so that an account with many projects keeps nobody else out.
+ * Names are unique within a project only, so the secret identifies the app. Accounts take turns in the order of the
+ * list, so that an account with many projects cannot displace the others.
  */
 const secretsOfName = statement<AppSecret>(
   'scm.secretsOfName',
@@ -60,7 +60,7 @@ const lastPush = statement<{ pushedAt: Date; commit: string }>(
   'scm.lastPush',
   `SELECT pushed_at AS "pushedAt", commit_hash AS commit FROM scm_push WHERE app_id = $1 AND branch = $2`,
 )
-/** What is gone stays gone: ids are not given twice. */
+/** A deleted installation stays deleted: ids are not reused. */
 const putInstallation = statement(
   'scm.putInstallation',
   `INSERT INTO scm_installation AS i (id, login, account_type, avatar_url, state, changed_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -128,7 +128,7 @@ export interface Installation {
   readonly state: 'active' | 'suspended' | 'deleted'
 }
 
-/** False when it was there already: this delivery has had its effect. */
+/** Returns false if it was recorded before, and so has already been applied. */
 export const recordDelivery = async (tx: Tx, source: string, id: string, event: string) =>
   (await tx.run(insertDelivery, [source, id, event])) === 1
 export const forgetBefore = async (sql: Sql, before: Date) =>
@@ -139,7 +139,7 @@ export const appsWith = async (sql: Sql, repoId: number) =>
 export const secretOf = (sql: Sql, appId: string) => sql.maybe(secretOfApp, [appId])
 export const secrets = (sql: Sql, appName: string, limit: number) => sql.rows(secretsOfName, [appName, limit])
 export const pushOf = (tx: Tx, appId: string, branch: string) => tx.maybe(lastPush, [appId, branch])
-/** False when a newer push of the branch is known. */
+/** Returns false if a newer push to the branch is known. */
 export const recordPush = async (tx: Tx, appId: string, branch: string, at: Date, commit: string) =>
   (await tx.run(putPush, [appId, branch, at, commit])) === 1
 export const recordInstallation = async (
@@ -152,7 +152,7 @@ export const rename = (tx: Tx, repoId: number, fullName: string, cloneUrl: strin
   tx.run(renameApps, [repoId, fullName, cloneUrl])
 export const recordPreview = async (tx: Tx, appId: string, number: number, state: 'open' | 'closed', at: Date) =>
   (await tx.run(putPreview, [appId, number, state, at])) === 1
-/** The app that shows the pull request, while there is one. */
+/** The preview app of the pull request, if there is one. */
 export const previewOf = async (tx: Tx, appId: string, number: number) =>
   (await tx.maybe(previewApp, [appId, number]))?.id ?? undefined
 export const keepPreview = (tx: Tx, appId: string, number: number, previewAppId: string) =>
@@ -164,5 +164,5 @@ export const bindTo = async (tx: Tx, installationId: number, projectId: string) 
 export const installations = (sql: Sql, projectId: string) => sql.rows(installationsOf, [projectId])
 export const allowed = async (sql: Sql, projectId: string, installationId: number) =>
   (await sql.one(mayUse, [projectId, installationId])).ok
-/** False when it was used before. */
+/** Returns false if it was used before. */
 export const spend = async (tx: Tx, stateId: string) => (await tx.run(useState, [stateId])) === 1

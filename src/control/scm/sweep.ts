@@ -8,7 +8,7 @@ import type { CommitStatus, SourceHost } from './provider.ts'
 import { forgetEffectsBefore } from './effect-store.ts'
 import * as store from './store.ts'
 
-/** Deliveries are repeated for some days at most; a preview whose app went goes, too. */
+/** Retention of deliveries, which are repeated for some days at most. Previews of deleted apps are deleted, too. */
 export const scmUpkeep = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'scm-upkeep',
   everyMs: hours(1),
@@ -34,7 +34,7 @@ interface DueReport {
 }
 
 const mostTries = 10
-// What is to be told is derived from the deployment as it is now; what was told last is the row.
+// The status to report is derived from the deployment; the row contains the last reported status.
 const dueReports = statement<DueReport>(
   'scm.dueReports',
   `SELECT * FROM (
@@ -56,7 +56,7 @@ const noteReport = statement(
    ON CONFLICT (deployment_id) DO UPDATE SET told = coalesce(excluded.told, r.told), tries = excluded.tries, due_at = excluded.due_at`,
 )
 
-/** Tells the source host how the deployment of a commit goes. A host that is down holds nothing up. */
+/** Reports the status of a commit's deployment to the source host. An unavailable host does not delay other work. */
 export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: SourceHost | undefined): Sweep => ({
   name: 'scm-reports',
   everyMs: seconds(5),
@@ -73,9 +73,9 @@ export const scmReports = (deps: Pick<Deps, 'db' | 'config' | 'log'>, host: Sour
       } catch (err) {
         const later = new Date(now.getTime() + backoffMs(tries, Math.random(), { baseMs: seconds(5), capMs: hours(1) }))
         await deps.db.run(noteReport, [due.deploymentId, null, tries, later])
-        // Not the error itself: the library's holds the whole request.
+        // Not the error itself: the library's error contains the whole request.
         const reason = err instanceof Error ? err.message : String(err)
-        deps.log.warn({ reason, deploymentId: due.deploymentId, tries }, 'the source host could not be told')
+        deps.log.warn({ reason, deploymentId: due.deploymentId, tries }, 'could not report a status to the source host')
         failed += 1
       }
     }
@@ -92,7 +92,7 @@ function statusOf(due: DueReport, publicUrl: string): CommitStatus {
     commit,
     state,
     context: `mote/${appName}`,
-    // The source host takes 140 characters.
+    // The source host accepts 140 characters.
     description: (due.error?.split('\n')[0] ?? said[state]).slice(0, 140),
     url: `${publicUrl}/apps/${appName}/deployments/${jobId}`,
   }

@@ -43,7 +43,7 @@ export const scmWebhookOperations = operations({
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
-    // An unknown app is answered like a wrong signature.
+    // An unknown app gets the same answer as an invalid signature.
     fails: [401],
   },
   receiveScmWebhook: {
@@ -54,7 +54,7 @@ export const scmWebhookOperations = operations({
     summary: 'Receive an event of the GitHub App',
     description:
       'Takes an event of the GitHub App, at most 5 MiB, for every app that is connected to its repository: pushes, pull requests, and changes of repositories and installations. The answer is 404 if this installation of Mote has no GitHub App.',
-    // The largest push that GitHub describes (2,048 commits) takes about 3 MB.
+    // The largest push that GitHub documents (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,
     fails: [401, 404],
   },

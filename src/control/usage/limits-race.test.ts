@@ -1,4 +1,4 @@
-/** A thousand tries for the last place a plan has: one gets it. */
+/** Of many concurrent requests for the last place of a plan, exactly one succeeds. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -34,7 +34,7 @@ it('GiB: three volumes have three of ten, and a hundred want one of them to have
   )
   const { body } = await api.call('GET', '/v1/volumes', { token })
   expect(body.map((one: { size_mib: number }) => one.size_mib).sort()).toEqual([1024, 1024, 8192])
-  // Whoever asks for what it has already is told so.
+  // Requests for the current size succeed without a change.
   expect(count(statuses, 200) + count(statuses, 403)).toBe(99)
   expect(count(statuses, 403)).toBeGreaterThanOrEqual(66)
 }, 120_000)
@@ -61,7 +61,7 @@ it('vCPUs: three of four are used, and a thousand deploys ask for one, half of t
   )
   const accepted = (odd: number) => statuses.filter((status, n) => status === 200 && n % 2 === odd).length
   const [builds, images] = [accepted(0), accepted(1)]
-  // A newer build takes the place of one of the same app that waits, and its vCPU: then the builds win again and again.
+  // A newer build replaces a waiting build of the same app and takes over its vCPU: then builds can win repeatedly.
   expect([builds > 0 ? 'builds' : 'none', images]).toEqual(images === 1 ? ['none', 1] : ['builds', 0])
   expect(count(statuses, 200) + count(statuses, 403)).toBe(tries)
   expect(await api.deps.db.one(total, [projectId])).toEqual({ vcpus: 4 })

@@ -5,7 +5,7 @@ import { type BudgetState, budgetState, costCents, estimateCents, gbMonths, mont
 const prices = { vcpuHour: 2, gibHour: 1, storageGbMonth: 10, egressGb: 5 }
 
 describe('prices', () => {
-  it('are for an hour of a vCPU, an hour of a GiB, a month of a GB, and a GB sent', () => {
+  it('are per vCPU hour, GiB hour, GB month, and GB of egress', () => {
     const nothing = { vcpuSeconds: 0, memoryMibSeconds: 0, storageMibSeconds: 0, egressBytes: 0 }
     expect(costCents({ ...nothing, vcpuSeconds: 3600 * 3 }, prices)).toBeCloseTo(6)
     expect(costCents({ ...nothing, memoryMibSeconds: 512 * 7200 }, prices)).toBeCloseTo(1)
@@ -24,7 +24,7 @@ test.each([
   expect([month.from, month.to].map(one => one.toISOString().slice(0, 10))).toEqual([from, to])
 })
 
-test('the estimate goes on as the month was, and concludes nothing from its first hour', () => {
+test('the estimate extrapolates the month so far, except in its first hour', () => {
   const month = monthOf(new Date('2026-06-11T00:00:00Z'))
   expect(estimateCents(100, month, new Date('2026-06-11T00:00:00Z'))).toBeCloseTo(300)
   expect(estimateCents(5, month, new Date('2026-06-01T00:30:00Z'))).toBe(5)
@@ -51,11 +51,11 @@ describe('a budget', () => {
     expect(next(cost, state, since)).toBe(wanted),
   )
 
-  it('of nothing caps at once where there is no grace', () => {
+  it('of zero caps at once without a grace period', () => {
     expect(budgetState({ costCents: 0, budgetCents: 0, state: 'fine', changedAt: at }, at, 0)).toBe('capped')
   })
 
-  it('never skips the grace, whatever happens in between', () => {
+  it('never skips the grace period', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: 0, max: 200 }), fc.integer({ min: 1, max: 7_200_000 })), { maxLength: 30 }),

@@ -1,4 +1,4 @@
-/** What usage costs, and what a budget says to that. Pure. */
+/** Computes costs of usage and states of budgets. Pure. */
 import { hours } from '../../lib/duration.ts'
 
 export interface Amounts {
@@ -20,7 +20,7 @@ export const monthSeconds = 30 * 86_400
 const mib = 2 ** 20
 const gb = 1e9
 
-/** 10^9 bytes kept for 30 days. */
+/** 10^9 bytes stored for 30 days. */
 export const gbMonths = (mibSeconds: number) => (mibSeconds * mib) / gb / monthSeconds
 
 export const costCents = (used: Amounts, price: Prices): number =>
@@ -34,7 +34,7 @@ export interface Month {
   readonly to: Date
 }
 
-/** The month of `text` (YYYY-MM), UTC; without it the one that `now` is in. */
+/** The month of `text` (YYYY-MM), UTC; by default the current one. */
 export function monthOf(now: Date, text?: string): Month {
   const [year, month] =
     text === undefined
@@ -43,7 +43,7 @@ export function monthOf(now: Date, text?: string): Month {
   return { from: new Date(Date.UTC(year, month)), to: new Date(Date.UTC(year, month + 1)) }
 }
 
-/** What the month will cost if the rest of it is as the part so far; of its first hour nothing is concluded. */
+/** Extrapolates the cost of the whole month; not from its first hour. */
 export function estimateCents(costSoFar: number, { from, to }: Month, now: Date): number {
   const passedMs = Math.min(now.getTime(), to.getTime()) - from.getTime()
   if (passedMs < hours(1)) return costSoFar
@@ -56,13 +56,16 @@ export interface BudgetFacts {
   readonly costCents: number
   readonly budgetCents: number
   readonly state: BudgetState
-  /** Since when it is in that state. */
+  /** Time of the last change of state. */
   readonly changedAt: Date
 }
 
 const warnShare = 0.8
 
-/** The state that follows. It only gets better when more is allowed, or a month begins; the grace is given once. */
+/**
+ * Returns the next state of a budget. It only improves with a higher budget or a new month; grace is given once per
+ * month.
+ */
 export function budgetState(
   { costCents: cost, budgetCents: budget, state, changedAt }: BudgetFacts,
   now: Date,

@@ -12,10 +12,12 @@ import { type BudgetState, budgetState, costCents, monthOf } from './rules.ts'
 import { levelOf } from '../../lib/outage.ts'
 import * as store from './store.ts'
 
-/** Spans are needed for the months that can be asked about. */
+/** Retention of spans: the months that can be queried. */
 const spansKeptMs = hours(24 * 400)
 
-/** Counts what is sampled: storage by time, egress by the counters that hosts push. Each run is one transaction. */
+/**
+ * Counts sampled usage: storage over time, and egress by the counters that hosts report. Each run is one transaction.
+ */
 export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStats }): Sweep => ({
   name: 'usage-counting',
   everyMs: seconds(15),
@@ -26,7 +28,7 @@ export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStat
       if (stats) bytes.set(id, stats.txBytes)
     }
     await deps.db.tx(async tx => {
-      // Whoever holds the mark counts; a second one that had to wait finds nothing left to count.
+      // The lock serializes counters; a second one finds nothing left to count.
       let from = await store.mark(tx)
       while (from < now) {
         const { from: month, to } = monthOf(from)
@@ -41,7 +43,7 @@ export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStat
   },
 })
 
-/** Warns, gives grace, and then lets everything of the project sleep; and wakes it when more is allowed. */
+/** Warns, grants grace, then puts all apps of the project to sleep; wakes them when the budget allows it. */
 export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep => ({
   name: 'budgets',
   everyMs: seconds(30),
@@ -54,13 +56,13 @@ export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep 
         if (state === 'capped') counts.capped++
       } catch (err) {
         counts.failed++
-        deps.log[levelOf(err)]({ err, projectId }, 'a budget could not be kept this time')
+        deps.log[levelOf(err)]({ err, projectId }, 'a budget could not be enforced in this run')
       }
     return counts
   },
 })
 
-/** Also after a budget was changed or dropped, in the same transaction. */
+/** Also called when a budget is changed or removed, in the same transaction. */
 export async function keepBudget(
   deps: Pick<Deps, 'config'>,
   tx: Tx,
@@ -89,7 +91,7 @@ export async function keepBudget(
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
 
-/** Again and again: what was rolling out meanwhile sleeps, too. */
+/** Repeated in each run, to put deployments to sleep that were rolling out before. */
 async function capAll(tx: Tx, projectId: string): Promise<void> {
   await store.cap(tx, projectId, true)
   for (const { id, deploymentId } of (await store.sleep(tx, projectId)).toSorted(byId)) {
@@ -107,7 +109,7 @@ const texts = {
   warned: ['80 % of the budget are used', 'Nothing happens yet.'],
   grace: [
     'The budget is used up',
-    'Everything goes on for now; when the time of grace is over, the apps of the project sleep.',
+    'Apps keep running during the grace period. After it, the apps of the project sleep.',
   ],
   capped: [
     'The apps of the project sleep',
@@ -125,6 +127,6 @@ async function report(tx: Tx, projectId: string, state: BudgetState, graceHours:
     resourceId: projectId,
     entityName: 'Budget',
     route: '/billing',
-    body: state === 'grace' ? `${body} That is in ${graceHours} hours.` : body,
+    body: state === 'grace' ? `${body} It ends in ${graceHours} hours.` : body,
   })
 }

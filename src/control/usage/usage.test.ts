@@ -1,4 +1,6 @@
-/** Metering on a real database: nothing is counted twice or left out, and a cap puts to sleep and wakes again. */
+/**
+ * Metering on a real database: nothing is counted twice or missed, and a cap puts apps to sleep and wakes them again.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { createLiveStats } from '../hosts/index.ts'
@@ -28,7 +30,7 @@ const serving = async () => {
 const usedAt = async (now: Date, month = monthOf(now)) => store.used(db, projectId, month, now)
 
 describe('vCPU and memory seconds', () => {
-  it('run from the commit that gives a VM its room to the one that takes it back', async () => {
+  it('run from the commit that reserves the capacity of a VM to the one that releases it', async () => {
     const { app } = await serving()
     const spans = () =>
       world.rows<{ open: boolean; s: number }>(
@@ -46,7 +48,7 @@ describe('vCPU and memory seconds', () => {
     await world.rows(`DELETE FROM usage_span`)
   })
 
-  it('of a span over the end of a month are in both', async () => {
+  it('of a span across the end of a month count in both months', async () => {
     await world.rows(
       `INSERT INTO usage_span VALUES (gen_random_uuid(), $1, 2, 512, '2025-01-31T23:59:00Z', '2025-02-01T00:00:30Z')`,
       projectId,
@@ -69,7 +71,7 @@ describe('storage and egress', () => {
       at,
     )
 
-  it('of storage every second is counted once, over months and by any number of counters at once', async () => {
+  it('storage is counted once per second, across months and with concurrent counters', async () => {
     await volume(100, '2025-06-30T23:00:00Z')
     await world.rows(`UPDATE usage_mark SET counted_until = '2025-06-30T22:00:00Z'`)
     const until = new Date('2025-07-01T02:00:00Z')
@@ -80,7 +82,7 @@ describe('storage and egress', () => {
     await world.rows(`DELETE FROM volume`)
   })
 
-  it('a run that is lost counts nothing, and the next one all', async () => {
+  it('a failed run counts nothing, and the next run counts everything', async () => {
     await volume(10, '2025-08-01T00:00:00Z')
     await world.rows(`UPDATE usage_mark SET counted_until = '2025-08-01T00:00:00Z'`)
     const until = new Date('2025-08-01T01:00:00Z')
@@ -94,7 +96,7 @@ describe('storage and egress', () => {
     await world.rows(`DELETE FROM volume`)
   })
 
-  it('of egress the growth of each counter, also when it begins anew', async () => {
+  it('egress counts the growth of each counter, even if the counter restarts', async () => {
     const { app } = await serving()
     const [vm] = await world.rows<{ id: string }>(`SELECT id FROM vm`)
     const now = new Date()
@@ -119,10 +121,10 @@ describe('a budget that is used up', () => {
     (await world.rows<{ s: string }>(`SELECT scale_state AS s FROM app WHERE id = $1`, id))[0]?.s
   const keep = (now = new Date()) => budgetKeeping(world.deps).run({ ...run, now })
 
-  it('warns, gives grace, lets everything sleep, refuses more, and wakes it when it is raised', async () => {
+  it('warns, grants grace, puts apps to sleep, refuses more, and wakes them when it is raised', async () => {
     const { app } = await serving()
     await db.tx(tx => store.setBudget(tx, projectId, 1000))
-    // In the middle of a month, whenever the test runs.
+    // In the middle of a month, regardless of the current date.
     const now = new Date('2025-05-15T12:00:00Z')
     await world.rows(`UPDATE usage_span SET started_at = $1::timestamptz - interval '850 seconds'`, now)
     await keep(now)
@@ -147,7 +149,7 @@ describe('a budget that is used up', () => {
     await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE healthy`)).length === 1)
   })
 
-  it('of last month says nothing about this one', async () => {
+  it('of last month does not affect this month', async () => {
     await world.rows(`UPDATE budget SET state = 'capped', month = '2025-01-01T00:00:00Z', monthly_cents = 1000000000`)
     await world.rows(`UPDATE project SET capped_at = now()`)
     await keep()
@@ -155,7 +157,7 @@ describe('a budget that is used up', () => {
     expect(await world.rows(`SELECT capped_at FROM project`)).toEqual([{ capped_at: null }])
   })
 
-  it('goes on with the others where one cannot be kept', async () => {
+  it('continues with other budgets if one fails', async () => {
     await world.rows(`INSERT INTO project (id, slug, name, plan, ipv6_prefix)
       VALUES (gen_random_uuid(), 'other', 'other', 'unlimited', 'fd00:1:2:4::/64')`)
     await world.rows(

@@ -1,4 +1,4 @@
-/** The sandbox's clock and its webhooks: signed bytes through the same door as everybody's, until they are taken. */
+/** The sandbox's clock and webhooks. Signed webhooks are delivered to the regular endpoint until they are accepted. */
 import { hours } from '../../../lib/duration.ts'
 import type { Deps } from '../../base/deps.ts'
 import { type ReceiveDeps, receive } from '../receive.ts'
@@ -9,7 +9,7 @@ import * as store from './store.ts'
 
 export type DeliverDeps = Pick<Deps, 'db' | 'vault'> & ReceiveDeps
 
-/** Returns how many were taken. One that cannot be delivered stays, and is tried again by the sweep. */
+/** Returns the number of accepted events. The sweep retries the others. */
 export async function deliverEvents(deps: DeliverDeps): Promise<number> {
   const { db, vault, clock } = deps
   const [key] = sandboxKeys(vault)
@@ -27,7 +27,7 @@ export async function deliverEvents(deps: DeliverDeps): Promise<number> {
   return count
 }
 
-/** Renews, lets fail or ends what has come to the end of its period. */
+/** Renews, fails or ends the subscriptions whose period has ended. */
 export async function turnPeriods({ db }: Pick<Deps, 'db'>, now: Date): Promise<number> {
   const ids = await store.endedPeriods(db, now)
   for (const id of ids)

@@ -1,9 +1,9 @@
-/** The life of a subscription in the sandbox: what customers and the clock do to it. Pure. */
+/** State changes of a sandbox subscription, by the customer or the clock. Pure. */
 import { hours } from '../../../lib/duration.ts'
 import type { Product } from '../provider.ts'
 import type { SandboxSubscription } from './store.ts'
 
-/** A sandbox month; days of equal length are easier to test with. */
+/** Length of a sandbox month; equal lengths simplify tests. */
 export const periodMs = hours(24 * 30)
 
 export const sandboxProducts: readonly Product[] = [
@@ -35,7 +35,7 @@ interface Change {
   readonly subscription: SandboxSubscription
 }
 
-/** Undefined: it changes nothing. */
+/** Undefined if the action changes nothing. */
 export function act(s: SandboxSubscription, action: Action, now: Date): Change | undefined {
   if (s.status === 'canceled') return undefined
   const changed = { ...s, modifiedAt: later(s, now) }
@@ -57,10 +57,10 @@ export function act(s: SandboxSubscription, action: Action, now: Date): Change |
   }
 }
 
-/** What happens at the end of a period; the next one begins there, or now if the clock was turned. */
+/** State after the end of a period. The next period starts there, or now if the clock was advanced. */
 export function periodEnded(s: SandboxSubscription, now: Date): Change {
   const changed = { ...s, modifiedAt: later(s, now) }
-  // Two unpaid periods, or as wished.
+  // Ends after two unpaid periods, or if it was canceled.
   if (s.cancelAtPeriodEnd || s.status === 'past_due')
     return { type: 'subscription.revoked', subscription: { ...changed, status: 'canceled' } }
   const start = new Date(Math.min(s.periodEnd.getTime(), now.getTime()))
@@ -75,10 +75,10 @@ export function ended(s: SandboxSubscription, now: Date): Change | undefined {
   return { type: 'subscription.revoked', subscription: { ...s, status: 'canceled', modifiedAt: later(s, now) } }
 }
 
-/** Two changes never have one instant. */
+/** A time later than the last change, so that two changes never have the same instant. */
 const later = (s: SandboxSubscription, now: Date) => new Date(Math.max(now.getTime(), s.modifiedAt.getTime() + 1))
 
-/** As Polar writes it. */
+/** The subscription in Polar's format. */
 export function wireSubscription(s: SandboxSubscription) {
   const amount = sandboxProducts.find(p => p.id === s.productId)?.priceAmountCents ?? 0
   return {

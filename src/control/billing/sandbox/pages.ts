@@ -1,4 +1,4 @@
-/** The two pages of the sandbox: text and forms, no script. */
+/** The two HTML pages of the sandbox: text and forms, no scripts. */
 import type { Product } from '../provider.ts'
 import type { Action } from './life.ts'
 import type { SandboxSubscription } from './store.ts'
@@ -28,7 +28,7 @@ const page = (title: string, body: string, backUrl: string) => `<!doctype html>
 <main>
 <h1>${escape(title)}</h1>
 ${body}
-<p class="note">This is the sandbox of Mote: nobody is charged. <a href="${escape(backUrl)}">Back</a></p>
+<p class="note">This is the billing sandbox of Mote. No money is charged. <a href="${escape(backUrl)}">Back</a></p>
 </main>
 </body>
 </html>

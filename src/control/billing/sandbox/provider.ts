@@ -1,4 +1,4 @@
-/** A complete provider without anybody else: for demos, development and tests. */
+/** A complete billing provider without external services: for demos, development and tests. */
 import { randomBytes } from 'node:crypto'
 import type { Tx } from '../../../db/db.ts'
 import { hours } from '../../../lib/duration.ts'
@@ -15,7 +15,7 @@ import * as store from './store.ts'
 const purpose = 'billing.sandbox'
 const sessionLifeMs = hours(24)
 
-/** Keys of its webhooks, the current one first. */
+/** Keys of its webhooks, the current key first. */
 export const sandboxKeys = (vault: Vault) => vault.signingKeys(purpose).map(({ key }) => key)
 export const sessionHash = (vault: Vault, session: string) => vault.hash(purpose, session)
 
@@ -51,7 +51,7 @@ export function sandboxProvider({ db, config, clock, vault }: SandboxDeps): Bill
   }
 }
 
-/** The new state and the event that tells it, together. */
+/** Stores the new state and its event together. */
 export async function save(tx: Tx, type: string, subscription: store.SandboxSubscription): Promise<void> {
   await store.putSubscription(tx, subscription)
   const at = subscription.modifiedAt

@@ -11,7 +11,7 @@ import * as store from './store.ts'
 
 type SandboxDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault' | 'log'>
 
-/** Nobody signs in here: the session in the link, 256 random bits, says for which project. */
+/** These pages need no sign-in: the session in the link, 256 random bits, identifies the project. */
 export function sandboxHandlers(deps: SandboxDeps) {
   const { db, clock, config, vault } = deps
   const backUrl = `${config.publicUrl}/billing`
@@ -28,10 +28,10 @@ export function sandboxHandlers(deps: SandboxDeps) {
     if (!product) throw notFound()
     return product
   }
-  /** The webhooks go out at once; should one fail, the page still answers and the sweep repeats it. */
+  /** Sends webhooks at once. If that fails, the page still works and the sweep retries. */
   const deliver = () =>
     deliverEvents({ ...deps, provider: sandboxProvider(deps) }).catch((err: unknown) =>
-      deps.log.warn({ err }, 'an event of the billing sandbox was not delivered; the sweep tries again'),
+      deps.log.warn({ err }, 'an event of the billing sandbox was not delivered; the sweep will retry'),
     )
 
   return {

@@ -1,4 +1,4 @@
-/** What the control plane consists of: the features that serve requests, the machines and sweeps that do the work. */
+/** Composes the control plane: the features that serve requests, and the workflows and sweeps that do the work. */
 import type { AnyWorkflow } from '../engine/workflow.ts'
 import type { Sweep } from '../engine/sweep.ts'
 import { appContents, appFeature, appWorkflow } from './apps/index.ts'
@@ -73,7 +73,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   networkFeature(deps),
 ]
 
-/** What a project holds, in the order it is torn down. */
+/** The contents of a project, in the order of deletion. */
 export const projectContents: readonly ProjectContents[] = [databaseContents, appContents, volumeContents]
 
 export const workflows = (deps: ControlDeps): readonly AnyWorkflow[] => [

@@ -1,4 +1,4 @@
-/** The control plane: API, machine runner, sweeps, outbox relay, and the ears for hosts and gateways. */
+/** The control plane: API, workflow runner, sweeps, outbox relay, and the receivers for hosts and gateways. */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
@@ -38,7 +38,7 @@ import { startNetworkPublisher } from './network/index.ts'
 import { planLimitNotices } from './notifications/index.ts'
 import { startRoutePublisher } from './routing/index.ts'
 
-/** How long requests under way may take once the program is told to stop. */
+/** Time limit for open requests during shutdown. */
 const drainMs = 10_000
 
 export interface ControlOptions {
@@ -49,22 +49,22 @@ export interface ControlOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** Prometheus listener; absent: none. */
+  /** Port of the Prometheus listener; absent: none. */
   readonly metricsPort?: number
-  /** For the metrics: what guests of an agent in this process were refused. */
+  /** For the metrics: refusals to guests of an agent in this process. */
   readonly refused?: Tally
-  /** Compares every JSON answer with its schema; for tests. */
+  /** Checks every JSON answer against its schema; for tests. */
   readonly checkAnswers?: boolean
 }
 
 export interface Control {
   readonly port: number
   readonly url: string
-  /** Finishes requests and steps under way, says goodbye to streams; the database and the bus stay the caller's. */
+  /** Finishes open requests and running steps, and ends streams. The caller closes the database and the bus. */
   stop(): Promise<void>
 }
 
-/** @throws Error when a port is taken or the secret is not that of the data; nothing is left running then. */
+/** @throws Error when a port is taken or the secret does not match the data; everything is stopped again then. */
 export async function startControl(options: ControlOptions): Promise<Control> {
   const { config, db, bus, log } = options
   const clock = systemClock

@@ -20,7 +20,7 @@ import { vmOperations } from './vms/schema.ts'
 import { volumeOperations } from './volumes/schema.ts'
 import type { Operation } from './http/operation.ts'
 
-/** Every operation there is, by its id: what the server registers, the OpenAPI document shows and the tests enumerate. */
+/** All operations by id: registered by the server, shown in the OpenAPI document and enumerated by the tests. */
 export const allOperations: Readonly<Record<string, Operation>> = {
   ...healthOperations,
   ...apiDocsOperations,

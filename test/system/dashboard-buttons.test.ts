@@ -102,7 +102,7 @@ browserSuite('the buttons of the dashboard', () => {
     }
     await open('later')
     await ada.page.locator('button[aria-disabled]', { hasText: 'Move …' }).hover()
-    await ada.says(/has no place yet/)
+    await ada.says(/has no host yet/)
     await open('data')
     await ada.page.locator('button:not([aria-disabled])', { hasText: 'Move …' }).click()
     await ada.dialog.getByRole('button', { name: 'Move' }).click()
@@ -154,7 +154,7 @@ browserSuite('the buttons of the dashboard', () => {
     await act('drain', full)
     await ada.open('/hosts', 'Hosts')
     const still = ada.page.getByRole('list', { name: 'Still on it' })
-    await still.getByText('It goes when there is room').first().waitFor()
+    await still.getByText('The VM leaves when there is capacity').first().waitFor()
     for (const { name } of all) await act('uncordon', name)
     await still.waitFor({ state: 'detached' })
   })

@@ -68,9 +68,9 @@ describe('a source that is sent', () => {
   })
 
   const outside: readonly (readonly [string, readonly Entry[], string])[] = [
-    ['a name that climbs', [{ name: '../evil', text: 'x' }], 'not a name below the top'],
-    ['a name that climbs later', [{ name: 'a/../../evil', text: 'x' }], 'not a name below the top'],
-    ['an absolute name', [{ name: '/etc/passwd', text: 'x' }], 'not a name below the top'],
+    ['a name that climbs', [{ name: '../evil', text: 'x' }], 'not a valid path below the root'],
+    ['a name that climbs later', [{ name: 'a/../../evil', text: 'x' }], 'not a valid path below the root'],
+    ['an absolute name', [{ name: '/etc/passwd', text: 'x' }], 'not a valid path below the root'],
     ['a link to elsewhere', [{ name: 'l', type: 'symlink', linkname: '/etc/shadow' }], 'leads out'],
     ['a link that climbs', [{ name: 'a/l', type: 'symlink', linkname: '../../x' }], 'leads out'],
     ['a link that climbs behind a link', [{ name: 'a/l', type: 'symlink', linkname: 'x/../../..' }], 'leads out'],
@@ -82,12 +82,12 @@ describe('a source that is sent', () => {
       ],
       'no directory',
     ],
-    ['a hard link to elsewhere', [{ name: 'l', type: 'link', linkname: '/etc/shadow' }], 'not a name below'],
-    ['a hard link to nothing', [{ name: 'l', type: 'link', linkname: 'x' }], 'no file before it'],
+    ['a hard link to elsewhere', [{ name: 'l', type: 'link', linkname: '/etc/shadow' }], 'not a valid path below'],
+    ['a hard link to nothing', [{ name: 'l', type: 'link', linkname: 'x' }], 'not an earlier file'],
     ['a device', [{ name: 'sda', type: 'block-device', devmajor: 8 }], 'only files, directories and links'],
     ['a pipe', [{ name: 'p', type: 'fifo' }], 'only files, directories and links'],
-    ['a file twice', [page, page], 'is there twice'],
-    ['nothing', [{ name: 'empty', type: 'directory' }], 'has no file'],
+    ['a file twice', [page, page], 'occurs twice'],
+    ['nothing', [{ name: 'empty', type: 'directory' }], 'contains no file'],
   ]
   it.each(outside)('with %s is refused', async (_what, entries, message) => {
     const { status, body } = await send(await archive(entries))
@@ -113,13 +113,13 @@ describe('a source that is sent', () => {
   })
 
   it.each([
-    ['no archive', () => 'hello', 'not a whole tar.gz'],
+    ['no archive', () => 'hello', 'not a complete tar.gz'],
     [
       'half of one',
       async () => (await archive([{ name: 'x', text: 'x'.repeat(9999) }])).subarray(0, 60),
-      'not a whole tar.gz',
+      'not a complete tar.gz',
     ],
-    ['an archive of noise', () => gzipSync(Buffer.alloc(4096, 7)), 'not a whole tar.gz'],
+    ['an archive of noise', () => gzipSync(Buffer.alloc(4096, 7)), 'not a complete tar.gz'],
   ])('that is %s is refused', async (_what, made: () => string | Buffer | Promise<Buffer>, message) => {
     const { status, body } = await send(await made())
     expect([status, body.error]).toEqual([400, expect.stringContaining(message)])

@@ -77,7 +77,7 @@ describe('on simulated machines', () => {
     const { app, job, id, host } = await appWithVolume()
     const target = await other(host)
     const refused = await user.post(`/v1/volumes/${id}/move`, { target_host: target.name })
-    expect(refused.body).toMatchObject({ code: 'volume_in_use', error: expect.stringContaining('goes along') })
+    expect(refused.body).toMatchObject({ code: 'volume_in_use', error: expect.stringContaining('moves with it') })
     await user.post(`/v1/volumes/${id}/snapshots`, { name: 'kept' })
     await until(async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]?.status === 'ready', {
       what: 'kept',

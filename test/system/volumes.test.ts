@@ -392,7 +392,7 @@ describe('snapshots', () => {
     const [{ job_id }] = (await user.get(`/v1/apps/${name}/deployments`)).body
     const held = await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'first' })
     expect(held.body.error).toBe(
-      `A VM of ${name} has volume ${volume}. Stop the deployment, or detach the volume, before you restore it.`,
+      `Volume ${volume} is in use by a VM of ${name}. Stop the deployment, or detach the volume, before you restore it.`,
     )
     await user.delete(`/v1/apps/${name}/deployments/${job_id}`)
     await until(async () => (await user.get(`/v1/apps/${name}/deployments`)).body[0].status === 'stopped', {

@@ -44,19 +44,19 @@ export interface Announcement {
   readonly recipients: number
 }
 
-/** What is deployed under one name, and how it scales. */
+/** An app with its deployment and scaling settings. */
 export interface App {
   /** Id of the app. */
   readonly id: string
   /** Name of the app; unique in the project, and part of its host name. */
   readonly name: string
-  /** Repository of its source; empty: it is deployed from images or uploads. */
+  /** Repository of the source; empty when the app is deployed from images or uploads. */
   readonly git_url: string
-  /** The branch that pushes and builds are of; empty: the default one. */
+  /** Branch for pushes and builds; empty for the default branch. */
   readonly git_branch: string
   /** Whether submodules on the same host are fetched for builds. */
   readonly git_submodules: boolean
-  /** Where the program in the VM listens. */
+  /** Port that the program in the VM listens on. */
   readonly port: number
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
@@ -64,7 +64,7 @@ export interface App {
   readonly drain_timeout: number
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
-  /** How many VMs run at least; 0: it may scale to zero. */
+  /** How many VMs run at least; 0 allows scale to zero. */
   readonly min_replicas: number
   /** How many VMs run at most. */
   readonly max_replicas: number
@@ -77,17 +77,17 @@ export interface App {
   readonly scale_state: AppScaleState
   /** When it was created. */
   readonly created_at: string
-  /** The deployment that serves; null: none does. */
+  /** The active deployment; null if none. */
   readonly active_deployment_id?: string | null | undefined
-  /** Where the gateway serves it; null: nowhere yet. */
+  /** Host name that the gateway serves the app on; null if none yet. */
   readonly hostname?: string | null | undefined
-  /** Installation of the git integration that reads the repository; null: none. */
+  /** Installation of the git integration that reads the repository; null if none. */
   readonly scm_installation_id?: number | null | undefined
-  /** The repository as the git host names it; null: none is bound. */
+  /** The repository as the git host names it; null if none is connected. */
   readonly scm_repo_full_name?: string | null | undefined
-  /** Id of the repository at the git host; null: none is bound. */
+  /** Id of the repository at the git host; null if none is connected. */
   readonly scm_repo_id?: number | null | undefined
-  /** Null here; read it with `GET /v1/apps/{app_name}/secret`. */
+  /** Always null; read it with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
 }
 
@@ -99,48 +99,48 @@ export interface AppEnv {
   readonly updated_at: string
 }
 
-/** `active`: VMs serve; `idle`: about to sleep; `scaled_to_zero`: VMs sleep and the next request wakes them; `warming_up`: VMs start. */
+/** `active`: VMs serve; `idle`: about to scale to zero; `scaled_to_zero`: the next request wakes the app; `warming_up`: VMs start. */
 export type AppScaleState = 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
 
-/** What a git host needs to deliver webhooks of an app. */
+/** Settings for a git host to deliver webhooks of an app. */
 export interface AppSecret {
-  /** Key of the signature of webhooks; null: the app has none. */
+  /** Key that signs webhooks; null if the app has none. */
   readonly scm_webhook_secret: string | null
-  /** Where the git host delivers pushes, signed with the secret. */
+  /** URL to which the git host delivers pushes, signed with the secret. */
   readonly webhook_url: string
 }
 
 /** An uploaded source. */
 export interface AppSource {
-  /** What a deploy names to build it: `sha256:` and the digest of what is kept. */
+  /** Name of the source for deployments: `sha256:` and the digest of the stored archive. */
   readonly source: string
-  /** Bytes that are kept, compressed. */
+  /** Size of the stored archive in bytes, compressed. */
   readonly size_bytes: number
-  /** How many files it has. */
+  /** Number of files in the source. */
   readonly files: number
 }
 
-/** A volume as an app has it. */
+/** A volume attached to an app. */
 export interface AttachedVolume {
-  /** Id of the volume, which paths name it by. */
+  /** Id of the volume, used in paths. */
   readonly id: string
-  /** The project that it belongs to. */
+  /** The project that owns the volume. */
   readonly tenant_id: string
   /** Name of the volume; unique in the project. */
   readonly name: string
   /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
-  /** Kind of storage pool that it is in; empty: the default one of its host. */
+  /** Kind of storage pool that stores the volume; empty for the default one of its host. */
   readonly pool_name: string
   /** When it was created. */
   readonly created_at: string
   /** When it last changed. */
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
+  /** `pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** What went wrong last; null: nothing. */
+  /** The last error; null if there was none. */
   readonly message?: string | null | undefined
-  /** Directory in the VM where it is mounted. */
+  /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
   /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
   readonly access_mode: number
@@ -149,16 +149,16 @@ export interface AttachedVolume {
 export interface AttachRuntimeVolumeRequest {
   /** Id of a volume of the project. */
   readonly volume_id: string
-  /** Absolute path of the directory in the VM where it is mounted. */
+  /** Absolute path of the directory in the VM where the volume is mounted. */
   readonly mount_point: string
   /** Whether the VM may only read it. */
   readonly read_only?: boolean | undefined
 }
 
 export interface AttachVolumeRequest {
-  /** The volume. */
+  /** Id of the volume. */
   readonly volume_id: string
-  /** Absolute path of the directory in the VM where it is mounted. */
+  /** Absolute path of the directory in the VM where the volume is mounted. */
   readonly mount_point?: string | undefined
   /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
   readonly access_mode?: number | undefined
@@ -203,15 +203,15 @@ export interface AuthResponse {
   readonly refresh_token?: string | null | undefined
 }
 
-/** Memory that a VM should have, and has. */
+/** Target and current memory of a VM. */
 export interface Balloon {
-  /** MiB that the VM should have. */
+  /** Target memory of the VM in MiB. */
   readonly target_memory_mib: number
-  /** MiB that it has, as its host last reported. */
+  /** Current memory of the VM in MiB, as last reported. */
   readonly actual_memory_mib: number
-  /** MiB that it was started with, and can have at most. */
+  /** MiB at start, which is also the maximum. */
   readonly memory_mib: number
-  /** MiB that it keeps at least. */
+  /** Minimum memory of the VM in MiB. */
   readonly floor_mib: number
 }
 
@@ -291,47 +291,47 @@ export interface BillingSummary {
   readonly plan_limits?: PlanLimits | null | undefined
 }
 
-/** An image being made of the source of an app. */
+/** A build of an image from the source of an app. */
 export interface Build {
   /** Id of the build. */
   readonly id: string
-  /** The deployment that it is for. */
+  /** The deployment that the build belongs to. */
   readonly deployment_id: string
-  /** The same deployment, as paths name it. */
+  /** Short id of the deployment, used in paths. */
   readonly job_id: string
-  /** What the build is now; `succeeded`, `failed`, `cancelled` and `superseded` are ends. */
+  /** Status of the build; `succeeded`, `failed`, `cancelled` and `superseded` are final. */
   readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
-  /** The branch that is built; empty: an uploaded source. */
+  /** The branch that is built; empty for an uploaded source. */
   readonly git_branch: string
   /** The commit that is built; empty until it is fetched. */
   readonly git_commit_hash: string
-  /** First line of its message; empty until it is fetched. */
+  /** First line of the commit message; empty until it is fetched. */
   readonly git_commit_message: string
   /** `manual`, `api` or `push`. */
   readonly trigger_source: string
-  /** The image that it made; null until it has. */
+  /** The built image; null until it exists. */
   readonly image: string | null
-  /** Why it failed; null: it did not. */
+  /** Why the build failed; null if it did not fail. */
   readonly error: string | null
-  /** When it was asked for. */
+  /** When the build was requested. */
   readonly created_at: string
-  /** When a host began with it; null: it waits. */
+  /** When a host started the build; null while it is queued. */
   readonly started_at: string | null
-  /** When it ended; null: it has not. */
+  /** When the build ended; null while it is running or queued. */
   readonly ended_at: string | null
 }
 
-/** What a build wrote. */
+/** The log of a build. */
 export interface BuildLog {
-  /** The build. */
+  /** Id of the build. */
   readonly build_id: string
-  /** The deployment that it is for. */
+  /** The deployment that the build belongs to. */
   readonly deployment_id: string
-  /** What the build is now; `succeeded`, `failed`, `cancelled` and `superseded` are ends. */
+  /** Status of the build; `succeeded`, `failed`, `cancelled` and `superseded` are final. */
   readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
-  /** Why it failed; null: it did not. */
+  /** Why the build failed; null if it did not fail. */
   readonly error: string | null
-  /** `host`: as it is now; `kept`: it is over; `none`: it waits, or its lines were lost with its host. */
+  /** `host`: the current log; `kept`: the stored log of a finished build; `none`: the build is queued, or its log was lost with its host. */
   readonly source: 'host' | 'kept' | 'none'
   /** The newest lines, oldest first. */
   readonly lines: readonly BuildLogLine[]
@@ -422,7 +422,7 @@ export interface CreateAppRequest {
   readonly cpu_threshold?: number | null | undefined
   /** Percent of memory above which autoscaling adds a VM. */
   readonly mem_threshold?: number | null | undefined
-  /** Branch that pushes and builds are of; empty: the default one of the repository. */
+  /** Branch for pushes and builds; empty for the default branch of the repository. */
   readonly git_branch?: string | null | undefined
   /** Whether submodules on the same host are fetched for builds. */
   readonly git_submodules?: boolean | null | undefined
@@ -436,25 +436,25 @@ export interface CreateAppRequest {
   readonly scm_repo_full_name?: string | null | undefined
   /** Id of the repository at the git host. */
   readonly scm_repo_id?: number | null | undefined
-  /** Where the program in the VM listens; it is also passed as `$PORT`. */
+  /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
 }
 
 export interface CreateDatabaseBranchRequest {
   /** Name of the branch; unique in its database. */
   readonly name: string
-  /** Begins with this snapshot. Not together with `at`. */
+  /** Snapshot that the branch starts from. Not together with `at`. */
   readonly from_snapshot?: string | null | undefined
-  /** Begins as the current branch was at this instant (RFC 3339), or `latest`; played from the backups. */
+  /** Instant (RFC 3339) of the current branch that the new branch starts from, or `latest`; replayed from the backups. */
   readonly at?: string | null | undefined
 }
 
 export interface CreateDatabaseRequest {
   /** Name of the database; unique in the project. */
   readonly name: string
-  /** What runs in its VM: `postgres`. */
+  /** Engine of the database: `postgres`. */
   readonly engine: string
-  /** Disk for its data in MiB; it can grow later. Default: 1024. */
+  /** Disk for the data in MiB; it can grow later. Default: 1024. */
   readonly disk_mib?: number | null | undefined
   /** Memory of its VM in MiB. */
   readonly memory_mib?: number | null | undefined
@@ -555,9 +555,9 @@ export interface CreateVmSnapshotRequest {
 export interface CreateVolumeRequest {
   /** Name of the volume; unique in the project. */
   readonly name: string
-  /** Size in MiB. It can grow later, and never shrinks. */
+  /** Size in MiB. The volume can grow later, but never shrinks. */
   readonly size_mib: number
-  /** Kind of storage pool that it is to be in. Default: the one that its host prefers. */
+  /** Kind of storage pool to use. Default: the one that the host prefers. */
   readonly pool_name?: string | null | undefined
 }
 
@@ -568,25 +568,25 @@ export interface CreateVolumeSnapshotRequest {
 
 /** A managed database with branches and backups. */
 export interface Database {
-  /** Id of the database, which paths name it by. */
+  /** Id of the database, used in paths. */
   readonly id: string
   /** Name of the database; unique in the project. */
   readonly name: string
-  /** What runs in its VM: `postgres`. */
+  /** Engine of the database: `postgres`. */
   readonly engine: string
-  /** Of the current branch: `creating`, `running`, `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
+  /** Status of the current branch: `creating`, `running`, `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
   readonly status: string
   /** Virtual CPUs of its VM. */
   readonly vcpus: number
   /** Memory of its VM in MiB. */
   readonly memory_mib: number
-  /** Disk for its data in MiB. */
+  /** Disk for the data in MiB. */
   readonly disk_mib: number
   /** Major version of PostgreSQL. */
   readonly postgres_version: number
-  /** Its tenant at the page server, 32 hexadecimal digits. */
+  /** Tenant of the database on the page server, 32 hexadecimal digits. */
   readonly storage_tenant_id: string
-  /** Timeline of its current branch at the page server; empty: none. */
+  /** Timeline of the current branch on the page server; empty if none. */
   readonly storage_timeline_id: string
   /** Generation of the tenant; grows when another node attaches it. */
   readonly tenant_gen: number
@@ -596,45 +596,45 @@ export interface Database {
   readonly updated_at: string
   /** Settings of the server that differ from the defaults, by name. */
   readonly settings?: Readonly<Record<string, string>> | undefined
-  /** Why it has failed or does not answer; null: it works. */
+  /** Why the database failed or does not accept connections; null if it works. */
   readonly message?: string | null | undefined
 }
 
-/** How a database is backed up, and whether that works. */
+/** Backup configuration of a database and its state. */
 export interface DatabaseBackupInfo {
-  /** The database. */
+  /** Id of the database. */
   readonly database_id: string
   /** Name of the database. */
   readonly database_name: string
-  /** How it is backed up, for people. */
+  /** Backup method, as text for users. */
   readonly backup_strategy: string
-  /** `point_in_time`: it can go back to any instant since the oldest backup. */
+  /** `point_in_time`: the database can be restored to any instant since the oldest backup. */
   readonly recovery_mode: string
-  /** Whether the newest backup was restored and checked; on a page server, whether it has the history now. */
+  /** Whether the newest backup was restored and checked; on a page server, whether it currently has the history. */
   readonly retention_valid: boolean
-  /** Whether backups work, in one word. */
+  /** State of the backups in one word. */
   readonly status: string
-  /** Tenant of the database at the page server; null: it has none. */
+  /** Tenant of the database on the page server; null if none. */
   readonly storage_tenant_id: string | null
-  /** Timeline of the branch at the page server; null: it has none. */
+  /** Timeline of the branch on the page server; null if none. */
   readonly storage_timeline_id: string | null
-  /** Generation of the tenant; null: there is no tenant. */
+  /** Generation of the tenant; null without a tenant. */
   readonly tenant_gen: number | null
   /** When it was created. */
   readonly created_at: string
   /** When it last changed. */
   readonly updated_at: string
-  /** When the newest whole backup ended; null: there is none. */
+  /** When the newest full backup ended; null if there is none. */
   readonly newest_backup_at?: string | null | undefined
-  /** How many whole backups are kept. */
+  /** Number of retained full backups. */
   readonly backups?: number | undefined
-  /** Bytes that all backups take together. */
+  /** Total bytes of all backups. */
   readonly size_bytes?: number | undefined
-  /** When the newest restore drill ended; null: there was none. */
+  /** When the newest restore drill ended; null if there was none. */
   readonly checked_at?: string | null | undefined
   /** Where backups go: `volume`, or `s3://bucket/prefix`. */
   readonly target?: string | undefined
-  /** Why the newest backup or restore drill failed; null: it did not. */
+  /** Why the newest backup or restore drill failed; null if it did not fail. */
   readonly error?: string | null | undefined
 }
 
@@ -645,33 +645,33 @@ export interface DatabaseBackupTarget {
   readonly region?: string | null | undefined
   /** The bucket; it must exist. */
   readonly bucket: string
-  /** What keys begin with. Default: mote. */
+  /** Prefix of all keys. Default: mote. */
   readonly prefix?: string | null | undefined
   /** Access key of the storage. */
   readonly access_key: string
-  /** Its secret. It is stored encrypted, and never shown. */
+  /** Secret key of the storage. It is stored encrypted and never shown. */
   readonly secret_key: string
-  /** Certificate of a private authority, as PEM; null: the authorities that everybody trusts. */
+  /** Certificate of a private authority, as PEM; null for the public authorities. */
   readonly ca_certificate?: string | null | undefined
 }
 
-/** A line of history of a database, with a VM of its own. */
+/** A branch of a database's history, with its own VM. */
 export interface DatabaseBranch {
-  /** The database. */
+  /** Id of the database. */
   readonly database_id: string
   /** Name of the database. */
   readonly database_name: string
   /** Name of the branch; unique in its database. */
   readonly branch_name: string
-  /** Whether the host name of the database leads to it. */
+  /** Whether the host name of the database points to the branch. */
   readonly is_current: boolean
-  /** `creating`, `ready` (a client that connects now is served), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
+  /** `creating`, `ready` (accepts connections), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
   readonly status: string
-  /** Tenant of the database at the page server; null: it has none. */
+  /** Tenant of the database on the page server; null if none. */
   readonly storage_tenant_id: string | null
-  /** Timeline of the branch at the page server; null: it has none. */
+  /** Timeline of the branch on the page server; null if none. */
   readonly storage_timeline_id: string | null
-  /** Generation of the tenant; null: there is no tenant. */
+  /** Generation of the tenant; null without a tenant. */
   readonly tenant_gen: number | null
   /** When it was created. */
   readonly created_at: string
@@ -681,7 +681,7 @@ export interface DatabaseBranch {
 
 /** How to connect to a branch of a database. */
 export interface DatabaseConnection {
-  /** The database. */
+  /** Id of the database. */
   readonly database_id: string
   /** Name of the database, also on its server. */
   readonly database_name: string
@@ -691,7 +691,7 @@ export interface DatabaseConnection {
   readonly database_port: number
   /** Role that owns the database. */
   readonly database_user: string
-  /** Connects through the tunnel; works as it is when pasted. It holds the password. */
+  /** Connects through the tunnel; ready to paste. Contains the password. */
   readonly psql_command: string
   /** Host name of the SSH bastion. */
   readonly ssh_host: string
@@ -699,35 +699,35 @@ export interface DatabaseConnection {
   readonly ssh_port: number
   /** User name of the SSH login. */
   readonly ssh_user: string
-  /** Opens the tunnel; works as it is when pasted. */
+  /** Opens the tunnel; ready to paste. */
   readonly ssh_tunnel_command: string
-  /** Keys of the SSH bastions, as in known_hosts: `ssh-ed25519 AAAA...`. Accept no other. */
+  /** Host keys of the SSH bastions, as in known_hosts: `ssh-ed25519 AAAA...`. Accept no other. */
   readonly ssh_host_keys: readonly string[]
 }
 
-/** The data of a database at one moment, under a name. */
+/** The data of a database at one point in time, under a name. */
 export interface DatabaseSnapshot {
   /** Name of the snapshot; unique in its database. */
   readonly name: string
   /** `creating`, `ready` or `failed`. */
   readonly status: string
-  /** Bytes that it takes; 0 until it is taken. */
+  /** Bytes that the snapshot takes; 0 until it is taken. */
   readonly size_bytes: number
-  /** When it was asked for. */
+  /** When the snapshot was requested. */
   readonly created_at: string
-  /** The branch that it was taken of. */
+  /** The branch that the snapshot was taken of. */
   readonly branch_name?: string | undefined
-  /** `user`: asked for; `restore`: the state before a restore, kept automatically. */
+  /** `user`: taken on request; `restore`: the state before a restore, retained automatically. */
   readonly kind?: string | undefined
-  /** Why it failed; null: it did not. */
+  /** Why the snapshot failed; null if it did not fail. */
   readonly error?: string | null | undefined
 }
 
-/** What a verb on a backup has begun. */
+/** An operation on backups that was started. */
 export interface DatabaseSnapshotAction {
-  /** What happens now, for people. */
+  /** What happens now, as text for users. */
   readonly message: string
-  /** Always true: a request that fails answers an error. */
+  /** Always true: a failed request answers with an error. */
   readonly success: boolean
 }
 
@@ -742,7 +742,7 @@ export interface DeleteMeRequest {
 export interface DeployAppRequest {
   /** OCI image reference, or `oci:<directory>` on the host. Default: built from the source. */
   readonly image?: string | null | undefined
-  /** Builds what was uploaded: the answer of `PUT /v1/apps/{app_name}/source`. Not with `image`. */
+  /** Builds an uploaded source: the answer of `PUT /v1/apps/{app_name}/source`. Not with `image`. */
   readonly source?: string | null | undefined
   /** MiB of writable disk of each VM. Default: that of the installation. */
   readonly disk_mib?: number | null | undefined
@@ -750,7 +750,7 @@ export interface DeployAppRequest {
   readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
   /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
-  /** Where the program in the VM listens; it is also passed as `$PORT`. */
+  /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
   /** Virtual CPUs of each VM. Default: that of the installation. */
   readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
@@ -758,23 +758,23 @@ export interface DeployAppRequest {
   readonly dry_run?: boolean | null | undefined
 }
 
-/** One run of an app: an image with the size of its VMs, as it was asked for. */
+/** One rollout of an app: an image and the size of its VMs, as requested. */
 export interface Deployment {
   /** Id of the deployment. */
   readonly id: string
-  /** The app that it is of. */
+  /** The app that the deployment belongs to. */
   readonly app_id: string
-  /** The project that it belongs to. */
+  /** The project that owns the deployment. */
   readonly tenant_id: string
-  /** Short id of the deployment, which paths name it by. */
+  /** Short id of the deployment, used in paths. */
   readonly job_id: string
-  /** The build that made its image; empty: nothing was built. */
+  /** The build that made the image; empty if nothing was built. */
   readonly build_id: string
-  /** Tag of its image. */
+  /** Tag of the image. */
   readonly image_tag: string
-  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
+  /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
-  /** When it was asked for. */
+  /** When the deployment was requested. */
   readonly created_at: string
   /** When it last changed. */
   readonly updated_at: string
@@ -784,9 +784,9 @@ export interface Deployment {
   readonly memory_mib: number
   /** Virtual CPUs of each VM. */
   readonly vcpus: number
-  /** Where the program in the VM listens. */
+  /** Port that the program in the VM listens on. */
   readonly port: number
-  /** 0: left to the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake. */
+  /** 0: chosen by the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake. */
   readonly hypervisor: number
   /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
@@ -794,25 +794,25 @@ export interface Deployment {
   readonly git_branch: string
   /** The commit that was built; empty: none, or not fetched yet. */
   readonly git_commit_hash: string
-  /** First line of its message. */
+  /** First line of the commit message. */
   readonly git_commit_message: string
-  /** `manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing. */
+  /** `manual`, `api`, `push` or `rollback`. Autoscaling changes replicas without a deployment. */
   readonly trigger_source: string
 }
 
-/** What a deployment is after a verb. Wait for its end with `?wait=` of the deployment. */
+/** Status of a deployment after an action. Wait for the final status with `?wait=` of the deployment. */
 export interface DeploymentAction {
-  /** Short id of the deployment, which paths name it by. */
+  /** Short id of the deployment, used in paths. */
   readonly job_id: string
-  /** The same deployment, by its UUID. */
+  /** UUID of the deployment. */
   readonly deployment_id: string
-  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
+  /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
 }
 
-/** Where the stream begins; later events change it. */
+/** Initial state of the stream; later events change it. */
 export interface DeploymentsSnapshot {
-  /** When it was read. */
+  /** When the snapshot was read. */
   readonly at: string
   /** The newest deployments, at most 100. */
   readonly deployments: readonly Deployment[]
@@ -840,7 +840,7 @@ export interface DeploymentStatusEvent {
 export interface DeploymentStep {
   /** One of `image`, `base`, `disk`, `spawn`, `boot` and `healthy`. */
   readonly name: string
-  /** Milliseconds that it took. */
+  /** Duration in milliseconds. */
   readonly ms: number
 }
 
@@ -857,7 +857,7 @@ export interface DeployRequest {
   readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
   /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
-  /** Where the program in the VM listens; it is also passed as `$PORT`. */
+  /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
   /** Virtual CPUs of each VM. Default: that of the installation. */
   readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
@@ -865,38 +865,38 @@ export interface DeployRequest {
   readonly dry_run?: boolean | null | undefined
 }
 
-/** A deployment that has begun, or what one would do. */
+/** A deployment that was started, or the plan of a dry run. */
 export interface DeployResponse {
-  /** The new deployment; empty for a dry run. */
+  /** Id of the new deployment; empty for a dry run. */
   readonly deployment_id: string
-  /** The same deployment, as paths name it; empty for a dry run. */
+  /** Short id of the deployment, used in paths; empty for a dry run. */
   readonly job_id: string
   /** Its first VM; empty until one is placed. */
   readonly vm_id: string
   /** The host of its first VM; empty until it is placed. */
   readonly host_id: string
-  /** Tag of its image; empty until it is built. */
+  /** Tag of the image; empty until it is built. */
   readonly image_tag: string
   /** Status of the deployment. */
   readonly status: string
-  /** What happens next, for people. */
+  /** What happens next, as text for users. */
   readonly message: string
   readonly dry_run?: DryRun | undefined
 }
 
-/** A volume that an app no longer has. */
+/** A volume that was detached from an app. */
 export interface DetachedVolume {
-  /** `detached`, or `detaching` while a VM still has it. */
+  /** `detached`, or `detaching` while a VM still uses the volume. */
   readonly status: string
-  /** What happens in the VM meanwhile; null: no VM has it. */
+  /** What happens in the VM meanwhile; null when no VM uses the volume. */
   readonly message: string | null
 }
 
-/** Names the volume by its id, by its mount point, or by both, which then must be of one volume. */
+/** Names the volume by id, by mount point, or by both (of the same volume). */
 export interface DetachRuntimeVolumeRequest {
-  /** The volume. */
+  /** Id of the volume. */
   readonly volume_id?: string | undefined
-  /** Where it is mounted. */
+  /** Directory where the volume is mounted. */
   readonly mount_point?: string | undefined
 }
 
@@ -967,11 +967,11 @@ export interface DomainEvent {
   readonly message: string | null
 }
 
-/** What a deploy would do, and why. */
+/** Effects of a deployment, without deploying. */
 export interface DryRun {
-  /** The host that would be chosen; null: none fits. */
+  /** The host that would be chosen; null if none fits. */
   readonly host_id: string | null
-  /** The hosts that do not fit. */
+  /** The hosts that do not fit, with reasons. */
   readonly rejected: readonly RejectedHost[]
   /** Effect on the limits of the plan. */
   readonly plan: string
@@ -1012,22 +1012,22 @@ export interface EventGap {
   readonly at: string
 }
 
-/** What a program in the VM wrote, and how it ended. */
+/** Output and exit code of a program that ran in the VM. */
 export interface ExecAnswer {
-  /** Exit code of the program; 124 when the time was over. */
+  /** Exit code of the program; 124 when it timed out. */
   readonly exit_code: number
-  /** What it wrote to its standard output, as UTF-8. */
+  /** Standard output of the program, as UTF-8. */
   readonly stdout: string
-  /** What it wrote to its standard error, as UTF-8. */
+  /** Standard error of the program, as UTF-8. */
   readonly stderr: string
-  /** Whether it wrote more than is answered. */
+  /** Whether the output was cut off. */
   readonly truncated: boolean
 }
 
 export interface ExecRequest {
-  /** The program and its arguments, as they are: no shell reads them. */
+  /** The program and its arguments, passed without a shell. */
   readonly command: readonly string[]
-  /** Seconds after which the program is ended. Default: 10. */
+  /** Seconds after which the program is killed. Default: 10. */
   readonly timeout_seconds?: number | null | undefined
 }
 
@@ -1102,9 +1102,9 @@ export interface Host {
   readonly network: string
   /** Hypervisors that the agent looked for. */
   readonly hypervisors: readonly HostHypervisor[]
-  /** vCPUs that may be given to VMs: more than the host has processors, by the configured overcommit. */
+  /** vCPUs that can be assigned to VMs: more than the host has processors, by the configured overcommit. */
   readonly vcpus: number
-  /** Memory that may be given to VMs, in MiB. Never overcommitted. */
+  /** Memory that can be assigned to VMs, in MiB. Never overcommitted. */
   readonly memory_mib: number
   /** Disk space for the writable disks of VMs, in MiB. */
   readonly disk_mib: number
@@ -1144,9 +1144,9 @@ export interface HostDetails {
   readonly network: string
   /** Hypervisors that the agent looked for. */
   readonly hypervisors: readonly HostHypervisor[]
-  /** vCPUs that may be given to VMs: more than the host has processors, by the configured overcommit. */
+  /** vCPUs that can be assigned to VMs: more than the host has processors, by the configured overcommit. */
   readonly vcpus: number
-  /** Memory that may be given to VMs, in MiB. Never overcommitted. */
+  /** Memory that can be assigned to VMs, in MiB. Never overcommitted. */
   readonly memory_mib: number
   /** Disk space for the writable disks of VMs, in MiB. */
   readonly disk_mib: number
@@ -1176,7 +1176,7 @@ export interface HostHypervisor {
   readonly name: string
   /** Whether VMs with it can run on the host. */
   readonly available: boolean
-  /** Version and acceleration, or why it is not available; for people. */
+  /** Version and acceleration, or why it is not available, as text for operators. */
   readonly detail: string
 }
 
@@ -1210,15 +1210,15 @@ export interface InviteMemberRequest {
 export interface LeavingVm {
   /** VM that is still on the host. */
   readonly vm_id: string
-  /** Project that it belongs to. */
+  /** Project that owns it. */
   readonly project_id: string
   /** App that the VM runs, or the internal app of a database. */
   readonly app_name: string
   /** Deployment that the VM belongs to. */
   readonly job_id: string
-  /** `moving`: on its way to another host. `waiting`: it leaves without further action. `staying`: it leaves only after somebody does what `reason` says. */
+  /** `moving`: moving to another host. `waiting`: leaves without further action. `staying`: leaves only after an operator does what `reason` says. */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** What it waits for and what to do, for people. */
+  /** What it waits for and what to do about it, as text for operators. */
   readonly reason: string
 }
 
@@ -1226,25 +1226,25 @@ export interface LeavingVm {
 export interface LeavingVolume {
   /** Volume that is still on the host. */
   readonly volume_id: string
-  /** Project that it belongs to. */
+  /** Project that owns it. */
   readonly project_id: string
   /** Name of the volume in its project. */
   readonly name: string
-  /** `moving`: on its way to another host. `waiting`: it leaves without further action. `staying`: it leaves only after somebody does what `reason` says. */
+  /** `moving`: moving to another host. `waiting`: leaves without further action. `staying`: leaves only after an operator does what `reason` says. */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** What it waits for and what to do, for people. */
+  /** What it waits for and what to do about it, as text for operators. */
   readonly reason: string
 }
 
-/** A deployment that is alive, with its numbers as hosts last reported them. */
+/** A live deployment, with its numbers as hosts last reported them. */
 export interface LiveDeployment {
-  /** The app that it is of. */
+  /** The app that the deployment belongs to. */
   readonly app_id: string
-  /** Name of that app. */
+  /** Name of the app. */
   readonly app_name: string
   /** Id of the deployment. */
   readonly deployment_id: string
-  /** Short id of the deployment, which paths name it by. */
+  /** Short id of the deployment, used in paths. */
   readonly job_id: string
   /** Its first VM; empty until one is placed. */
   readonly vm_id: string
@@ -1252,18 +1252,18 @@ export interface LiveDeployment {
   readonly host_id: string
   /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
   readonly hypervisor: string
-  /** Its image. */
+  /** Image of the deployment. */
   readonly image: string
   /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
-  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
+  /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Percent of the vCPUs that its VMs have, 0 to 100; their mean. */
+  /** Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100. */
   readonly cpu_usage: number
   /** Memory of each VM in MiB. */
   readonly memory_mib: number
-  /** Memory that its VMs use together. */
+  /** Total memory that its VMs use. */
   readonly ram_used_bytes: number
   /** Bytes that its VMs have received since they started. */
   readonly rx_bytes: number
@@ -1273,15 +1273,15 @@ export interface LiveDeployment {
   readonly vcpus: number
 }
 
-/** A deployment as it is now. */
+/** The current state of a deployment. */
 export interface LiveDeploymentStatus {
-  /** The app that it is of. */
+  /** The app that the deployment belongs to. */
   readonly app_id: string
-  /** Name of that app. */
+  /** Name of the app. */
   readonly app_name: string
   /** Id of the deployment. */
   readonly deployment_id: string
-  /** Short id of the deployment, which paths name it by. */
+  /** Short id of the deployment, used in paths. */
   readonly job_id: string
   /** Its first VM; empty until one is placed. */
   readonly vm_id: string
@@ -1289,18 +1289,18 @@ export interface LiveDeploymentStatus {
   readonly host_id: string
   /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
   readonly hypervisor: string
-  /** Its image. */
+  /** Image of the deployment. */
   readonly image: string
   /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
-  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
+  /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Percent of the vCPUs that its VMs have, 0 to 100; their mean. */
+  /** Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100. */
   readonly cpu_usage: number
   /** Memory of each VM in MiB. */
   readonly memory_mib: number
-  /** Memory that its VMs use together. */
+  /** Total memory that its VMs use. */
   readonly ram_used_bytes: number
   /** Bytes that its VMs have received since they started. */
   readonly rx_bytes: number
@@ -1308,23 +1308,23 @@ export interface LiveDeploymentStatus {
   readonly tx_bytes: number
   /** Virtual CPUs of each VM. */
   readonly vcpus: number
-  /** Why it failed, or what it waits for; empty: nothing. */
+  /** Why the deployment failed, or what it waits for; empty if neither. */
   readonly error_message: string
-  /** When it was placed on a host, in seconds since 1970; 0: that has not happened. */
+  /** When it was placed on a host, in seconds since 1970; 0 if that has not happened. */
   readonly scheduled_at: number
-  /** When it first passed its health check, in seconds since 1970; 0: that has not happened. */
+  /** When it first passed its health check, in seconds since 1970; 0 if that has not happened. */
   readonly started_at: number
-  /** When its last VM stopped, in seconds since 1970; 0: that has not happened. */
+  /** When its last VM stopped, in seconds since 1970; 0 if that has not happened. */
   readonly stopped_at: number
-  /** What the start of its first VM took, step by step. */
+  /** Duration of each step of the start of its first VM. */
   readonly steps: readonly DeploymentStep[]
 }
 
-/** A VM wrote faster than its lines could be taken: some are missing here. */
+/** A VM wrote faster than its lines could be processed: some are missing here. */
 export interface LogGap {
-  /** The VM that wrote it. */
+  /** The VM that wrote the line. */
   readonly vm_id: string
-  /** How many lines are missing. */
+  /** Number of missing lines. */
   readonly dropped_lines: number
   /** When the gap was noticed. */
   readonly at: string
@@ -1344,21 +1344,21 @@ export interface LoginRequest {
 export interface LogLine {
   /** When the host read the line, to the microsecond. */
   readonly at: string
-  /** Where it was written: by the program, by the platform (`system`), or by the build of the image (`build`). */
+  /** Source of the line: the program, the platform (`system`), or the build of the image (`build`). */
   readonly stream: 'stdout' | 'stderr' | 'system' | 'build'
   /** The text, without its line break, at most 16 KiB. */
   readonly line: string
   /** The deployment of the VM. */
   readonly deployment_id: string
-  /** The VM that wrote it. */
+  /** The VM that wrote the line. */
   readonly vm_id: string
 }
 
-/** Where the stream begins; the lines of the past follow, oldest first. */
+/** Initial event of the stream; history lines follow, oldest first. */
 export interface LogSnapshot {
   /** When the stream began. */
   readonly at: string
-  /** The VMs whose lines the stream has, builds included. */
+  /** The VMs whose lines the stream sends, including builds. */
   readonly vms: readonly string[]
 }
 
@@ -1436,15 +1436,15 @@ export interface MeshStatus {
 
 /** The live numbers of one deployment, once a second. */
 export interface MetricsEvent {
-  /** When they were read. */
+  /** When the numbers were read. */
   readonly at: string
-  /** The app that it is of. */
+  /** The app that the deployment belongs to. */
   readonly app_id: string
-  /** Name of that app. */
+  /** Name of the app. */
   readonly app_name: string
   /** Id of the deployment. */
   readonly deployment_id: string
-  /** Short id of the deployment, which paths name it by. */
+  /** Short id of the deployment, used in paths. */
   readonly job_id: string
   /** Its first VM; empty until one is placed. */
   readonly vm_id: string
@@ -1452,18 +1452,18 @@ export interface MetricsEvent {
   readonly host_id: string
   /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
   readonly hypervisor: string
-  /** Its image. */
+  /** Image of the deployment. */
   readonly image: string
   /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
-  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
+  /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Percent of the vCPUs that its VMs have, 0 to 100; their mean. */
+  /** Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100. */
   readonly cpu_usage: number
   /** Memory of each VM in MiB. */
   readonly memory_mib: number
-  /** Memory that its VMs use together. */
+  /** Total memory that its VMs use. */
   readonly ram_used_bytes: number
   /** Bytes that its VMs have received since they started. */
   readonly rx_bytes: number
@@ -1473,43 +1473,43 @@ export interface MetricsEvent {
   readonly vcpus: number
 }
 
-/** Where the stream begins. */
+/** Initial state of the stream. */
 export interface MetricsSnapshot {
-  /** When they were read. */
+  /** When the numbers were read. */
   readonly at: string
-  /** Every deployment that is alive. */
+  /** All live deployments. */
   readonly deployments: readonly LiveDeployment[]
 }
 
 /** The newest move of a VM to another host. */
 export interface MigrationStatus {
-  /** `preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are ends; `none`: it never moved. */
+  /** `preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are final; `none`: the VM has never moved. */
   readonly status: 'preparing' | 'copying' | 'switching' | 'clearing' | 'cancelling' | 'completed' | 'cancelled' | 'failed' | 'none'
-  /** The same as `status`. */
+  /** Same as `status`. */
   readonly phase: 'preparing' | 'copying' | 'switching' | 'clearing' | 'cancelling' | 'completed' | 'cancelled' | 'failed' | 'none'
-  /** The migration. Absent, like all that follows, with `none`. */
+  /** Id of the migration. With `none`, this and all following fields are absent. */
   readonly migration_id?: string | undefined
-  /** `live`: the VM runs while its memory is copied. `stop-and-copy`: it stands still meanwhile. */
+  /** `live`: the VM runs while its memory is copied. `stop-and-copy`: it does not run meanwhile. */
   readonly method?: 'live' | 'stop-and-copy' | undefined
   /** Whether volumes of the VM move with it. */
   readonly with_volumes?: boolean | undefined
   /** The VM that moves. */
   readonly vm_id?: string | undefined
-  /** Id of the host that it leaves. */
+  /** Id of the host that the VM leaves. */
   readonly source_host?: string | undefined
-  /** Id of the host that it goes to. */
+  /** Id of the host that the VM moves to. */
   readonly target_host?: string | undefined
-  /** How much is copied, 0 to 100. */
+  /** Copied share, 0 to 100. */
   readonly percent?: number | undefined
   /** Bytes copied so far. */
   readonly transferred_bytes?: number | undefined
-  /** Bytes to copy; 0 while that is not known. */
+  /** Bytes to copy; 0 while unknown. */
   readonly total_bytes?: number | undefined
-  /** Milliseconds for which the VM stood still; null until it has moved. */
+  /** Milliseconds for which the VM was paused; null until it has moved. */
   readonly downtime_ms?: number | null | undefined
-  /** Why it failed; null: it did not. */
+  /** Why it failed; null if it did not. */
   readonly error?: string | null | undefined
-  /** When it was asked for. */
+  /** When the migration was requested. */
   readonly started_at?: string | undefined
   /** When it ended; null while it runs. */
   readonly ended_at?: string | null | undefined
@@ -1712,7 +1712,7 @@ export interface Project {
 }
 
 export interface PutAppEnvRequest {
-  /** The value. It is stored encrypted, and never shown again. */
+  /** The value. It is stored encrypted and never shown again. */
   readonly value: string
 }
 
@@ -1728,7 +1728,7 @@ export interface PutGitCredentialRequest {
   readonly known_hosts?: string | null | undefined
 }
 
-/** A tenant that a storage node is to have. */
+/** A tenant that is attached to a storage node. */
 export interface ReAttachedTenant {
   /** Tenant, 32 hexadecimal digits. */
   readonly id: string
@@ -1736,7 +1736,7 @@ export interface ReAttachedTenant {
   readonly gen: number
   /** `AttachedSingle`. */
   readonly mode?: string | undefined
-  /** Pages of a stripe; of tenants with shards. */
+  /** Pages per stripe, for tenants with shards. */
   readonly stripe_size?: number | undefined
 }
 
@@ -1746,7 +1746,7 @@ export interface ReAttachRequest {
 }
 
 export interface ReAttachResponse {
-  /** The tenants that the node is to have now. */
+  /** The tenants that are attached to the node now. */
   readonly tenants: readonly ReAttachedTenant[]
 }
 
@@ -1788,9 +1788,9 @@ export interface RegisterRequest {
   readonly last_name?: string | null | undefined
 }
 
-/** A host that does not fit. */
+/** A host that cannot take the VM. */
 export interface RejectedHost {
-  /** The host. */
+  /** Id of the host. */
   readonly host_id: string
   /** Why it cannot take a VM. */
   readonly reason: string
@@ -1823,12 +1823,12 @@ export interface ResetPasswordRequest {
 }
 
 export interface RestoreDatabaseRequest {
-  /** The snapshot to go back to. */
+  /** The snapshot to restore from. */
   readonly snapshot_name: string
 }
 
 export interface RestoreDatabaseToRequest {
-  /** The instant (RFC 3339) to go back to, after the first whole backup. */
+  /** The instant (RFC 3339) to restore to, after the first full backup. */
   readonly at: string
 }
 
@@ -1837,27 +1837,27 @@ export interface RestoreVolumeRequest {
   readonly snapshot_name: string
 }
 
-/** A volume that the VMs of a deployment are getting. */
+/** A volume that is being attached to the VMs of a deployment. */
 export interface RuntimeVolumeAttached {
   /** The hosts attach it now. */
   readonly status: 'attaching'
   /** The volume. */
   readonly volume_id: string
-  /** Directory in the VM where it is mounted. */
+  /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
   /** Whether the VM may only read it. */
   readonly read_only: boolean
 }
 
-/** A volume that the VMs of a deployment give back. */
+/** A volume that is being detached from the VMs of a deployment. */
 export interface RuntimeVolumeDetached {
-  /** `detaching` while a VM still has it. */
+  /** `detaching` while a VM still uses the volume. */
   readonly status: 'detached' | 'detaching'
-  /** What happens in the VM meanwhile; null: no VM has it. */
+  /** What happens in the VM meanwhile; null when no VM uses the volume. */
   readonly message: string | null
   /** The volume. */
   readonly volume_id: string
-  /** Directory in the VM where it is mounted. */
+  /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
 }
 
@@ -1882,13 +1882,13 @@ export interface ScaledApp {
   readonly id: string
   /** Name of the app; unique in the project, and part of its host name. */
   readonly name: string
-  /** Repository of its source; empty: it is deployed from images or uploads. */
+  /** Repository of the source; empty when the app is deployed from images or uploads. */
   readonly git_url: string
-  /** The branch that pushes and builds are of; empty: the default one. */
+  /** Branch for pushes and builds; empty for the default branch. */
   readonly git_branch: string
   /** Whether submodules on the same host are fetched for builds. */
   readonly git_submodules: boolean
-  /** Where the program in the VM listens. */
+  /** Port that the program in the VM listens on. */
   readonly port: number
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
@@ -1896,7 +1896,7 @@ export interface ScaledApp {
   readonly drain_timeout: number
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
-  /** How many VMs run at least; 0: it may scale to zero. */
+  /** How many VMs run at least; 0 allows scale to zero. */
   readonly min_replicas: number
   /** How many VMs run at most. */
   readonly max_replicas: number
@@ -1909,19 +1909,19 @@ export interface ScaledApp {
   readonly scale_state: AppScaleState
   /** When it was created. */
   readonly created_at: string
-  /** The deployment that serves; null: none does. */
+  /** The active deployment; null if none. */
   readonly active_deployment_id?: string | null | undefined
-  /** Where the gateway serves it; null: nowhere yet. */
+  /** Host name that the gateway serves the app on; null if none yet. */
   readonly hostname?: string | null | undefined
-  /** Installation of the git integration that reads the repository; null: none. */
+  /** Installation of the git integration that reads the repository; null if none. */
   readonly scm_installation_id?: number | null | undefined
-  /** The repository as the git host names it; null: none is bound. */
+  /** The repository as the git host names it; null if none is connected. */
   readonly scm_repo_full_name?: string | null | undefined
-  /** Id of the repository at the git host; null: none is bound. */
+  /** Id of the repository at the git host; null if none is connected. */
   readonly scm_repo_id?: number | null | undefined
-  /** Null here; read it with `GET /v1/apps/{app_name}/secret`. */
+  /** Always null; read it with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
-  /** What has to wait for room on the hosts; null: nothing. */
+  /** Replicas that wait for room on the hosts; null if none do. */
   readonly message: string | null
 }
 
@@ -2078,11 +2078,11 @@ export interface SshKey {
 export interface StartMigrationRequest {
   /** Id or name of the host to move to. */
   readonly target_host: string
-  /** Address of the target host, if given; empty: the host itself says where it listens. */
+  /** Address of the target host; empty to use the address that the host reports. */
   readonly target_uri: string
 }
 
-/** A tenant and the generation that a storage node has of it. */
+/** A tenant and its generation on a storage node. */
 export interface TenantGeneration {
   /** Tenant, 32 hexadecimal digits. */
   readonly id: string
@@ -2090,11 +2090,11 @@ export interface TenantGeneration {
   readonly gen: number
 }
 
-/** Whether a storage node still has the right to a tenant. */
+/** Whether a storage node still owns a tenant. */
 export interface TenantValidity {
   /** Tenant, 32 hexadecimal digits. */
   readonly id: string
-  /** Whether its generation is still the current one: only then may the node delete. */
+  /** Whether the generation is current: only then may the node delete files. */
   readonly valid: boolean
 }
 
@@ -2120,9 +2120,9 @@ export interface TotpVerified {
 export interface TunnelPassword {
   /** User name of the SSH login. */
   readonly ssh_user: string
-  /** For one login within a minute, to this database alone. */
+  /** Valid for one login within a minute, to this database only. */
   readonly password: string
-  /** When it stops working. */
+  /** When the password expires. */
   readonly expires_at: string
 }
 
@@ -2132,11 +2132,11 @@ export interface TunnelPasswordRequest {
 }
 
 export interface UpdateAppRequest {
-  /** Where the program in the VM listens; it is also passed as `$PORT`. */
+  /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port: number
-  /** Repository of the source; empty: none. */
+  /** Repository of the source; empty for none. */
   readonly git_url?: string | null | undefined
-  /** Branch that pushes and builds are of; empty: the default one of the repository. */
+  /** Branch for pushes and builds; empty for the default branch of the repository. */
   readonly git_branch?: string | null | undefined
   /** Whether submodules on the same host are fetched for builds. */
   readonly git_submodules?: boolean | null | undefined
@@ -2157,11 +2157,11 @@ export interface UpdateDatabaseRequest {
   readonly vcpus?: number | null | undefined
   /** Memory of its VM in MiB. */
   readonly memory_mib?: number | null | undefined
-  /** Disk for its data in MiB, at least what it has. It grows while it runs. */
+  /** Disk for the data in MiB, at least the current size. It grows while the database runs. */
   readonly disk_mib?: number | null | undefined
-  /** All settings: those that are left out get their defaults again. */
+  /** All settings: settings that are left out are reset to their defaults. */
   readonly settings?: Readonly<Record<string, string>> | null | undefined
-  /** True: its VMs stop and its disks stay; false: they start again. */
+  /** True: the VMs stop and the disks stay; false: the VMs start again. */
   readonly suspended?: boolean | null | undefined
 }
 
@@ -2192,7 +2192,7 @@ export interface UpdateProjectRequest {
 }
 
 export interface UpdateVolumeRequest {
-  /** New size in MiB, at least what it has: a volume never shrinks. */
+  /** New size in MiB, at least the current size: a volume never shrinks. */
   readonly size_mib: number
 }
 
@@ -2247,12 +2247,12 @@ export interface User {
 }
 
 export interface ValidateRequest {
-  /** The tenants that the storage node has. */
+  /** The tenants attached to the storage node. */
   readonly tenants: readonly TenantGeneration[]
 }
 
 export interface ValidateResponse {
-  /** The same tenants. */
+  /** The requested tenants. */
   readonly tenants: readonly TenantValidity[]
 }
 
@@ -2276,7 +2276,7 @@ export interface VerifyTotpRequest {
   readonly password?: string | null | undefined
 }
 
-/** An app that goes on from a snapshot. */
+/** An app that resumes from a snapshot. */
 export interface VmFork {
   /** The new app. */
   readonly app_name: string
@@ -2298,187 +2298,187 @@ export interface VmForkVolume {
   readonly volume_id: string
   /** Its name. */
   readonly name: string
-  /** The volume that it is a copy of. */
+  /** The volume that it was cloned from. */
   readonly of: string
-  /** Directory in the VM where it is mounted. */
+  /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
   /** Whether the VM may only read it. */
   readonly read_only: boolean
 }
 
-/** Memory and disks of a VM at one moment, under a name. */
+/** Memory and disks of a VM at one point in time, under a name. */
 export interface VmSnapshot {
   /** Name of the snapshot; unique in its deployment. */
   readonly name: string
-  /** `creating` until the host has written it; only `ready` ones can be restored and forked. */
+  /** `creating` until written; only `ready` snapshots can be restored or forked. */
   readonly status: 'creating' | 'ready' | 'failed'
-  /** The VM that it was taken of. */
+  /** The VM that the snapshot was taken of. */
   readonly vm_id: string
-  /** The host that has it. */
+  /** The host that stores the snapshot. */
   readonly host_id: string
-  /** Room that it takes on its host; 0 until it is written. */
+  /** Bytes that the snapshot takes on its host; 0 until it is written. */
   readonly size_bytes: number
   /** Digest of its memory file, in hexadecimal; null until it is written. */
   readonly sha256: string | null
-  /** Hypervisor and version that wrote it, and can load it; null until it is written. */
+  /** Hypervisor and version that wrote the snapshot and can load it; null until it is written. */
   readonly made_by: string | null
-  /** Milliseconds for which the VM stood still; null until it is written. */
+  /** Milliseconds of the pause; null until the snapshot is written. */
   readonly pause_ms: number | null
-  /** Why it failed; null: it did not. */
+  /** Why the snapshot failed; null if it did not fail. */
   readonly error: string | null
-  /** Volumes that the VM had, whose content is kept with the snapshot. */
+  /** Volumes that were attached to the VM; the snapshot includes their content. */
   readonly volumes: readonly VmSnapshotVolume[]
-  /** When the snapshot was asked for. */
+  /** When the snapshot was requested. */
   readonly created_at: string
 }
 
-/** A restore that has begun. */
+/** A restore that has started. */
 export interface VmSnapshotRestored {
-  /** The host puts the VM back now. */
+  /** The host restores the VM now. */
   readonly status: 'restoring'
   /** Name of the snapshot; unique in its deployment. */
   readonly snapshot_name: string
-  /** The VM that goes back. */
+  /** The VM that is restored. */
   readonly vm_id: string
 }
 
-/** A volume that the VM had when its snapshot was taken. */
+/** A volume that was attached to the VM when the snapshot was taken. */
 export interface VmSnapshotVolume {
   /** The volume. */
   readonly volume_id: string
-  /** Directory in the VM where it is mounted. */
+  /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
   /** Whether the VM may only read it. */
   readonly read_only: boolean
 }
 
-/** A disk that outlives the VMs that have it. */
+/** A disk that outlives the VMs it is attached to. */
 export interface Volume {
-  /** Id of the volume, which paths name it by. */
+  /** Id of the volume, used in paths. */
   readonly id: string
-  /** The project that it belongs to. */
+  /** The project that owns the volume. */
   readonly tenant_id: string
   /** Name of the volume; unique in the project. */
   readonly name: string
   /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
-  /** Kind of storage pool that it is in; empty: the default one of its host. */
+  /** Kind of storage pool that stores the volume; empty for the default one of its host. */
   readonly pool_name: string
   /** When it was created. */
   readonly created_at: string
   /** When it last changed. */
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
+  /** `pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** What went wrong last; null: nothing. */
+  /** The last error; null if there was none. */
   readonly message?: string | null | undefined
 }
 
-/** One app that has a volume. */
+/** An app that a volume is attached to. */
 export interface VolumeAttachment {
   /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
   readonly access_mode: number
-  /** The app that has it. */
+  /** Id of the app. */
   readonly app_id: string
-  /** Name of that app. */
+  /** Name of the app. */
   readonly app_name: string
-  /** Directory in the VM where it is mounted. */
+  /** Directory in the VM where the volume is mounted. */
   readonly mount_point: string
 }
 
-/** The newest move of a volume to another host, and whether it could be moved now. */
+/** The newest move of a volume to another host, and whether the volume can be moved now. */
 export interface VolumeMoveStatus {
-  /** `completed`, `cancelled` and `failed` are ends; `none`: it never moved; all others: it moves. */
+  /** `completed`, `cancelled` and `failed` are final; `none`: the volume has never moved; all others: the move is in progress. */
   readonly status: 'preparing' | 'copying' | 'copied' | 'complete' | 'clearing' | 'cancelling' | 'dropping' | 'completed' | 'cancelled' | 'failed' | 'none'
-  /** The move. Absent, like its other members, with `none`. */
+  /** Id of the move. With `none`, this and the other fields of the move are absent. */
   readonly move_id?: string | undefined
-  /** Id of the host that it leaves. */
+  /** Id of the host that the volume leaves. */
   readonly source_host?: string | undefined
-  /** Id of the host that it goes to. */
+  /** Id of the host that the volume moves to. */
   readonly target_host?: string | undefined
-  /** How much is copied, 0 to 100. */
+  /** Copied share, 0 to 100. */
   readonly percent?: number | undefined
   /** Bytes copied so far. */
   readonly transferred_bytes?: number | undefined
-  /** Bytes to copy; 0 while that is not known. */
+  /** Bytes to copy; 0 while unknown. */
   readonly total_bytes?: number | undefined
-  /** Why it failed; null: it did not. */
+  /** Why the move failed; null if it did not fail. */
   readonly error?: string | null | undefined
-  /** When it was asked for. */
+  /** When the move was requested. */
   readonly started_at?: string | undefined
   /** When it ended; null while it runs. */
   readonly ended_at?: string | null | undefined
-  /** The host that has the volume now; null: none yet. */
+  /** The host that stores the volume now; null if it has none yet. */
   readonly host_id: string | null
-  /** Why it cannot be moved now; null: it can. */
+  /** Why the volume cannot be moved now; null if it can. */
   readonly obstacle: string | null
 }
 
-/** When snapshots of a volume are taken without being asked for. */
+/** Schedule of automatic snapshots of a volume. */
 export interface VolumeSchedule {
   /** Minutes from one snapshot to the next, 15 to 527040; 0: none are taken. */
   readonly every_minutes: number
-  /** How many of them are kept, 1 to 100; older ones are deleted. */
+  /** How many scheduled snapshots are retained, 1 to 100; older ones are deleted. */
   readonly keep: number
 }
 
-/** The content of a volume at one moment, under a name. */
+/** The content of a volume at one point in time, under a name. */
 export interface VolumeSnapshot {
-  /** Id of the snapshot, which paths name it by. */
+  /** Id of the snapshot, used in paths. */
   readonly id: string
-  /** The project that it belongs to. */
+  /** The project that owns the volume. */
   readonly tenant_id: string
-  /** The volume that it was taken of. */
+  /** The volume that the snapshot was taken of. */
   readonly volume_id: string
   /** Name of the snapshot; unique for its volume. */
   readonly name: string
-  /** When it was asked for. */
+  /** When the snapshot was requested. */
   readonly created_at: string
-  /** `creating`, `ready` or `failed`; only `ready` ones can be used. */
+  /** `creating`, `ready` or `failed`; only `ready` snapshots can be used. */
   readonly status?: string | undefined
-  /** Room that it takes beside its volume; 0 until it is taken. */
+  /** Bytes that the snapshot takes beside its volume; 0 until it is taken. */
   readonly size_bytes?: number | undefined
-  /** Milliseconds for which the VM that had the volume stood still; null: no VM had it. */
+  /** Milliseconds for which the VM with the volume was paused; null if no VM used it. */
   readonly pause_ms?: number | null | undefined
-  /** Why it failed; null: it did not. */
+  /** Why the snapshot failed; null if it did not fail. */
   readonly error?: string | null | undefined
 }
 
-/** How much of a volume is used, as its host measured last. */
+/** Usage of a volume, as its host last measured it. */
 export interface VolumeUsage {
-  /** The volume. */
+  /** Id of the volume. */
   readonly volume_id: string
   /** Size of the volume. */
   readonly size_bytes: number
-  /** Bytes that its files take. */
+  /** Bytes that the files in the volume take. */
   readonly used_bytes: number
-  /** Bytes that its snapshots take beside it. */
+  /** Bytes that its snapshots take beside the volume. */
   readonly snapshot_bytes: number
   /** When its host measured it; null before the first measurement. */
   readonly measured_at: string | null
 }
 
-/** A volume and the apps that have it. */
+/** A volume and the apps that it is attached to. */
 export interface VolumeWithAttachments {
-  /** Id of the volume, which paths name it by. */
+  /** Id of the volume, used in paths. */
   readonly id: string
-  /** The project that it belongs to. */
+  /** The project that owns the volume. */
   readonly tenant_id: string
   /** Name of the volume; unique in the project. */
   readonly name: string
   /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
-  /** Kind of storage pool that it is in; empty: the default one of its host. */
+  /** Kind of storage pool that stores the volume; empty for the default one of its host. */
   readonly pool_name: string
   /** When it was created. */
   readonly created_at: string
   /** When it last changed. */
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
+  /** `pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** What went wrong last; null: nothing. */
+  /** The last error; null if there was none. */
   readonly message?: string | null | undefined
-  /** The apps that have it; empty: none. */
+  /** The apps that the volume is attached to; empty if none. */
   readonly attachments: readonly VolumeAttachment[]
 }
 
@@ -2854,7 +2854,7 @@ export const createOperations = (transport: Transport) => ({
   streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
   /** Follow the logs of an app. `GET /v1/apps/{app_name}/logs/stream` */
   streamAppLogs: (input: { readonly app_name: string; readonly query?: {
-  /** How many lines of the past come first, over all VMs. */
+  /** Number of history lines sent first, over all VMs. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/stream`, query: input.query }, options),
   /** Follow the live numbers of an app. `GET /v1/apps/{app_name}/metrics/stream` */
@@ -2889,7 +2889,7 @@ export const createOperations = (transport: Transport) => ({
   stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
   /** Follow the logs of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
   streamDeploymentLogs: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** How many lines of the past come first, over all VMs. */
+  /** Number of history lines sent first, over all VMs. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/logs`, query: input.query }, options),
   /** Pause a deployment. `POST /v1/apps/{app_name}/deployments/{job_id}/pause` */
@@ -2922,7 +2922,7 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<Build>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}`, query: input.query }, options),
   /** Get the log of a build. `GET /v1/apps/{app_name}/builds/{build_id}/log` */
   getBuildLog: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
-  /** How many lines, the newest ones. */
+  /** Number of lines, taken from the end. */
   readonly tail?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<BuildLog>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}/log`, query: input.query }, options),
   /** Take a snapshot of a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot` */
@@ -3022,7 +3022,7 @@ export const createOperations = (transport: Transport) => ({
   getVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeMoveStatus>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move` }, options),
   /** Cancel the move of a volume. `POST /v1/volumes/{volume_id}/move/cancel` */
   cancelVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeMoveStatus>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move/cancel` }, options),
-  /** Get how much of a volume is used. `GET /v1/volumes/{volume_id}/usage` */
+  /** Get the usage of a volume. `GET /v1/volumes/{volume_id}/usage` */
   getVolumeUsage: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeUsage>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/usage` }, options),
   /** List the snapshots of a volume. `GET /v1/volumes/{volume_id}/snapshots` */
   listVolumeSnapshots: (input: { readonly volume_id: string; readonly query?: {
@@ -3110,12 +3110,12 @@ export const createOperations = (transport: Transport) => ({
   rotateDatabasePassword: (input: { readonly id: string }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/rotate-password` }, options),
   /** Follow the log of a database. `GET /v1/databases/{id}/logs/stream` */
   streamDatabaseLogs: (input: { readonly id: string; readonly query?: {
-  /** How many lines of the past come first. Default: 100. */
+  /** Number of history lines sent first. Default: 100. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/logs/stream`, query: input.query }, options),
   /** Follow the live numbers of a database. `GET /v1/databases/{id}/metrics/stream` */
   streamDatabaseMetrics: (input: { readonly id: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/metrics/stream` }, options),
-  /** Get how to connect to a database. `GET /v1/databases/{id}/connection` */
+  /** Get the connection of a database. `GET /v1/databases/{id}/connection` */
   getDatabaseConnection: (input: { readonly id: string; readonly query?: {
   /** The branch to connect to. Default: the current one. */
   readonly branch?: string | undefined

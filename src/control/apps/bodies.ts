@@ -1,10 +1,10 @@
-/** The bodies of the operations of apps. */
+/** Request bodies of the app operations. */
 import { bool, double, int32, int64, labelName, maybe, oneOf, rawText, resource, text, uint32 } from '../http/types.ts'
 
 const port = () =>
   uint32({
     maximum: 65_535,
-    description: 'Where the program in the VM listens; it is also passed as `$PORT`.',
+    description: 'Port that the program in the VM listens on; it is also passed as `$PORT`.',
     examples: [8080],
   })
 const replicas = (description: string, example: number) =>
@@ -31,7 +31,7 @@ const settings = {
   git_branch: maybe(
     text({
       maxLength: 255,
-      description: 'Branch that pushes and builds are of; empty: the default one of the repository.',
+      description: 'Branch for pushes and builds; empty for the default branch of the repository.',
       examples: ['main'],
     }),
   ),
@@ -68,7 +68,7 @@ const settings = {
 }
 
 const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const
-/** The sizes of a manual deploy; absent means the default of the installation. */
+/** The sizes of a manual deployment; absent fields get the defaults of the installation. */
 const vmSize = {
   disk_mib: maybe(
     uint32({
@@ -99,7 +99,7 @@ const imageExample = 'ghcr.io/example/web:latest'
 export const PutAppEnvRequest = resource('PutAppEnvRequest', {
   value: rawText({
     maxLength: 32_768,
-    description: 'The value. It is stored encrypted, and never shown again.',
+    description: 'The value. It is stored encrypted and never shown again.',
     examples: ['postgresql://mote@db:5432/app'],
   }),
 })
@@ -114,7 +114,7 @@ export const CreateAppRequest = resource('CreateAppRequest', {
 
 export const UpdateAppRequest = resource('UpdateAppRequest', {
   port: port(),
-  git_url: maybe(gitUrl('Repository of the source; empty: none.')),
+  git_url: maybe(gitUrl('Repository of the source; empty for none.')),
   ...settings,
 })
 
@@ -143,7 +143,7 @@ export const DeployAppRequest = resource('DeployAppRequest', {
   source: maybe(
     text({
       maxLength: 80,
-      description: 'Builds what was uploaded: the answer of `PUT /v1/apps/{app_name}/source`. Not with `image`.',
+      description: 'Builds an uploaded source: the answer of `PUT /v1/apps/{app_name}/source`. Not with `image`.',
       examples: [null],
     }),
   ),

@@ -29,7 +29,7 @@ export interface AppRequest {
   readonly scm_repo_id?: number | null
 }
 
-/** The scale an app has after a request that may leave fields out. Without a maximum it follows what is desired. */
+/** Returns the scale after a request that may omit fields. An omitted maximum follows the desired number. */
 export function scaleOf(request: Omit<AppRequest, 'name'>, now: store.Scale): store.Scale {
   const desiredReplicas = request.desired_replicas ?? now.desiredReplicas
   return rules.checkScale({
@@ -52,7 +52,7 @@ const initialScale: store.Scale = {
 }
 
 /**
- * Everything that can be refused without the database, checked; then the function that creates the app.
+ * Checks everything that needs no database, and returns the function that creates the app.
  * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
  */
 export function prepareApp(
@@ -84,7 +84,8 @@ export function prepareApp(
   return async (tx: Tx): Promise<store.App> => {
     const limits = await lockLimits(tx, project.id)
     if (app.autoscalingEnabled) assertAllowed(limits, 'autoscalingAllowed')
-    // Sent at once, run in this order: the project is locked for one round trip less. A refusal undoes the row.
+    // The statements are pipelined and run in this order, which locks the project for one round trip less. A refusal
+    // rolls the row back.
     const [before, made] = await Promise.allSettled([store.count(tx, project.id), store.insert(tx, app)])
     if (before.status === 'rejected') throw before.reason
     assertWithin(limits, 'maxApps', before.value)
@@ -97,7 +98,7 @@ export function prepareApp(
 
 export interface SystemApp {
   readonly projectId: string
-  /** Whom it is made for, and the machine of that kind that is poked when something of it changes. */
+  /** Kind of the owning workflow, which is poked when the app changes. */
   readonly owner: 'database'
   readonly ownerId: string
   readonly port: number
@@ -105,8 +106,9 @@ export interface SystemApp {
 }
 
 /**
- * An app of the platform: one replica, a port and no path to check, no hostname that the gateway knows. Nobody finds it
- * by name (a name with two dashes is nobody else's), it counts as no app of the project, and it is deployed by its owner.
+ * Creates an app of the platform: one replica, a port without health check path, and a hostname that the gateway does
+ * not serve. Users cannot find it by name (user names never contain two dashes), it does not count as an app of the
+ * project, and its owner deploys it.
  */
 export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: SystemApp): Promise<store.App> {
   const name = `${app.owner}--${app.ownerId}`
@@ -133,7 +135,7 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
   return made
 }
 
-/** For the next deployment of it. */
+/** Sets the environment for the app's next deployment. */
 export async function setSystemEnv(
   deps: Pick<Deps, 'vault'>,
   tx: Tx,

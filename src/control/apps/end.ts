@@ -4,7 +4,7 @@ import { minutes } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
 import * as store from './store.ts'
 
-/** Idempotent. The answer is immediate; the app's machine takes everything down in order. */
+/** Starts deleting an app; its workflow removes everything in order. Idempotent. */
 export async function startDeletingApp(tx: Tx, appId: string): Promise<void> {
   if (!(await store.startDeleting(tx, appId))) return
   await createWorkflow(tx, 'app', appId, 'emptying', { deadlineMs: minutes(30) })

@@ -1,4 +1,6 @@
-/** Environment and secrets of an app: written, listed by name, never shown. They reach the VMs of the next deployment. */
+/**
+ * Environment variables of an app: written and listed by name, but never shown. VMs get them from the next deployment.
+ */
 import type { Deps } from '../base/deps.ts'
 import { invalidField, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
@@ -29,9 +31,9 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
         if (!app) throw notFound()
         await env.put(tx, app.id, name, sealed)
         const { names, bytes } = await env.size(tx, app.id)
-        if (names > maxEnvNames) throw invalidField('name', `an app has at most ${maxEnvNames} variables`)
+        if (names > maxEnvNames) throw invalidField('name', `an app can have at most ${maxEnvNames} variables`)
         if (bytes > maxEnvBytes)
-          throw invalidField('value', `the variables of an app have at most ${maxEnvBytes} bytes together`)
+          throw invalidField('value', `the variables of an app can have at most ${maxEnvBytes} bytes in total`)
         call.audit({ action: 'app.env.set', resourceType: 'app', resourceId: app.id, details: { app: app.name, name } })
         return { status: 'set' as const }
       }

@@ -20,10 +20,10 @@ const sizeOfEnv = statement<{ names: number; bytes: number }>(
   `SELECT count(*)::int AS names, coalesce(sum(length(value) + length(name)), 0)::int AS bytes FROM app_env WHERE app_id = $1`,
 )
 
-/** Names only: what is stored is never shown again. */
+/** Returns names only: stored values are never shown again. */
 export const list = (sql: Sql, appId: string) => sql.rows(listEnv, [appId])
 /** @param sealed by the vault, purpose `app.env` */
 export const put = (tx: Tx, appId: string, name: string, sealed: Buffer) => tx.run(putEnv, [appId, name, sealed])
-/** False when there was none. */
+/** Returns false when the variable does not exist. */
 export const remove = async (tx: Tx, appId: string, name: string) => (await tx.run(deleteEnv, [appId, name])) === 1
 export const size = (tx: Tx, appId: string) => tx.one(sizeOfEnv, [appId])

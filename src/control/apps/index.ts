@@ -1,3 +1,4 @@
+/** Apps: settings, environment variables, scale and deletion. */
 import type { ProjectContents } from '../projects/index.ts'
 import { startDeletingApp } from './end.ts'
 import * as store from './store.ts'

@@ -12,8 +12,9 @@ const anything = statement(
    WHERE name = 'full'`,
 )
 
-// The page is written by PostgreSQL, one app by `appView`: a field that one of them lacks, or writes in another way, fails here.
-it('an app in a list is what it is by itself, whatever is in it', async () => {
+// PostgreSQL renders the list, `appView` renders one app: this test fails when a field is missing or rendered
+// differently.
+it('an app in a list equals the app read alone, for any content', async () => {
   await using system = await testSystem({ agents: 0 })
   const user = await system.user()
   const read = async <T>(path: string) => (await user.get<T>(path)).body
@@ -28,8 +29,8 @@ it('an app in a list is what it is by itself, whatever is in it', async () => {
 
 const setPort = statement('test.setPort', 'UPDATE app SET port = $2 WHERE name = $1')
 
-// A page that has not changed is not written again: whatever changes one must be seen by the next request.
-it('a list is what it is now, however it was changed and however often it was read', async () => {
+// An unchanged page is not rendered again, so every change must be visible in the next request.
+it('a list is always current, regardless of the kind of change and of earlier reads', async () => {
   await using system = await testSystem({ agents: 0 })
   const user = await system.user()
   const { db } = system.database
@@ -46,14 +47,14 @@ it('a list is what it is now, however it was changed and however often it was re
   expect(await read()).toEqual({ a: 1 })
   await create('b')
   await db.tx(async tx => {
-    // Both by the same transaction.
+    // Two changes by one transaction.
     await tx.run(setPort, ['b', 2])
     await tx.run(setPort, ['b', 3])
   })
   expect(await read()).toEqual({ a: 1, b: 3 })
   await db.tx(async tx => {
     await tx.run(setPort, ['a', 4])
-    expect(await read(), 'nothing of it is committed').toEqual({ a: 1, b: 3 })
+    expect(await read(), 'nothing is committed yet').toEqual({ a: 1, b: 3 })
   })
   expect(await read()).toEqual({ a: 4, b: 3 })
   const undone = db.tx(async tx => {
@@ -62,7 +63,7 @@ it('a list is what it is now, however it was changed and however often it was re
   })
   await expect(undone).rejects.toThrow('undone')
   expect(await read()).toEqual({ a: 4, b: 3 })
-  // The same rows in the same version, of another project: nothing of theirs is told.
+  // Another project does not get the cached page.
   expect((await (await system.user()).get('/v1/apps')).body).toEqual([])
   await user.delete('/v1/apps/b')
   expect(await read()).toEqual({ a: 4 })

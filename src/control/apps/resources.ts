@@ -1,4 +1,4 @@
-/** What the operations of apps speak of. */
+/** Resources of the app operations. */
 import { type Static, Type } from 'typebox'
 import {
   bool,
@@ -25,25 +25,25 @@ export const App = resource(
       examples: ['web'],
     }),
     git_url: text({
-      description: 'Repository of its source; empty: it is deployed from images or uploads.',
+      description: 'Repository of the source; empty when the app is deployed from images or uploads.',
       examples: ['https://github.com/example/web.git'],
     }),
     git_branch: text({
-      description: 'The branch that pushes and builds are of; empty: the default one.',
+      description: 'Branch for pushes and builds; empty for the default branch.',
       examples: ['main'],
     }),
     git_submodules: bool({
       description: 'Whether submodules on the same host are fetched for builds.',
       examples: [false],
     }),
-    port: uint32({ description: 'Where the program in the VM listens.', examples: [8080] }),
+    port: uint32({ description: 'Port that the program in the VM listens on.', examples: [8080] }),
     health_check_path: text({
       description: 'Path that must answer 2xx or 3xx before a deployment serves.',
       examples: ['/health'],
     }),
     drain_timeout: int32({ description: 'Seconds that old VMs may take to finish their requests.', examples: [30] }),
     desired_replicas: int32({ description: 'How many VMs should run; autoscaling changes it.', examples: [1] }),
-    min_replicas: int32({ description: 'How many VMs run at least; 0: it may scale to zero.', examples: [0] }),
+    min_replicas: int32({ description: 'How many VMs run at least; 0 allows scale to zero.', examples: [0] }),
     max_replicas: int32({ description: 'How many VMs run at most.', examples: [3] }),
     autoscaling_enabled: bool({ description: 'Whether the number of VMs follows their load.', examples: [true] }),
     cpu_threshold: double({
@@ -56,27 +56,33 @@ export const App = resource(
     }),
     scale_state: AppScaleState,
     created_at: dateTime({ description: 'When it was created.' }),
-    active_deployment_id: maybe(uuid({ description: 'The deployment that serves; null: none does.' })),
+    active_deployment_id: maybe(uuid({ description: 'The active deployment; null if none.' })),
     hostname: maybe(
-      text({ description: 'Where the gateway serves it; null: nowhere yet.', examples: ['web-blue.mote.example'] }),
+      text({
+        description: 'Host name that the gateway serves the app on; null if none yet.',
+        examples: ['web-blue.mote.example'],
+      }),
     ),
     scm_installation_id: maybe(
       int64({
-        description: 'Installation of the git integration that reads the repository; null: none.',
+        description: 'Installation of the git integration that reads the repository; null if none.',
         examples: [4711],
       }),
     ),
     scm_repo_full_name: maybe(
-      text({ description: 'The repository as the git host names it; null: none is bound.', examples: ['example/web'] }),
+      text({
+        description: 'The repository as the git host names it; null if none is connected.',
+        examples: ['example/web'],
+      }),
     ),
     scm_repo_id: maybe(
-      int64({ description: 'Id of the repository at the git host; null: none is bound.', examples: [815] }),
+      int64({ description: 'Id of the repository at the git host; null if none is connected.', examples: [815] }),
     ),
     scm_webhook_secret: maybe(
-      text({ description: 'Null here; read it with `GET /v1/apps/{app_name}/secret`.', examples: [null] }),
+      text({ description: 'Always null; read it with `GET /v1/apps/{app_name}/secret`.', examples: [null] }),
     ),
   },
-  { description: 'What is deployed under one name, and how it scales.' },
+  { description: 'An app with its deployment and scaling settings.' },
 )
 export type App = Static<typeof App>
 
@@ -86,7 +92,7 @@ export const ScaledApp = resource(
     ...App.properties,
     message: nullable(
       text({
-        description: 'What has to wait for room on the hosts; null: nothing.',
+        description: 'Replicas that wait for room on the hosts; null if none do.',
         examples: [null, 'Two of the replicas wait for room on a host.'],
       }),
     ),
@@ -108,26 +114,26 @@ export const AppSecret = resource(
   {
     scm_webhook_secret: nullable(
       text({
-        description: 'Key of the signature of webhooks; null: the app has none.',
+        description: 'Key that signs webhooks; null if the app has none.',
         examples: ['whsec_4f1c2a9b7d3e5f60'],
       }),
     ),
     webhook_url: text({
-      description: 'Where the git host delivers pushes, signed with the secret.',
+      description: 'URL to which the git host delivers pushes, signed with the secret.',
       examples: ['https://api.mote.example/v1/webhooks/scm/web'],
     }),
   },
-  { description: 'What a git host needs to deliver webhooks of an app.' },
+  { description: 'Settings for a git host to deliver webhooks of an app.' },
 )
 export type AppSecret = Static<typeof AppSecret>
 
 const RejectedHost = resource(
   'RejectedHost',
   {
-    host_id: text({ description: 'The host.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
+    host_id: text({ description: 'Id of the host.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
     reason: text({ description: 'Why it cannot take a VM.', examples: ['cordoned'] }),
   },
-  { description: 'A host that does not fit.' },
+  { description: 'A host that cannot take the VM.' },
 )
 
 const DryRun = resource(
@@ -135,34 +141,34 @@ const DryRun = resource(
   {
     host_id: nullable(
       text({
-        description: 'The host that would be chosen; null: none fits.',
+        description: 'The host that would be chosen; null if none fits.',
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     ),
-    rejected: list(RejectedHost, { description: 'The hosts that do not fit.' }),
+    rejected: list(RejectedHost, { description: 'The hosts that do not fit, with reasons.' }),
     plan: text({ description: 'Effect on the limits of the plan.', examples: ['within the limits'] }),
   },
-  { description: 'What a deploy would do, and why.' },
+  { description: 'Effects of a deployment, without deploying.' },
 )
 
 export const DeployResponse = resource(
   'DeployResponse',
   {
     deployment_id: text({
-      description: 'The new deployment; empty for a dry run.',
+      description: 'Id of the new deployment; empty for a dry run.',
       examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
     }),
     job_id: text({
-      description: 'The same deployment, as paths name it; empty for a dry run.',
+      description: 'Short id of the deployment, used in paths; empty for a dry run.',
       examples: ['job-3f6d0c4f2a1097e0'],
     }),
     vm_id: text({ description: 'Its first VM; empty until one is placed.', examples: [''] }),
     host_id: text({ description: 'The host of its first VM; empty until it is placed.', examples: [''] }),
-    image_tag: text({ description: 'Tag of its image; empty until it is built.', examples: ['latest'] }),
+    image_tag: text({ description: 'Tag of the image; empty until it is built.', examples: ['latest'] }),
     status: text({ description: 'Status of the deployment.', examples: ['pending'] }),
-    message: text({ description: 'What happens next, for people.', examples: ['The deployment has begun.'] }),
+    message: text({ description: 'What happens next, as text for users.', examples: ['Accepted. The VM starts now.'] }),
     dry_run: Type.Optional(DryRun),
   },
-  { description: 'A deployment that has begun, or what one would do.' },
+  { description: 'A deployment that was started, or the plan of a dry run.' },
 )
 export type DeployResponse = Static<typeof DeployResponse>

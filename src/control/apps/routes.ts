@@ -87,7 +87,7 @@ export const appFeature = (deps: Deps) =>
         if (!app) throw notFound()
         return {
           scm_webhook_secret: deps.vault.open('app.webhook', app.scmWebhookSecret),
-          // The id and not the name, which apps of other projects may have too.
+          // By id, because apps of other projects may have the same name.
           webhook_url: `${deps.config.publicUrl}/v1/webhooks/scm/${app.id}`,
         }
       },
@@ -152,7 +152,7 @@ export const appFeature = (deps: Deps) =>
     },
   })
 
-/** The digest of the source that the deploy names, which is here. Undefined: it names none. */
+/** Returns the digest of the named source after checking that it is retained; undefined when the request names none. */
 async function sentSource(
   { db, config }: Deps,
   projectId: string,
@@ -160,7 +160,7 @@ async function sentSource(
   { source, image }: { readonly source?: string | null; readonly image?: string | null },
 ): Promise<string | undefined> {
   if (source == null) return undefined
-  if (image) throw invalidField('source', 'and an image cannot both be deployed; leave one of them out')
+  if (image) throw invalidField('source', 'cannot be combined with an image; leave one of them out')
   const digest = checkSource(source)
   const app = await store.byName(db, projectId, name)
   if (!app) throw notFound()
@@ -168,11 +168,11 @@ async function sentSource(
   return digest
 }
 
-/** Of the image that is named, else of the app's repository, else of the image it had before. */
+/** Deploys the named image, otherwise the app's repository, otherwise the previous image. */
 const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: store.App, body: DeployBody) =>
   !body.image && app.gitUrl !== '' ? deployFromSource(deps, call, tx, app, body) : deploy(deps, call, tx, app, body)
 
-/** A deploy may name another repository: the app follows that one from now on. */
+/** Switches the app to the repository that a deployment names. */
 async function followRepository(
   tx: Tx,
   app: store.App,
@@ -181,7 +181,7 @@ async function followRepository(
   if (!gitUrl || gitUrl === app.gitUrl || isDryRun) return app
   if (app.scmRepoId !== null)
     throw invalidState(
-      'The app follows a repository of the source host. Change git_url and scm_repo_id together, with PATCH.',
+      'The app is connected to a repository of the git host. Change git_url and scm_repo_id together, with PATCH.',
     )
   return store.change(tx, app, { ...keep, gitUrl: rules.checkGitUrl(gitUrl) })
 }

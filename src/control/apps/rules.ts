@@ -1,7 +1,7 @@
 import { invalidField } from '../http/errors.ts'
 import type { Scale } from './store.ts'
 
-/** One DNS label (RFC 1123): it becomes part of the hostname. */
+/** One DNS label (RFC 1123), because it becomes part of the hostname. */
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/
 
 export function checkName(name: string): string {
@@ -11,7 +11,7 @@ export function checkName(name: string): string {
 }
 
 /**
- * The hostname of an app: `<app>-<project>.<domain>`.
+ * Returns the hostname of an app: `<app>-<project>.<domain>`.
  * @throws ApiError 400 when the label would be longer than DNS allows (63, RFC 1035 2.3.4).
  */
 export function hostnameOf(app: string, projectSlug: string, domain: string): string {
@@ -22,7 +22,7 @@ export function hostnameOf(app: string, projectSlug: string, domain: string): st
 
 const gitSchemes = new Set(['https:', 'ssh:', 'http:', 'git:'])
 
-/** https, ssh, git or the scp form `git@host:path`; empty when the app is deployed from images only. */
+/** Accepts https, ssh, git or the scp form `git@host:path`; empty for apps deployed from images only. */
 export function checkGitUrl(url: string): string {
   if (url === '') return url
   if (url.length > 2048) throw invalidField('git_url', 'must have at most 2048 characters')
@@ -35,7 +35,7 @@ export function checkGitUrl(url: string): string {
   return url
 }
 
-/** What git takes as the name of a branch (git-check-ref-format(1)); empty: the repository's default one. */
+/** Accepts names that git accepts for a branch (git-check-ref-format(1)); empty for the repository's default branch. */
 export function checkBranch(name: string): string {
   const isOdd =
     name.length > 255 ||
@@ -45,7 +45,7 @@ export function checkBranch(name: string): string {
   return name
 }
 
-/** An absolute path on the app itself, so that a health check cannot be pointed anywhere else. */
+/** Accepts an absolute path on the app itself only, so that a health check cannot be pointed elsewhere. */
 export function checkHealthPath(path: string): string {
   if (!/^\/[\x21-\x7e]*$/.test(path) || path.startsWith('//') || path.length > 512)
     throw invalidField('health_check_path', 'must be a path that starts with one slash, for example /health')
@@ -64,7 +64,9 @@ export function checkDrainTimeout(seconds: number): number {
 
 export const maxReplicas = 100
 
-/** @throws ApiError 400 naming the first field that breaks `0 <= min <= desired <= max` or a threshold's 0..100. */
+/**
+ * @throws ApiError 400 naming the first field that violates `0 <= min <= desired <= max` or the threshold range 0..100.
+ */
 export function checkScale(scale: Scale): Scale {
   const { minReplicas: min, maxReplicas: max, desiredReplicas: desired } = scale
   if (min < 0) throw invalidField('min_replicas', 'must not be negative')
@@ -81,10 +83,10 @@ export function checkScale(scale: Scale): Scale {
 }
 
 export const maxEnvNames = 200
-/** What fits the disk the guest reads it from, with room to spare. */
+/** Fits on the disk that the guest reads it from, with room to spare. */
 export const maxEnvBytes = 65_536
 
-/** @throws ApiError 400 for what a shell could not set, and for what the platform sets itself. */
+/** @throws ApiError 400 for names that a shell could not set, and for names that the platform sets itself. */
 export function checkEnvName(name: string): string {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name))
     throw invalidField('name', 'use letters, digits and underscores, and do not start with a digit')

@@ -7,7 +7,7 @@ export interface App {
   readonly projectId: string
   readonly name: string
   readonly gitUrl: string
-  /** That is followed; empty: the default one. */
+  /** Branch for pushes and builds; empty for the default branch. */
   readonly gitBranch: string
   readonly gitSubmodules: boolean
   readonly port: number
@@ -25,12 +25,12 @@ export interface App {
   readonly scmInstallationId: number | null
   readonly scmRepoFullName: string | null
   readonly scmRepoId: number | null
-  /** Sealed; `secrets.ts` opens it. */
+  /** Sealed, purpose `app.webhook`. */
   readonly scmWebhookSecret: Buffer
   readonly want: 'live' | 'deleted'
-  /** Whom it was made for. Only the user's own are in lists, in counts, and found by name. */
+  /** The owner of the app. Only the user's apps are listed, counted and found by name. */
   readonly owner: 'user' | 'database'
-  /** The machine of kind `owner` that is poked when something of the app changes. */
+  /** Workflow of kind `owner` that is poked when the app changes. */
   readonly ownerId: string | null
   readonly createdAt: Date
 }
@@ -44,10 +44,10 @@ const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_b
 
 const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' AND id < $5::uuid
   ORDER BY id DESC OFFSET $3`
-// A list has a hundred rows of which nobody decides anything: PostgreSQL writes them as JSON in the form of the API (as
-// `appView` does for one; a test compares them). Reading and writing them here took three times as long. And it writes them
-// only where they are not the rows of $4: each version of a row has the number of the transaction that wrote it (xmin), and
-// numbers come again only in a backup that was restored, which has another start. Looking costs a seventh of writing.
+// PostgreSQL renders the page as JSON in the API's form (like `appView` for one app; a test compares them), because
+// parsing and rendering a hundred rows here took three times as long. It skips the rendering when the rows match mark
+// $4: the mark covers xmin, the transaction that wrote each row version, and the server's start time, because
+// transaction numbers repeat only in a restored backup. Checking the mark costs a seventh of rendering.
 const listApps = statement<WrittenPage>(
   'apps.list',
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
@@ -109,7 +109,7 @@ const remainingApps = statement<{ count: number }>(
 
 export type NewApp = Omit<App, 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt'>
 
-/** A page in the form of the API, newest first. @param mark of a page that is there already, or null */
+/** Returns a page in the API's form, newest first. @param mark of a cached page, or null */
 export const list = (
   db: Db,
   projectId: string,
@@ -119,7 +119,7 @@ export const list = (
 ) => db.one(listApps, [projectId, limit, offset, mark, before])
 export const all = (db: Db, projectId: string) => db.rows(appsOfProject, [projectId])
 export const byName = (sql: Sql, projectId: string, name: string) => sql.maybe(appByName, [projectId, name])
-/** The row, locked until the transaction ends: for decisions that others must not change meanwhile. */
+/** Locks the app's row until the transaction ends. */
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
 export const byId = (sql: Sql, id: string) => sql.maybe(appById, [id])
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countApps, [projectId])).count
@@ -153,7 +153,7 @@ type Changeable = Pick<
   | ('port' | 'gitUrl' | 'gitBranch' | 'gitSubmodules' | 'healthCheckPath' | 'drainTimeout')
   | ('scmInstallationId' | 'scmRepoFullName' | 'scmRepoId')
 >
-/** What is undefined in `change` stays. */
+/** Fields that are undefined in `to` stay unchanged. */
 export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]: Changeable[K] | undefined }) =>
   tx.one(updateApp, [
     app.id,
@@ -181,7 +181,7 @@ export const changeScale = (tx: Tx, id: string, s: Scale) =>
     s.minReplicas,
     s.maxReplicas,
   ])
-/** False when it is being deleted already. */
+/** Returns false when the app is already being deleted. */
 export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteApp, [id])
 export const deployments = async (sql: Sql, appId: string) =>

@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import type { App as AppShape } from './schema.ts'
 import type { App } from './store.ts'
 
-/** The wire form. The webhook secret is never in it; `/secret` shows it. */
+/** Renders the API's form. The webhook secret is never included; `/secret` shows it. */
 export const appView = (app: App): Static<typeof AppShape> => ({
   id: app.id,
   name: app.name,

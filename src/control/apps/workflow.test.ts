@@ -1,4 +1,4 @@
-/** The deletion of an app, interrupted in every way. */
+/** Crash matrix of deleting an app. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -38,7 +38,7 @@ const cases = crashMatrix({
 })
 
 describe('crash matrix of an app', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.app.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })

@@ -1,4 +1,4 @@
-/** An app that is being deleted: its deployments stop and disappear first, then its row. */
+/** The workflow that deletes an app: first its deployments stop and disappear, then its row. */
 import { done, workflow, wait } from '../../engine/workflow.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'

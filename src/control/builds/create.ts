@@ -14,26 +14,26 @@ export interface SourceApp {
   readonly port: number
   readonly desiredReplicas: number
   readonly gitUrl: string
-  /** Empty: the default one. */
+  /** Empty: the default branch. */
   readonly gitBranch: string
   readonly gitSubmodules: boolean
   readonly scmInstallationId: number | null
 }
 
-/** Which commit, as far as it is known already; empty: what the repository's default branch has when it is fetched. */
+/** The commit, as far as it is known; empty fields: the head of the default branch at fetch time. */
 export interface SourceCommit {
   readonly branch: string
   readonly hash: string
   readonly message: string
-  /** This very commit; else the newest that the branch has when it is fetched. */
+  /** Build exactly this commit; otherwise the head of the branch at fetch time. */
   readonly isExact: boolean
 }
 
 export const newestCommit: SourceCommit = { branch: '', hash: '', message: '', isExact: false }
 
 /**
- * A deployment of what the app's repository has: it waits for its build. Builds of the app that wait are superseded, with
- * their deployments; one that runs goes on. The transaction has locked the app.
+ * Creates a deployment from the app's repository, which waits for its build. Queued builds of the app are superseded
+ * together with their deployments; a running one continues. The transaction must hold the app.
  * @throws ApiError 400, 403 `plan_limit_exceeded`, 409, 503 `no_capacity`, as for every deployment
  */
 export async function deployFromSource(
@@ -49,7 +49,7 @@ export async function deployFromSource(
   if (deps.config.registry === '' && (await store.hostCount(tx)) > 1)
     throw new ApiError(
       'invalid_state',
-      'With several hosts a built image needs a registry that all of them reach: set MOTE_REGISTRY.',
+      'With several hosts, built images need a registry that all hosts can reach: set MOTE_REGISTRY.',
     )
   if (!body.dry_run)
     for (const old of await store.supersede(tx, app.id)) {
@@ -75,7 +75,7 @@ export async function deployFromSource(
   return answer
 }
 
-/** A deployment of what was sent to this app, see `checkSource` and `assertRetained`. @throws as deployFromSource */
+/** Creates a deployment from an uploaded source, see `checkSource` and `assertRetained`. @throws as deployFromSource */
 export const deployFromUpload = (
   deps: Pick<Deps, 'db' | 'config'>,
   call: DeployCall,
@@ -93,11 +93,10 @@ export const deployFromUpload = (
 async function refuseUnreadable(tx: Tx, { id, gitUrl }: SourceApp): Promise<void> {
   if (uploadDigest(gitUrl) !== undefined) return
   const place = gitPlace(gitUrl)
-  if (!place)
-    throw invalidField('git_url', 'is built from only over https or ssh; give such an address of the repository')
+  if (!place) throw invalidField('git_url', 'must be an https or ssh address of a repository to build from')
   if (place.transport === 'ssh' && (await store.deployKeyHost(tx, id)) !== place.host)
     throw new ApiError(
       'invalid_state',
-      `There is no deploy key for ${place.host}: make one with PUT /v1/apps/{app_name}/git-credential.`,
+      `There is no deploy key for ${place.host}: create one with PUT /v1/apps/{app_name}/git-credential.`,
     )
 }

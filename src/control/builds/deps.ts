@@ -1,11 +1,11 @@
 import type { Deps } from '../base/deps.ts'
 
-/** By HTTP basic authentication, or by SSH. */
+/** For HTTP basic authentication, or for SSH. */
 export type SourceCredential =
   | { readonly username: string; readonly password: string }
   | { readonly privateKey: string; readonly knownHosts: string }
 
-/** The credential that reads the repository of a build. Undefined: it is public. */
+/** Returns the credential that reads the repository of a build; undefined when it is public. */
 export type SourceAuth = (build: {
   readonly appId: string
   readonly projectId: string

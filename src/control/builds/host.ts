@@ -5,10 +5,10 @@ import type { BuildDeps, SourceCredential } from './deps.ts'
 import { uploadDigest } from './rules.ts'
 import type { Build } from './store.ts'
 
-/** What the host of a build is told, and what it answers. */
+/** Client for the builds on a host. */
 export interface BuildHost {
   put(build: Build, signal: AbortSignal): Promise<BuildObserved>
-  /** Ends it and removes what it left; nothing older may bring it back. */
+  /** Stops the build and removes its leftovers; older messages cannot bring it back. */
   remove(build: Build, signal: AbortSignal): Promise<BuildObserved>
 }
 
@@ -47,7 +47,7 @@ export function buildHost(deps: BuildDeps): BuildHost {
   })
   return {
     async put(build, signal) {
-      // Once it is fetched, a source host that is down holds nothing up.
+      // After the fetch, an unavailable git host must not delay the build.
       const isFetched = build.state === 'building' || build.state === 'pushing'
       const auth = await deps.sourceAuth(build).catch((cause: unknown) => {
         if (isFetched) return undefined

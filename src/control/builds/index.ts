@@ -1,3 +1,4 @@
+/** Builds of images from git repositories and uploaded sources. */
 export { type SourceApp, type SourceCommit, deployFromSource, deployFromUpload, newestCommit } from './create.ts'
 export type { SourceAuth, SourceCredential } from './deps.ts'
 export { type GitPlace, gitPlace } from './rules.ts'

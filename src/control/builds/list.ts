@@ -2,7 +2,7 @@ import { type Sql, statement } from '../../db/db.ts'
 import type { Window } from '../http/paging.ts'
 import type { BuildState } from './store.ts'
 
-/** A build as people look at it. */
+/** A build as listed for users. */
 export interface ListedBuild {
   readonly id: string
   readonly deploymentId: string
@@ -41,7 +41,7 @@ const appThere = statement<{ id: string }>(
 
 export const list = (sql: Sql, projectId: string, app: string, { take, skip, before }: Window) =>
   sql.rows(listBuilds, [projectId, app, take, skip, before])
-/** By its id, or one of the two of its deployment. */
+/** Finds a build by its id, or by the id or job id of its deployment. */
 export const named = (sql: Sql, projectId: string, app: string, name: string) =>
   sql.maybe(oneBuild, [projectId, app, name])
 export const appNamed = (sql: Sql, projectId: string, app: string) => sql.maybe(appThere, [projectId, app])

@@ -1,4 +1,4 @@
-/** The log of a build: on its host while it is under way, in the database once it is over. */
+/** Build logs: read from the host while the build runs, from the database afterwards. */
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
@@ -11,7 +11,7 @@ export interface BuildLine {
   readonly line: string
 }
 
-/** More is of no use to a person; the host has the rest for a week. */
+/** Limit of stored lines: more are of little use to a reader, and the host retains the rest for a week. */
 export const keptLines = 5000
 
 const Stored = Type.Array(Type.Tuple([Type.Number(), Type.String()]))
@@ -23,7 +23,7 @@ const insertLog = statement(
 const logOfBuild = statement<{ lines: unknown }>('builds.log', `SELECT lines FROM build_log WHERE build_id = $1`)
 const forgetLogs = statement('builds.forgetLogs', `DELETE FROM build_log WHERE kept_at < $1`)
 
-/** @returns oldest first @throws BusError when the host does not answer */
+/** @returns lines, oldest first @throws BusError when the host does not answer */
 export async function hostLines(
   { bus }: Pick<Deps, 'bus'>,
   { id, hostId }: { readonly id: string; readonly hostId: string },
@@ -34,14 +34,14 @@ export async function hostLines(
   return lines.map(({ atUs, line }) => ({ atUs, line }))
 }
 
-/** In the transaction that ends it. */
+/** Stores the lines in the transaction that ends the build. */
 export const keepLines = (tx: Tx, buildId: string, lines: readonly BuildLine[]) =>
   tx.run(insertLog, [buildId, JSON.stringify(lines.map(({ atUs, line }) => [atUs, storable(line)]))])
 
-/** PostgreSQL's jsonb holds neither NUL nor half a surrogate pair; programs print both. */
+/** PostgreSQL's jsonb accepts neither NUL nor unpaired surrogates; programs print both. */
 const storable = (line: string) => line.replaceAll('\0', '\ufffd').toWellFormed()
 
-/** Undefined when none were kept. */
+/** Returns undefined when no log was stored. */
 export async function keptLog(sql: Sql, buildId: string): Promise<BuildLine[] | undefined> {
   const row = await sql.maybe(logOfBuild, [buildId])
   if (!row) return undefined

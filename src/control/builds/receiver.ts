@@ -10,10 +10,10 @@ import * as store from './store.ts'
 
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config'>
 
-/** A message of the bus holds 1 MiB; base64 is a third longer. */
+/** A bus message holds 1 MiB, and base64 adds a third. */
 const partBytes = 512 << 10
 
-/** Hosts say when a build has moved, whose machine then looks for itself; and they ask for what was sent to be built. */
+/** Receives progress reports of builds, which poke their workflows, and serves uploaded sources to hosts. */
 export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscription> {
   const observed = await deps.bus.subscribe(
     subjects.allBuilds,
@@ -36,13 +36,16 @@ export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscripti
   }
 }
 
-/** Only the host that has the build reads its source. The bus lets a host speak for itself only. */
+/**
+ * Serves a part of a source, only to the host of the build. The bus ensures that a host publishes only under its own
+ * subject.
+ */
 async function partFor({ db, config }: ReceiverDeps, hostId: string, request: SourceRequest): Promise<SourcePart> {
   const isNamed = isUuid(hostId) && isUuid(request.buildId)
   const build = isNamed ? await store.ofHost(db, request.buildId, hostId) : undefined
   const digest = build && uploadDigest(build.gitUrl)
   const part =
     digest && (await readSource(config.sourceDir, { ...build, digest, offset: request.offset, length: partBytes }))
-  if (!part) throw Object.assign(new Error('The source is not kept any more. Send it again.'), { code: 'not_found' })
+  if (!part) throw Object.assign(new Error('The source is no longer retained. Send it again.'), { code: 'not_found' })
   return { data: part.data.toString('base64'), sizeBytes: part.sizeBytes }
 }

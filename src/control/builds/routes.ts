@@ -8,7 +8,7 @@ import { type BuildLine, hostLines, keptLines, keptLog } from './log.ts'
 import { type Build, type BuildLog, buildOperations } from './schema.ts'
 import { keepSource } from './sources.ts'
 
-/** Each is unpacked and packed again. */
+/** Limit of concurrent uploads, because each is unpacked and packed again. */
 const uploadsAtOnce = 4
 
 export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log' | 'config'>) => {
@@ -66,7 +66,7 @@ async function linesOf(
   try {
     return { source: 'host', lines: await hostLines(deps, { id, hostId }, tail) }
   } catch (err) {
-    deps.log.warn({ err, buildId: id, hostId }, 'a host did not answer for the log of a build')
+    deps.log.warn({ err, buildId: id, hostId }, 'a host did not return the log of a build')
     return { source: 'none', lines: [] }
   }
 }

@@ -1,23 +1,26 @@
-/** What a build gets; it is counted against the room of a host, not against the plan: its time is limited. */
+/** Size of a build VM. It counts toward a host's capacity, but not toward the plan, because its time is limited. */
 export const buildSize = { vcpus: 1, memoryMib: 1024, diskMib: 8192 } as const
 
-/** A source as it is sent, compressed. */
+/** Maximum size of a compressed source upload. */
 export const maxUploadBytes = 64 << 20
 
 const scheme = 'upload:sha256:'
 
-/** Stands in the place of a repository's address. */
+/** Placeholder for the repository URL of an uploaded source. */
 export const uploadUrl = (digest: string) => `${scheme}${digest}`
-/** Undefined: it is the address of a repository. */
+/** Returns undefined for the address of a repository. */
 export const uploadDigest = (url: string) => (url.startsWith(scheme) ? url.slice(scheme.length) : undefined)
 
 export interface GitPlace {
   readonly transport: 'http' | 'ssh'
-  /** With its port, where that is not the usual one. */
+  /** Includes the port if it is not the default. */
   readonly host: string
 }
 
-/** Where a repository is, and how it is fetched; undefined: not at all. Takes `https:`, `http:`, `ssh:` and `user@host:path`. */
+/**
+ * Returns the host and transport of a repository address; undefined when it is not supported. Accepts `https:`,
+ * `http:`, `ssh:` and `user@host:path`.
+ */
 export function gitPlace(gitUrl: string): GitPlace | undefined {
   const scp = /^[\w.-]+@([\w.-]+):(?!\/)/.exec(gitUrl)?.[1]
   if (scp !== undefined) return { transport: 'ssh', host: scp.toLowerCase() }

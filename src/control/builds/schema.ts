@@ -10,13 +10,13 @@ export const buildStates = [
 
 const buildStatus = () =>
   oneOf(buildStates, {
-    description: 'What the build is now; `succeeded`, `failed`, `cancelled` and `superseded` are ends.',
+    description: 'Status of the build; `succeeded`, `failed`, `cancelled` and `superseded` are final.',
     examples: ['succeeded'],
   })
 const buildError = () =>
   nullable(
     text({
-      description: 'Why it failed; null: it did not.',
+      description: 'Why the build failed; null if it did not fail.',
       examples: [null, 'npm ci ended with exit code 1.'],
     }),
   )
@@ -25,31 +25,31 @@ export const Build = resource(
   'Build',
   {
     id: uuid({ description: 'Id of the build.' }),
-    deployment_id: uuid({ description: 'The deployment that it is for.' }),
-    job_id: text({ description: 'The same deployment, as paths name it.', examples: ['job-3f6d0c4f2a1097e0'] }),
+    deployment_id: uuid({ description: 'The deployment that the build belongs to.' }),
+    job_id: text({ description: 'Short id of the deployment, used in paths.', examples: ['job-3f6d0c4f2a1097e0'] }),
     status: buildStatus(),
-    git_branch: text({ description: 'The branch that is built; empty: an uploaded source.', examples: ['main'] }),
+    git_branch: text({ description: 'The branch that is built; empty for an uploaded source.', examples: ['main'] }),
     git_commit_hash: text({
       description: 'The commit that is built; empty until it is fetched.',
       examples: ['4f1c2a9b7d3e5f60718293a4b5c6d7e8f9012345'],
     }),
     git_commit_message: text({
-      description: 'First line of its message; empty until it is fetched.',
+      description: 'First line of the commit message; empty until it is fetched.',
       examples: ['Answer on /health'],
     }),
     trigger_source: text({ description: '`manual`, `api` or `push`.', examples: ['push'] }),
     image: nullable(
       text({
-        description: 'The image that it made; null until it has.',
+        description: 'The built image; null until it exists.',
         examples: ['registry.mote.example/blue/web:4f1c2a9'],
       }),
     ),
     error: buildError(),
-    created_at: dateTime({ description: 'When it was asked for.' }),
-    started_at: nullable(dateTime({ description: 'When a host began with it; null: it waits.' })),
-    ended_at: nullable(dateTime({ description: 'When it ended; null: it has not.' })),
+    created_at: dateTime({ description: 'When the build was requested.' }),
+    started_at: nullable(dateTime({ description: 'When a host started the build; null while it is queued.' })),
+    ended_at: nullable(dateTime({ description: 'When the build ended; null while it is running or queued.' })),
   },
-  { description: 'An image being made of the source of an app.' },
+  { description: 'A build of an image from the source of an app.' },
 )
 export type Build = Static<typeof Build>
 
@@ -65,17 +65,18 @@ const BuildLogLine = resource(
 export const BuildLog = resource(
   'BuildLog',
   {
-    build_id: uuid({ description: 'The build.' }),
-    deployment_id: uuid({ description: 'The deployment that it is for.' }),
+    build_id: uuid({ description: 'Id of the build.' }),
+    deployment_id: uuid({ description: 'The deployment that the build belongs to.' }),
     status: buildStatus(),
     error: buildError(),
     source: oneOf(['host', 'kept', 'none'], {
-      description: '`host`: as it is now; `kept`: it is over; `none`: it waits, or its lines were lost with its host.',
+      description:
+        '`host`: the current log; `kept`: the stored log of a finished build; `none`: the build is queued, or its log was lost with its host.',
       examples: ['kept'],
     }),
     lines: list(BuildLogLine, { description: 'The newest lines, oldest first.' }),
   },
-  { description: 'What a build wrote.' },
+  { description: 'The log of a build.' },
 )
 export type BuildLog = Static<typeof BuildLog>
 
@@ -83,11 +84,11 @@ export const AppSource = resource(
   'AppSource',
   {
     source: text({
-      description: 'What a deploy names to build it: `sha256:` and the digest of what is kept.',
+      description: 'Name of the source for deployments: `sha256:` and the digest of the stored archive.',
       examples: ['sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
     }),
-    size_bytes: int64({ description: 'Bytes that are kept, compressed.', examples: [48_213] }),
-    files: uint32({ description: 'How many files it has.', examples: [37] }),
+    size_bytes: int64({ description: 'Size of the stored archive in bytes, compressed.', examples: [48_213] }),
+    files: uint32({ description: 'Number of files in the source.', examples: [37] }),
   },
   { description: 'An uploaded source.' },
 )
@@ -102,7 +103,7 @@ export const buildOperations = operations({
     path: '/v1/apps/{app_name}/source',
     summary: 'Upload the source of an app',
     description:
-      'Takes a tar.gz of the folder of the app and keeps it for a deploy that names it in `source`. Uploads that no deploy names are deleted after a while.',
+      "Stores a tar.gz of the app's folder for a deployment that names it in `source`. Uploads that no deployment names are deleted after a while.",
     ...shared,
     scope: 'deploy',
     throttle: 'create',
@@ -115,7 +116,7 @@ export const buildOperations = operations({
     method: 'GET',
     path: '/v1/apps/{app_name}/builds',
     summary: 'List the builds of an app',
-    description: 'Answers the builds of the app, newest first.',
+    description: 'Returns the builds of the app, newest first.',
     ...shared,
     params: Type.Object({ app_name: appName() }),
     list: { order: ['-id'], filters: ['status'] },
@@ -126,7 +127,7 @@ export const buildOperations = operations({
         path: '/v1/apps/{app_name}/builds/{build_id}',
         by: 'id',
         summary: 'Get a build',
-        description: 'Answers one build. With `wait=succeeded,failed` it answers once the build is over.',
+        description: 'Returns one build. With `wait=succeeded,failed` it answers once the build has ended.',
         waits: 'status',
       },
     ],
@@ -136,7 +137,7 @@ export const buildOperations = operations({
     path: '/v1/apps/{app_name}/builds/{build_id}/log',
     summary: 'Get the log of a build',
     description:
-      'Returns what the build wrote, even long after it ended. Live lines come with the log of its deployment.',
+      'Returns the log of the build, even long after it ended. Live lines appear in the log of its deployment.',
     ...shared,
     params: Type.Object({
       app_name: appName(),
@@ -147,7 +148,12 @@ export const buildOperations = operations({
     }),
     query: Type.Object({
       tail: Type.Optional(
-        uint32({ maximum: 10_000, default: 5000, description: 'How many lines, the newest ones.', examples: [5000] }),
+        uint32({
+          maximum: 10_000,
+          default: 5000,
+          description: 'Number of lines, taken from the end.',
+          examples: [5000],
+        }),
       ),
     }),
     answer: BuildLog,

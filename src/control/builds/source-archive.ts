@@ -1,4 +1,4 @@
-/** What people send as the source of an app: a gzipped tar of unknown origin, read in a thread and never unpacked. */
+/** Uploaded sources: gzipped tars of unknown origin, read in a thread and never unpacked to disk. */
 import { createWriteStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
@@ -12,14 +12,14 @@ import { minutes } from '../../lib/duration.ts'
 import { ApiError } from '../http/errors.ts'
 import type { SourceJob, TakenSource } from './source-rewrite.ts'
 
-/** 512 MiB take 20 s on a core that has other work, too. */
+/** 512 MiB take 20 s on a busy core. */
 const rewriteMs = minutes(2)
 
 const Taken = Type.Object({ digest: Type.String(), sizeBytes: Type.Integer(), files: Type.Integer() })
 
 /**
- * Writes the archive in `upload` to `file`, and its form as it was sent beside it for as long as that takes.
- * @throws ApiError 400 naming the entry that may not be there, 413 when it is larger unpacked than `limits`
+ * Rewrites the uploaded archive to `file`; the original is stored next to it during the rewrite.
+ * @throws ApiError 400 naming the refused entry, 413 when the unpacked size exceeds `limits`
  */
 export async function takeSource(
   upload: Readable,
@@ -44,10 +44,12 @@ function explained(cause: ArchiveFault, { maxBytes, maxEntries }: ArchiveLimits)
   if (cause.code === 'too_large' || cause.code === 'too_many' || cause.code === 'too_slow')
     return new ApiError(
       'payload_too_large',
-      `The source may have ${maxBytes / 2 ** 20} MiB and ${maxEntries} entries unpacked.`,
+      `The unpacked source can have at most ${maxBytes / 2 ** 20} MiB and ${maxEntries} entries.`,
       { cause },
     )
   const message =
-    cause.code === 'refused' ? cause.message : 'is not a whole tar.gz archive; make it with: tar -czf source.tar.gz .'
+    cause.code === 'refused'
+      ? cause.message
+      : 'is not a complete tar.gz archive; create it with: tar -czf source.tar.gz .'
   return new ApiError('invalid_request', `body: ${message}`, { cause, details: [{ field: 'body', message }] })
 }

@@ -1,6 +1,6 @@
 /**
- * Rewrites what people send as the source of an app with nothing but names, contents, links and whether a file is
- * executable: equal trees are equal bytes. It runs in a thread (source-thread.ts).
+ * Rewrites an uploaded source so that it contains only names, contents, links and executable flags: equal trees give
+ * equal bytes. Runs in a thread (source-thread.ts).
  */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -15,16 +15,16 @@ import { type ArchiveLimits, type TarEntry, tarEntries } from '../../lib/archive
 import { hasCode } from '../../lib/files.ts'
 
 export interface SourceJob {
-  /** The gzipped archive that was sent. */
+  /** The uploaded gzipped archive. */
   readonly from: string
   readonly to: string
   readonly limits: ArchiveLimits
 }
 
 export interface TakenSource {
-  /** SHA-256 of the file that was written, as 64 hexadecimal digits. */
+  /** SHA-256 of the written file, as 64 hexadecimal digits. */
   readonly digest: string
-  /** Of that file. */
+  /** Size of the written file. */
   readonly sizeBytes: number
   readonly files: number
 }
@@ -40,7 +40,7 @@ const kinds: ReadonlyMap<TarEntry['type'], Kind> = new Map([
 
 const bad = (message: string) => new ArchiveFault('refused', message)
 
-/** @throws ArchiveFault naming the entry that may not be there */
+/** @throws ArchiveFault naming the refused entry */
 export async function rewriteSource({ from, to, limits }: SourceJob): Promise<TakenSource> {
   const outgoing = pack()
   const hash = createHash('sha256')
@@ -57,13 +57,13 @@ export async function rewriteSource({ from, to, limits }: SourceJob): Promise<Ta
   const [files] = await Promise.all([read, written]).catch((cause: unknown) => {
     throw unreadableCodes.some(code => hasCode(cause, code)) ? unreadable('not gzip') : cause
   })
-  if (files === 0) throw bad('the archive has no file')
+  if (files === 0) throw bad('the archive contains no file')
   return { digest: hash.digest('hex'), sizeBytes, files }
 }
 
 const unreadableCodes = ['Z_DATA_ERROR', 'Z_BUF_ERROR']
 
-/** @returns how many files it has */
+/** @returns the number of files */
 async function rewriteEntries(incoming: AsyncIterable<Buffer>, outgoing: Pack, limits: ArchiveLimits): Promise<number> {
   const observed = new Map<string, Kind>()
   let files = 0
@@ -84,38 +84,38 @@ interface Checked {
   readonly target: string | null
 }
 
-/** Undefined: the top itself, which needs no entry. */
+/** Returns undefined for the root directory, which needs no entry. */
 function checkEntry(header: TarEntry, observed: ReadonlyMap<string, Kind>): Checked | undefined {
   const kind = kinds.get(header.type)
   const shown = header.name.slice(0, 200)
-  if (kind === undefined) throw bad(`"${shown}" is a ${header.type}; only files, directories and links are taken`)
+  if (kind === undefined) throw bad(`"${shown}" is a ${header.type}; only files, directories and links are supported`)
   const name = checkName(header.name)
   if (name === '') return undefined
   const known = observed.get(name)
-  if (known !== undefined && !(known === 'directory' && kind === 'directory')) throw bad(`"${shown}" is there twice`)
+  if (known !== undefined && !(known === 'directory' && kind === 'directory')) throw bad(`"${shown}" occurs twice`)
   for (let above = posix.dirname(name); above !== '.'; above = posix.dirname(above))
     if ((observed.get(above) ?? 'directory') !== 'directory')
-      throw bad(`"${shown}" lies below "${above}", which is no directory`)
+      throw bad(`"${shown}" is below "${above}", which is not a directory`)
   return { kind, name, target: targetOf(kind, name, header.linkname, observed) }
 }
 
-/** Relative, below the top, with `/` as the only separator. */
+/** Returns a relative path below the root, with `/` as the only separator. */
 function checkName(text: string): string {
   const parts = text.split('/').filter(part => part !== '' && part !== '.')
   const isPlain = !text.startsWith('/') && !parts.includes('..') && !text.includes('\0') && text.isWellFormed()
   if (!isPlain || text.length > 1024 || parts.some(part => Buffer.byteLength(part) > 255))
-    throw bad(`"${text.slice(0, 200)}" is not a name below the top of the source`)
+    throw bad(`"${text.slice(0, 200)}" is not a valid path below the root of the source`)
   return parts.join('/')
 }
 
 /**
- * A symbolic link stays inside: up only at its beginning, so that no directory that is itself a link is left upwards.
- * A hard link names a file that came before.
+ * Checks the target of a link. A symbolic link must stay inside the source: `..` is allowed only at its beginning, so
+ * that it cannot climb out through a directory that is itself a link. A hard link must name an earlier file.
  */
 function targetOf(kind: Kind, name: string, linkname: string, observed: ReadonlyMap<string, Kind>): string | null {
   if (kind === 'link') {
     const target = checkName(linkname)
-    if (observed.get(target) !== 'file') throw bad(`"${name}" is a hard link to no file before it`)
+    if (observed.get(target) !== 'file') throw bad(`"${name}" is a hard link, but its target is not an earlier file`)
     return target
   }
   if (kind !== 'symlink') return null
@@ -128,7 +128,7 @@ function targetOf(kind: Kind, name: string, linkname: string, observed: Readonly
   return linkname
 }
 
-/** Zip archives, which Python's wheels are, know no time before 1980. */
+/** Zip archives, such as Python wheels, cannot store times before 1980. */
 const mtime = new Date('1980-01-02T00:00:00Z')
 
 function add(outgoing: Pack, { kind, name, target }: Checked, { mode, size, body }: TarEntry): Promise<void> {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { forgetSources } from './sources.ts'
 
-it('never takes an upload that is under way for an old source, and what broke off goes after a day', async () => {
+it('never deletes an upload in progress as an old source, and deletes an aborted one after a day', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
   try {
     await mkdir(join(dir, 'app'))

@@ -1,4 +1,4 @@
-/** Sources that people have sent, until they are built: files of the control plane, one directory for each app. */
+/** Uploaded sources until they are built: files of the control plane, one directory per app. */
 import { mkdir, open, readdir, rename, rm, rmdir, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -10,28 +10,32 @@ import { takeSource } from './source-archive.ts'
 import type { TakenSource } from './source-rewrite.ts'
 
 const unpackedLimits = { maxBytes: 512 << 20, maxEntries: 50_000 }
-/** One is built, one waits, one is being sent; the rest is reserve. */
+/** Limit per app: one source is being built, one is queued, one is being uploaded; the rest is reserve. */
 const keptOfApp = 4
-/** No build waits longer. */
+/** No build is queued for longer. */
 const keptMs = hours(24)
 
-/** @throws ApiError 400 for anything but what an upload answered */
+/** @throws ApiError 400 unless the text has the form that an upload returned */
 export function checkSource(source: string): string {
   const digest = /^sha256:([0-9a-f]{64})$/.exec(source)?.[1]
-  if (digest === undefined) throw invalidField('source', 'is what PUT /v1/apps/{app_name}/source answered: sha256:...')
+  if (digest === undefined)
+    throw invalidField('source', 'must be the answer of PUT /v1/apps/{app_name}/source: sha256:...')
   return digest
 }
 
 const fileOf = (dir: string, appId: string, digest: string) => join(dir, appId, `${digest}.tar.gz`)
 
-/** @throws ApiError 400, 409 where sources are not taken, 413 */
+/** Stores an uploaded source. @throws ApiError 400, 409 when uploads are disabled, 413 */
 export async function keepSource(
   dir: string,
   appId: string,
   upload: Readable,
   signal: AbortSignal,
 ): Promise<TakenSource> {
-  if (dir === '') throw invalidState('This installation takes no sources: it has no directory for them (MOTE_SOURCES).')
+  if (dir === '')
+    throw invalidState(
+      'This installation accepts no source uploads, because it has no directory for them (MOTE_SOURCES).',
+    )
   await mkdir(join(dir, appId), { recursive: true, mode: 0o700 })
   const partial = join(dir, appId, `${newId()}${partialSuffix}`)
   try {
@@ -44,18 +48,18 @@ export async function keepSource(
   }
 }
 
-/** @throws ApiError 409 when it was never sent, or is not kept any more */
+/** Checks that the source exists, and renews its age. @throws ApiError 409 when it does not exist or was deleted */
 export async function assertRetained(dir: string, appId: string, digest: string): Promise<void> {
   const now = new Date()
   try {
     await utimes(fileOf(dir, appId, digest), now, now)
   } catch (cause) {
     if (!hasCode(cause, 'ENOENT')) throw cause
-    throw invalidState('That source is not here (any more). Send it again: PUT /v1/apps/{app_name}/source.')
+    throw invalidState('That source does not exist or was deleted. Send it again: PUT /v1/apps/{app_name}/source.')
   }
 }
 
-/** @returns up to `length` bytes from there on, and how long it is; undefined: it is not kept any more */
+/** @returns up to `length` bytes from `offset`, and the total size; undefined when the source was deleted */
 export async function readSource(
   dir: string,
   at: { readonly appId: string; readonly digest: string; readonly offset: number; readonly length: number },
@@ -74,7 +78,7 @@ export async function readSource(
   }
 }
 
-/** Files of all apps that are a day old. @returns how many */
+/** Deletes sources of all apps that are older than a day. @returns their number */
 export async function forgetSources(dir: string, now: Date): Promise<number> {
   const beforeMs = now.getTime() - keptMs
   const apps = dir === '' ? [] : await readdir(dir).catch(() => [])
@@ -82,7 +86,7 @@ export async function forgetSources(dir: string, now: Date): Promise<number> {
   for (const app of apps) {
     const isOld = (await stat(join(dir, app))).mtimeMs < beforeMs
     removed += await forgetOld(join(dir, app), keptOfApp, beforeMs)
-    // Only an empty one goes, and none that an upload has just made.
+    // rmdir removes only empty directories; a fresh one may belong to an upload in progress.
     if (isOld) await rmdir(join(dir, app)).catch(() => undefined)
   }
   return removed
@@ -90,7 +94,7 @@ export async function forgetSources(dir: string, now: Date): Promise<number> {
 
 const partialSuffix = '.partial'
 
-/** All but the newest, and what is older than `beforeMs`. An upload that is under way, or broke off, goes by its age alone. */
+/** Deletes all but the newest sources, and files older than `beforeMs`. Partial uploads are deleted by age only. */
 async function forgetOld(dir: string, kept: number, beforeMs = 0): Promise<number> {
   const files = (await Promise.all((await readdir(dir)).map(name => dated(join(dir, name))))).flat()
   const whole = files.filter(({ file }) => !file.endsWith(partialSuffix)).toSorted((a, b) => b.atMs - a.atMs)
@@ -100,7 +104,7 @@ async function forgetOld(dir: string, kept: number, beforeMs = 0): Promise<numbe
   return old.length
 }
 
-/** Another upload of the app may have removed it meanwhile. */
+/** Another upload of the app may have deleted the file in the meantime. */
 const dated = async (file: string) =>
   stat(file).then(
     ({ mtimeMs }) => [{ file, atMs: mtimeMs }],

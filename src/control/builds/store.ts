@@ -17,9 +17,9 @@ export interface Build {
   readonly appId: string
   readonly deploymentId: string
   readonly gitUrl: string
-  /** Empty: the default one. */
+  /** Empty: the default branch. */
   readonly gitBranch: string
-  /** Empty: the newest of the branch. */
+  /** Empty: the head of the branch. */
   readonly gitCommit: string
   readonly gitSubmodules: boolean
   readonly scmInstallationId: number | null
@@ -30,12 +30,12 @@ export interface Build {
   readonly state: BuildState
   readonly hostId: string | null
   readonly hypervisor: HypervisorName | null
-  /** Room on the host is reserved for it. */
+  /** Resources on the host are reserved for the build. */
   readonly holds: boolean
   readonly generation: number
   readonly hostsLost: number
   readonly startedAt: Date | null
-  /** The deployment is over, or shall be: nobody waits for the image. */
+  /** The deployment has ended or is ending, so the image is not needed. */
   readonly isUnwanted: boolean
   readonly hostLost: boolean
   readonly hostRemoved: boolean
@@ -98,7 +98,7 @@ const endBuild = statement(
   'builds.end',
   `UPDATE build SET state = $2, image = $3, error = $4, ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
 )
-const letGo = statement('builds.letGo', `UPDATE build SET holds = false WHERE id = $1 AND holds`)
+const releaseBuild = statement('builds.release', `UPDATE build SET holds = false WHERE id = $1 AND holds`)
 const keyHost = statement<{ host: string }>(
   'builds.keyHost',
   `SELECT host FROM git_credential WHERE app_id = $1 AND kind = 'ssh_key'`,
@@ -144,18 +144,21 @@ export const insert = (tx: Tx, b: NewBuild) =>
     b.diskMib,
     b.gitSubmodules,
   ])
-/** The build of the app that has a host. */
+/** Returns the build of the app that has a host. */
 export const running = async (sql: Sql, appId: string) => (await sql.maybe(runningOfApp, [appId]))?.id
-/** Builds that wait are replaced by a newer one; those that run go on. */
+/** Supersedes queued builds; running ones continue. */
 export const supersede = (tx: Tx, appId: string) => tx.rows(supersedeQueued, [appId])
 export const next = async (tx: Tx, appId: string) => (await tx.maybe(nextOfApp, [appId]))?.id
-/** False when it does not wait any more. @throws unique violation `build_running` when another one of the app runs */
+/**
+ * Returns false when the build is no longer queued. @throws unique violation `build_running` when another build of the
+ * app runs
+ */
 export const claim = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
   (await tx.run(claimHost, [id, hostId, hypervisor])) === 1
-/** Its host is lost: it waits for another. */
+/** Queues the build again after its host was lost. */
 export const waitAgain = (tx: Tx, id: string) => tx.run(requeue, [id])
 export const moved = (tx: Tx, id: string, state: BuildState) => tx.run(noteState, [id, state])
-/** What is built, for its deployment. */
+/** Records the built commit for the deployment. */
 export const commit = (tx: Tx, id: string, found: NonNullable<BuildObserved['commit']>) =>
   tx.run(noteCommit, [id, found.branch, found.hash, found.message])
 export const end = (
@@ -163,10 +166,10 @@ export const end = (
   id: string,
   to: { readonly state: BuildState; readonly image?: string | null; readonly error?: string | null },
 ) => tx.run(endBuild, [id, to.state, to.image ?? null, to.error ?? null])
-/** True when it held room until now. */
-export const releaseHold = async (tx: Tx, id: string) => (await tx.run(letGo, [id])) === 1
-/** The host that the app has a deploy key for. */
+/** Returns true when resources were reserved until now. */
+export const releaseHold = async (tx: Tx, id: string) => (await tx.run(releaseBuild, [id])) === 1
+/** Returns the git host that the app has a deploy key for. */
 export const deployKeyHost = async (sql: Sql, appId: string) => (await sql.maybe(keyHost, [appId]))?.host
 export const hostCount = async (sql: Sql) => (await sql.one(hostsUp)).count
-/** What a build on that host is made of; undefined: the host has no such build. */
+/** Returns the source of a build on that host; undefined when the host has no such build. */
 export const ofHost = (sql: Sql, id: string, hostId: string) => sql.maybe(sourceForHost, [id, hostId])

@@ -1,4 +1,4 @@
-/** The life of a build, interrupted in every way at every phase, along each of the ways it can end. */
+/** Crash matrix of the build workflow, along each way a build can end. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { type CrashCase, crashMatrix, type Fault, faults } from '../../../test/support/crash-matrix.ts'
@@ -58,7 +58,7 @@ const buildOf = async ({ id }: Pick<Subject, 'id'>) =>
 const isRunning = async ({ id }: TestApp) =>
   (await world.rows(`SELECT id FROM app WHERE id = $1 AND active_deployment_id IS NOT NULL`, id)).length === 1
 
-/** Nothing of it is on any host, no room is taken, and its deployment went on as the build ended. */
+/** Expects nothing left on any host, no reserved capacity, and a deployment that followed the build's result. */
 const check =
   (states: readonly string[]) =>
   async (subject: Subject, { fault }: { fault: Fault }) => {
@@ -91,7 +91,7 @@ const ways: Record<string, CrashCase[]> = {
     remove,
     makeSubject: async () => push(await app('https://git.example/team/broken')),
     check: check(['failed', 'cancelled']),
-    unreachable: { pushing: 'it fails before' },
+    unreachable: { pushing: 'the build fails earlier' },
   }),
 }
 
@@ -99,7 +99,7 @@ describe.each(Object.entries(ways))('crash matrix of a build that has %s', (_, c
   it.each(cases)('$name', ({ run }) => run())
 })
 
-it('has every phase with every fault', () => {
+it('covers every phase with every fault', () => {
   const reached = new Set(Object.values(ways).flatMap(cases => cases.map(({ phase, fault }) => `${phase} ${fault}`)))
   expect(reached.size).toBe(Object.keys(workflow.phases).length * faults.length)
 })
@@ -115,7 +115,7 @@ const rounds = async (done: () => Promise<boolean>) => {
     await world.run('vm', 'deployment')
     await world.hostsMove()
   }
-  throw new Error('not so after 40 rounds')
+  throw new Error('the condition is not met after 40 rounds')
 }
 const outcomes = async ({ id }: TestApp) =>
   (
@@ -126,7 +126,7 @@ const outcomes = async ({ id }: TestApp) =>
   ).map(row => row.outcome)
 
 describe('builds of one app', () => {
-  it('take turns: what waits is superseded by what is newer, what runs goes on, and the newest serves', async () => {
+  it('run one at a time: a newer build supersedes queued ones, a running one continues, and the newest serves', async () => {
     const made = await app()
     const first = await push(made, 'a'.repeat(40))
     await rounds(async () => (await buildOf(first))?.state === 'building')
@@ -159,7 +159,7 @@ describe('builds of one app', () => {
     await world.deploymentsEnd(made)
   })
 
-  it('a host that is lost gives the build to another one, and its room back', async () => {
+  it('a lost host passes the build to another one, and its resources are released', async () => {
     const made = await app()
     const build = await push(made)
     await rounds(async () => (await buildOf(build))?.state === 'building')

@@ -1,6 +1,6 @@
 /**
- * The life of a build: wait for its turn and for room, have a host do it, follow what the host says, and in the end have
- * the host remove all but the log. The deployment waits for it; this machine decides nothing about that.
+ * The workflow of a build: waits for its turn and for capacity, has a host run it, records the host's progress, and
+ * finally has the host remove everything except the log. The deployment waits for the result and decides what follows.
  */
 import type { BuildObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -15,17 +15,17 @@ import { hostLines, keepLines, keptLines } from './log.ts'
 import type { Build } from './store.ts'
 import * as store from './store.ts'
 
-/** Room may appear without a poke. */
+/** Capacity may appear without a poke. */
 const placementRetryMs = seconds(2)
-/** Changes come by pokes. This look also tells a host that restarted to begin again. */
+/** Changes arrive as pokes; this poll also makes a restarted host start the build again. */
 const lookAgainMs = seconds(5)
-/** Beyond the limit the host keeps itself: it does not answer as it should. */
+/** The host enforces the time limit itself; beyond this extra time it is not working properly. */
 const graceMs = minutes(5)
-/** A build that takes hosts down is not tried for ever. */
+/** A build whose hosts get lost is not retried forever. */
 const mostHostsLost = 2
 const mostLogTries = 2
 
-/** A host that restarted begins again. */
+/** A restarted host starts the build from the beginning, so every phase may follow every other. */
 const followedEdges = ['queueing', 'fetching', 'building', 'pushing', 'clearing'] as const
 type Following = (typeof followedEdges)[number]
 
@@ -48,9 +48,8 @@ export const buildWorkflow = (deps: BuildDeps) => {
     phases: {
       async queueing({ subject: build }): Promise<Next<'fetching' | 'clearing'>> {
         if (build.holds) return go('fetching')
-        if (build.hostsLost >= mostHostsLost)
-          return go('clearing', fail(build, 'Its hosts were lost while they built.'))
-        // Whoever ends pokes the next one.
+        if (build.hostsLost >= mostHostsLost) return go('clearing', fail(build, 'The hosts of the build were lost.'))
+        // The build that ends pokes the next one.
         if (await store.running(deps.db, build.appId)) return wait(seconds(30))
         const size = { vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib }
         const { host: found } = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
@@ -62,8 +61,8 @@ export const buildWorkflow = (deps: BuildDeps) => {
         if (!found) return wait(placementRetryMs)
         return go('fetching', async tx => {
           if (!(await store.claim(tx, build.id, found.id, found.hypervisor)))
-            throw new Error('it was replaced meanwhile')
-          if (!(await reserve(tx, found.id, size))) throw new Error(`host ${found.name} filled up meanwhile`)
+            throw new Error('the build was superseded in the meantime')
+          if (!(await reserve(tx, found.id, size))) throw new Error(`host ${found.name} filled up in the meantime`)
           await poke(tx, 'deployment', build.deploymentId)
         })
       },
@@ -74,7 +73,7 @@ export const buildWorkflow = (deps: BuildDeps) => {
 
       async clearing({ subject: build, attempt, signal }) {
         if (build.holds && !build.hostLost) {
-          // A newer wish than any that may still be under way.
+          // Removal has a newer generation than any message still on its way.
           if ((await host.remove(build, signal)).state !== 'absent') return wait(lookAgainMs)
         }
         const log = await lastLines(deps, build, attempt, signal)
@@ -90,7 +89,9 @@ export const buildWorkflow = (deps: BuildDeps) => {
   })
 }
 
-/** The log goes with its host at the latest; a host that does not give it holds nothing up. */
+/**
+ * Fetches the log, which the host deletes later; a host that does not return it does not block the end of the build.
+ */
 async function lastLines(deps: BuildDeps, { id, hostId, hostLost }: Build, attempt: number, signal: AbortSignal) {
   if (hostId === null || hostLost) return undefined
   try {
@@ -110,11 +111,11 @@ const follow =
     const { subject: build, now, signal } = step
     if (build.hostLost) return go('queueing', tx => leaveLostHost(tx, build))
     if (build.startedAt && now.getTime() - build.startedAt.getTime() > limitMs)
-      return go('clearing', fail(build, 'It took too long.'))
+      return go('clearing', fail(build, 'The build exceeded its time limit.'))
     const observed = await host.put(build, signal)
     const record = recorded(build, observed)
     if (observed.state === 'succeeded' || observed.state === 'failed') return go('clearing', record)
-    if (observed.state === 'absent') throw new Error('the host has forgotten the build; it is told again')
+    if (observed.state === 'absent') throw new Error('the host no longer knows the build; sending it again')
     return observed.state === phase ? wait(lookAgainMs, record) : go(observed.state, record)
   }
 
@@ -133,7 +134,9 @@ const fail = (build: Build, error: string) => async (tx: Tx) => {
   await poke(tx, 'deployment', build.deploymentId)
 }
 
-/** It may still run there: its room stays taken until the host says otherwise, or is removed. */
+/**
+ * A lost host may still run the build, so its resources stay reserved until the host reports otherwise or is removed.
+ */
 async function leaveLostHost(tx: Tx, build: Build): Promise<void> {
   if (build.hostId && build.holds && !build.hostRemoved) await abandon(tx, build.hostId, build)
   await store.waitAgain(tx, build.id)

@@ -54,11 +54,11 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
     write: async call => async tx => {
       const { name } = call.body
       if (name.startsWith(keptPrefix))
-        throw invalidField('name', `names that begin with ${keptPrefix} are taken by restores`)
+        throw invalidField('name', `names that begin with ${keptPrefix} are reserved for restores`)
       const database = await store.lock(tx, call.project.id, call.params.id)
       const current = database && (await store.current(tx, [database.id])).get(database.id)
       if (!database || !current) throw notFound()
-      if (current.readyAt === null) throw invalidState('The database is being created; there is nothing in it yet.')
+      if (current.readyAt === null) throw invalidState('The database is still being created and has no data yet.')
       if ((await snapshots.list(tx, database.id)).length >= mostSnapshots)
         throw invalidState(`A database has at most ${mostSnapshots} snapshots. Delete one first.`)
       const made = await takeSnapshot(tx, current, { name, kind: 'user' })
@@ -82,7 +82,7 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
       if (!snapshot) throw notFound()
       if (snapshot.state !== 'ready') throw invalidState(`Snapshot ${name} is ${snapshot.state}.`)
       if (snapshot.branchId !== current.id)
-        throw invalidState('This snapshot is of another branch. Make a branch from it and promote that instead.')
+        throw invalidState('This snapshot belongs to another branch. Create a branch from it and promote that instead.')
       if (!(await restores.startRestore(tx, current.id, { snapshotId: snapshot.id })))
         throw new ApiError('operation_in_progress', `The database is ${statusOf(current)}. Wait until that is done.`)
       await poke(tx, 'database', current.id)
@@ -92,7 +92,7 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
         resourceId: database.id,
         details: { name: database.name, snapshot: name },
       })
-      return { message: `Going back to ${name}. What it was before is kept as a snapshot.`, success: true }
+      return { message: `Restoring from ${name}. The previous state is retained as a snapshot.`, success: true }
     },
   },
 
@@ -104,9 +104,11 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
         const current = database && (await store.current(tx, [database.id])).get(database.id)
         if (!database || !current) throw notFound()
         if (database.backend === 'neon')
-          throw invalidState('Databases of a page server go back in time by branching: POST .../branches {name, at}.')
+          throw invalidState(
+            'Databases on a page server are restored to an instant by branching: POST .../branches {name, at}.',
+          )
         if (((await backups.ofBranch(tx, current.id))?.newestAt ?? null) === null)
-          throw invalidState('There is no whole backup yet to go back from. See GET .../backups.')
+          throw invalidState('There is no full backup to restore from yet. See GET .../backups.')
         if (!(await restores.startRestore(tx, current.id, { moment })))
           throw new ApiError('operation_in_progress', `The database is ${statusOf(current)}. Wait until that is done.`)
         await poke(tx, 'database', current.id)
@@ -116,7 +118,7 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
           resourceId: database.id,
           details: { name: database.name, at: call.body.at },
         })
-        return { message: `Going back to ${moment}. What it was before is kept as a snapshot.`, success: true }
+        return { message: `Restoring to ${moment}. The previous state is retained as a snapshot.`, success: true }
       }
     },
   },
@@ -157,7 +159,10 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
       const snapshot = database && (await snapshots.lock(tx, database.id, name))
       if (!database || !snapshot) throw notFound()
       if ((await snapshots.restoresFrom(tx, snapshot.id)) > 0)
-        throw new ApiError('operation_in_progress', `The database is going back to ${name}. Wait until that is done.`)
+        throw new ApiError(
+          'operation_in_progress',
+          `The database is being restored from ${name}. Wait until that is done.`,
+        )
       await snapshots.markForDeletion(tx, snapshot.id)
       await poke(tx, 'database-snapshot', snapshot.id)
       call.audit({
@@ -166,7 +171,7 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
         resourceId: database.id,
         details: { name: database.name, snapshot: name },
       })
-      return { message: `Snapshot ${name} is deleted.`, success: true }
+      return { message: `Snapshot ${name} is being deleted.`, success: true }
     },
   },
 })
@@ -179,7 +184,7 @@ interface DatabaseCall {
 async function changeTarget(deps: Deps, tx: Tx, { project, params }: DatabaseCall, sealed: Buffer | null) {
   const database = await store.lock(tx, project.id, params.id)
   if (!database) throw notFound()
-  if (database.backend === 'neon') throw invalidState('Databases of a page server have their history there.')
+  if (database.backend === 'neon') throw invalidState('Databases on a page server keep their history there.')
   await targets.changeTarget(tx, database.id, sealed)
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
   const current = (await store.current(tx, [database.id])).get(database.id)

@@ -10,11 +10,11 @@ import {
 import { DatabaseBackupInfo, DatabaseSnapshot, DatabaseSnapshotAction } from './resources.ts'
 
 const shared = { tag: 'Databases', auth: 'bearer', project: 'selected' } as const
-const id = () => uuid({ description: 'The database.' })
+const id = () => uuid({ description: 'Id of the database.' })
 const params = Type.Object({ id: id() })
 const ofSnapshot = Type.Object({
   id: id(),
-  snapshot_name: text({ description: 'The snapshot.', examples: ['before-upgrade'] }),
+  snapshot_name: text({ description: 'Name of the snapshot.', examples: ['before-upgrade'] }),
 })
 
 export const backupOperations = operations({
@@ -34,7 +34,7 @@ export const backupOperations = operations({
     method: 'GET',
     path: '/v1/databases/{id}/backups/snapshots',
     summary: 'List the snapshots of a database',
-    description: 'Answers the snapshots of all branches of the database, newest first.',
+    description: 'Returns the snapshots of all branches of the database, newest first.',
     ...shared,
     scope: 'read',
     params,
@@ -46,7 +46,7 @@ export const backupOperations = operations({
         path: '/v1/databases/{id}/backups/snapshots/{snapshot_name}',
         by: 'name',
         summary: 'Get a snapshot of a database',
-        description: 'Answers one snapshot. With `wait=ready,failed` it answers once the snapshot is taken.',
+        description: 'Returns one snapshot. With `wait=ready,failed` it answers once the snapshot is taken.',
         waits: 'status',
       },
     ],
@@ -56,7 +56,8 @@ export const backupOperations = operations({
     method: 'POST',
     path: '/v1/databases/{id}/backups/snapshots',
     summary: 'Take a snapshot of a database',
-    description: 'Takes a snapshot of the current branch. The answer comes before it is taken: wait for `ready`.',
+    description:
+      'Takes a snapshot of the current branch. The request returns before the snapshot is taken: wait for `ready`.',
     ...shared,
     scope: 'write',
     params,
@@ -68,7 +69,7 @@ export const backupOperations = operations({
     path: '/v1/databases/{id}/backups/restore',
     summary: 'Restore a database from a snapshot',
     description:
-      'Puts the database back to the snapshot. The state before is kept as another snapshot; clients are disconnected meanwhile.',
+      'Restores the database from the snapshot. The previous state is retained as another snapshot; clients are disconnected meanwhile.',
     ...shared,
     scope: 'write',
     params,
@@ -81,7 +82,7 @@ export const backupOperations = operations({
     path: '/v1/databases/{id}/backups/restore-to',
     summary: 'Restore a database to an instant',
     description:
-      'Puts the database back to an instant, from its backups. The state before is kept as a snapshot; clients are disconnected meanwhile.',
+      'Restores the database to an instant, from its backups. The previous state is retained as a snapshot; clients are disconnected meanwhile.',
     ...shared,
     scope: 'write',
     params,
@@ -93,7 +94,7 @@ export const backupOperations = operations({
     method: 'PUT',
     path: '/v1/databases/{id}/backups/target',
     summary: 'Send the backups of a database to object storage',
-    description: 'Has backups and the log go to object storage with the S3 API from now on. The database restarts.',
+    description: 'Sends backups and the log to object storage with the S3 API from now on. The database restarts.',
     ...shared,
     scope: 'write',
     params,
@@ -106,7 +107,7 @@ export const backupOperations = operations({
     method: 'DELETE',
     path: '/v1/databases/{id}/backups/target',
     summary: 'Send the backups of a database to volumes',
-    description: 'Has backups and the log go to volumes again. What is in object storage stays there.',
+    description: 'Sends backups and the log to volumes again. Backups in object storage stay there.',
     ...shared,
     scope: 'write',
     params,
@@ -117,7 +118,7 @@ export const backupOperations = operations({
     method: 'DELETE',
     path: '/v1/databases/{id}/backups/snapshots/{snapshot_name}',
     summary: 'Delete a snapshot of a database',
-    description: 'Removes the snapshot and frees its room. Branches made from it stay.',
+    description: 'Removes the snapshot and frees its space. Branches created from it stay.',
     ...shared,
     scope: 'write',
     params: ofSnapshot,

@@ -22,7 +22,7 @@ const stateOfBranch = statement<BackupState>(
   'databases.backup',
   `SELECT ${columns} FROM branch_backup WHERE branch_id = $1`,
 )
-// Those that answer, on volumes of their own; the longest unseen first.
+// Branches that accept connections and back up to their own volumes, longest unchecked first.
 const dueBranches = statement<{ id: string }>(
   'databases.backupsDue',
   `SELECT b.id FROM branch b JOIN database d ON d.id = b.database_id LEFT JOIN branch_backup k ON k.branch_id = b.id
@@ -42,7 +42,7 @@ const drillsUnderWay = statement<BackupState>(
   'databases.drillsUnderWay',
   `SELECT ${columns} FROM branch_backup WHERE drill_branch_id IS NOT NULL`,
 )
-// One at a time: each is a VM that nobody asked for.
+// One drill at a time, because each needs an additional VM.
 const nextDrill = statement<{ branchId: string }>(
   'databases.nextDrill',
   `SELECT k.branch_id AS "branchId" FROM branch_backup k
@@ -63,7 +63,7 @@ const finishDrill = statement(
 )
 
 export const ofBranch = (sql: Sql, branchId: string) => sql.maybe(stateOfBranch, [branchId])
-/** Ids of branches that were not looked at for so long, or of which something is awaited. */
+/** Returns the ids of branches that were not checked for that long, or that wait for a backup. */
 export const due = async (db: Db, everySeconds: number, limit: number) =>
   (await db.rows(dueBranches, [everySeconds, limit])).map(row => row.id)
 export const record = (
@@ -81,7 +81,7 @@ export const record = (
   ])
 export const drills = (db: Db) => db.rows(drillsUnderWay)
 export const nextToDrill = async (db: Db, everyHours: number) => (await db.maybe(nextDrill, [everyHours]))?.branchId
-/** False when one has begun meanwhile. */
+/** Returns false when another drill has started in the meantime. */
 export const startDrill = async (tx: Tx, branchId: string, drillBranchId: string) =>
   (await tx.run(beginDrill, [branchId, drillBranchId])) === 1
 export const endDrill = (tx: Tx, branchId: string, drillBranchId: string, error: string | null) =>

@@ -1,4 +1,7 @@
-/** Object storage as the place of a database's backups and log: what is kept of it, and what its VMs are told. */
+/**
+ * Object storage as the target of a database's backups and log: how the target is stored, and which environment its VMs
+ * get.
+ */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Vault } from '../../lib/vault.ts'
@@ -7,17 +10,17 @@ import type { Branch } from './store.ts'
 
 const purpose = 'database.backup_target'
 
-/** A bucket that is reached with the API of Amazon S3, by path (`https://endpoint/bucket/key`), over TLS. */
+/** A bucket with the Amazon S3 API, addressed by path (`https://endpoint/bucket/key`), over TLS. */
 export const BackupTarget = Type.Object({
   host: Type.String(),
   port: Type.Integer(),
   region: Type.String(),
   bucket: Type.String(),
-  /** Keys begin with it; no slash at either end. */
+  /** Prefix of all keys; no slash at either end. */
   prefix: Type.String(),
   accessKey: Type.String(),
   secretKey: Type.String(),
-  /** PEM, for an endpoint whose authority is not among the public ones; empty: those. */
+  /** PEM certificate of a private authority; empty to use the public ones. */
   caCertificate: Type.String(),
 })
 export type BackupTarget = Static<typeof BackupTarget>
@@ -32,7 +35,7 @@ export interface TargetRequest {
   readonly ca_certificate?: string | null
 }
 
-/** @throws ApiError 400 naming the field. What is accepted cannot end a line of a configuration. */
+/** @throws ApiError 400 naming the field. Accepted values cannot break out of a configuration line. */
 export function targetOf(request: TargetRequest): BackupTarget {
   const { bucket, access_key: accessKey, secret_key: secretKey } = request
   const [region, prefix] = [request.region ?? 'us-east-1', request.prefix ?? 'mote']
@@ -42,7 +45,12 @@ export function targetOf(request: TargetRequest): BackupTarget {
     throw invalidField('endpoint', 'must be like https://s3.example.com or https://s3.example.com:9000')
   check('bucket', bucket, /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket')
   check('region', region, /^[a-z0-9-]{1,60}$/, 'must be the name of a region')
-  check('prefix', prefix, /^[\w.-]+(\/[\w.-]+)*$/, 'has letters, digits, ".", "_", "-" and slashes between them')
+  check(
+    'prefix',
+    prefix,
+    /^[\w.-]+(\/[\w.-]+)*$/,
+    'must contain letters, digits, ".", "_", "-" and slashes between them',
+  )
   check('access_key', accessKey, /^[\x21-\x7e]{1,128}$/, 'must be printable, without spaces')
   check('secret_key', secretKey, /^[\x21-\x7e]{1,256}$/, 'must be printable, without spaces')
   check('ca_certificate', caCertificate, /^(-----BEGIN CERTIFICATE-----[\w+/=\s-]+)?$/, 'must be a certificate (PEM)')
@@ -60,7 +68,9 @@ export function openTarget(vault: Vault, sealed: Buffer): BackupTarget {
   return Value.Parse(BackupTarget, JSON.parse(vault.open(purpose, sealed)))
 }
 
-/** Each branch has a place of its own, which stays when the branch goes: it is the user's bucket. */
+/**
+ * The path of a branch's backups. The backups stay when the branch is deleted, because the bucket belongs to the user.
+ */
 const pathOf = ({ prefix }: BackupTarget, databaseId: string, branchId: string) =>
   `/${prefix}/${databaseId}/${branchId}`
 
@@ -68,7 +78,7 @@ export const targetName = ({ bucket, prefix }: BackupTarget): string => `s3://${
 
 const env = (name: string) => `PGBACKREST_REPO1_${name}`
 
-/** What pgBackRest reads from its environment (user guide 2.45, "S3-Compatible Object Store Support"). */
+/** Returns the environment of pgBackRest (user guide 2.45, "S3-Compatible Object Store Support"). */
 export function backupEnv(
   { vault }: { readonly vault: Vault },
   b: Pick<Branch, 'id' | 'databaseId' | 'parentId' | 'fromMoment' | 'backupTarget'>,

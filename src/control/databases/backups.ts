@@ -1,6 +1,6 @@
 /**
- * Backups of databases: the log is archived by the server itself all the time; this sweep has whole backups made, and
- * writes down what there is.
+ * Full backups of databases. The server itself archives the log continuously; this sweep starts full backups and
+ * records the state of the repository.
  */
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -15,7 +15,7 @@ import * as store from './store.ts'
 const everyMs = seconds(10)
 const lookEverySeconds = 300
 const atOnce = 50
-/** So long after it was begun, a backup that is not under way has died. */
+/** A backup that is not running this long after its start has died. */
 const beginningMs = minutes(2)
 
 export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
@@ -32,7 +32,7 @@ export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
       try {
         if (await lookAfter(deps, branch, now, signal)) began++
       } catch (err) {
-        deps.log.warn({ err, branchId: id }, 'the backups of a database could not be looked after')
+        deps.log.warn({ err, branchId: id }, 'could not check the backups of a database')
         failed.push(id)
       }
     }
@@ -40,7 +40,7 @@ export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
   },
 })
 
-/** What `pgbackrest info --output=json` says, as far as it matters (pgBackRest 2.45, command reference). */
+/** The fields that we use of `pgbackrest info --output=json` (pgBackRest 2.45, command reference). */
 const Info = Type.Array(
   Type.Object({
     status: Type.Object({
@@ -65,11 +65,11 @@ export interface Repository {
   readonly newestAt: Date | null
   readonly backups: number
   readonly sizeBytes: number
-  /** One is being made right now. */
+  /** A backup is running. */
   readonly busy: boolean
 }
 
-/** @throws Error for what is not such a document */
+/** @throws Error when the document has another format */
 export function readRepository(json: string): Repository {
   const [stanza] = Value.Parse(Info, JSON.parse(json))
   const all = stanza?.backup ?? []
@@ -83,10 +83,10 @@ export function readRepository(json: string): Repository {
 }
 
 /**
- * Whether one shall be begun: there is none, or the newest is too old or of a history that was given up; and none is
- * being made.
- * @param startedAt when one was begun that has not been seen yet
- * @param restoredAt when the branch was put back to a snapshot
+ * Returns whether to start a backup: none is running, and there is none, or the newest is too old or predates a
+ * restore.
+ * @param startedAt start of a backup that has not appeared in the repository yet
+ * @param restoredAt when the branch was last restored
  */
 export function backupDue(
   observed: Repository,
@@ -99,13 +99,13 @@ export function backupDue(
   return nowMs - observed.newestAt.getTime() >= everyHours * 3_600_000
 }
 
-/** True when a backup was begun. */
+/** Checks the backups of a branch and starts one when it is due. Returns true when a backup was started. */
 async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: AbortSignal): Promise<boolean> {
   const ran = await runInside(deps, branch, ['mote-backup', 'info'], signal, 30_000)
   if (!ran) return false
   const known = await backups.ofBranch(deps.db, branch.id)
   if (ran.exitCode !== 0) {
-    const error = ran.stderr.trim().slice(-500) || 'its backups cannot be read'
+    const error = ran.stderr.trim().slice(-500) || 'cannot read its backups'
     await backups.record(deps.db, branch.id, { ...(known ?? nothing), error })
     return false
   }
@@ -117,7 +117,7 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
   const failed = state.includes('failed')
   const finished = known?.startedAt && (failed || (observed.newestAt !== null && observed.newestAt >= known.startedAt))
   const error = failed ? 'The newest backup failed; see the log of the database.' : null
-  // One that was begun before its VM was last started ended with that.
+  // A backup that started before the VM's last start died with it.
   const startedAt = finished || !state.includes('begun') ? null : (known?.startedAt ?? null)
   const due = backupDue(observed, { startedAt, restoredAt, now }, deps.config.databases.backupHours)
   await backups.record(deps.db, branch.id, { ...observed, error, startedAt: due ? wholeSecond(now) : startedAt })
@@ -126,7 +126,7 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
   return due
 }
 
-/** pgBackRest counts whole seconds. */
+/** Rounds down, because pgBackRest counts whole seconds. */
 const wholeSecond = (at: Date) => new Date(Math.floor(at.getTime() / 1000) * 1000)
 
 const nothing = { newestAt: null, backups: 0, sizeBytes: 0, startedAt: null }

@@ -1,4 +1,7 @@
-/** Host keys of the SSH bastions: gateways report them, and the API names them, so that clients need not trust the first. */
+/**
+ * Host keys of the SSH bastions: gateways report them, and the API returns them, so that clients need not trust a key
+ * on first use.
+ */
 import { Value } from 'typebox/value'
 import { type Sql, statement } from '../../db/db.ts'
 import type { Subscription } from '../../bus/bus.ts'
@@ -17,10 +20,10 @@ const list = statement<{ publicKey: string }>(
 )
 const forget = statement('databases.forgetBastionKeys', `DELETE FROM bastion_key WHERE seen_at <= $1`)
 
-/** A gateway that was silent for longer has another key, or is gone. */
+/** A gateway that has not reported for longer has a new key or no longer exists. */
 const cachedMs = hours(24)
 
-/** Lines of known_hosts(5) without the name: `ssh-ed25519 AAAA...`. */
+/** Returns known_hosts(5) lines without the name: `ssh-ed25519 AAAA...`. */
 export const bastionKeys = async (sql: Sql, now: Date): Promise<string[]> =>
   (await sql.rows(list, [new Date(now.getTime() - cachedMs)])).map(row => row.publicKey)
 

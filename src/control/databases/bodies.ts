@@ -1,4 +1,4 @@
-/** The bodies of the operations of databases. */
+/** Request bodies of the database operations. */
 import { Type } from 'typebox'
 import {
   bool,
@@ -27,11 +27,11 @@ export const CreateDatabaseRequest = resource('CreateDatabaseRequest', {
   engine: text({
     minLength: 1,
     maxLength: 40,
-    description: 'What runs in its VM: `postgres`.',
+    description: 'Engine of the database: `postgres`.',
     examples: ['postgres'],
   }),
   disk_mib: maybe(
-    uint32({ description: 'Disk for its data in MiB; it can grow later. Default: 1024.', examples: [10_240] }),
+    uint32({ description: 'Disk for the data in MiB; it can grow later. Default: 1024.', examples: [10_240] }),
   ),
   memory_mib: memoryMib(),
   postgres_version: maybe(
@@ -51,19 +51,19 @@ export const UpdateDatabaseRequest = resource('UpdateDatabaseRequest', {
   memory_mib: memoryMib(),
   disk_mib: maybe(
     uint32({
-      description: 'Disk for its data in MiB, at least what it has. It grows while it runs.',
+      description: 'Disk for the data in MiB, at least the current size. It grows while the database runs.',
       examples: [20_480],
     }),
   ),
   settings: maybe(
     stringMap({
       maxProperties: 100,
-      description: 'All settings: those that are left out get their defaults again.',
+      description: 'All settings: settings that are left out are reset to their defaults.',
       examples: [{ work_mem: '8MB' }],
     }),
   ),
   suspended: maybe(
-    bool({ description: 'True: its VMs stop and its disks stay; false: they start again.', examples: [false] }),
+    bool({ description: 'True: the VMs stop and the disks stay; false: the VMs start again.', examples: [false] }),
   ),
 })
 
@@ -75,11 +75,12 @@ export const TunnelPasswordRequest = resource('TunnelPasswordRequest', {
 
 export const CreateDatabaseBranchRequest = resource('CreateDatabaseBranchRequest', {
   name: labelName({ description: 'Name of the branch; unique in its database.', examples: ['trial'] }),
-  from_snapshot: maybe(snapshotName('Begins with this snapshot. Not together with `at`.')),
+  from_snapshot: maybe(snapshotName('Snapshot that the branch starts from. Not together with `at`.')),
   at: maybe(
     text({
       maxLength: 40,
-      description: 'Begins as the current branch was at this instant (RFC 3339), or `latest`; played from the backups.',
+      description:
+        'Instant (RFC 3339) of the current branch that the new branch starts from, or `latest`; replayed from the backups.',
       examples: [null, instant],
     }),
   ),
@@ -90,14 +91,14 @@ export const CreateDatabaseSnapshotRequest = resource('CreateDatabaseSnapshotReq
 })
 
 export const RestoreDatabaseRequest = resource('RestoreDatabaseRequest', {
-  snapshot_name: snapshotName('The snapshot to go back to.'),
+  snapshot_name: snapshotName('The snapshot to restore from.'),
 })
 
 export const RestoreDatabaseToRequest = resource('RestoreDatabaseToRequest', {
   at: text({
     minLength: 1,
     maxLength: 40,
-    description: 'The instant (RFC 3339) to go back to, after the first whole backup.',
+    description: 'The instant (RFC 3339) to restore to, after the first full backup.',
     examples: [instant],
   }),
 })
@@ -112,17 +113,17 @@ export const DatabaseBackupTarget = resource('DatabaseBackupTarget', {
     text({ maxLength: 60, description: 'Region of the bucket. Default: us-east-1.', examples: ['eu-central-1'] }),
   ),
   bucket: text({ maxLength: 63, description: 'The bucket; it must exist.', examples: ['backups'] }),
-  prefix: maybe(text({ maxLength: 200, description: 'What keys begin with. Default: mote.', examples: ['mote'] })),
+  prefix: maybe(text({ maxLength: 200, description: 'Prefix of all keys. Default: mote.', examples: ['mote'] })),
   access_key: text({ maxLength: 128, description: 'Access key of the storage.', examples: ['AKIAIOSFODNN7EXAMPLE'] }),
   secret_key: text({
     maxLength: 256,
-    description: 'Its secret. It is stored encrypted, and never shown.',
+    description: 'Secret key of the storage. It is stored encrypted and never shown.',
     examples: ['wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'],
   }),
   ca_certificate: maybe(
     rawText({
       maxLength: 20_000,
-      description: 'Certificate of a private authority, as PEM; null: the authorities that everybody trusts.',
+      description: 'Certificate of a private authority, as PEM; null for the public authorities.',
       examples: [null],
     }),
   ),
@@ -133,5 +134,5 @@ export const ReAttachRequest = resource('ReAttachRequest', {
 })
 
 export const ValidateRequest = resource('ValidateRequest', {
-  tenants: list(TenantGeneration, { maxItems: 10_000, description: 'The tenants that the storage node has.' }),
+  tenants: list(TenantGeneration, { maxItems: 10_000, description: 'The tenants attached to the storage node.' }),
 })

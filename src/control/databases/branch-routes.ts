@@ -104,7 +104,7 @@ interface BranchCall {
   readonly params: { readonly id: string; readonly branch_name: string }
 }
 
-/** The database is locked: which branch is current stays so until the commit. */
+/** Locks the database, so the current branch stays the same until the commit. */
 async function lockedBranch(tx: Tx, { project, params }: BranchCall): Promise<{ database: Database; branch: Branch }> {
   const database = await store.lock(tx, project.id, params.id)
   const branches = database ? await store.branches(tx, database.id) : []

@@ -1,6 +1,6 @@
 /**
- * The life of a branch of a database: its VM and disks are made, a client sees that it answers, it is stopped and
- * started for whatever cannot change while it runs, put back to a snapshot, and in the end taken down.
+ * The workflow of a database branch: creates its VM and disks, waits until a client can connect, stops and starts it
+ * for changes that need a restart, restores it, and finally removes it.
  */
 import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
 import { poke } from '../../engine/runner.ts'
@@ -22,12 +22,12 @@ import * as store from './store.ts'
 import { dropBackupCopy } from './volume-storage.ts'
 import * as snapshots from './snapshot-store.ts'
 
-/** A first start with a restore from backups plays a day of log. */
+/** The first start of a branch from backups may replay a day of log. */
 const startLimitMs = minutes(30)
-/** Hosts tell what changes; this look is whether a client is answered still. */
+/** Hosts report changes; this poll checks that a client can still connect. */
 const lookAgainMs = seconds(15)
 const tryAgainMs = minutes(5)
-/** A client in the VM of a server that starts waits for so long before it says no. */
+/** How long the client in the VM waits for a starting server before it gives up. */
 const startingMs = seconds(5)
 
 const requestedRestore = (b: Branch) => b.restores > b.restored
@@ -68,7 +68,7 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
         const failed = failureOf(b)
         if (failed) return go('failing', fail(b, failed))
         if (now.getTime() - enteredAt.getTime() > startLimitMs)
-          return go('failing', fail(b, b.error ?? 'It did not answer in time.'))
+          return go('failing', fail(b, b.error ?? 'The database did not accept connections in time.'))
         if (!b.healthy) return wait(seconds(2))
         if (!(await doesAnswer(deps, b, signal, startingMs))) return wait(100)
         return go('running', async tx => {
@@ -89,13 +89,13 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
         return wait(settled ? lookAgainMs : seconds(1), tx => recordAnswer(tx, b, answers))
       },
 
-      /** It answered, and is paused until somebody asks for it: then it is theirs, and need not start. */
+      /** The spare branch is ready and paused until a user claims it; a claimed one resumes without a start. */
       async standing({ subject: b }): Promise<Next<'starting'>> {
         if (b.kind === 'spare') return wait(minutes(10))
         return go('starting', tx => quiesce(tx, b, false), startLimitMs)
       },
 
-      /** Its VM stops politely and lets go of the disks. */
+      /** Shuts the VM down cleanly, which releases its disks. */
       async halting({ subject: b }): Promise<Next<'starting' | 'keeping' | 'resting'>> {
         if (b.deployments.length > 0)
           return wait(seconds(1), async tx => {
@@ -107,7 +107,7 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
         return go('starting', tx => startVm(deps, tx, b), startLimitMs)
       },
 
-      /** What it is now stays as a snapshot. A restore that cannot keep it does not happen. */
+      /** Retains the current state as a snapshot. If that fails, the restore is abandoned. */
       async keeping({ subject: b }): Promise<Next<'rewinding' | 'replaying' | 'starting'>> {
         const progress = await keepingProgress(deps, b)
         if (progress.state === 'waiting') return wait(500, progress.write)
@@ -125,9 +125,10 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
         return go('starting', tx => finishRewinding(deps, tx, b, progress.write), startLimitMs)
       },
 
-      /** Its VM fetches the backup from before the instant and plays the log up to then. */
+      /** The VM fetches the backup before the instant and replays the log up to it. */
       async replaying({ subject: b, enteredAt, now, signal }): Promise<Next<'running' | 'undoing'>> {
-        const late = now.getTime() - enteredAt.getTime() > startLimitMs ? 'It was not done in time.' : undefined
+        const late =
+          now.getTime() - enteredAt.getTime() > startLimitMs ? 'The restore did not finish in time.' : undefined
         const failed = failureOf(b) ?? late
         if (failed) return go('undoing', tx => store.fail(tx, b.id, failed).then(() => undefined), minutes(30))
         if (!b.healthy) return wait(seconds(2))
@@ -138,7 +139,7 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
         })
       },
 
-      /** There was no way to that instant: all of what it was before, or it is lost work. */
+      /** The restore to the instant failed: return to the retained state, so that no work is lost. */
       async undoing({ subject: b }): Promise<Next<'starting' | 'failing'>> {
         if (b.deployments.length > 0)
           return wait(seconds(1), async tx => {
@@ -147,7 +148,7 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
         const progress = await undoProgress(deps, b)
         if (progress.state === 'waiting') return wait(500, progress.write)
         if (progress.state === 'failed') return go('failing', fail(b, progress.error))
-        return go('starting', tx => abandonRestore(deps, tx, b, b.error ?? 'no reason'), startLimitMs)
+        return go('starting', tx => abandonRestore(deps, tx, b, b.error ?? 'unknown reason'), startLimitMs)
       },
 
       async resting({ subject: b }): Promise<Next<'starting' | 'keeping'>> {
@@ -156,7 +157,9 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
         return wait(minutes(10))
       },
 
-      /** One that worked before is tried again by itself; one that never did, when somebody changes it. */
+      /**
+       * A branch that worked before is retried automatically; one that never did is retried after a change by the user.
+       */
       async failing({ subject: b, enteredAt, now }) {
         if (b.appId === null) return wait(minutes(10))
         const leftMs = enteredAt.getTime() + tryAgainMs - now.getTime()
@@ -181,7 +184,7 @@ export const branchWorkflow = (deps: DatabaseDeps) => {
   })
 }
 
-/** Why its newest deployment is over, if it is. */
+/** The error of the newest deployment, if it failed. */
 const failureOf = (b: Branch): string | undefined => {
   const newest = b.deployments.at(-1)
   return newest?.outcome === 'failed' ? (newest.error ?? 'Its VM failed.') : undefined
@@ -193,7 +196,7 @@ const fail = (b: Branch, error: string) => async (tx: Tx) => {
 }
 
 async function quiesce(tx: Tx, b: Branch, still: boolean): Promise<void> {
-  // The branch before its deployments, as whoever takes it.
+  // Updates the branch before its deployments, in the same order as a claim.
   await store.answers(tx, b.id, false)
   for (const { id } of b.deployments) await setPaused(tx, id, still ? 'paused' : 'running')
 }

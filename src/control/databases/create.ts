@@ -1,4 +1,4 @@
-/** Databases and branches come to be: rows and machines, in the caller's transaction. */
+/** Creates databases and branches: writes rows and creates workflows in the caller's transaction. */
 import type { Tx } from '../../db/db.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import { createWorkflow, poke } from '../../engine/runner.ts'
@@ -22,7 +22,7 @@ const mostBranches = 20
 const startMs = minutes(30)
 
 /**
- * The database and its first branch, with the VM that will serve it.
+ * Creates the database and its first branch with a VM.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`
  */
 export async function createDatabase(
@@ -61,12 +61,12 @@ export interface NewBranch {
   readonly isCurrent?: boolean
   readonly parentId?: string
   readonly fromSnapshotId?: string
-  /** `latest`, or an instant as PostgreSQL reads it. */
+  /** `latest`, or an instant in PostgreSQL's format. */
   readonly fromMoment?: string
 }
 
 /**
- * A branch of a snapshot is the one that stands ready, where there is one.
+ * Creates a branch. A branch of a snapshot takes the spare branch if there is one.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`, `invalid_state`
  */
 export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranch): Promise<Branch> {
@@ -105,11 +105,11 @@ export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranc
 
 async function found(tx: Tx, id: string): Promise<Branch> {
   const made = await store.branch(tx, id)
-  if (!made) throw new Error('BUG: a branch that was just made is not there')
+  if (!made) throw new Error('BUG: a branch that was just inserted does not exist')
   return made
 }
 
-/** Everything of it goes; idempotent. */
+/** Marks the database and all its branches for deletion; idempotent. */
 export async function startDeletingDatabase(tx: Tx, id: string): Promise<void> {
   await store.startDeleting(tx, id)
   for (const branchId of await store.branchIdsOf(tx, id)) await poke(tx, 'database', branchId)

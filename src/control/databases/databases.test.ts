@@ -1,4 +1,4 @@
-/** The API of databases on a simulated host: what people see, what is refused, what goes. */
+/** The database API on a simulated host: answers, refusals and deletion. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -27,7 +27,7 @@ const snapshotReady = (id: string, name: string) =>
   )
 
 describe('create', { timeout: 200_000 }, () => {
-  it('answers with the whole database at once, then a client is answered', async () => {
+  it('returns the whole database at once, before it accepts connections', async () => {
     const { status, body } = await create('shop', { settings: { work_mem: '8MB' } })
     expect(status).toBe(200)
     expect(body).toMatchObject({ name: 'shop', engine: 'postgres', status: 'creating', postgres_version: 15 })
@@ -44,7 +44,7 @@ describe('create', { timeout: 200_000 }, () => {
     expect(reported.map((one: { kind: string }) => one.kind)).toEqual(['database.ready'])
   })
 
-  it('hides what it is made of', async () => {
+  it('hides the apps, volumes and deployments that implement a database', async () => {
     expect((await user.get('/v1/apps')).body).toEqual([])
     expect((await user.get('/v1/volumes')).body).toEqual([])
     expect((await user.get('/v1/deployments/active')).body).toEqual([])
@@ -65,7 +65,7 @@ describe('create', { timeout: 200_000 }, () => {
     expect(body.details[0].field).toBe(field)
   })
 
-  it('knows a name once, and is nobody else’s', async () => {
+  it('accepts a name once per project, and hides the database from other users', async () => {
     expect((await create('shop')).body.code).toBe('name_taken')
     const other = await system.user()
     const [mine] = (await user.get('/v1/databases')).body
@@ -75,7 +75,7 @@ describe('create', { timeout: 200_000 }, () => {
 })
 
 describe('snapshots and branches', { timeout: 200_000 }, () => {
-  it('restores a snapshot and keeps what was before', async () => {
+  it('restores a snapshot and retains the previous state', async () => {
     const { id } = (await create('ledger')).body
     await running(id)
     expect((await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'one' })).body.status).toBe('creating')
@@ -94,7 +94,7 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
     expect((await user.get(`/v1/databases/${id}/backups/snapshots`)).body).toHaveLength(1)
   })
 
-  it('has one current branch, whichever is promoted', async () => {
+  it('has exactly one current branch after concurrent promotions', async () => {
     const { id } = (await create('tree')).body
     await running(id)
     await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'start' })
@@ -120,14 +120,14 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
     })
   })
 
-  it('suspends, resumes, and starts anew for settings', async () => {
+  it('suspends, resumes, and restarts for new settings', async () => {
     const { id } = (await create('night')).body
     await running(id)
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: true })
     await until(async () => (await statusOf(id)) === 'suspended', {
       everyMs: 50,
       timeoutMs: 90_000,
-      what: 'it is suspended',
+      what: 'the database is suspended',
     })
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: false })
     await running(id)
@@ -139,7 +139,7 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
     await until(async () => (await statusOf(id)) === 'restarting', {
       everyMs: 50,
       timeoutMs: 90_000,
-      what: 'it restarts',
+      what: 'the database restarts',
     })
     await running(id)
   })
@@ -161,7 +161,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   const connect = () => user.get(`/v1/databases/${id}/connection`)
   const password = async () => /mote:(\w+)@/.exec((await connect()).body.psql_command)?.[1]
 
-  it('grows its disks while it runs, and never shrinks them', async () => {
+  it('disks grow while the database runs, and never shrink', async () => {
     id = (await create('growing')).body.id
     await running(id)
     const grown = await user.call('PATCH', `/v1/databases/${id}`, { disk_mib: 1536 })
@@ -174,24 +174,24 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     expect((await user.get(`/v1/databases/${id}`)).body.disk_mib).toBe(1536)
   })
 
-  it('has another password once its server knows it, and after a start from scratch too', async () => {
+  it('a rotated password takes effect once the server has it, and after a restart from suspension', async () => {
     const before = await password()
     const rotated = await user.post(`/v1/databases/${id}/rotate-password`)
-    expect(rotated.body, 'the password that is shown does not work yet').toMatchObject({ id, status: 'unavailable' })
+    expect(rotated.body, 'the password does not work yet').toMatchObject({ id, status: 'unavailable' })
     expect(JSON.stringify(rotated.body)).not.toContain(String(before))
     await running(id)
-    expect((await connect()).status, 'running is usable').toBe(200)
+    expect((await connect()).status, 'a running database is usable').toBe(200)
     const now = await password()
     expect(now).toMatch(/^[0-9a-f]{48}$/)
     expect(now).not.toBe(before)
     const stranger = await system.user()
     expect((await stranger.post(`/v1/databases/${id}/rotate-password`)).status).toBe(404)
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: true })
-    await settled('it is suspended', async () => (await statusOf(id)) === 'suspended')
+    await settled('the database is suspended', async () => (await statusOf(id)) === 'suspended')
     await user.post(`/v1/databases/${id}/rotate-password`)
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: false })
     await running(id)
-    expect((await connect()).status, 'running is usable').toBe(200)
+    expect((await connect()).status, 'a running database is usable').toBe(200)
     expect(await password()).not.toBe(now)
     const audit = JSON.stringify((await user.get('/v1/audit-logs?action=database.rotate_password')).body)
     expect(audit).toContain('growing')
@@ -205,7 +205,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     access_key: 'AKEXAMPLE',
     secret_key: 'never to be seen again'.replaceAll(' ', '-'),
   }
-  it('has its backups where it is told, and says where without the key', async () => {
+  it('backups go to the configured target, and the API never returns its key', async () => {
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, target)
     expect(put.body).toMatchObject({ target: 's3://backups/mote/eu', status: 'pending', retention_valid: false })
     const reported = JSON.stringify([put.body, (await user.get('/v1/audit-logs')).body])
@@ -232,7 +232,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     expect(body.details[0].field).toBe(field)
   })
 
-  it('goes back to an instant only when there is a backup, and one that was', async () => {
+  it('a restore to an instant requires a backup, and an instant in the past', async () => {
     const to = (at: string) => user.post(`/v1/databases/${id}/backups/restore-to`, { at })
     expect((await to('2999-01-01T00:00:00Z')).body.details[0].field).toBe('at')
     expect((await to('yesterday')).body.details[0].field).toBe('at')
@@ -241,7 +241,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
 })
 
 describe('up-calls', { timeout: 200_000 }, () => {
-  it('are of page servers: a database on volumes is no tenant of any', async () => {
+  it('exclude databases on volumes, which are no tenants of a page server', async () => {
     const before = (await user.get('/v1/databases')).body[0]
     expect((await system.api.post('/re-attach')).body).toEqual({ tenants: [] })
     expect((await system.api.post('/re-attach', { node_id: 7 })).status).toBe(404)
@@ -250,13 +250,13 @@ describe('up-calls', { timeout: 200_000 }, () => {
 })
 
 describe('delete', { timeout: 200_000 }, () => {
-  it('takes everything along', async () => {
+  it('deletes everything', async () => {
     for (const { id } of (await user.get('/v1/databases')).body)
       expect((await user.delete(`/v1/databases/${id}`)).body).toBeNull()
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {
       everyMs: 50,
       timeoutMs: 90_000,
-      what: 'no database is left',
+      what: 'all databases are deleted',
     })
     const left = await system.database.db.rows<{ kind: string; count: number }>(
       {

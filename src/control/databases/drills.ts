@@ -1,6 +1,6 @@
 /**
- * A backup that was never restored is a hope. Now and then the newest one of each database becomes a branch that nobody
- * sees: its VM restores it, plays the log, and reads every page; then it goes, and what came of it is written down.
+ * Restore drills. Periodically the newest backup of each database is restored to a hidden branch: its VM restores the
+ * backup, replays the log and reads every page; then the branch is deleted and the result recorded.
  */
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, seconds } from '../../lib/duration.ts'
@@ -42,11 +42,13 @@ async function begin(deps: DatabaseDeps, branchId: string): Promise<void> {
         parentId: branch.id,
         fromMoment: 'latest',
       })
-      if (!(await backups.startDrill(tx, branch.id, made.id))) throw new Error('another drill has begun meanwhile')
+      if (!(await backups.startDrill(tx, branch.id, made.id)))
+        throw new Error('another drill has started in the meantime')
     })
   } catch (cause) {
-    // The plan of the project has no room for a second VM just now: the next look tries again.
-    if (cause instanceof ApiError) deps.log.info({ err: cause, branchId }, 'no restore drill now')
+    // The project's plan has no room for a second VM; the next round retries.
+    if (cause instanceof ApiError)
+      deps.log.info({ err: cause, branchId }, 'could not start a restore drill in this round')
     else throw cause
   }
 }
@@ -62,7 +64,7 @@ async function advance(deps: DatabaseDeps, drill: BackupState, now: Date, signal
   })
 }
 
-/** Undefined while it goes on; `error` null: it was restored, and every page of it can be read. */
+/** Returns undefined while the drill runs; `error` null: the backup was restored and every page is readable. */
 async function outcomeOf(
   deps: DatabaseDeps,
   drill: BackupState,
@@ -73,10 +75,13 @@ async function outcomeOf(
   if (!branch) return { error: 'The scratch database disappeared.' }
   const status = statusOf(branch)
   if (status === 'failed') return { error: branch.error ?? 'The scratch database failed.' }
-  if (now.getTime() - (drill.drillStartedAt?.getTime() ?? 0) > limitMs) return { error: 'It was not done in time.' }
+  if (now.getTime() - (drill.drillStartedAt?.getTime() ?? 0) > limitMs)
+    return { error: 'The drill did not finish in time.' }
   if (status !== 'running') return undefined
   const ran = await runInside(deps, branch, ['mote-check'], signal, 30_000)
-  // 75: begun, and not done yet.
+  // Exit code 75: the check is still running.
   if (!ran || ran.exitCode === 75) return undefined
-  return { error: ran.exitCode === 0 ? null : ran.stderr.trim().slice(-500) || 'It cannot be read whole.' }
+  return {
+    error: ran.exitCode === 0 ? null : ran.stderr.trim().slice(-500) || 'The restored database has unreadable pages.',
+  }
 }

@@ -3,11 +3,11 @@ import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Vault } from '../../lib/vault.ts'
 
-/** What a login to the bastion is worth: whom, for which database, by what, until when. */
+/** A bastion login: account, database, credential and expiry. */
 export const Grant = Type.Object({
   accountId: Type.String(),
   projectId: Type.String(),
-  /** Id that was logged in with: of a database or a branch. */
+  /** Id used as the login name: of a database or a branch. */
   target: Type.String(),
   via: Type.Enum(['pat', 'key', 'session']),
   viaId: Type.String(),
@@ -17,13 +17,15 @@ export type Grant = Static<typeof Grant>
 
 const purpose = 'database.tunnel'
 
-/** The gateway carries it back and forth; only control can make one. */
+/** Signs a grant. The gateway passes it back unchanged; only control can create one. */
 export function writeGrant(vault: Vault, grant: Grant): string {
   const text = JSON.stringify(grant)
   return `${Buffer.from(text).toString('base64url')}.${vault.hash(purpose, text).toString('base64url')}`
 }
 
-/** Undefined for one that is forged or damaged. `isOld`: it opens nothing any more. */
+/**
+ * Verifies a grant; undefined when it is forged or damaged. `isOld`: the grant has expired and opens no new tunnels.
+ */
 export function readGrant(vault: Vault, text: string, now: Date): (Grant & { readonly isOld: boolean }) | undefined {
   const [body = '', mac = ''] = text.split('.')
   const content = Buffer.from(body, 'base64url').toString()

@@ -1,11 +1,11 @@
-/** What a page server says of the history that it keeps of a branch: that is its backup. */
+/** The history of a branch on its page server, which serves as its backup. */
 import type { DatabaseDeps } from './deps.ts'
 import { pageserver, type Timeline } from './pageserver.ts'
 import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
 
 export interface History {
-  /** `none`: nothing has been written yet. `lost`: the page server does not answer, or does not have it. */
+  /** `none`: nothing was written yet. `lost`: the page server does not answer, or does not have the branch. */
   readonly state: 'none' | 'kept' | 'lost'
   readonly sizeBytes: number
   readonly checkedAt: Date
@@ -14,7 +14,7 @@ export interface History {
 
 const lookMs = 3_000
 
-/** Asks the page server. Undefined: the database is on volumes. */
+/** Queries the page server. Returns undefined for a database on volumes. */
 export async function historyOf(
   deps: Pick<DatabaseDeps, 'config' | 'log'>,
   b: Branch,
@@ -33,7 +33,7 @@ export async function historyOf(
     )
     return judge(timeline, checkedAt)
   } catch (err) {
-    deps.log.warn({ err, branchId: b.id }, 'a page server did not answer for the history of a branch')
+    deps.log.warn({ err, branchId: b.id }, 'a page server did not return the history of a branch')
     return { state: 'lost', sizeBytes: 0, checkedAt, error: 'The page server does not answer.' }
   }
 }

@@ -1,3 +1,4 @@
+/** Managed databases: branches, backups, snapshots, SSH tunnels and page servers. */
 import type { ProjectContents } from '../projects/index.ts'
 import { startDeletingDatabase } from './create.ts'
 import * as store from './store.ts'
@@ -11,7 +12,7 @@ export { databaseSpares } from './spares.ts'
 export { startTunnelReceiver } from './tunnels.ts'
 export { upcallFeature } from './upcalls.ts'
 
-/** Databases go before the apps and volumes that they are made of. */
+/** The databases of a project are deleted before the apps and volumes that implement them. */
 export const databaseContents: ProjectContents = {
   name: 'databases',
   async deleteAll(tx, projectId) {

@@ -1,4 +1,4 @@
-/** A branch on a page server: its data is a timeline there; copying one is a new timeline with an ancestor. */
+/** Storage of a branch on a page server: the data is a timeline; a copy is a new timeline with an ancestor. */
 import type { Tx } from '../../db/db.ts'
 import { randomBytes } from 'node:crypto'
 import type { DatabaseDeps } from './deps.ts'
@@ -11,7 +11,7 @@ import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
 import * as store from './store.ts'
 
-/** 32 lower-case hex digits, as page servers name tenants and timelines. */
+/** Returns 32 lower-case hex digits, the format of tenant and timeline ids on page servers. */
 export const newStorageId = (): string => randomBytes(16).toString('hex')
 
 export function neonStorage(deps: DatabaseDeps): Storage {
@@ -24,13 +24,13 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       await serverOf(b).attach(tenantId, tenantGen, signal)
       const ancestor = await ancestorOf(b, signal)
       await serverOf(b).createTimeline(tenantId, { timelineId: b.timelineId, version, ...ancestor }, signal)
-      // The generation may have been raised while we created: then the page server asks for it with what it has now.
+      // If the generation was raised during the creation, the timeline was created under an old one: try again.
       const now = await store.byId(deps.db, b.databaseId)
       if (now?.tenantGen !== tenantGen) return { state: 'waiting', ms: 0 }
       return { state: 'ready', write: tx => provision(deps, tx, b, { dataVolumeId: null, backupVolumeId: null }) }
     },
 
-    /** The old history stays where it is: the branch gets another timeline, which starts at the snapshot. */
+    /** The old history stays unchanged: the branch gets a new timeline that starts at the snapshot. */
     async beginRewind(tx, b) {
       await restores.nextTimeline(tx, b.id, newStorageId())
     },
@@ -38,7 +38,7 @@ export function neonStorage(deps: DatabaseDeps): Storage {
     async rewind(b, signal): Promise<Progress> {
       const snapshot = b.restoreSnapshotId ? await snapshots.byId(deps.db, b.restoreSnapshotId) : undefined
       const from = b.previousTimelineId
-      if (!snapshot?.lsn || !from) return { state: 'failed', error: 'The snapshot is gone.' }
+      if (!snapshot?.lsn || !from) return { state: 'failed', error: 'The snapshot no longer exists.' }
       const { tenantId, version } = b.database
       const ancestor = { timelineId: from, lsn: snapshot.lsn }
       await serverOf(b).createTimeline(tenantId, { timelineId: b.timelineId, version, ancestor }, signal)
@@ -47,7 +47,8 @@ export function neonStorage(deps: DatabaseDeps): Storage {
 
     async release(b, signal): Promise<Progress> {
       const { tenantId } = b.database
-      // With the database the whole tenant goes, whichever branch is first; a timeline that others began from would refuse.
+      // Deleting the database deletes the whole tenant, starting with whichever branch is first; a single timeline with
+      // descendants cannot be deleted.
       const gone =
         b.databaseWant === 'deleted'
           ? await serverOf(b).deleteTenant(tenantId, signal)
@@ -62,7 +63,7 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       return { state: 'ready', made: { sizeBytes, lsn: timeline.last_record_lsn } }
     },
 
-    // A position of the log: there is nothing to remove.
+    // The snapshot is only a log position: nothing to remove.
     dropSnapshot: async (_tx: Tx) => undefined,
   }
 

@@ -1,4 +1,4 @@
-/** Databases on a page server: which calls are made, in which order, and that a lost answer does no harm. */
+/** Databases on a page server: the calls, their order, and recovery from lost answers. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -19,7 +19,7 @@ beforeAll(async () => {
     MOTE_DATABASE_BACKEND: 'neon',
     MOTE_PAGESERVER_URL: server.url,
     MOTE_NEON_IMAGE: 'example/compute:15',
-    // Node 3 may attach again, and gets nothing new.
+    // Node 3 may re-attach, but gets no new tenants.
     MOTE_STORAGE_NODES: `2=${secondServer.url},3`,
   })
   system = await testSystem({ config: { databases } })
@@ -33,14 +33,18 @@ afterAll(async () => {
 
 const database = async (id: string) => (await user.get(`/v1/databases/${id}`)).body
 const running = (id: string) =>
-  until(async () => (await database(id)).status === 'running', { everyMs: 50, timeoutMs: 90_000, what: 'it runs' })
+  until(async () => (await database(id)).status === 'running', {
+    everyMs: 50,
+    timeoutMs: 90_000,
+    what: 'the database runs',
+  })
 
-it('needs the page server to be named', () =>
+it('requires the URL of the page server', () =>
   expect(() => parseControlConfig({ MOTE_SECRET_KEY: 'x'.repeat(32), MOTE_DATABASE_BACKEND: 'neon' })).toThrow(
     'MOTE_PAGESERVER_URL',
   ))
 
-it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 120_000 }, async () => {
+it('creates tenant and timeline, branches at a snapshot, restores, and deletes', { timeout: 120_000 }, async () => {
   server.failNext('PUT', 503)
   const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name: 'n', engine: 'postgres' })).body
   await running(id)
@@ -53,7 +57,7 @@ it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 
   await until(async () => (await user.get(`/v1/databases/${id}/backups/snapshots`)).body[0].status === 'ready', {
     everyMs: 50,
     timeoutMs: 60_000,
-    what: 'the position is known',
+    what: 'the log position is known',
   })
   await user.post(`/v1/databases/${id}/branches`, { name: 'trial', from_snapshot: 'one' })
   const branch = async () =>
@@ -72,7 +76,7 @@ it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 
   await until(async () => (await database(id)).storage_timeline_id !== first, {
     everyMs: 50,
     timeoutMs: 90_000,
-    what: 'another timeline',
+    what: 'the branch has another timeline',
   })
   await running(id)
   const second = (await database(id)).storage_timeline_id
@@ -81,7 +85,7 @@ it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 
   expect(await backups()).toMatchObject({ retention_valid: true, status: 'ready', size_bytes: 22_953_984, error: null })
   const kept = tenant?.timelines.get(second)
   tenant?.timelines.delete(second)
-  expect(await backups(), 'the page server does not have it').toMatchObject({
+  expect(await backups(), 'the page server lost the branch').toMatchObject({
     retention_valid: false,
     status: 'failed',
     error: 'The page server does not have the branch.',
@@ -95,12 +99,12 @@ it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 
   await until(async () => (await user.get('/v1/databases')).body.length === 0, {
     everyMs: 50,
     timeoutMs: 90_000,
-    what: 'it is gone',
+    what: 'the database is deleted',
   })
   expect(server.tenants.has(tenantId)).toBe(false)
 })
 
-it('spreads tenants over the page servers and keeps each on its own', { timeout: 120_000 }, async () => {
+it('distributes tenants over the page servers and never moves them', { timeout: 120_000 }, async () => {
   const create = async (name: string) => {
     const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name, engine: 'postgres' })).body
     await running(id)
@@ -115,7 +119,7 @@ it('spreads tenants over the page servers and keeps each on its own', { timeout:
   ]
   const reAttach = async (body?: object) => (await system.api.post('/re-attach', body)).body.tenants
 
-  // No body: node 1. Each answer has exactly the tenants of the node, and raises no other generation.
+  // Without a body: node 1. Each answer lists exactly the tenants of the node, and raises only their generations.
   expect(await reAttach()).toEqual(attached(one, 2))
   expect([await generation(one), await generation(two)]).toEqual([2, 1])
   expect(await reAttach({ node_id: 2 })).toEqual(attached(two, 2))
@@ -124,16 +128,20 @@ it('spreads tenants over the page servers and keeps each on its own', { timeout:
   expect(await reAttach({ node_id: 3 })).toEqual([])
   expect((await system.api.post('/re-attach', { node_id: 4 })).status).toBe(404)
 
-  // Whatever comes and goes elsewhere, a tenant stays where it is.
+  // A tenant stays on its node regardless of changes elsewhere.
   await user.delete(`/v1/databases/${one.id}`)
-  await until(async () => server.tenants.size === 0, { everyMs: 50, timeoutMs: 90_000, what: 'the first one is gone' })
+  await until(async () => server.tenants.size === 0, {
+    everyMs: 50,
+    timeoutMs: 90_000,
+    what: 'the first tenant is deleted',
+  })
   expect(await reAttach()).toEqual([])
   expect(await reAttach({ node_id: 2 })).toEqual(attached(two, 4))
   const { tenantId } = await create('m3')
   expect([...server.tenants.keys()]).toEqual([tenantId])
 })
 
-it('gives eight calls at once eight generations, of which the newest is valid', async () => {
+it('eight concurrent calls get eight generations, and only the newest is valid', async () => {
   const answers = await Promise.all(Array.from({ length: 8 }, () => system.api.post('/re-attach', { node_id: 2 })))
   const tenants = answers.map(({ body }) => body.tenants[0])
   const gens: number[] = tenants.map(({ gen }) => gen).toSorted((a, b) => a - b)
@@ -150,7 +158,7 @@ it('gives eight calls at once eight generations, of which the newest is valid', 
   expect(body.tenants.map((one: { valid: boolean }) => one.valid)).toEqual([true, false, false, false, true])
 })
 
-it('takes a timeline that exists for its own, and says what the server refused', async () => {
+it("accepts an existing timeline as its own, and reports the server's refusals", async () => {
   const client = pageserver(server.url)
   const { signal } = new AbortController()
   const [tenantId, timelineId] = ['a'.repeat(32), 'b'.repeat(32)]

@@ -10,14 +10,14 @@ const about = (b: Branch) => ({
   route: `/databases/${b.databaseId}`,
 })
 
-/** People are told of what they made; of what the platform makes for itself they are not. */
+/** Notifies users about their own branches, but not about the platform's hidden branches. */
 export async function reportReady(tx: Tx, b: Branch): Promise<void> {
   if (b.kind === 'user')
     await notify(tx, {
       ...about(b),
       kind: 'database.ready',
       title: `${titleOf(b)} accepts connections`,
-      body: `How to connect is on its page, or: mote db connect ${b.databaseName}`,
+      body: `Its page shows how to connect, or run: mote db connect ${b.databaseName}`,
     })
 }
 

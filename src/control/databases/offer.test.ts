@@ -8,21 +8,16 @@ const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
 
 test.each([
-  ['no host yet: what is configured', [15, 16], [], [15, 16]],
-  ['one that does not say has all', [15, 16], [null], [15, 16]],
-  [
-    'only what a host has, in the order of the configuration',
-    [16, 14, 15],
-    [['postgres:15'], ['postgres:14']],
-    [14, 15],
-  ],
-  ['not what nobody configured', [15], [['postgres:15', 'postgres:17']], [15]],
+  ['without hosts: the configured versions', [15, 16], [], [15, 16]],
+  ['a host that does not report its images offers all versions', [15, 16], [null], [15, 16]],
+  ['only versions that a host has, in configured order', [16, 14, 15], [['postgres:15'], ['postgres:14']], [14, 15]],
+  ['not a version that is not configured', [15], [['postgres:15', 'postgres:17']], [15]],
   ['none', [15], [[]], []],
 ])('%s', (_what, configured, hosts, offered) => {
   expect(availableVersions('postgres', configured, hosts)).toEqual(offered)
 })
 
-test('hosts say it with their beats; a refusal names what can be had', async () => {
+test('hosts report their images in heartbeats; a refusal names the available versions', async () => {
   const host = await world.addHost()
   const has = (databaseImages: string[]) => recordHeartbeat(world.db, { ...host.heartbeat(), databaseImages }, 1)
   await has(['postgres:15'])

@@ -1,4 +1,4 @@
-/** Which versions can be had: those of the configuration whose image a host has. */
+/** Decides which versions are offered: configured versions whose image a host has. */
 import { type Sql, statement } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { type EngineName, engines } from './rules.ts'
@@ -9,8 +9,9 @@ const imagesOfHosts = statement<{ images: string[] | null }>(
 )
 
 /**
- * The default one first. A host that does not say what it has (an older agent, a simulated one) counts as one with all.
- * @throws ApiError 503 `no_capacity` when no host has any
+ * Returns the offered versions, the default first. A host that does not report its images (an older agent, a simulated
+ * one) counts as having all.
+ * @throws ApiError 503 `no_capacity` when no host has an image
  */
 export async function offeredVersions(sql: Sql, engine: EngineName, configured: readonly number[]): Promise<number[]> {
   const hosts = await sql.rows(imagesOfHosts, [])
@@ -27,7 +28,7 @@ export async function offeredVersions(sql: Sql, engine: EngineName, configured: 
   )
 }
 
-/** @param hosts images of each host; null: it does not say */
+/** @param hosts images of each host; null when the host does not report them */
 export function availableVersions(
   engine: EngineName,
   configured: readonly number[],

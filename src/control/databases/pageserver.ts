@@ -1,4 +1,7 @@
-/** The management API of a Neon page server, as far as we use it (`pageserver/src/http/openapi_spec.yml`). */
+/**
+ * Client of the Neon page server's management API, limited to the calls that we use
+ * (`pageserver/src/http/openapi_spec.yml`).
+ */
 import { type TSchema, type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 
@@ -7,7 +10,7 @@ const Timeline = Type.Object({
   timeline_id: Type.String(),
   last_record_lsn: Type.String(),
   current_logical_size: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
-  /** `Active` once it serves its history; absent: an older page server. */
+  /** `Active` once the timeline is served; absent on older page servers. */
   state: Type.Optional(Type.Unknown()),
 })
 export type Timeline = Static<typeof Timeline>
@@ -22,15 +25,17 @@ export class PageserverError extends Error {
 }
 
 export interface Pageserver {
-  /** Creates the tenant there, or attaches it under the generation. Idempotent. */
+  /** Creates the tenant, or attaches it under the generation. Idempotent. */
   attach(tenantId: string, generation: number, signal: AbortSignal): Promise<void>
-  /** A first timeline, or a branch of another one. One that exists is left as it is. */
+  /** Creates a first timeline, or a branch of another one. An existing timeline is left unchanged. */
   createTimeline(tenantId: string, timeline: NewTimeline, signal: AbortSignal): Promise<Timeline>
   timeline(tenantId: string, timelineId: string, signal: AbortSignal): Promise<Timeline | undefined>
-  /** True once it is gone; it takes a while. @throws PageserverError 412 while it has branches */
+  /**
+   * Returns true once the timeline is deleted, which takes a while. @throws PageserverError 412 while it has branches
+   */
   deleteTimeline(tenantId: string, timelineId: string, signal: AbortSignal): Promise<boolean>
   deleteTenant(tenantId: string, signal: AbortSignal): Promise<boolean>
-  /** The position of the log at an instant. */
+  /** Returns the log position at an instant. */
   lsnAt(tenantId: string, timelineId: string, at: string, signal: AbortSignal): Promise<string>
 }
 
@@ -75,7 +80,7 @@ export function pageserver(baseUrl: string): Pageserver {
         : { pg_version: version }
       const answer = await call('POST', of(tenantId), signal, { new_timeline_id: timelineId, ...from })
       if (answer.status === 201) return parse(Timeline, answer.text)
-      // 409: an earlier try of ours got through.
+      // 409: an earlier attempt of ours succeeded.
       const found = answer.status === 409 ? await api.timeline(tenantId, timelineId, signal) : undefined
       if (!found) throw new PageserverError('create timeline', answer.status, answer.text)
       return found

@@ -10,8 +10,8 @@ const setPasswordKnown = statement(
   `UPDATE branch SET password_revision = $2, updated_at = now() WHERE id = $1 AND password_revision < $2`,
 )
 
-/** @param sealed purpose `database.password`; `restarts`: its VMs learn it by starting anew */
+/** @param sealed purpose `database.password`; `restarts`: its VMs restart to get the new password */
 export const rotatePassword = (tx: Tx, id: string, sealed: Buffer, restarts: boolean) =>
   tx.run(setPassword, [id, sealed, restarts ? 1 : 0])
-/** Its server was told while it runs. */
+/** Records that the running server has the new password. */
 export const knowsPassword = (tx: Tx, id: string, revision: number) => tx.run(setPasswordKnown, [id, revision])

@@ -1,4 +1,4 @@
-/** The owner's password: made here, known to servers by what verifies it. */
+/** The owner's password. Servers get only its verifier. */
 import { randomBytes } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
@@ -10,24 +10,25 @@ import { scramVerifier } from './scram.ts'
 import type { Branch, Database } from './store.ts'
 import * as store from './store.ts'
 
-/** Sealed. Letters and digits: it is pasted into shells and URLs. */
+/** Returns a sealed password. It contains only letters and digits, because users paste it into shells and URLs. */
 export const newPassword = ({ vault }: Pick<DatabaseDeps, 'vault'>): Buffer =>
   vault.seal('database.password', randomBytes(24).toString('hex'))
 
-/** From the commit on the database has another password; its branches learn it as soon as they run. */
+/** Sets a new password; the branches get it as soon as they run. */
 export async function rotatePassword(
   deps: Pick<DatabaseDeps, 'vault'>,
   tx: Tx,
   database: Pick<Database, 'id' | 'backend'>,
 ): Promise<void> {
-  // The compute of a page server is the operator's image: it is told by its environment.
+  // The compute image of a page server belongs to the operator and gets the password through its environment.
   await passwords.rotatePassword(tx, database.id, newPassword(deps), database.backend === 'neon')
   await store.tryAgain(tx, database.id)
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
 }
 
 /**
- * Tells the running server: whoever signed in with the one before is disconnected. Undefined: not now, try again.
+ * Sets the password on the running server, which disconnects clients that used the old one. Returns undefined when that
+ * failed; try again later.
  * @throws BusError when its host does not answer
  */
 export async function reportPassword(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Write | undefined> {
@@ -40,6 +41,6 @@ export async function reportPassword(deps: DatabaseDeps, b: Branch, signal: Abor
     signal,
   )
   if (ran?.exitCode === 0) return tx => passwords.knowsPassword(tx, b.id, passwordRevision).then(() => undefined)
-  if (ran) deps.log.warn({ branchId: b.id, error: ran.stderr.slice(-200) }, 'the new password could not be set')
+  if (ran) deps.log.warn({ branchId: b.id, error: ran.stderr.slice(-200) }, 'could not set the new password')
   return undefined
 }

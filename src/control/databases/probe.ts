@@ -11,7 +11,7 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs a program of the image in the branch's VM. Undefined: there is no VM that could, now. @throws BusError */
+/** Runs a program of the image in the branch's VM. Returns undefined when no healthy VM exists. @throws BusError */
 export async function runInside(
   deps: Pick<DatabaseDeps, 'bus'>,
   b: Pick<Branch, 'vm'>,
@@ -25,8 +25,8 @@ export async function runInside(
 }
 
 /**
- * Whether the owner of the database can work in it: a client in its VM signs in as the owner and asks for 1.
- * @param waitMs how long the client may wait for a server that starts; it notices within 5 ms, and nobody has to ask again
+ * Returns whether the owner can use the database: a client in its VM signs in as the owner and runs `SELECT 1`.
+ * @param waitMs how long the client waits for a starting server; it notices within 5 ms, which saves repeated calls
  */
 export async function doesAnswer(
   deps: Pick<DatabaseDeps, 'bus'>,
@@ -38,13 +38,13 @@ export async function doesAnswer(
     const command = ['/usr/local/bin/mote-ready', String(waitMs)]
     return (await runInside(deps, b, command, signal, waitMs + timeoutMs))?.exitCode === 0
   } catch (cause) {
-    // Its host does not answer, or the VM just ended: then neither does the database.
+    // When the host does not answer, or the VM just ended, the database is unreachable, too.
     if (cause instanceof BusError) return false
     throw cause
   }
 }
 
-/** Whether all that a start does has been done, the first contact with its archive, too. */
+/** Returns whether all work of a start is done, including the first contact with the archive. */
 export async function isAtRest(
   deps: Pick<DatabaseDeps, 'bus'>,
   b: Pick<Branch, 'vm'>,

@@ -1,4 +1,4 @@
-/** The VM of a branch: a hidden app with the branch's disks, deployed like any other. */
+/** Provisions the VM of a branch: a hidden app with the branch's disks, deployed like any other app. */
 import type { Tx } from '../../db/db.ts'
 import { createSystemApp, setSystemEnv } from '../apps/index.ts'
 import { createDeployment } from '../deployments/index.ts'
@@ -11,7 +11,7 @@ import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
 
-/** What the VM writes besides its volumes: sockets, temporary files of the shell. */
+/** Space for data outside the volumes: sockets, temporary files of the shell. */
 const scratchMib = 256
 export const dataMount = '/data'
 export const backupMount = '/backup'
@@ -21,7 +21,10 @@ export interface Disks {
   readonly backupVolumeId: string | null
 }
 
-/** The image and port of the VM, by engine and version; those of a page server's compute are the operator's. */
+/**
+ * Returns the VM's image and port, by engine and version; the compute image of a page server is configured by the
+ * operator.
+ */
 export function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { image: string; port: number } {
   const { engine, version, backend } = b.database
   if (!isEngine(engine)) throw new Error(`BUG: no engine is called "${engine}"`)
@@ -29,7 +32,7 @@ export function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { imag
   return { image: backend === 'neon' ? deps.config.databases.neonImage : `${image}:${version}`, port }
 }
 
-/** The VM learns what verifies the owner's password, never the password. */
+/** The environment contains only the verifier of the owner's password, never the password. */
 async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): Promise<Record<string, string>> {
   const { database } = b
   const env = {
@@ -52,7 +55,7 @@ async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): P
   }
 }
 
-/** The app of a branch that has none yet, with its disks, and its first VM. One commit. */
+/** Creates the app of a branch with its disks and its first VM, in one commit. */
 export async function provision(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks): Promise<void> {
   const { projectId } = b
   const app = await createSystemApp(deps, tx, {
@@ -74,7 +77,7 @@ export async function provision(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Di
   await deploy(deps, tx, b, app.id)
 }
 
-/** A VM as the database wants it now, beside none: the one before has gone. */
+/** Starts a VM with the current shape and settings; the previous VM must be gone. */
 export async function startVm(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
   if (b.appId === null) throw new Error(`BUG: branch ${b.id} has no app to start`)
   await setSystemEnv(deps, tx, b.appId, await envOf(deps, b))

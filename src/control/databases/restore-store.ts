@@ -14,10 +14,10 @@ const finishRestore = statement(
   `UPDATE branch SET restored = restores, restored_at = now(), updated_at = now() WHERE id = $1`,
 )
 
-/** What a branch goes back to: a snapshot of it, or an instant as PostgreSQL reads it. */
+/** The target of a restore: a snapshot, or an instant in PostgreSQL's format. */
 export type RestoreTo = { readonly snapshotId: string } | { readonly moment: string }
 
-/** False while an earlier restore is under way. */
+/** Returns false while an earlier restore is in progress. */
 export const startRestore = async (tx: Tx, id: string, to: RestoreTo) =>
   (await tx.run(requestRestore, [id, 'snapshotId' in to ? to.snapshotId : null, 'moment' in to ? to.moment : null])) ===
   1

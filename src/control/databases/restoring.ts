@@ -1,6 +1,6 @@
 /**
- * Putting a branch back to a snapshot, or to an instant from its backups: what it was before is kept as a snapshot of its
- * own first.
+ * Restores a branch from a snapshot, or to an instant from its backups. The previous state is retained as a snapshot
+ * first.
  */
 import type { Tx } from '../../db/db.ts'
 import type { Write } from '../../engine/workflow.ts'
@@ -14,7 +14,7 @@ import type { Progress } from './storage.ts'
 import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
 
-/** Names of the platform; people cannot take them. */
+/** Prefix of the platform's snapshot names; users cannot use it. */
 export const keptPrefix = 'before-restore-'
 const keptName = (b: Branch) => `${keptPrefix}${b.id.slice(-12)}-${b.restores}`
 
@@ -24,15 +24,16 @@ export async function beginKeeping(tx: Tx, b: Branch): Promise<void> {
 
 export async function keepingProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch): Promise<Progress> {
   const kept = (await snapshots.list(deps.db, b.databaseId)).find(one => one.name === keptName(b))
-  if (!kept) return { state: 'failed', error: 'The state before the restore could not be kept.' }
-  if (kept.state === 'failed') return { state: 'failed', error: kept.error ?? 'The state before could not be kept.' }
+  if (!kept) return { state: 'failed', error: 'The state before the restore could not be retained.' }
+  if (kept.state === 'failed')
+    return { state: 'failed', error: kept.error ?? 'The state before the restore could not be retained.' }
   return { state: kept.state === 'ready' ? 'ready' : 'waiting' }
 }
 
-/** Nothing was changed, or it is back to what was kept: it goes on as it was. */
+/** Ends a failed restore: the data is unchanged or back to the retained state, and the database starts again. */
 export async function abandonRestore(deps: DatabaseDeps, tx: Tx, b: Branch, error: string): Promise<void> {
   await restores.endRestore(tx, b.id)
-  await reportFailed(tx, b, `It was not restored and goes on as it was: ${error}`)
+  await reportFailed(tx, b, `The restore failed, and the database continues unchanged: ${error}`)
   await startVm(deps, tx, { ...b, restored: b.restores })
 }
 
@@ -42,12 +43,12 @@ export async function finishRewinding(deps: DatabaseDeps, tx: Tx, b: Branch, wri
   await startVm(deps, tx, { ...b, restored: b.restores })
 }
 
-/** The VM that could not play the backups has gone: the disk goes back to what was kept. */
+/** Returns the disk to the retained state, after the VM that failed to replay the backups is gone. */
 export async function undoProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch): Promise<Progress> {
   const volume = b.dataVolumeId ? await findVolume(deps.db, b.dataVolumeId) : undefined
   const kept = (await snapshots.list(deps.db, b.databaseId)).find(one => one.name === keptName(b))
   const { volumeSnapshotId } = kept ?? {}
-  if (!volume || !volumeSnapshotId) return { state: 'failed', error: 'What it was before is gone.' }
+  if (!volume || !volumeSnapshotId) return { state: 'failed', error: 'The retained state no longer exists.' }
   if (volume.state === 'restoring') return { state: 'waiting' }
   if (volume.restoreSnapshotId !== volumeSnapshotId)
     return {

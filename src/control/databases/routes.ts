@@ -20,7 +20,7 @@ import * as store from './store.ts'
 import { makeTunnelPassword } from './tunnel-password.ts'
 import { connectionView, databaseView, tunnelUser } from './view.ts'
 
-/** Default: the current one. @throws ApiError 400, 404 */
+/** Finds the named branch, by default the current one. @throws ApiError 400, 404 */
 async function branchNamed({ db }: Pick<Deps, 'db'>, databaseId: string, name: string | undefined) {
   const branches = await store.branches(db, databaseId)
   const branch = branches.find(one => (name === undefined ? one.isCurrent : one.name === name))
@@ -74,7 +74,7 @@ const databaseHandlers = (
       const { body, project } = call
       const { name } = body
       const { versions, backend } = deps.config.databases
-      // The image of a page server's compute is the operator's.
+      // The compute image of a page server is configured by the operator.
       const offered = backend === 'neon' ? versions : await offeredVersions(deps.db, 'postgres', versions)
       const shape = shapeOf(body, offered)
       return async tx => {
@@ -101,7 +101,7 @@ const databaseHandlers = (
         const { vcpus = null, memory_mib = null, disk_mib = null } = body
         const sizes = sizesOf({ vcpus, memory_mib, disk_mib }, now)
         if (sizes.diskMib < now.diskMib)
-          throw invalidField('disk_mib', `must be at least ${now.diskMib}: disks grow, and never shrink`)
+          throw invalidField('disk_mib', `must be at least ${now.diskMib}: disks can grow but not shrink`)
         const want = body.suspended == null ? now.want : body.suspended ? 'suspended' : 'running'
         const spares = await dropSpares(tx, now.id)
         const branches = (await store.branchIdsOf(tx, now.id)).filter(id => !spares.includes(id))
@@ -167,8 +167,8 @@ const databaseHandlers = (
       const branch = await branchNamed(deps, database.id, query.branch)
       const status = statusOf(branch)
       if (status !== 'running') {
-        if (!knowsPassword(branch)) throw invalidState('Its password is being changed. Try again in a moment.')
-        throw invalidState(`The database is ${status}; it can be connected to once it is running.`)
+        if (!knowsPassword(branch)) throw invalidState('The password is being changed. Try again in a moment.')
+        throw invalidState(`The database is ${status}; it accepts connections once it is running.`)
       }
       const { sshHost: host, sshPort: port } = deps.config.databases
       const hostKeys = await bastionKeys(deps.db, deps.clock.now())
@@ -222,6 +222,6 @@ async function viewOf(sql: Parameters<typeof store.current>[0], database: Databa
 
 async function found(tx: Tx, projectId: string, id: string): Promise<Database> {
   const database = await store.inProject(tx, projectId, id)
-  if (!database) throw new Error('BUG: a database that was just written is not there')
+  if (!database) throw new Error('BUG: a database that was just written does not exist')
   return database
 }

@@ -52,11 +52,11 @@ describe('status', () => {
   ]
   it.each(cases)('is %s for %j', (status, change) => expect(statusOf({ ...running, ...change })).toBe(status))
 
-  it.each(cases)('a branch is ready exactly when a database would be running: %s for %j', (status, change) =>
+  it.each(cases)('a branch is ready exactly when its database would be running: %s for %j', (status, change) =>
     expect(branchStatusOf({ ...running, ...change })).toBe(status === 'running' ? 'ready' : status),
   )
 
-  it('never says running unless a client was answered', () => {
+  it('is never running before a client could connect', () => {
     const phases: BranchPhase[] = ['preparing', 'starting', 'halting', 'keeping', 'rewinding', 'resting', 'failing']
     for (const phase of phases) expect(statusOf({ ...running, phase })).not.toBe('running')
     expect(branchStatusOf(running)).toBe('ready')
@@ -64,7 +64,7 @@ describe('status', () => {
 })
 
 describe('settings', () => {
-  it('writes them as lines that PostgreSQL reads', () =>
+  it('are written as lines of postgresql.conf', () =>
     expect(configLines({ work_mem: '8MB', log_statement: 'ddl' })).toBe("log_statement = 'ddl'\nwork_mem = '8MB'"))
 
   it.each([
@@ -75,15 +75,15 @@ describe('settings', () => {
     'ssl',
     'hba_file',
     'shared_preload_libraries',
-  ])('does not let %s be set', name => expect(() => checkSettings({ [name]: 'off' })).toThrow(name))
+  ])('rejects %s', name => expect(() => checkSettings({ [name]: 'off' })).toThrow(name))
 
-  it.each(Object.keys(allowedSettings))('lets no line break or quote into %s', name => {
+  it.each(Object.keys(allowedSettings))('rejects line breaks and quotes in %s', name => {
     for (const value of ["1'", '1\nfsync = off', '\\', '']) expect(() => checkSettings({ [name]: value })).toThrow(name)
   })
 })
 
 describe('shape', () => {
-  it('fills in what is left out', () =>
+  it('applies defaults', () =>
     expect(shapeOf({ engine: 'postgres' }, [16, 15])).toMatchObject({ version: 16, vcpus: 1, memoryMib: 512 }))
 })
 
@@ -93,22 +93,24 @@ describe('generations', () => {
     [3, true],
     [2, false],
     [4, false],
-  ])('of 3, %i is %s', (gen, valid) => expect(validOf([{ id: 'a'.repeat(32), gen }], known)[0]?.valid).toBe(valid))
-  it('does not know what does not exist', () =>
+  ])('generation %i of 3 is valid: %s', (gen, valid) =>
+    expect(validOf([{ id: 'a'.repeat(32), gen }], known)[0]?.valid).toBe(valid),
+  )
+  it('an unknown tenant is not valid', () =>
     expect(validOf([{ id: 'b'.repeat(32), gen: 3 }], known)[0]?.valid).toBe(false))
 })
 
-describe('names and moments', () => {
-  it('gives each database a host of its own', () => {
+describe('names and instants', () => {
+  it('every database has its own host name', () => {
     expect(hostOf('shop', 'acme', undefined)).toBe('shop.acme.db.internal')
     expect(hostOf('shop', 'acme', 'trial')).toBe('trial.shop.acme.db.internal')
   })
-  it('gives the same port each time', () => {
+  it('the local port is stable', () => {
     const id = '0198c7e2-0000-7000-8000-0000000a1b2c'
     expect(localPortOf(id)).toBe(localPortOf(id))
     expect(localPortOf(id)).toBeGreaterThanOrEqual(20_000)
   })
-  it('reads instants, and refuses the future', () => {
+  it('parses instants, and refuses the future', () => {
     const now = new Date('2026-01-02T00:00:00Z')
     expect(momentOf('2026-01-01T12:00:00+01:00', now)).toBe('2026-01-01 11:00:00.000+00')
     expect(() => momentOf('2026-01-03T00:00:00Z', now)).toThrow('future')
@@ -129,18 +131,18 @@ describe('backups', () => {
 
   it.each([
     ['there is none', null, null, null, false, true],
-    ['the first is being made', hoursAgo(1), null, null, true, false],
-    ['the first was begun just now', minuteAgo, null, null, false, false],
+    ['the first is running', hoursAgo(1), null, null, true, false],
+    ['the first has just started', minuteAgo, null, null, false, false],
     ['the first died with its VM', hoursAgo(1), null, null, false, true],
-    ['the newest is young', null, hoursAgo(3), null, false, false],
+    ['the newest is recent', null, hoursAgo(3), null, false, false],
     ['the newest is old', null, hoursAgo(25), null, false, true],
-    ['the newest is old and the next is being made', hoursAgo(1), hoursAgo(25), null, true, false],
-    ['the newest is from before a restore', null, hoursAgo(3), hoursAgo(1), false, true],
+    ['the newest is old and the next is running', hoursAgo(1), hoursAgo(25), null, true, false],
+    ['the newest predates a restore', null, hoursAgo(3), hoursAgo(1), false, true],
   ] as const)('when %s', (_, startedAt, newestAt, restoredAt, busy, due) =>
     expect(backupDue(observed(newestAt, busy), { startedAt, restoredAt, now }, 24)).toBe(due),
   )
 
-  it('reads what pgBackRest says', () => {
+  it('parses the output of pgBackRest', () => {
     const one = { type: 'full', error: false, timestamp: { start: 5, stop: 9 }, info: { repository: { delta: 100 } } }
     const status = { code: 0, message: 'ok', lock: { backup: { held: true } } }
     const stanza = { status, backup: [one, { ...one, timestamp: { start: 20, stop: 30 } }] }
@@ -174,15 +176,15 @@ describe('backups', () => {
   })
 })
 
-it('makes the verifier of RFC 7677', async () => {
-  // Its example: user `user`, password `pencil`, 4096 iterations.
+it('computes the verifier of RFC 7677', async () => {
+  // The RFC's example: user `user`, password `pencil`, 4096 iterations.
   const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
   expect(await scramVerifier('pencil', salt)).toBe(
     'SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=',
   )
 })
 
-it('a login to the bastion is read as it was written, grows old, and cannot be made by others', () => {
+it('a grant can be read back, expires, and cannot be forged', () => {
   const vault = createVault(['a secret of this test, long enough'])
   const grant = { accountId: 'a', projectId: 'p', target: 't', via: 'pat', viaId: 'v', expiresMs: 1000 } as const
   const text = writeGrant(vault, grant)

@@ -1,16 +1,16 @@
 import { invalidField } from '../http/errors.ts'
 
-/** The node of installations with one page server, and of those with none. */
+/** Id of the only storage node in installations with at most one page server. */
 export const defaultStorageNode = 1
 
 interface Engine {
   readonly versions: readonly number[]
   readonly port: number
-  /** Name of the image that `mote image build` makes; the tag is the version. */
+  /** Name of the image that `mote image build` creates; the tag is the version. */
   readonly image: string
 }
 
-/** What can be had. Another engine is another row, and an image that speaks the same language. */
+/** Supported engines. Another engine needs another row, and an image with the same interface. */
 export const engines = {
   postgres: { versions: [14, 15, 16, 17], port: 5432, image: 'oci:postgres' },
 } as const satisfies Record<string, Engine>
@@ -18,7 +18,7 @@ export type EngineName = keyof typeof engines
 
 export const isEngine = (name: string): name is EngineName => Object.hasOwn(engines, name)
 
-/** The role and the first database of a new cluster. */
+/** The role that owns a new cluster and its first database. */
 export const ownerRole = 'mote'
 
 export interface DatabaseShape {
@@ -42,8 +42,8 @@ export interface ShapeRequest {
 const memorySizesMib = [512, 1024, 2048, 4096, 8192, 16_384]
 
 /**
- * The request with the defaults filled in.
- * @param offered versions whose image this installation has, the default one first
+ * Returns the request's shape with defaults filled in.
+ * @param offered versions whose image this installation has, the default first
  * @throws ApiError 400 naming the field
  */
 export function shapeOf(request: ShapeRequest, offered: readonly number[]): DatabaseShape {
@@ -51,7 +51,10 @@ export function shapeOf(request: ShapeRequest, offered: readonly number[]): Data
   if (!isEngine(engine)) throw invalidField('engine', `must be one of: ${Object.keys(engines).join(', ')}`)
   const version = request.postgres_version ?? offered[0] ?? 15
   if (!offered.includes(version))
-    throw invalidField('postgres_version', `must be one of: ${offered.join(', ')} (what this installation offers)`)
+    throw invalidField(
+      'postgres_version',
+      `must be one of: ${offered.join(', ')} (the versions that this installation offers)`,
+    )
   return {
     engine,
     version,
@@ -62,7 +65,7 @@ export function shapeOf(request: ShapeRequest, offered: readonly number[]): Data
 
 type Sizes = Pick<DatabaseShape, 'vcpus' | 'memoryMib' | 'diskMib'>
 
-/** @throws ApiError 400 naming the field */
+/** Fills in and checks the sizes. @throws ApiError 400 naming the field */
 export function sizesOf(request: Omit<ShapeRequest, 'engine'>, now: Sizes): Sizes {
   const vcpus = request.vcpus ?? now.vcpus
   if (vcpus < 1 || vcpus > 4) throw invalidField('vcpus', 'must be 1, 2, 3 or 4')
@@ -77,8 +80,8 @@ export function sizesOf(request: Omit<ShapeRequest, 'engine'>, now: Sizes): Size
 type SettingRule = 'boolean' | 'memory' | 'time' | 'integer' | 'number' | 'text' | readonly string[]
 
 /**
- * Settings people may set. None of them can switch off durability, archiving, TLS or the password, read a file of the
- * VM, or run a program in it.
+ * Settings that users may change. None of them can disable durability, archiving, TLS or the password, read a file of
+ * the VM, or run a program in it.
  */
 export const allowedSettings = {
   autovacuum_analyze_scale_factor: 'number',
@@ -134,7 +137,7 @@ const forms = {
 
 const isAllowed = (name: string): name is keyof typeof allowedSettings => Object.hasOwn(allowedSettings, name)
 
-/** @throws ApiError 400 naming the setting and what it may be */
+/** @throws ApiError 400 naming the setting and its valid values */
 export function checkSettings(settings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   for (const [name, value] of Object.entries(settings)) {
     if (!isAllowed(name))
@@ -150,14 +153,14 @@ export function checkSettings(settings: Readonly<Record<string, string>>): Reado
   return settings
 }
 
-/** Lines of postgresql.conf. Values have been checked: none has a quote or a line break. */
+/** Renders lines of postgresql.conf. The values were checked: none contains a quote or a line break. */
 export const configLines = (settings: Readonly<Record<string, string>>): string =>
   Object.entries(settings)
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([name, value]) => `${name} = '${value}'`)
     .join('\n')
 
-/** Equality only: a generation from the future is as wrong as one from the past. Unknown tenants are not valid. */
+/** Compares for equality only: a newer generation is as wrong as an older one. Unknown tenants are not valid. */
 export function validOf(
   asked: readonly { readonly id: string; readonly gen: number }[],
   known: readonly { readonly id: string; readonly gen: number }[],
@@ -166,7 +169,7 @@ export function validOf(
   return asked.map(({ id, gen }) => ({ id, valid: current.get(tenantOf(id)) === gen }))
 }
 
-/** The tenant of a shard: `<32 hex>-<shard><count>` is one of several shards. */
+/** Returns the tenant of a shard; `<32 hex>-<shard><count>` is one of several shards. */
 const tenantOf = (id: string) => id.replace(/-[0-9a-f]{4}$/, '')
 
 export type BranchPhase =
@@ -189,16 +192,16 @@ export interface BranchFacts {
   readonly phase: BranchPhase | null
   readonly restores: number
   readonly restored: number
-  /** It was reached by a client before. */
+  /** When a client could first connect. */
   readonly readyAt: Date | null
   readonly healthy: boolean
   readonly answers: boolean
-  /** Of the password that its server has, and of the one that people are shown. */
+  /** Revision of the password that the server has; `database.passwordRevision` is the one shown to users. */
   readonly passwordRevision: number
   readonly database: { readonly passwordRevision: number }
 }
 
-/** False while its server still has the password from before a rotation. */
+/** False while the server still has the password from before a rotation. */
 export const knowsPassword = (b: Pick<BranchFacts, 'passwordRevision' | 'database'>): boolean =>
   b.passwordRevision >= b.database.passwordRevision
 
@@ -212,7 +215,7 @@ export type DatabaseStatus =
   | 'failed'
   | 'deleting'
 
-/** The status that people see: of a database, that of its current branch. `running`: a client that connects now is served. */
+/** Returns the status that users see; a database has that of its current branch. `running`: it accepts connections. */
 export function statusOf(b: BranchFacts): DatabaseStatus {
   if (b.want === 'deleted' || b.databaseWant === 'deleted' || b.phase === 'deleting') return 'deleting'
   if (b.phase === 'failing' || b.phase === null) return 'failed'
@@ -224,22 +227,22 @@ export function statusOf(b: BranchFacts): DatabaseStatus {
 
 export type BranchStatus = Exclude<DatabaseStatus, 'running'> | 'ready'
 
-/** `ready` is the word for a branch, by the same rule as `running`. */
+/** A branch has the status `ready` where a database has `running`. */
 export function branchStatusOf(b: BranchFacts): BranchStatus {
   const status = statusOf(b)
   return status === 'running' ? 'ready' : status
 }
 
-/** Names of hosts inside the bastion: they exist nowhere else. */
+/** Returns a host name that only the bastion resolves. */
 export const hostOf = (database: string, projectSlug: string, branch: string | undefined) =>
   `${branch === undefined ? '' : `${branch}.`}${database}.${projectSlug}.db.internal`
 
-/** A port of the user's machine for the tunnel: the same each time, rarely that of another database. */
+/** Returns the local port for the tunnel: stable for a database, and rarely equal to that of another one. */
 export function localPortOf(id: string): number {
   return 20_000 + (Number.parseInt(id.replaceAll('-', '').slice(-6), 16) % 10_000)
 }
 
-/** An instant as PostgreSQL reads it, to the second. @throws ApiError 400 */
+/** Returns the instant in PostgreSQL's format. @throws ApiError 400 */
 export function momentOf(text: string, now: Date): string {
   const at = new Date(text)
   if (Number.isNaN(at.getTime())) throw invalidField('at', 'must be an instant such as 2026-01-31T12:00:00Z')

@@ -15,11 +15,11 @@ import { Database, DatabaseBranch, DatabaseConnection, TunnelPassword } from './
 export { upcallOperations } from './upcall-schema.ts'
 
 const shared = { tag: 'Databases', auth: 'bearer', project: 'selected' } as const
-const id = () => uuid({ description: 'The database.' })
+const id = () => uuid({ description: 'Id of the database.' })
 const params = Type.Object({ id: id() })
 const ofBranch = Type.Object({
   id: id(),
-  branch_name: text({ description: 'The branch.', examples: ['trial'] }),
+  branch_name: text({ description: 'Name of the branch.', examples: ['trial'] }),
 })
 
 /** The schema leaves the settings open; those that rules.ts allows have about 10 KiB. */
@@ -30,7 +30,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/databases',
     summary: 'List the databases of a project',
-    description: 'Answers the databases of the project, newest first.',
+    description: 'Returns the databases of the project, newest first.',
     ...shared,
     scope: 'read',
     list: { order: ['-id'], filters: ['name', 'status'] },
@@ -42,7 +42,7 @@ const ownOperations = operations({
     path: '/v1/databases',
     summary: 'Create a database',
     description:
-      'Creates a managed database in its own VM. The answer comes at once: wait for `running` with `GET /v1/databases/{id}`.',
+      'Creates a managed database in its own VM. The request returns at once: wait for `running` with `GET /v1/databases/{id}`.',
     ...shared,
     scope: 'write',
     body: CreateDatabaseRequest,
@@ -54,18 +54,18 @@ const ownOperations = operations({
     path: '/v1/databases/{id}',
     summary: 'Delete a database',
     description:
-      'Deletes the database with its branches, snapshots and backups on volumes. It cannot be undone; backups in object storage stay.',
+      'Deletes the database with its branches, snapshots and backups on volumes. This cannot be undone; backups in object storage stay.',
     ...shared,
     scope: 'write',
     params,
-    answer: Type.Null({ description: 'Nothing is left to show.', examples: [null] }),
+    answer: Type.Null({ description: 'Always null.', examples: [null] }),
   },
   getDatabase: {
     addition: true,
     method: 'GET',
     path: '/v1/databases/{id}',
     summary: 'Get a database',
-    description: 'Answers one database. With `wait=running,failed` it answers once the database is there.',
+    description: 'Returns one database. With `wait=running,failed` it answers once the database is created.',
     ...shared,
     scope: 'read',
     params,
@@ -78,7 +78,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}',
     summary: 'Change a database',
     description:
-      'Changes size or settings, which restarts the server; makes its disk larger while it runs; suspends it and resumes it.',
+      'Changes size or settings, which restarts the server; grows its disk while it runs; suspends it and resumes it.',
     ...shared,
     scope: 'write',
     params,
@@ -92,7 +92,7 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/databases/{id}/rotate-password',
     summary: 'Rotate the password of a database',
-    description: 'Gives the owner another password. Clients that are connected with the old one are disconnected.',
+    description: 'Sets a new password for the owner. Clients connected with the old one are disconnected.',
     ...shared,
     scope: 'write',
     params,
@@ -104,7 +104,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}/logs/stream',
     summary: 'Follow the log of a database',
     description:
-      'Sends lines of the past, then each new line that the server of the current branch writes. Resume with `Last-Event-ID`.',
+      'Sends history lines, then each new line that the server of the current branch writes. Resume with `Last-Event-ID`.',
     ...shared,
     scope: 'read',
     params,
@@ -113,7 +113,7 @@ const ownOperations = operations({
         int64({
           minimum: 0,
           maximum: 10_000,
-          description: 'How many lines of the past come first. Default: 100.',
+          description: 'Number of history lines sent first. Default: 100.',
           examples: [100],
         }),
       ),
@@ -137,9 +137,9 @@ const ownOperations = operations({
     secretAnswer: true,
     method: 'GET',
     path: '/v1/databases/{id}/connection',
-    summary: 'Get how to connect to a database',
+    summary: 'Get the connection of a database',
     description:
-      'Answers addresses, the owner and its password, with commands to paste. Connections from outside go through the SSH bastion.',
+      'Returns addresses, the owner and its password, with commands to paste. Connections from outside go through the SSH bastion.',
     ...shared,
     scope: 'write',
     params,
@@ -157,7 +157,7 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/databases/{id}/tunnel-password',
     summary: 'Create a tunnel password',
-    description: 'Makes a password for one SSH login to this database, within a minute. It is shown only once.',
+    description: 'Creates a password for one SSH login to this database, valid for a minute. It is shown only once.',
     ...shared,
     scope: 'write',
     params,
@@ -169,7 +169,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/databases/{id}/branches',
     summary: 'List the branches of a database',
-    description: 'Answers the branches of the database, newest first.',
+    description: 'Returns the branches of the database, newest first.',
     ...shared,
     scope: 'read',
     params,
@@ -181,7 +181,7 @@ const ownOperations = operations({
         path: '/v1/databases/{id}/branches/{branch_name}',
         by: 'branch_name',
         summary: 'Get a branch of a database',
-        description: 'Answers one branch. With `wait=ready,failed` it answers once clients are served.',
+        description: 'Returns one branch. With `wait=ready,failed` it answers once the branch accepts connections.',
         waits: 'status',
       },
     ],
@@ -193,7 +193,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}/branches',
     summary: 'Create a branch of a database',
     description:
-      'Creates a branch with its own VM: from a snapshot, or from the current branch as it was at an instant. Give one of `from_snapshot` and `at`.',
+      'Creates a branch with its own VM: from a snapshot, or from the current branch at an instant. Give one of `from_snapshot` and `at`.',
     ...shared,
     scope: 'write',
     params,
@@ -206,7 +206,7 @@ const ownOperations = operations({
     path: '/v1/databases/{id}/branches/{branch_name}',
     summary: 'Delete a branch of a database',
     description:
-      'Deletes a branch with its snapshots and backups. The current one is refused: promote another one first.',
+      'Deletes a branch with its snapshots and backups. The current branch is refused: promote another one first.',
     ...shared,
     scope: 'write',
     params: ofBranch,
@@ -218,7 +218,7 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/databases/{id}/branches/{branch_name}/promote',
     summary: 'Promote a branch of a database',
-    description: 'Makes a branch the current one: the host name of the database leads to it from then on.',
+    description: 'Makes a branch the current one: from then on the host name of the database points to it.',
     ...shared,
     scope: 'write',
     params: ofBranch,

@@ -4,9 +4,8 @@ import { promisify } from 'node:util'
 const derive = promisify(pbkdf2)
 
 /**
- * What PostgreSQL stores instead of a password: SCRAM-SHA-256 (RFC 5802, RFC 7677), as `ALTER ROLE ... PASSWORD` takes
- * it. The VM gets only this; it verifies the password and cannot be used in its place. Saslprep changes nothing about
- * the ASCII passwords that we generate.
+ * Computes the SCRAM-SHA-256 verifier (RFC 5802, RFC 7677) in the format of `ALTER ROLE ... PASSWORD`. The VM gets only
+ * this; it can verify the password but not replace it. SASLprep does not change the ASCII passwords that we generate.
  */
 export async function scramVerifier(password: string, salt: Buffer = randomBytes(16), iterations = 4096) {
   const salted = await derive(password, salt, iterations, 32, 'sha256')

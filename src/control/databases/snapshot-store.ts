@@ -44,7 +44,7 @@ const finishSnapshot = statement(
   `UPDATE database_snapshot SET state = $2, size_bytes = $3, lsn = $4, error = $5 WHERE id = $1 AND state = 'creating'`,
 )
 const markDeleted = statement(
-  'databases.wishSnapshotAway',
+  'databases.markSnapshotDeleted',
   `UPDATE database_snapshot SET want = 'absent' WHERE id = $1 AND want = 'present'`,
 )
 const deleteSnapshot = statement('databases.deleteSnapshot', `DELETE FROM database_snapshot WHERE id = $1`)
@@ -80,5 +80,5 @@ export const finish = (
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteSnapshot, [id])
 export const removeOf = (tx: Tx, branchId: string) => tx.run(deleteOfBranch, [branchId])
-/** Restores from it that are under way. */
+/** Counts the restores in progress from the snapshot. */
 export const restoresFrom = async (tx: Tx, id: string) => (await tx.one(usersOfSnapshot, [id])).count

@@ -1,4 +1,7 @@
-/** A backup snapshot: the server writes out what it has, the storage keeps it, somebody wants it no more. */
+/**
+ * The workflow of a database snapshot: the server writes a checkpoint, the storage takes the snapshot and retains it
+ * until it is deleted.
+ */
 import type { Tx } from '../../db/db.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
@@ -39,10 +42,10 @@ export const databaseSnapshotWorkflow = (deps: DatabaseDeps) => {
     },
     preempt: s => (s.want === 'absent' ? 'removing' : undefined),
     phases: {
-      /** The log replays whatever a checkpoint has not written: it only makes the first start from the copy quick. */
+      /** The checkpoint only speeds up the first start from the copy; the log would replay the rest anyway. */
       async checkpointing({ subject: s, signal }) {
         await runInside(deps, s.branch, ['psql', '-qc', 'CHECKPOINT'], signal, 30_000).catch((err: unknown) => {
-          deps.log.warn({ err, snapshotId: s.id }, 'no checkpoint before a snapshot; it is consistent without')
+          deps.log.warn({ err, snapshotId: s.id }, 'no checkpoint before a snapshot, which is still consistent')
         })
         return go('copying', undefined, makingMs)
       },
@@ -56,7 +59,7 @@ export const databaseSnapshotWorkflow = (deps: DatabaseDeps) => {
           )
         const late = now.getTime() - enteredAt.getTime() > makingMs
         if (progress.state === 'failed' || late) {
-          const error = progress.state === 'failed' ? progress.error : 'It was not done in time.'
+          const error = progress.state === 'failed' ? progress.error : 'The snapshot did not finish in time.'
           return go('keeping', tx => finish(tx, s, { state: 'failed', error, sizeBytes: 0, lsn: null }))
         }
         return wait(300, progress.write)
@@ -78,12 +81,12 @@ export const databaseSnapshotWorkflow = (deps: DatabaseDeps) => {
 
 async function finish(tx: Tx, s: Subject, end: Parameters<typeof snapshots.finish>[2]): Promise<void> {
   await snapshots.finish(tx, s.id, end)
-  // Its branch may wait for it, to be put back.
+  // A restore of the branch may wait for the snapshot.
   await poke(tx, 'database', s.branchId)
   if (s.kind === 'user' && end.state === 'ready') await pokeSweep(tx, sparesSweep)
 }
 
-/** Wishes for a snapshot of the branch. @throws ApiError 409 `name_taken` */
+/** Creates the row and the workflow of a snapshot of the branch. @throws ApiError 409 `name_taken` */
 export async function takeSnapshot(
   tx: Tx,
   b: Pick<Branch, 'id' | 'databaseId' | 'projectId'>,
@@ -98,6 +101,6 @@ export async function takeSnapshot(
   }
   await createWorkflow(tx, 'database-snapshot', id, 'checkpointing', { deadlineMs: makingMs })
   const made = await snapshots.byId(tx, id)
-  if (!made) throw new Error('BUG: a snapshot that was just made is not there')
+  if (!made) throw new Error('BUG: a snapshot that was just inserted does not exist')
   return made
 }

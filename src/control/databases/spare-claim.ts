@@ -9,9 +9,9 @@ import * as store from './store.ts'
 export const sparesSweep = 'database-spares'
 
 /**
- * The branch that stands ready becomes the one that was asked for, and goes on. One that is still being made is as good: it
- * is further than a new one. Its VM and disks count from here on.
- * @returns its id; undefined when there is none of this snapshot
+ * Turns the spare branch into the requested one and resumes it. A spare that is still starting is taken as well,
+ * because it is ahead of a new branch. Its VM and disks count toward the plan from here on.
+ * @returns its id; undefined when the snapshot has no spare
  * @throws ApiError 403 `plan_limit_exceeded`; the unique index's error when the database has a branch of this name
  */
 export async function takeSpare(

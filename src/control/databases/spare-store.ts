@@ -4,11 +4,12 @@ export interface SpareTarget {
   readonly databaseId: string
   readonly projectId: string
   readonly snapshotId: string
-  /** The branch that the snapshot is of. */
+  /** The branch that the snapshot was taken of. */
   readonly parentId: string
 }
 
-// The newest snapshot of a database, for some time after it was taken or branched from, where its content is.
+// The spares to have: for the newest snapshot of a database, for some time after it was taken or branched from, on the
+// host with its content.
 const desiredStates = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branch_id AS parent_id, d.revision, d.password_revision, d.disk_mib, d.memory_mib,
      h.memory_mib AS host_mib, h.used_memory_mib AS host_used_mib
    FROM (SELECT id FROM database_snapshot WHERE kind = 'user' AND created_at > now() - make_interval(mins => $1)
@@ -35,7 +36,7 @@ const needlessSpares = statement<{ id: string }>(
      SELECT FROM (${desiredStates}) w WHERE w.snapshot_id = b.from_snapshot_id AND w.revision = b.revision AND w.password_revision <= b.password_revision
        AND w.disk_mib = v.size_mib AND w.host_used_mib <= w.host_mib * $2::float8)`,
 )
-// Somebody may have asked for it since it was found needless: then it is theirs.
+// The spare may have been claimed since it was found unneeded; it belongs to the user then.
 const dropSpare = statement(
   'databases.dropSpare',
   `UPDATE branch SET want = 'deleted', updated_at = now() WHERE id = $1 AND kind = 'spare' AND want = 'live'`,
@@ -44,8 +45,8 @@ const sparesOfDatabase = statement<{ id: string }>(
   'databases.spares',
   `SELECT id FROM branch WHERE database_id = $1 AND kind = 'spare' AND want = 'live'`,
 )
-// One that has failed stays what it is: the next branch is made anew, and says why if that fails, too. One that stands still
-// was not told of a newer password.
+// A failed spare is not claimed: the next branch is created from scratch, and reports its own failure. A paused spare
+// does not have a newer password, so it must have the current one.
 const claimSpare = statement<{ id: string }>(
   'databases.claimSpare',
   `UPDATE branch b SET kind = 'user', name = $3, answers = false, ready_at = NULL, created_at = now(), updated_at = now()
@@ -56,7 +57,7 @@ const claimSpare = statement<{ id: string }>(
      AND m.kind = 'database' AND m.id = b.id AND m.phase IN ('starting', 'running', 'standing')
    RETURNING b.id`,
 )
-// A placement under way commits first, one that comes later sees whose the branch is.
+// A placement in progress commits first; a later one sees the branch's new owner.
 const holdPlacing = statement(
   'databases.holdPlacing',
   `SELECT id FROM deployment WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`,
@@ -68,21 +69,24 @@ const beginUsage = statement(
    ON CONFLICT DO NOTHING`,
 )
 
-/** @param fullest share of a host's memory that may be taken with it */
+/** @param fullest share of the host's memory that may be used including the spare */
 export const missing = (db: Db, minutes: number, fullest: number) => db.rows(missingSpares, [minutes, fullest])
-/** Of a snapshot that is not the newest any more, say, or where a host has become fuller than that. */
+/**
+ * Returns spares that are no longer wanted, for example because their snapshot is outdated or their host is fuller than
+ * `fullest`.
+ */
 export const needless = async (db: Db, minutes: number, fullest: number) =>
   (await db.rows(needlessSpares, [minutes, fullest])).map(row => row.id)
 export const idsOf = async (tx: Tx, databaseId: string) =>
   (await tx.rows(sparesOfDatabase, [databaseId])).map(row => row.id)
-/** False when it has gone, or is somebody's by now. */
+/** Returns false when the spare is gone or was claimed. */
 export const drop = async (tx: Tx, id: string) => (await tx.run(dropSpare, [id])) === 1
-/** The spare branch of the snapshot is the user's, under this name, from this commit on; undefined: there is none. */
+/** Assigns the spare branch of the snapshot to the user under this name; undefined when there is none. */
 export const claim = async (
   tx: Tx,
   { databaseId, snapshotId, name }: { readonly databaseId: string; readonly snapshotId: string; readonly name: string },
 ) => (await tx.maybe(claimSpare, [databaseId, snapshotId, name]))?.id
-/** What it uses is counted from here on. */
+/** Starts billing the usage of the claimed branch. */
 export const startCounting = async (tx: Tx, appId: string) => {
   await tx.rows(holdPlacing, [appId])
   await tx.run(beginUsage, [appId])

@@ -1,4 +1,4 @@
-/** Branches that are made ahead: nobody sees them, whoever asks gets one, and they go when they are of no use. */
+/** Spare branches: hidden until they are claimed, and removed when they are no longer useful. */
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { usage } from '../deployments/store.ts'
@@ -76,8 +76,8 @@ beforeEach(async () => {
   await world.until(async () => statusOf(await current(databaseId)) === 'running')
 })
 
-describe('a branch that stands ready', { timeout: 60_000 }, () => {
-  it('is there for the newest snapshot, paused, and nobody sees it or pays for it', async () => {
+describe('a spare branch', { timeout: 60_000 }, () => {
+  it('exists for the newest snapshot, paused, hidden and not billed', async () => {
     expect(await sweep()).toEqual({ needless: 0, made: 0 })
     await snapshot('one')
     const used = await planUse()
@@ -89,7 +89,7 @@ describe('a branch that stands ready', { timeout: 60_000 }, () => {
     expect(await sweep()).toEqual({ needless: 0, made: 0 })
   })
 
-  it('is what the next branch of the snapshot is, in the same VM; then another is made', async () => {
+  it('becomes the next branch of the snapshot in the same VM; then another spare is created', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const vm = await vmOf(id)
@@ -103,7 +103,7 @@ describe('a branch that stands ready', { timeout: 60_000 }, () => {
     expect(second).not.toBe(id)
   })
 
-  it('is taken as far as it is when somebody asks early, and stands still no more', async () => {
+  it('can be claimed while it is still starting, and is not paused afterwards', async () => {
     const snapshotId = await snapshot('one')
     await sweep()
     const id = (await spareOf(databaseId)) ?? ''
@@ -115,7 +115,7 @@ describe('a branch that stands ready', { timeout: 60_000 }, () => {
     expect((await vmOf(id))?.want).toBe('running')
   })
 
-  it('is had by one of two who ask at once; the other gets one of its own', async () => {
+  it('goes to one of two concurrent requests; the other request creates its own branch', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const both = await Promise.all(['a', 'b'].map(name => ask(snapshotId, name)))
@@ -123,17 +123,17 @@ describe('a branch that stands ready', { timeout: 60_000 }, () => {
     expect(new Set(both.map(one => one.id)).size).toBe(2)
   })
 
-  it('is not taken away from who asked while the sweep decided', async () => {
+  it('is not removed by the sweep when it was claimed in the meantime', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
-    // The statement of the sweep has found it needless; the request commits before the sweep acts on it.
+    // The sweep has found the spare unneeded; the claim commits before the sweep acts.
     expect((await ask(snapshotId, 'mine')).id).toBe(id)
     expect(await db.tx(tx => spares.drop(tx, id))).toBe(false)
     expect(await sweep(0)).toEqual({ needless: 0, made: 0 })
     expect((await store.branch(db, id))?.want).toBe('live')
   })
 
-  it('has to fit into the plan once it is asked for', async () => {
+  it('must fit into the plan when it is claimed', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     const plan = async (name: string) =>
@@ -150,8 +150,8 @@ describe('a branch that stands ready', { timeout: 60_000 }, () => {
   })
 })
 
-describe('it goes', { timeout: 60_000 }, () => {
-  it('for one of a newer snapshot', async () => {
+describe('a spare branch is removed', { timeout: 60_000 }, () => {
+  it('in favor of one for a newer snapshot', async () => {
     await snapshot('one')
     const id = await standing()
     const newer = await snapshot('two')
@@ -160,7 +160,7 @@ describe('it goes', { timeout: 60_000 }, () => {
     expect((await store.branch(db, (await spareOf(databaseId)) ?? ''))?.fromSnapshotId).toBe(newer)
   })
 
-  it('when its time is over, and after the last branch that was asked for', async () => {
+  it('when its time is over after the snapshot and the last branch', async () => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     await world.rows(
@@ -173,14 +173,14 @@ describe('it goes', { timeout: 60_000 }, () => {
     expect(await sweep()).toEqual({ needless: 0, made: 1 })
   })
 
-  it('when the installation wants none', async () => {
+  it('when spares are disabled', async () => {
     await snapshot('one')
     const id = await standing()
     expect(await sweep(0)).toEqual({ needless: 1, made: 0 })
     await gone(id)
   })
 
-  it('when its host has little memory left, which nobody shall lack for it', async () => {
+  it('when its host runs low on memory', async () => {
     await snapshot('one')
     const id = await standing()
     const fill = (mib: number) =>
@@ -197,8 +197,8 @@ describe('it goes', { timeout: 60_000 }, () => {
 
   it.each([
     ['settings', `UPDATE database SET revision = revision + 1 WHERE id = $1`],
-    ['size of the disk', `UPDATE database SET disk_mib = disk_mib + 1024 WHERE id = $1`],
-  ])('when the database has other %s now', async (_, change) => {
+    ['disk size', `UPDATE database SET disk_mib = disk_mib + 1024 WHERE id = $1`],
+  ])('when the %s of the database has changed', async (_, change) => {
     const snapshotId = await snapshot('one')
     const id = await standing()
     await world.rows(change, databaseId)
@@ -207,7 +207,7 @@ describe('it goes', { timeout: 60_000 }, () => {
     expect((await ask(snapshotId, 'trial')).id).not.toBe(id)
   })
 
-  it('with the database, and when that is changed', async () => {
+  it('with the database, and when the database is changed', async () => {
     await snapshot('one')
     const id = await standing()
     expect(await db.tx(tx => dropSpares(tx, databaseId))).toEqual([id])

@@ -13,9 +13,9 @@ import type { DatabaseDeps } from './deps.ts'
 import { sparesSweep } from './spare-claim.ts'
 import * as spares from './spare-store.ts'
 
-/** A spare branch is a convenience: it is not made where it would leave less than a quarter of the host's memory. */
+/** Spares are optional: none is created if less than a quarter of the host's memory would stay free. */
 const fullestToMake = 0.75
-/** What people asked for comes first: above this it goes. */
+/** Above this share spares are removed in favor of requested VMs. */
 const fullestToKeep = 0.9
 
 export const databaseSpares = (deps: DatabaseDeps): Sweep => ({
@@ -37,21 +37,21 @@ async function make(deps: DatabaseDeps, { snapshotId, ...of }: spares.SpareTarge
     await deps.db.tx(tx => createBranch(deps, tx, { ...of, name: 'spare', kind: 'spare', fromSnapshotId: snapshotId }))
     return true
   } catch (cause) {
-    // The plan has no room for a branch: then nobody can ask for one.
+    // The plan has no room for another branch, so no user could request one either.
     if (!(cause instanceof ApiError)) throw cause
-    deps.log.debug({ err: cause, databaseId: of.databaseId }, 'no spare branch now')
+    deps.log.debug({ err: cause, databaseId: of.databaseId }, 'could not create a spare branch in this round')
     return false
   }
 }
 
-/** They are of a shape that the database has no more. @returns their ids */
+/** Removes the spares of a database whose shape changes. @returns their ids */
 export async function dropSpares(tx: Tx, databaseId: string): Promise<string[]> {
   const ids = await spares.idsOf(tx, databaseId)
   for (const id of ids) await drop(tx, id)
   return ids
 }
 
-/** Unless somebody was quicker to ask for it. */
+/** Removes a spare unless it was claimed in the meantime. */
 async function drop(tx: Tx, id: string): Promise<void> {
   if (await spares.drop(tx, id)) await poke(tx, 'database', id)
 }

@@ -1,10 +1,10 @@
-/** The page servers of the installation. A tenant is on one of them, and stays there. */
+/** The page servers of the installation. A tenant is created on one of them and stays there. */
 import type { DatabaseConfig } from '../base/config.ts'
 import { defaultStorageNode } from './rules.ts'
 
 export interface StorageNode {
   readonly id: number
-  /** Its management API; empty: it keeps the tenants that it has, and gets no new ones. */
+  /** URL of the management API; empty: the node keeps its tenants but gets no new ones. */
   readonly url: string
 }
 
@@ -15,14 +15,14 @@ export const storageNodes = ({ pageserverUrl, storageNodes: others }: NodeConfig
   ...others.filter(({ id }) => id !== defaultStorageNode),
 ]
 
-/** The management API of the page server that has the tenant. @throws Error when that node is not configured any more */
+/** Returns the management API of the tenant's page server. @throws Error when that node is no longer configured */
 export function pageserverOf(config: NodeConfig, node: number | null): string {
   const found = storageNodes(config).find(({ id }) => id === node)
-  if (!found?.url) throw new Error(`storage node ${node} has no address; name it in MOTE_STORAGE_NODES`)
+  if (!found?.url) throw new Error(`storage node ${node} has no address; set it in MOTE_STORAGE_NODES`)
   return found.url
 }
 
-/** The node with the fewest tenants, the first of several. @param counts tenants of each node that has any */
+/** Returns the node with the fewest tenants, the first of several. @param counts tenants of each node that has any */
 export function chooseNode(nodes: readonly StorageNode[], counts: ReadonlyMap<number, number>): number {
   const open = nodes.filter(({ url }) => url !== '')
   const least = open.toSorted((a, b) => (counts.get(a.id) ?? 0) - (counts.get(b.id) ?? 0))[0]

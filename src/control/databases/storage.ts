@@ -1,4 +1,4 @@
-/** Where a branch keeps its data. Two ways of one form; which one is a column of the database. */
+/** The storage of a branch: two implementations of one interface; a column of the database selects which. */
 import type { Tx } from '../../db/db.ts'
 import type { Write } from '../../engine/workflow.ts'
 import type { DatabaseDeps } from './deps.ts'
@@ -7,21 +7,21 @@ import type { DatabaseSnapshot } from './snapshot-store.ts'
 import type { Branch, Database } from './store.ts'
 import { volumeStorage } from './volume-storage.ts'
 
-/** One look at something that takes a while. `write` goes into the commit of the look. */
+/** Progress of a longer task. `write` runs in the commit of the workflow step. */
 export type Progress =
   | { readonly state: 'ready'; readonly write?: Write }
   | { readonly state: 'waiting'; readonly write?: Write; readonly ms?: number }
   | { readonly state: 'failed'; readonly error: string }
 
 export interface Storage {
-  /** Towards all that the VM needs; `write` of `ready` makes the app and starts its VM. */
+  /** Creates everything the VM needs; `write` of `ready` creates the app and starts its VM. */
   make(b: Branch, signal: AbortSignal): Promise<Progress>
-  /** In one commit: from here on it is being put back to its snapshot. */
+  /** Starts the restore from the snapshot, in one commit. */
   beginRewind(tx: Tx, b: Branch): Promise<void>
   rewind(b: Branch, signal: AbortSignal): Promise<Progress>
-  /** Towards nothing being left of it. */
+  /** Removes everything that is left of the branch. */
   release(b: Branch, signal: AbortSignal): Promise<Progress>
-  /** Towards a snapshot that can be started from; what it is made of is in `made`. */
+  /** Takes a snapshot that branches can start from; `made` describes it. */
   snapshot(s: DatabaseSnapshot, b: Branch, signal: AbortSignal): Promise<Progress & { readonly made?: SnapshotMade }>
   dropSnapshot(tx: Tx, s: DatabaseSnapshot): Promise<void>
 }
@@ -31,7 +31,7 @@ export interface SnapshotMade {
   readonly lsn: string | null
 }
 
-/** The storage of a branch. */
+/** Returns the function that selects the storage of a branch. */
 export function storages(deps: DatabaseDeps): (of: { readonly database: Pick<Database, 'backend'> }) => Storage {
   const all = { volume: volumeStorage(deps), neon: neonStorage(deps) } satisfies Record<Database['backend'], Storage>
   return ({ database }) => all[database.backend]

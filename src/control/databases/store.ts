@@ -14,13 +14,13 @@ export interface Database {
   readonly settings: Readonly<Record<string, string>>
   /** Sealed, purpose `database.password`. */
   readonly password: Buffer
-  /** Which of the owner's passwords that is. */
+  /** Revision of the owner's password. */
   readonly passwordRevision: number
-  /** Sealed, purpose `database.backup_target`; null: each branch has a volume for its backups. */
+  /** Sealed, purpose `database.backup_target`; null: each branch has a backup volume. */
   readonly backupTarget: Buffer | null
   readonly tenantId: string
   readonly tenantGen: number
-  /** The page server that has the tenant; null: none. */
+  /** The tenant's page server; null if none. */
   readonly storageNode: number | null
   readonly want: 'running' | 'suspended' | 'deleted'
   readonly revision: number
@@ -28,14 +28,14 @@ export interface Database {
   readonly updatedAt: Date
 }
 
-/** A branch with what its status is derived from, and what its machine works on. */
+/** A branch with the facts that its status and its workflow need. */
 export interface Branch extends BranchFacts {
   readonly id: string
   readonly databaseId: string
   readonly databaseName: string
   readonly projectId: string
   readonly name: string
-  /** `drill`: proves a backup. `spare`: stands ready for whoever asks for a branch of its snapshot. */
+  /** `drill`: proves a backup. `spare`: is ready for the next branch of its snapshot. */
   readonly kind: 'user' | 'drill' | 'spare'
   readonly isCurrent: boolean
   readonly timelineId: string
@@ -44,14 +44,14 @@ export interface Branch extends BranchFacts {
   readonly fromSnapshotId: string | null
   readonly fromMoment: string | null
   readonly appId: string | null
-  /** Its app is there still, perhaps on its way out. */
+  /** The app still exists, maybe while being removed. */
   readonly hasApp: boolean
   readonly dataVolumeId: string | null
   readonly backupVolumeId: string | null
   readonly restoreSnapshotId: string | null
-  /** Instead of a snapshot, an instant. */
+  /** Instant to restore to, instead of a snapshot. */
   readonly restoreMoment: string | null
-  /** Backups from before are of another history. */
+  /** Backups before this time belong to another history. */
   readonly restoredAt: Date | null
   readonly revision: number
   readonly error: string | null
@@ -61,13 +61,13 @@ export interface Branch extends BranchFacts {
   /** Sealed. */
   readonly password: Buffer
   readonly backupTarget: Buffer | null
-  /** The one that its server knows. */
+  /** Revision of the password that the server has. */
   readonly passwordRevision: number
   readonly projectSlug: string
   readonly ipv6Prefix: string
-  /** The VM that serves it, or is about to. */
+  /** The VM that serves the branch, or is about to. */
   readonly vm: BranchVm | null
-  /** Deployments of its app that are not over. */
+  /** Unfinished deployments of its app. */
   readonly deployments: readonly {
     readonly id: string
     readonly outcome: string | null
@@ -231,29 +231,29 @@ export const insert = (
     d.tenantId,
     d.storageNode,
   ])
-/** How many tenants each of the page servers has. */
+/** Counts the tenants of each page server. */
 export const tenantCounts = async (tx: Tx, nodes: readonly number[]): Promise<ReadonlyMap<number, number>> =>
   new Map((await tx.rows(tenantsOfNodes, [nodes])).map(({ node, count }) => [node, count]))
-/** `restarts`: its VMs start anew. */
+/** `restarts`: the VMs restart. */
 export const change = (
   tx: Tx,
   id: string,
   to: Pick<Database, 'vcpus' | 'memoryMib' | 'diskMib' | 'settings' | 'want'> & { readonly restarts: boolean },
 ) => tx.run(changeDatabase, [id, to.vcpus, to.memoryMib, { ...to.settings }, to.want, to.restarts ? 1 : 0, to.diskMib])
-/** False when it was already. */
+/** Returns false when the database was already being deleted. */
 export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countDatabases, [projectId])).count
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
 export const remaining = async (db: Db, projectId: string) => (await db.one(remainingDatabases, [projectId])).count
-/** Two branches that go at the same time must not each take the other for alive: call `lockForRemoval` before. */
+/** Call `lockForRemoval` first: otherwise two branches that end at the same time would each still see the other. */
 export const removeWhenEmpty = (tx: Tx, id: string) => tx.run(removeEmpty, [id])
 export const lockForRemoval = (tx: Tx, id: string) => tx.rows(lockById, [id])
 
 export const branch = (sql: Sql, id: string) => sql.maybe(branchById, [id])
 /** Newest first. */
 export const branches = (sql: Sql, databaseId: string) => sql.rows(branchesOfDatabase, [databaseId])
-/** By id of their database. */
+/** Returns the current branches, by id of their database. */
 export const current = async (sql: Sql, databaseIds: readonly string[]) =>
   new Map((await sql.rows(currentBranches, [databaseIds])).map(row => [row.databaseId, row]))
 export const branchIdsOf = async (sql: Sql, databaseId: string) =>
@@ -287,7 +287,7 @@ export const addBranch = (
     b.fromMoment,
   ])
 type Revisions = Pick<Database, 'revision' | 'passwordRevision'>
-/** False when it has an app already. */
+/** Returns false when the branch already has an app. */
 export const provision = async (
   tx: Tx,
   id: string,
@@ -298,17 +298,17 @@ export const provision = async (
   const row = [id, appId, dataVolumeId, backupVolumeId, now.revision, now.passwordRevision]
   return (await tx.run(provisionBranch, row)) === 1
 }
-/** Branches that have failed start as if they had an earlier shape: what was changed may be what they lacked. */
+/** Makes failed branches start again, as if their shape were outdated, because the change may fix the failure. */
 export const tryAgain = (tx: Tx, databaseId: string) => tx.run(startFailedAnew, [databaseId])
-/** Its VM is started with the settings and the password of these. */
+/** Records the revisions of settings and password that the VM is started with. */
 export const runsRevision = (tx: Tx, id: string, now: Revisions) =>
   tx.run(setRevision, [id, now.revision, now.passwordRevision])
-/** Undefined when it was known; `first`: it never answered before. */
+/** Returns undefined when nothing changed; `first`: the branch accepts connections for the first time. */
 export const answers = (tx: Tx, id: string, does: boolean) => tx.maybe(setAnswers, [id, does])
 export const fail = (tx: Tx, id: string, error: string) => tx.run(setError, [id, error])
 export const markBranchForDeletion = async (tx: Tx, id: string) => (await tx.run(markBranchDeleted, [id])) === 1
 export const removeBranch = (tx: Tx, id: string) => tx.run(deleteBranch, [id])
-/** The one current branch is another from this commit on. False when that one is going. */
+/** Makes the branch the only current one. Returns false when the branch is being deleted. */
 export async function promote(tx: Tx, databaseId: string, branchId: string): Promise<boolean> {
   await tx.run(dethrone, [databaseId])
   return (await tx.run(crown, [branchId])) === 1

@@ -1,4 +1,4 @@
-/** Logs and numbers of a database, as an app has them: of the VM of the branch that is current. */
+/** Logs and live numbers of a database, of the VM of its current branch. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { StreamEvent } from '../../../test/support/api.ts'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
@@ -49,7 +49,7 @@ const vmOf = async () =>
   ).id
 
 describe('streams of a database', { timeout: 120_000 }, () => {
-  it('tell what its server writes, and the lines of before that are asked for', async () => {
+  it("send the server's log lines, including requested history", async () => {
     await using lines = await listen(`/v1/databases/${id}/logs/stream?tail=10`)
     const first = await lines.until('a line', ({ event }) => event === 'log')
     expect(first.data).toMatchObject({ vm_id: await vmOf(), line: expect.any(String) })
@@ -57,7 +57,7 @@ describe('streams of a database', { timeout: 120_000 }, () => {
     expect((await again.until('the same line', ({ event }) => event === 'log')).id).toBe(first.id)
   })
 
-  it('tell what its VM uses, each second', async () => {
+  it("send the VM's numbers each second", async () => {
     await using numbers = await listen(`/v1/databases/${id}/metrics/stream`)
     const { data } = await numbers.until('a snapshot', ({ event }) => event === 'snapshot')
     expect(data.deployments).toHaveLength(1)
@@ -65,7 +65,7 @@ describe('streams of a database', { timeout: 120_000 }, () => {
     expect(used.data.deployment_id).toBe(data.deployments[0].deployment_id)
   })
 
-  it('are nobody else’s', async () => {
+  it('are hidden from other users', async () => {
     const other = await system.user()
     for (const what of ['logs', 'metrics'])
       expect((await other.get(`/v1/databases/${id}/${what}/stream`)).status).toBe(404)

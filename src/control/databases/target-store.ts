@@ -4,7 +4,7 @@ const setTarget = statement(
   'databases.setBackupTarget',
   `UPDATE database SET backup_target = $2, revision = revision + 1, updated_at = now() WHERE id = $1`,
 )
-// What was backed up elsewhere is not there: nothing is known until somebody has looked.
+// Backups at the old target do not exist at the new one: the state is unknown until the next check.
 const forgetBackups = statement(
   'databases.forgetBackups',
   `UPDATE branch_backup SET newest_at = NULL, backups = 0, size_bytes = 0, started_at = NULL, error = NULL,
@@ -12,7 +12,7 @@ const forgetBackups = statement(
    WHERE branch_id IN (SELECT id FROM branch WHERE database_id = $1)`,
 )
 
-/** From the next start of its VMs on. @param sealed null: on volumes of their own */
+/** Changes the backup target from the next start of the VMs. @param sealed null: backup volumes */
 export async function changeTarget(tx: Tx, databaseId: string, sealed: Buffer | null): Promise<void> {
   await tx.run(setTarget, [databaseId, sealed])
   await tx.run(forgetBackups, [databaseId])

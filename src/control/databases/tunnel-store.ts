@@ -10,7 +10,7 @@ export interface TunnelTarget {
   readonly projectSlug: string
 }
 
-// By the id of the database (then its current branch) or of a branch.
+// Finds the target by the id of the database (its current branch) or of a branch.
 const targetOf = statement<TunnelTarget>(
   'databases.tunnelTarget',
   `SELECT b.id AS "branchId", d.id AS "databaseId", d.name AS "databaseName", b.name AS "branchName",
@@ -35,7 +35,7 @@ const stillGranted = statement<{ granted: boolean }>(
 const keyUsed = statement('databases.keyUsed', `UPDATE ssh_key SET last_used_at = now() WHERE id = $1`)
 
 export const target = (sql: Sql, id: string) => sql.maybe(targetOf, [id])
-/** A registered key of somebody who may work in the project. */
+/** Returns a registered key of a member who may write to the project. */
 export const keyInProject = (sql: Sql, projectId: string, fingerprint: string) =>
   sql.maybe(keyOfMember, [projectId, fingerprint])
 export const isGranted = async (

@@ -1,4 +1,4 @@
-/** Who may open a tunnel, asked as a bastion asks. */
+/** Access to tunnels, requested the way a bastion does. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -40,14 +40,14 @@ const token = async (by: TestUser, more: object = {}) =>
   (await by.post('/v1/auth/tokens', { name: 'tunnel', ...more })).body
 
 describe('a token', { timeout: 60_000 }, () => {
-  it('opens the database it is for, and nothing else', async () => {
+  it('opens its database only', async () => {
     const grant = (await byToken((await token(user)).token)) ?? ''
     expect((await open(grant)).endpoint).toMatchObject({ port: expect.any(Number) })
     expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null, reason: expect.stringContaining(host) })
     expect((await open(grant, host, 22)).endpoint).toBeNull()
   })
 
-  it('opens nothing any more once it is revoked, though the grant is still there', async () => {
+  it('stops working when it is revoked, even with an existing grant', async () => {
     const made = await token(user)
     const grant = (await byToken(made.token)) ?? ''
     expect((await open(grant)).endpoint).not.toBeNull()
@@ -56,7 +56,7 @@ describe('a token', { timeout: 60_000 }, () => {
     expect(await byToken(made.token)).toBeNull()
   })
 
-  it('must be allowed to write, in that project', async () => {
+  it('needs write access to the project', async () => {
     expect(await byToken((await token(user, { scopes: ['read'] })).token)).toBeNull()
     const stranger = await system.user()
     expect(await byToken((await token(stranger)).token)).toBeNull()
@@ -65,7 +65,7 @@ describe('a token', { timeout: 60_000 }, () => {
     expect(await byToken((await token(user)).token, 'root')).toBeNull()
   })
 
-  it('is in the audit log, by its id', async () => {
+  it('appears in the audit log by its id', async () => {
     const { items } = (await user.get('/v1/audit-logs?action=database.tunnel')).body
     expect(items[0]).toMatchObject({ resource_id: id, details: { name: 'shop', branch: 'main', by: 'token' } })
   })
@@ -74,7 +74,7 @@ describe('a token', { timeout: 60_000 }, () => {
 describe('a password for one login', { timeout: 60_000 }, () => {
   const make = async (by: TestUser, of = id) => by.post(`/v1/databases/${of}/tunnel-password`, {})
 
-  it('opens its database, once, and nothing else', async () => {
+  it('opens its database once, and nothing else', async () => {
     const { status, body } = await make(user)
     expect([status, body.ssh_user]).toEqual([200, id])
     expect(body.password).toMatch(/^svc_tun_[\w-]{43}$/)
@@ -83,18 +83,18 @@ describe('a password for one login', { timeout: 60_000 }, () => {
     expect((await open(grant)).endpoint).not.toBeNull()
     expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null })
     expect(await byToken(body.password)).toBeNull()
-    // It is no credential of the API.
+    // The password is no API credential.
     const asToken = await fetch(`${system.control.url}/v1/auth/me`, {
       headers: { authorization: `Bearer ${(await make(user)).body.password}` },
     })
     expect(asToken.status).toBe(401)
   })
 
-  it('is made by who may write in the project', async () => {
+  it('requires write access to the project', async () => {
     expect((await make(await system.user())).status).toBe(404)
   })
 
-  it.each(['session', 'token'] as const)('is worth nothing without the %s that asked for it', async kind => {
+  it.each(['session', 'token'] as const)('is void without the %s that requested it', async kind => {
     const { email, password } = user
     const login = (await system.api.post('/v1/auth/login', { email, password })).body
     const made = await token(user)
@@ -111,7 +111,7 @@ describe('a password for one login', { timeout: 60_000 }, () => {
   })
 })
 
-it('names the keys that the bastions have reported, and pins one in the command to paste', async () => {
+it('returns the keys that the bastions have reported, and pins one in the pasted command', async () => {
   const connection = async () => (await user.get(`/v1/databases/${id}/connection`)).body
   const publicKey = `ssh-ed25519 ${key}`
   expect((await connection()).ssh_host_keys).toEqual([])
@@ -126,7 +126,7 @@ it('names the keys that the bastions have reported, and pins one in the command 
   expect((await connection()).ssh_host_keys).toEqual([publicKey])
 })
 
-it('believes no grant but its own', async () => {
+it('accepts no forged grant', async () => {
   const grant = (await byToken((await token(user)).token)) ?? ''
   const [body = '', mac] = grant.split('.')
   const forged = Buffer.from(Buffer.from(body, 'base64url').toString().replace(id, crypto.randomUUID())).toString(
@@ -136,7 +136,7 @@ it('believes no grant but its own', async () => {
   expect((await open('nonsense')).endpoint).toBeNull()
 })
 
-it('takes a registered key, as long as it is registered', { timeout: 60_000 }, async () => {
+it('accepts a key while it is registered', { timeout: 60_000 }, async () => {
   const line = `ssh-ed25519 ${key} me@laptop`
   const asked = { kind: 'key', publicKey: key, proven: true } as const
   expect(await logIn(asked)).toBeNull()
@@ -148,7 +148,7 @@ it('takes a registered key, as long as it is registered', { timeout: 60_000 }, a
   })
   expect((await user.post('/v1/auth/ssh-keys', { name: 'again', public_key: line })).body.code).toBe('name_taken')
   expect((await user.post('/v1/auth/ssh-keys', { name: 'x', public_key: 'ssh-dss AAAA' })).status).toBe(400)
-  // Not proven yet: good for asking, not for opening.
+  // An unproven key may query, but not open.
   expect((await open((await logIn({ ...asked, proven: false })) ?? '')).endpoint).toBeNull()
   const grant = (await logIn(asked)) ?? ''
   expect((await open(grant)).endpoint).not.toBeNull()

@@ -1,4 +1,4 @@
-/** What SSH bastions ask: may this one have a tunnel, and where does it lead now. */
+/** Answers SSH bastions: whether a login may open a tunnel, and where the tunnel leads. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import {
@@ -24,7 +24,7 @@ import * as tunnels from './tunnel-store.ts'
 import type { TunnelTarget } from './tunnel-store.ts'
 import { databasePort } from './view.ts'
 
-/** A connection that lives longer opens no new tunnels. */
+/** An older connection opens no new tunnels. */
 const grantMs = hours(12)
 
 type TunnelDeps = Pick<Deps, 'db' | 'bus' | 'vault' | 'clock'> & { readonly security: Security }
@@ -59,7 +59,8 @@ interface Person {
 async function logIn(deps: TunnelDeps, login: TunnelLogin): Promise<string | null> {
   const target = isUuid(login.user) ? await tunnels.target(deps.db, login.user) : undefined
   const { credential } = login
-  // A token is looked at even when there is no such database, so that both take the same time and both count.
+  // The token is checked even without such a database, so that both cases take the same time and both count as
+  // attempts.
   const person =
     credential.kind === 'token'
       ? await bySecret(deps, credential.token, target, login)
@@ -79,7 +80,7 @@ async function logIn(deps: TunnelDeps, login: TunnelLogin): Promise<string | nul
   })
 }
 
-/** A password for one login, or an access token. */
+/** Accepts a one-time password or an access token. */
 async function bySecret(
   deps: TunnelDeps,
   secret: string,
@@ -89,7 +90,7 @@ async function bySecret(
   if (!isTunnelPassword(secret)) return byToken(deps, secret, target, ip)
   if (!target) return undefined
   const person = await takeTunnelPassword(deps.db, deps.vault, secret, user, deps.clock.now())
-  // The right to it may have ended since it was made.
+  // The right to the database may have ended after the password was created.
   return person && (await tunnels.isGranted(deps.db, person)) ? person : undefined
 }
 

@@ -19,7 +19,7 @@ const admits = (config: Parameters<typeof upcallAdmission>[0], origin: Partial<U
 
 describe('/re-attach and /validate', () => {
   it.each(['http://localhost:7070', 'http://127.0.0.1:7070', 'http://[::1]:7070'])(
-    'answer loopback while the API is at %s',
+    'accept loopback while the API is at %s',
     publicUrl => {
       for (const ip of ['127.0.0.1', '::1', '::ffff:127.0.0.1'])
         expect(admits({ ...local, publicUrl }, { ip })).toBe(true)
@@ -28,22 +28,22 @@ describe('/re-attach and /validate', () => {
   )
 
   it.each(['https://mote.example', 'http://127.0.0.1.example', 'https://localhost.example'])(
-    'do not answer loopback while the API is at %s: a proxy may be there',
+    'refuse loopback while the API is at %s, because a proxy may run there',
     publicUrl => expect(admits({ ...local, publicUrl })).toBe(false),
   )
 
-  it('do not answer loopback where a proxy is trusted', () => {
+  it('refuse loopback when a proxy is trusted', () => {
     expect(admits({ ...local, trustedProxies: ['127.0.0.1'] })).toBe(false)
   })
 
-  it('answer the configured networks, and only them', () => {
+  it('accept the configured networks only', () => {
     const config = { ...local, publicUrl: 'https://mote.example', storageNetworks: ['192.0.2.0/24', '2001:db8::1'] }
     for (const ip of ['192.0.2.7', '2001:db8::1']) expect(admits(config, { ip })).toBe(true)
     for (const ip of ['127.0.0.1', '198.51.100.1', '2001:db8::2']) expect(admits(config, { ip })).toBe(false)
   })
 
   it.each(['x-forwarded-for', 'forwarded', 'X-Real-IP', 'via', 'origin', 'sec-fetch-site'])(
-    'refuse a request with %s, which did not come straight from a storage node',
+    'refuse a request with %s, which did not come directly from a storage node',
     name => {
       const headers = { [name.toLowerCase()]: '127.0.0.1' }
       expect(admits(local, { headers })).toBe(false)
@@ -51,7 +51,7 @@ describe('/re-attach and /validate', () => {
     },
   )
 
-  it('answer the shared secret from everywhere', () => {
+  it('accept the shared secret from everywhere', () => {
     const config = { ...local, publicUrl: 'https://mote.example', databases: { storageSecret: 'shared' } }
     const origin = { ip: '192.0.2.1', headers: { authorization: 'Bearer shared', 'x-forwarded-for': '192.0.2.9' } }
     expect(admits(config, origin)).toBe(true)

@@ -1,4 +1,4 @@
-/** Who may ask what storage nodes ask. The contract declares no credential, so the place that a request comes from must do. */
+/** Admission of storage node requests. The contract declares no credential, so the origin of the request decides. */
 import { timingSafeEqual } from 'node:crypto'
 import { BlockList, isIP } from 'node:net'
 import type { ControlConfig } from '../base/config.ts'
@@ -10,8 +10,8 @@ export interface UpcallOrigin {
 }
 
 /**
- * What proxies and browsers add. A request that was forwarded comes from the address of the proxy, and one that a page
- * of another site makes comes from the address of its reader.
+ * Headers that proxies and browsers add. A forwarded request has the proxy's address, and a request by another site's
+ * page has its visitor's address.
  */
 const marks = [
   'forwarded',
@@ -33,8 +33,8 @@ const marks = [
 const loopback = ['127.0.0.0/8', '::1/128']
 
 /**
- * From a configured network, or with the shared secret. Loopback is such a network only while the API itself is served
- * there: in front of any other address there may be a TLS proxy on the same machine that adds no header at all.
+ * Admits requests from a configured network, or with the shared secret. Loopback counts only while the API itself is
+ * served there: in front of any other address there may be a TLS proxy on the same host that adds no header.
  * @returns a check that throws ApiError 403
  */
 export function upcallAdmission(
@@ -51,7 +51,7 @@ export function upcallAdmission(
     const isDirect = marks.every(name => headers[name] === undefined)
     if (isDirect && networks.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4')) return
     throw forbidden(
-      'Only storage nodes may ask this, and not through a proxy: see MOTE_STORAGE_NETWORKS and MOTE_STORAGE_SECRET.',
+      'Only storage nodes may send this request, and not through a proxy: see MOTE_STORAGE_NETWORKS and MOTE_STORAGE_SECRET.',
     )
   }
 }

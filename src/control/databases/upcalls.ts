@@ -1,6 +1,6 @@
 /**
- * What storage nodes ask (Neon RFC 025). A node that has started gets new generations for all its tenants before it may
- * write; a node that is about to delete asks whether its generations are still the newest.
+ * Requests of storage nodes (Neon RFC 025). A node that starts gets new generations for all its tenants before it may
+ * write; a node that is about to delete files checks that its generations are current.
  */
 import type { Deps } from '../base/deps.ts'
 import { notFound } from '../http/errors.ts'
@@ -19,12 +19,12 @@ export function upcallFeature(deps: Pick<Deps, 'db' | 'config' | 'log'>) {
       write: async call => {
         admit(call)
         const node = call.body?.node_id ?? defaultStorageNode
-        // An empty list would make the node drop what it has: one that we do not know gets none.
+        // An empty list would make the node drop its tenants, so an unknown node gets 404.
         if (!nodes.has(node)) throw notFound()
         return async tx => {
           const tenants = await store.raise(tx, node)
-          deps.log.info({ node, tenants: tenants.length }, 'a storage node attached again; generations were raised')
-          // Current page servers insist on mode and stripe size (16 MiB in pages of 8 KiB).
+          deps.log.info({ node, tenants: tenants.length }, 'a storage node re-attached; its generations were raised')
+          // Current page servers require mode and stripe size (16 MiB in pages of 8 KiB).
           return { tenants: tenants.map(tenant => ({ ...tenant, mode: 'AttachedSingle', stripe_size: 2048 })) }
         }
       },

@@ -1,8 +1,7 @@
-// once-is-enough: some thousand steps of machines, on whichever server.
+// once-is-enough: several thousand workflow steps, on any server.
 /**
- * Every verb of databases, their branches and snapshots in every phase: before a step; where much is under way also during one,
- * and while the host is away.
- * It takes effect in the end, or is refused with the reason.
+ * Runs every verb of databases, their branches and snapshots in every phase: before a step, and in busy phases also
+ * during one and while the host is unreachable. The verb takes effect eventually, or is refused with a reason.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -39,7 +38,7 @@ await world.rows(
 const caller = { userId: accountId, via: { kind: 'session', sessionId: newId() } }
 const { handlers } = databaseFeature({ ...deps, live: createLiveStats(deps.clock) })
 
-/** As the frame calls a write handler of the contract. */
+/** Calls a write handler like the HTTP server does. */
 async function call(operation: keyof typeof databaseOperations, s: Subject, given: object = {}, params: object = {}) {
   const handler = Object(handlers[operation])
   const work = await handler.write({
@@ -54,9 +53,9 @@ async function call(operation: keyof typeof databaseOperations, s: Subject, give
 
 interface Subject {
   readonly id: string
-  /** The branch that is current when the verb comes. */
+  /** The current branch at the time of the verb. */
   readonly mainId: string
-  /** Another branch, where there is one. */
+  /** Another branch, if there is one. */
   readonly other: string
   readonly restores: number
 }
@@ -66,7 +65,7 @@ const name = () => `n${++made}`
 const branchOf = (id: string) => store.branch(db, id)
 const current = async ({ id }: Pick<Subject, 'id'>) => (await store.current(db, [id])).get(id)
 const otherOf = async (s: Subject) => (await store.branches(db, s.id)).find(one => one.name === s.other)
-/** Of each subject one after the other: they share few sessions. */
+/** One subject after another, because they share few sessions. */
 const forEach = async (all: readonly Subject[], act: (s: Subject) => Promise<unknown>) => {
   for (const s of all) await act(s)
   return all
@@ -86,7 +85,7 @@ const fresh = async (count: number): Promise<readonly Subject[]> => {
   }
   return all
 }
-/** With the snapshot `one`, and a whole backup. */
+/** Running, with the snapshot `one` and a full backup. */
 const running = async (count: number) => {
   const all = await fresh(count)
   const runs = async ({ mainId }: Subject) => {
@@ -97,7 +96,7 @@ const running = async (count: number) => {
   await forEach(all, async s => {
     const b = await branchOf(s.mainId)
     const volume = await contentOf(s.mainId)
-    if (!b || !volume) throw new Error('BUG: a running branch has a volume on its host')
+    if (!b || !volume) throw new Error('BUG: a running branch has no volume on its host')
     volume.content = `one of ${s.id}`
     await db.tx(tx => takeSnapshot(tx, b, { name: 'one', kind: 'user' }))
     await backups.record(db, b.id, {
@@ -118,7 +117,7 @@ const othersMove = async () => {
   await world.hostsMove()
   await world.run('vm', 'deployment', 'app', 'volume', 'volumeSnapshot', 'databaseSnapshot')
 }
-/** Each of these branches until it is in the phase, and not further. */
+/** Runs each branch until it is in the phase, and no further. */
 const stepInto = async (ids: readonly string[], phase: string) => {
   const ahead = async () => {
     const phases = await Promise.all(ids.map(async id => ({ id, phase: (await branchOf(id))?.phase })))
@@ -187,27 +186,27 @@ const broken =
     return all
   }
 
-/** How each phase is reached; more than one way where they differ. */
+/** How each phase is reached; several ways when they differ. */
 const states: Readonly<Record<string, Bring>> = {
   starting: fresh,
   running,
-  'running, its password is being changed': after(s => ask('rotateDatabasePassword', s)),
-  'running, a snapshot is being made': after(s => ask('createDatabaseSnapshot', s, { name: 'being-made' })),
-  'running, a branch is being made': withBranch({ from_snapshot: 'one' }),
+  'running, with its password being changed': after(s => ask('rotateDatabasePassword', s)),
+  'running, with a snapshot being taken': after(s => ask('createDatabaseSnapshot', s, { name: 'being-made' })),
+  'running, with a branch being created': withBranch({ from_snapshot: 'one' }),
   'running, with a branch': withBranch({ from_snapshot: 'one' }, 'running'),
   'preparing, a branch': withBranch({ at: 'latest' }),
   'standing, a branch': withSpare,
   halting: after(suspend, 'halting'),
   'halting, for new sizes': after(resize, 'halting'),
   resting: after(suspend, 'resting'),
-  'keeping, not yet seen': after(restore),
+  'keeping, before the first step': after(restore),
   keeping: after(restore, 'keeping'),
   rewinding: after(restore, 'rewinding'),
   replaying: after(restoreTo, 'replaying'),
   undoing: broken(after(restoreTo, 'replaying'), 'undoing'),
   failing: broken(fresh, 'failing'),
-  'failing, it worked before': broken(after(resize, 'halting'), 'failing'),
-  'deleting, not yet seen': after(remove),
+  'failing, after it worked before': broken(after(resize, 'halting'), 'failing'),
+  'deleting, before the first step': after(remove),
   deleting: after(remove, 'deleting'),
 }
 
@@ -219,7 +218,7 @@ interface Verb {
   readonly hasEffect: Effect
 }
 
-/** Nothing is under way, whether it shall run or not. */
+/** Nothing is in progress. */
 const settled = (b: store.Branch | undefined): b is store.Branch =>
   b !== undefined && (statusOf(b) === 'running' || statusOf(b) === 'suspended') && b.restores === b.restored
 const settledAnd =
@@ -228,7 +227,7 @@ const settledAnd =
     const b = await current(s)
     return settled(b) && (await holds(b, s))
   }
-/** A database that is suspended starts with what is wanted then. */
+/** A suspended database gets the current shape at its next start. */
 const isCurrent = (b: store.Branch) => statusOf(b) === 'suspended' || b.revision >= b.database.revision
 const snapshotOf = async (s: Subject, wanted: string) =>
   (await snapshots.list(db, s.id)).find(one => one.name === wanted)
@@ -268,7 +267,7 @@ const verbs: Readonly<Record<string, Verb>> = {
     operation: 'rotateDatabasePassword',
     hasEffect: settledAnd(b => statusOf(b) === 'suspended' || knowsPassword(b)),
   },
-  'ask for a tunnel password': {
+  'request a tunnel password': {
     operation: 'createTunnelPassword',
     hasEffect: async (s, answer) => {
       const b = await branchOf(s.mainId)
@@ -320,7 +319,7 @@ const verbs: Readonly<Record<string, Verb>> = {
     params: { branch_name: 'other' },
     hasEffect: async s => (await otherOf(s)) === undefined,
   },
-  'set where backups go': {
+  'set the backup target': {
     operation: 'setDatabaseBackupTarget',
     body: {
       endpoint: 'https://s3.example.com',
@@ -367,7 +366,7 @@ const applyAll = async (cases: readonly Case[]) => {
   for (const one of cases) if (!one.outcome) await apply(one)
 }
 
-/** The verb comes between what a step of the branch looks at and what it writes. */
+/** Runs the verb between the load and the commit of a step of the branch's workflow. */
 async function during(cases: readonly Case[]): Promise<void> {
   const workflow: AnyWorkflow = world.workflows.branch
   const byBranch = new Map(cases.map(one => [one.s.mainId, one]))
@@ -385,7 +384,7 @@ async function during(cases: readonly Case[]): Promise<void> {
   await applyAll(cases)
 }
 
-/** Its host stops answering before the verb comes, and is back some time later. */
+/** The host stops answering before the verb and comes back a few rounds later. */
 async function whileAway(cases: readonly Case[]): Promise<void> {
   host.reachable = false
   try {
@@ -398,23 +397,25 @@ async function whileAway(cases: readonly Case[]): Promise<void> {
     host.reachable = true
   }
 }
-const moments = { 'before a step': applyAll, 'during a step': during, 'while its host is away': whileAway }
+const moments = { 'before a step': applyAll, 'during a step': during, 'while its host is unreachable': whileAway }
 
-/** What is wrong with a refusal; undefined: nothing. */
+/** Returns why a refusal is wrong; undefined when it is right. */
 function faultOf({ what, outcome }: Case): string | undefined {
   if (!outcome || !('refused' in outcome)) return undefined
   const { refused } = outcome
   const reasons = ['not_found', 'operation_in_progress', 'invalid_state']
   if (refused instanceof ApiError && reasons.includes(refused.code)) return undefined
-  // A snapshot or a branch that is not there is named as what is wrong with the request.
+  // A missing snapshot or branch is refused as an invalid request.
   if (refused instanceof ApiError && /there is no|has no snapshot named/.test(refused.message)) return undefined
   return `${what}: ${String(refused)}`
 }
 
-/** In all others a verb before a step is enough: nothing is under way on a host, or it is the same as in one of these. */
+/**
+ * All other states need only the case before a step: nothing is in progress on a host, or the same as in one of these.
+ */
 const statesOfAllMoments: readonly string[] = [
   'running',
-  'running, a branch is being made',
+  'running, with a branch being created',
   'halting, for new sizes',
   'keeping',
   'replaying',
@@ -446,19 +447,19 @@ describe.each(Object.entries(states))('%s', (state, bring) => {
     await world.until(haveEffect, 80).catch(() => undefined)
     expect(
       waiting.map(({ what }) => what),
-      'verbs that were accepted and had no effect',
+      'accepted verbs without effect',
     ).toEqual([])
     await forEach(subjects, remove)
     await world.until(() => every(subjects, async s => (await store.byId(db, s.id)) === undefined))
   })
 })
 
-it('has every phase', () => {
+it('covers every phase', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.branch.phases)))
 })
 
-it('has every verb of the contract', () => {
+it('covers every verb of the contract', () => {
   const asked = new Set(Object.values(verbs).map(({ operation }) => operation))
   const writes = Object.entries(databaseOperations).filter(([id]) => 'write' in Object(handlers[id]))
   const apart = ['createDatabase', 'deleteDatabaseBackupTarget', 'reAttach', 'validate']

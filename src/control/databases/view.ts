@@ -13,7 +13,7 @@ import type {
 import type { DatabaseSnapshot } from './snapshot-store.ts'
 import type { Branch, Database } from './store.ts'
 
-/** @param current its current branch; undefined while the last of it goes */
+/** @param current the current branch; undefined while the last branch is being removed */
 export const databaseView = (d: Database, current: Branch | undefined): DatabaseShape => ({
   id: d.id,
   name: d.name,
@@ -49,7 +49,7 @@ export const branchView = (b: Branch): DatabaseBranch => ({
   ...storageOf(b),
 })
 
-/** @param ssh how people reach the bastion */
+/** @param ssh address of the bastion */
 export function connectionView(
   b: Branch,
   password: string,
@@ -76,17 +76,23 @@ export function connectionView(
   }
 }
 
-/** The user name of a login: a branch other than the current one stays that branch, whichever is current. */
+/**
+ * Returns the login name. A branch that is not current is named by its own id, so the name stays valid after a
+ * promotion.
+ */
 export const tunnelUser = (b: Pick<Branch, 'id' | 'databaseId' | 'isCurrent'>) => (b.isCurrent ? b.databaseId : b.id)
 
-/** ssh takes one key from a command (OpenSSH 8.5); of several gateways, or none yet, it keeps the first that it sees. */
+/**
+ * ssh accepts one key from a command (OpenSSH 8.5); with several gateways, or none yet, it trusts the first key it
+ * sees.
+ */
 export function hostKeyOptions([key, ...others]: readonly string[]): string {
   if (key === undefined || others.length > 0) return '-o StrictHostKeyChecking=accept-new'
   const known = `-o HostKeyAlias=mote-bastion -o 'KnownHostsCommand=/bin/echo mote-bastion ${key}'`
   return `-o StrictHostKeyChecking=yes ${known} -o UserKnownHostsFile=/dev/null`
 }
 
-/** As clients see it through the bastion. */
+/** The port that clients use through the bastion. */
 export const databasePort = 5432
 
 const snapshotStatuses = { creating: 'creating', ready: 'ready', failed: 'failed' } as const
@@ -101,20 +107,20 @@ export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotS
   error: s.error,
 })
 
-/** `retention_valid` is what a restore has proven, or what the page server says of the history that it keeps now. */
+/** `retention_valid` is the result of the last drill, or whether the page server currently has the history. */
 export function backupView(
   b: Branch,
   observed: BackupState | undefined,
   vault: Vault,
   history?: History,
 ): DatabaseBackupInfo {
-  // One of a history that was given up is none, also before it has been looked at again.
+  // A backup from before a restore does not count, even before the next check.
   const isOld = observed?.newestAt && b.restoredAt && observed.newestAt < b.restoredAt
   const backup = observed && isOld ? { ...observed, newestAt: null } : observed
   return {
     database_id: b.databaseId,
     database_name: b.databaseName,
-    backup_strategy: history ? 'page server history' : 'whole backups and continuous log archive (pgBackRest)',
+    backup_strategy: history ? 'page server history' : 'full backups and continuous log archive (pgBackRest)',
     recovery_mode: 'point_in_time',
     retention_valid: history ? history.state === 'kept' : (backup?.drillPassed ?? false),
     status: history ? historyStatuses[history.state] : backupStatusOf(backup),
@@ -130,7 +136,10 @@ export function backupView(
 
 const historyStatuses = { none: 'pending', kept: 'ready', lost: 'failed' } as const
 
-/** `pending`: no backup yet. `ready`: one, not proven. `verified`, `failed`: by the last backup or restore drill. */
+/**
+ * `pending`: no backup yet. `ready`: a backup that is not proven. `verified`, `failed`: result of the last backup or
+ * restore drill.
+ */
 export function backupStatusOf(backup: BackupState | undefined): 'pending' | 'ready' | 'verified' | 'failed' {
   if (!backup) return 'pending'
   if (backup.error !== null || backup.drillPassed === false) return 'failed'

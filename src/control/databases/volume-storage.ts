@@ -1,4 +1,4 @@
-/** A branch on volumes: one with its data, one with its backups and log. Copies are the pool's. */
+/** Storage of a branch on volumes: one for its data, one for its backups and log. The storage pool copies them. */
 import type { Tx } from '../../db/db.ts'
 import { minutes } from '../../lib/duration.ts'
 import { lockVolumes } from '../moves/index.ts'
@@ -22,7 +22,7 @@ import type { Progress, Storage } from './storage.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
 
-/** A repository holds two whole backups, compressed, and the log between: more than the data at first. */
+/** A repository holds two compressed full backups and the log between them, which is more than the data at first. */
 const backupMibOf = (diskMib: number) => diskMib * 2
 
 export const volumeStorage = (deps: DatabaseDeps): Storage => ({
@@ -34,13 +34,14 @@ export const volumeStorage = (deps: DatabaseDeps): Storage => ({
 
   async beginRewind(tx, b) {
     const snapshot = b.restoreSnapshotId ? await snapshots.byId(tx, b.restoreSnapshotId) : undefined
-    if (!b.dataVolumeId || !snapshot?.volumeSnapshotId) throw new Error(`BUG: branch ${b.id} has nothing to go back to`)
+    if (!b.dataVolumeId || !snapshot?.volumeSnapshotId)
+      throw new Error(`BUG: branch ${b.id} has nothing to restore from`)
     await restoreVolume(tx, b.dataVolumeId, snapshot.volumeSnapshotId)
   },
 
   async rewind(b) {
     const volume = b.dataVolumeId ? await findVolume(deps.db, b.dataVolumeId) : undefined
-    if (!volume) return { state: 'failed', error: 'Its volume is gone.' }
+    if (!volume) return { state: 'failed', error: 'Its volume no longer exists.' }
     if (volume.state === 'restoring') return { state: 'waiting' }
     return volume.error ? { state: 'failed', error: volume.error } : { state: 'ready' }
   },
@@ -69,7 +70,8 @@ export const volumeStorage = (deps: DatabaseDeps): Storage => ({
         },
       }
     const made = await findVolumeSnapshot(deps.db, s.volumeSnapshotId)
-    if (!made || made.state === 'failed') return { state: 'failed', error: made?.error ?? 'It is gone.' }
+    if (!made || made.state === 'failed')
+      return { state: 'failed', error: made?.error ?? 'The snapshot no longer exists.' }
     if (made.state === 'creating') return { state: 'waiting' }
     return { state: 'ready', made: { sizeBytes: made.sizeBytes, lsn: null } }
   },
@@ -82,13 +84,14 @@ export const volumeStorage = (deps: DatabaseDeps): Storage => ({
 })
 
 /**
- * Volumes, app and VM of a branch that begins empty or as a snapshot, in one commit.
+ * Creates the volumes, app and VM of an empty branch or of one from a snapshot, in one commit.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 when the snapshot is not ready
  */
 export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
   const of = { projectId: b.projectId, owner: 'database', ownerId: b.id } as const
   const source = b.fromSnapshotId ? await snapshots.byId(tx, b.fromSnapshotId) : undefined
-  if (b.fromSnapshotId && !source?.volumeSnapshotId) throw new Error(`BUG: the snapshot of branch ${b.id} is gone`)
+  if (b.fromSnapshotId && !source?.volumeSnapshotId)
+    throw new Error(`BUG: the snapshot of branch ${b.id} does not exist`)
   const { diskMib } = b.database
   const data = source?.volumeSnapshotId
     ? await cloneVolume(tx, source.volumeSnapshotId, { ...of, name: `${b.id}-data` })
@@ -98,8 +101,9 @@ export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
 }
 
 /**
- * The disks of these branches become larger, while they run.
- * @throws ApiError 403 `plan_limit_exceeded`, 409 `operation_in_progress` while one is being restored, 503 `no_capacity`
+ * Grows the disks of these branches while they run.
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 `operation_in_progress` while one is being restored, 503
+ * `no_capacity`
  */
 export async function growDisks(tx: Tx, branchIds: readonly string[], diskMib: number): Promise<void> {
   const sizes = new Map<string, number>()
@@ -108,19 +112,19 @@ export async function growDisks(tx: Tx, branchIds: readonly string[], diskMib: n
     if (b?.dataVolumeId && b.want === 'live') sizes.set(b.dataVolumeId, diskMib)
     if (b?.backupVolumeId && b.want === 'live') sizes.set(b.backupVolumeId, backupMibOf(diskMib))
   }
-  // All of them before the project, which each locks: docs/engine.md, order of locks.
+  // All volumes must be locked before the project, which each growth locks: docs/engine.md, order of locks.
   await lockVolumes(tx, [...sizes.keys()])
   for (const [id, sizeMib] of sizes) {
     await growVolume(tx, id, sizeMib, 'disk_mib')
   }
 }
 
-/** The newest log of the parent is archived, its backups are copied as they are then, and the VM plays them. */
+/** Archives the newest log of the parent, copies its backups, and has the VM replay them. */
 async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Progress> {
   const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
   const from = parent?.backupVolumeId
-  if (!parent || !from) return { state: 'failed', error: 'The branch with the backups is gone.' }
-  // In object storage they are read where they are.
+  if (!parent || !from) return { state: 'failed', error: 'The branch with the backups no longer exists.' }
+  // Backups in object storage are read in place.
   if (b.backupTarget !== null) {
     if (!(await isArchived(deps, parent, b, signal))) return { state: 'waiting', ms: 2000 }
     return { state: 'ready', write: tx => furnish(deps, tx, b) }
@@ -148,22 +152,22 @@ async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSigna
   }
 }
 
-/** How long a parent that runs may take to archive its newest log; then what is archived already has to do. */
+/** How long a running parent may take to archive its newest log; afterwards the existing archive is used. */
 const archivingMs = minutes(5)
 
-/** Whether all that the parent has committed is in its archive. One that does not run has nothing to add. */
+/** Returns whether everything that the parent has committed is in its archive. A stopped parent has nothing to add. */
 async function isArchived(deps: DatabaseDeps, parent: Branch, b: Branch, signal: AbortSignal): Promise<boolean> {
   if (Date.now() - b.createdAt.getTime() > archivingMs) return true
   try {
     const ran = await runInside(deps, parent, ['/usr/local/bin/mote-archive', b.fromMoment ?? 'latest'], signal, 25_000)
     return ran === undefined || ran.exitCode === 0
   } catch (err) {
-    deps.log.warn({ err, branchId: parent.id }, 'the newest log is not archived yet; trying again')
+    deps.log.warn({ err, branchId: parent.id }, 'the newest log is not archived yet; retrying')
     return false
   }
 }
 
-/** The copy of the parent's backups that a branch was made from is needed only until the branch has its own. */
+/** Deletes the copy of the parent's backups once the branch has its own. */
 export async function dropBackupCopy(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
   const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
   const copy = parent?.backupVolumeId ? await findVolumeSnapshotByName(tx, parent.backupVolumeId, b.id) : undefined

@@ -1,4 +1,4 @@
-/** Branches and snapshots of databases, interrupted in every way. */
+/** Crash matrices of database branches and snapshots. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -19,7 +19,7 @@ const others = ['vm', 'deployment', 'app', 'volume', 'volumeSnapshot', 'database
 interface Subject {
   readonly id: string
   readonly databaseId: string
-  /** How far the story of this branch has been told. */
+  /** Index of the next action in the subject's scenario. */
   chapter: number
 }
 
@@ -44,7 +44,7 @@ const othersMove = async () => {
   await world.run(...others)
 }
 
-/** What people do meanwhile: they take a snapshot, go back to it, suspend, resume, and delete. */
+/** User actions during the scenario: take a snapshot, restore from it, suspend, resume, delete. */
 async function live(s: Subject, phase: string): Promise<void> {
   await othersMove()
   const b = await store.branch(db, s.id)
@@ -77,15 +77,15 @@ const whole = crashMatrix<Subject>({
   makeSubject: database,
   advance: live,
   unreachable: {
-    preparing: 'begins empty',
+    preparing: 'starts empty',
     failing: 'its VM works',
-    replaying: 'is in another story',
-    undoing: 'is in another story',
-    standing: 'is in another story',
+    replaying: 'covered by another scenario',
+    undoing: 'covered by another scenario',
+    standing: 'covered by another scenario',
   },
 })
 
-/** A branch of a database that runs, as it was a moment ago. */
+/** A branch of a running database, from its latest backup. */
 async function branchOfBackups(): Promise<Subject> {
   const parent = await database()
   await world.until(async () => statusOf(await branchOf(parent)) === 'running')
@@ -94,7 +94,7 @@ async function branchOfBackups(): Promise<Subject> {
   )
   return { id: made.id, databaseId: parent.databaseId, chapter: 0 }
 }
-const elsewhere = 'is in another story'
+const elsewhere = 'covered by another scenario'
 const played = crashMatrix<Subject>({
   ...shared,
   makeSubject: branchOfBackups,
@@ -114,7 +114,7 @@ const played = crashMatrix<Subject>({
   },
 })
 
-/** It goes back to an instant in place; the first time its VM cannot, and it is what it was before. */
+/** Restores to an instant in place; the first attempt fails in its VM and is undone. */
 const replayed = crashMatrix<Subject>({
   ...shared,
   makeSubject: database,
@@ -155,7 +155,7 @@ const replayed = crashMatrix<Subject>({
   ),
 })
 
-/** It stands ready, and somebody asks for it. */
+/** A spare branch that is claimed. */
 async function spare(): Promise<Subject> {
   const parent = await database()
   await world.until(async () => statusOf(await branchOf(parent)) === 'running')
@@ -218,7 +218,7 @@ const broken = crashMatrix<Subject>({
 
 describe('crash matrix of a branch', () => {
   const all = [...whole, ...played, ...replayed, ...stood, ...broken]
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(workflow.phases).length * faults.length))
   it.each(all)('$name', ({ run }) => run(), 120_000)
 })
@@ -254,7 +254,7 @@ describe('crash matrix of a snapshot of a database', async () => {
       )
     },
   })
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.databaseSnapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run(), 60_000)
 })

@@ -1,4 +1,7 @@
-/** Rolls an app out, or back, to one of its deployments: the newest intent, whatever else is under way. */
+/**
+ * Activates a deployment: rolls the app forward or back to it. The newest activation wins over every rollout in
+ * progress.
+ */
 import type { Tx } from '../../db/db.ts'
 import { createWorkflow, poke, pokeMany } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
@@ -8,15 +11,15 @@ import { assertReplicasFit } from './limits.ts'
 import type { Deployment } from './store.ts'
 import * as store from './store.ts'
 
-/** Its machine takes it down: it can only serve again through a rollout of its own. */
+/** Phases in which the workflow is taking the deployment down; only a new rollout can make it serve again. */
 const leavingPhases = ['stopping', 'failing', 'draining']
-/** Its image and VMs are still to come, so its rollout only has to become the newest one. */
+/** Phases in which the image or the VMs are still being created, so the rollout only has to become the newest one. */
 const comingPhases = ['building', 'rolling']
 
 /**
- * Takes effect in the end, in each state of `d`.
- * @param d with its app and itself locked
- * @throws ApiError 409 when it has no image and none is being built, or when its replicas do not fit the plan
+ * Activates `d` from any state; the effect may come later.
+ * @param d the deployment, locked together with its app
+ * @throws ApiError 409 when it has no image and no build in progress, or when its replicas exceed the plan
  */
 export async function activate(tx: Tx, d: Deployment): Promise<void> {
   const isLeaving = d.phase !== null && leavingPhases.includes(d.phase)
@@ -35,14 +38,14 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
   if (d.exclusive && d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)
 }
 
-/** Rollouts that are under way are older now, and end. */
+/** Supersedes all other rollouts in progress and keeps `d` active. */
 async function stayActive(tx: Tx, d: Deployment): Promise<void> {
   await store.renew(tx, d.id)
   await poke(tx, 'deployment', d.id)
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
 }
 
-/** Another one has replaced it, and its VMs are still well. */
+/** Another deployment has replaced it, but its VMs are still healthy. */
 const canServeNow = (d: Deployment) =>
   (d.phase === 'draining' || d.phase === 'serving') &&
   d.outcome === null &&

@@ -4,10 +4,10 @@ import { type DeploymentStatus, statusOf } from './rules.ts'
 import type { Deployment } from './store.ts'
 import * as store from './store.ts'
 
-/** Tells the streams what the status is now. */
+/** Publishes the current status to the streams. */
 export const announce = (d: Deployment) => (tx: Tx) => announceById(tx, d.id)
 
-/** What the streams were told last is so still. Whatever changes it pokes the machine. */
+/** True if the last status sent to streams is still current. Whatever changes the status also pokes the workflow. */
 export const isReported = (d: Deployment) => d.announced === statusOf(d)
 
 export async function announceById(tx: Tx, id: string): Promise<void> {

@@ -8,8 +8,8 @@ import { announceById } from './announce.ts'
 import * as store from './store.ts'
 
 /**
- * Makes the rows of a new deployment: the record, its VMs and their machines. The runner does the rest. Without an image
- * it waits for its build, and its VMs are made when there is one.
+ * Creates a deployment: its row, its VMs and their workflows. Without an image the deployment waits for its build, and
+ * its VMs are created afterwards.
  */
 export async function createDeployment(
   tx: Tx,
@@ -33,7 +33,7 @@ export async function createDeployment(
     vmIds.push(vmId)
     await createVm(tx, { ...request, id: vmId, deploymentId: id })
   }
-  // Where only one VM may have the app's volume, those that run step aside.
+  // When only one VM may attach the app's volume, running deployments must yield it.
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, request.appId, id))
   await announceById(tx, id)
   return { id, jobId, vmIds }

@@ -29,13 +29,13 @@ interface DeployApp {
 
 export interface DeployCall {
   readonly project: Pick<ProjectAccess, 'id'>
-  /** `push`: nobody; a delivery of the git host. */
+  /** `push`: a webhook delivery of the git host, without a user. */
   readonly caller: { readonly via: { readonly kind: 'session' | 'pat' | 'push' } }
   readonly traceparent: string
   audit(note: AuditNote): void
 }
 
-/** The build that makes its image; what it builds may be known in part. */
+/** The build that makes the image; the commit may be known only in part. */
 export interface DeployBuild {
   readonly buildId: string
   readonly commit: { readonly branch: string; readonly hash: string; readonly message: string }
@@ -44,8 +44,9 @@ export interface DeployBuild {
 const triggers = { session: 'manual', pat: 'api', push: 'push' } as const
 
 /**
- * A new deployment of an app that the transaction has locked: limits, then the rows. No host is asked.
- * @throws ApiError 400, 403 `plan_limit_exceeded`, 409 when the hosts could not take it even empty
+ * Creates a deployment of an app that the transaction has locked: checks the limits, then writes the rows. Contacts no
+ * host.
+ * @throws ApiError 400, 403 `plan_limit_exceeded`, 409 when the hosts could not run it even without other VMs
  */
 export async function deploy(
   deps: Pick<Deps, 'db' | 'config'>,
@@ -106,7 +107,7 @@ export async function deploy(
   }
 }
 
-/** Its image is made first. */
+/** The shape of a deployment whose image is built first. */
 const unbuiltShape: typeof deployShape = (request, defaults) => ({ image: '', ...deploySizes(request, defaults) })
 
 function acceptance(room: Room, replicas: number): string {
@@ -114,7 +115,10 @@ function acceptance(room: Room, replicas: number): string {
   return `Accepted. ${waitingFor(room, replicas) ?? 'Follow it on the deployments stream, or with: mote logs -f'}`
 }
 
-/** Checks the plan's totals with the project locked; what replaces the running version counts beside it until it is gone. */
+/**
+ * Checks the plan's totals with the project locked. A running version counts together with its replacement until it is
+ * gone.
+ */
 async function claimSizes(
   tx: Tx,
   projectId: string,

@@ -1,4 +1,7 @@
-/** What is still on a host that is being emptied, and what each VM there waits for: for the operator who wants it empty. */
+/**
+ * Lists the VMs that are still on a draining host and what each of them waits for, for the operator who drains the
+ * host.
+ */
 import type { Sql } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
@@ -10,7 +13,10 @@ import { placeFor, plansFor } from './moves.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
 
-/** `moving`: it is on its way. `waiting`: its turn comes by itself. `staying`: only if somebody does something. */
+/**
+ * `moving`: its move is in progress. `waiting`: it leaves the host without intervention. `staying`: it leaves only if
+ * an operator acts.
+ */
 export type LeaveState = 'moving' | 'waiting' | 'staying'
 
 export interface Leaving {
@@ -19,15 +25,18 @@ export interface Leaving {
   readonly appName: string
   readonly jobId: string
   readonly state: LeaveState
-  /** What it waits for, and what to do; for people. */
+  /** What the VM waits for and what to do about it, as text for the operator. */
   readonly reason: string
 }
 
-/** Each costs some statements: an operator reads no more of them than this. */
+/** Limit of the report, because each VM costs several statements. */
 const mostReported = 100
 const givenUpAfter = 2
 
-/** In the order of their deployments; the first hundred. Takes its time: not for a transaction that holds anything. */
+/**
+ * Reports the VMs on the host in the order of their deployments, at most `mostReported`. Slow: don't call it in a
+ * transaction that holds locks.
+ */
 export async function leavingHost(sql: Sql, { config }: Pick<Deps, 'config'>, source: HostRow): Promise<Leaving[]> {
   const there = { hosts: await listHosts(sql, config.hostTimeoutSeconds), pools: await listPools(sql) }
   const all: Leaving[] = []
@@ -55,7 +64,7 @@ async function whyHere(
   vm: DeploymentVm,
 ): Promise<Why> {
   if (vm.migrating) return onItsWay(sql, hosts, d)
-  if (vm.want === 'absent') return waiting('It is ending.')
+  if (vm.want === 'absent') return waiting('The VM is being removed.')
   const coMoved = await coMovedOf(sql, vm.id, pools)
   const hasVolumes = coMoved.disks.length > 0
   const obstacle = moveObstacle(vm, coMoved)
@@ -63,33 +72,33 @@ async function whyHere(
   const failed = await failedMoves(sql, vm.id, source.id)
   if (hasVolumes && failed.count >= givenUpAfter)
     return waiting(
-      `Its move failed ${failed.count} times (${failed.error ?? 'no reason'}); it is tried again after ten minutes.`,
+      `Its move failed ${failed.count} times (${failed.error ?? 'no reason'}); the next attempt starts after ten minutes.`,
     )
   if (hasVolumes && !isGood(d, vm))
-    return staying('It is not well, and cannot be replaced without its volumes. Mend or stop its deployment.')
+    return staying('The VM is unhealthy and cannot be replaced without its volumes. Fix or stop its deployment.')
   const { plans, why } = plansFor(hosts, source, vm, coMoved)
-  // Who could leave as it is is not replaced.
+  // A VM that could move unchanged is not replaced.
   if (!hasVolumes && plans.size === 0 && vm.want === 'paused' && vm.canMove && why.length > 0)
     return staying(why.join(' '))
   if (hasVolumes && plans.size === 0)
     return staying(
-      `${why.join(' ') || 'There is no other host of its architecture.'} Add a host that can take it, or stop its deployment.`,
+      `${why.join(' ') || 'There is no other host with the same architecture.'} Add a host that can take the VM, or stop its deployment.`,
     )
-  // What does not move is replaced: its successor says what that waits for.
+  // A VM that cannot move is replaced; the note of its successor says what that waits for.
   const successor = d.vms.find(one => one.hostId === null && one.want !== 'absent')
-  if (successor) return waiting(`Its successor starts first: ${successor.placementNote ?? 'it gets its place now.'}`)
-  if (plans.size === 0) return waiting('It is replaced: its successor starts on another host first.')
+  if (successor) return waiting(`Its successor starts first: ${successor.placementNote ?? 'it is being placed now.'}`)
+  if (plans.size === 0) return waiting('The VM is being replaced: its successor starts on another host first.')
   const placement = placeFor(hosts, plans, d, vm)
   return placement.host
-    ? waiting('Others leave first: some of a host at a time, and one of a deployment.')
-    : waiting(`${explain(placement)} It goes when there is room: add a host, or stop something.`)
+    ? waiting('Other VMs leave first: only a few VMs of a host move at a time, and one VM of a deployment.')
+    : waiting(`${explain(placement)} The VM leaves when there is capacity: add a host, or stop something.`)
 }
 
 async function onItsWay(sql: Sql, hosts: readonly HostRow[], d: Deployment): Promise<Why> {
   const migration = await newestMigration(sql, d.id)
   const target = hosts.find(host => host.id === migration?.targetHostId)
   const percent = migration && migration.percent > 0 ? ` (${Math.round(migration.percent)} %)` : ''
-  return { state: 'moving', reason: `On its way to ${target?.name ?? 'another host'}${percent}.` }
+  return { state: 'moving', reason: `Moving to ${target?.name ?? 'another host'}${percent}.` }
 }
 
 const isGood = (d: Deployment, vm: DeploymentVm) => (d.want === 'paused' ? vm.observedState === 'paused' : vm.healthy)

@@ -4,20 +4,23 @@ import { minutes } from '../../lib/duration.ts'
 import { announceById } from './announce.ts'
 import * as store from './store.ts'
 
-/** Marks it for deletion and makes sure that a machine is there to take it down; idempotent. */
+/** Marks the deployment for deletion and ensures that a workflow takes it down; idempotent. */
 export async function removeDeployment(tx: Tx, id: string): Promise<void> {
   await store.desired(tx, id, 'deleted')
   await takeDown(tx, id)
 }
 
-/** A newer one replaces it before it was built. */
+/** Ends a deployment that a newer one replaces before it was built. */
 export async function supersedeDeployment(tx: Tx, id: string): Promise<void> {
   await store.end(tx, id, 'superseded')
   await announceById(tx, id)
   await poke(tx, 'deployment', id)
 }
 
-/** A deployment that is over has no machine any more; one is made so that whatever is left is released. */
+/**
+ * Ensures that a workflow takes the deployment down. A finished deployment has no workflow, so one is created to
+ * release whatever is left.
+ */
 export async function takeDown(tx: Tx, id: string): Promise<void> {
   const d = await store.byId(tx, id)
   if (d?.phase === null) await createWorkflow(tx, 'deployment', id, 'stopping', { deadlineMs: minutes(30) })

@@ -4,7 +4,7 @@ import type { Deployment } from './store.ts'
 
 const shownLines = 10
 
-/** Why a deployment failed, for people: the cause, and the last lines its first failing VM wrote. */
+/** Explains to users why a deployment failed: the cause, and the last log lines of its first failing VM. */
 export async function explainFailure(
   deps: Pick<Deps, 'bus' | 'log' | 'config'>,
   d: Deployment,
@@ -13,7 +13,7 @@ export async function explainFailure(
   const vm = d.vms.find(one => one.observedState === 'crashed') ?? d.vms.find(one => !one.healthy)
   const why =
     cause === 'crashed'
-      ? (vm?.error ?? 'The app ended.')
+      ? (vm?.error ?? 'The app exited.')
       : (vm?.error ??
         `It did not pass its health check on port ${d.port} within ${deps.config.rolloutTimeoutSeconds} s.`)
   if (!vm?.hostId) return why
@@ -22,7 +22,7 @@ export async function explainFailure(
     const shown = lines.filter(line => line.stream !== 'system').slice(-shownLines)
     return shown.length === 0 ? why : `${why} Last lines:\n${shown.map(line => line.line).join('\n')}`
   } catch (err) {
-    deps.log.warn({ err, vmId: vm.id }, 'no log lines for the failure of a deployment')
+    deps.log.warn({ err, vmId: vm.id }, 'failed to read log lines for a failed deployment')
     return why
   }
 }

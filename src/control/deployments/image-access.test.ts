@@ -1,4 +1,4 @@
-/** Built images stay in the project that built them, whoever knows their reference. */
+/** Built images can only be used in the project that built them, even by callers who know the reference. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
@@ -32,7 +32,7 @@ const references = (appId: string) => [
   `${registry.toUpperCase().replace('APPS', 'apps')}/${appId}@${digest}`,
 ]
 
-it('a built image is deployed in its own project, by any of its apps', async () => {
+it('a built image can be deployed by every app of its own project', async () => {
   const person = await owner(api)
   const [built, sibling] = [await appOf(person), await appOf(person)]
   for (const image of references(built.id))
@@ -42,7 +42,7 @@ it('a built image is deployed in its own project, by any of its apps', async () 
     }
 })
 
-it('a built image of another project is refused like one that does not exist, on every way to deploy', async () => {
+it('a built image of another project is refused like a nonexistent one, on every way to deploy', async () => {
   const [person, stranger] = [await owner(api), await owner(api)]
   const foreign = await appOf(person)
   const own = await appOf(stranger)
@@ -63,7 +63,7 @@ it('a built image of another project is refused like one that does not exist, on
   }
 })
 
-it('a deployment that has a built image of another project, from before that was refused, does not serve again', async () => {
+it('a deployment that already has a built image of another project cannot be activated again', async () => {
   const [person, stranger] = [await owner(api), await owner(api)]
   const foreign = await appOf(person)
   const own = await appOf(stranger)

@@ -7,13 +7,16 @@ const ownApp = statement<{ ok: boolean }>(
   `SELECT EXISTS (SELECT FROM app WHERE id = $2 AND project_id = $1) AS ok`,
 )
 
-/** A built image is used in the project of its app only. Its reference is no secret: viewers and former members know it. */
+/**
+ * Returns whether the project may use the image. A built image belongs to its app's project; its reference is no
+ * secret, because viewers and former members know it.
+ */
 export async function isUsable(tx: Tx, registry: string, projectId: string, image: string): Promise<boolean> {
   const appId = builtFor(image, registry)
   return appId === undefined || (await tx.one(ownApp, [projectId, appId])).ok
 }
 
-/** @throws ApiError 400, the same for an app of another project and for one that does not exist */
+/** @throws ApiError 400, with the same message for an app of another project and for a nonexistent one */
 export async function assertUsable(tx: Tx, registry: string, projectId: string, image: string): Promise<void> {
   if (await isUsable(tx, registry, projectId, image)) return
   throw invalidField('image', 'was not built in this project; deploy the app that it was built for')

@@ -1,3 +1,4 @@
+/** Deployments: rollouts, replicas, scale to zero, logs and live numbers. */
 export type { NewDeployment } from './store.ts'
 export { createDeployment } from './create.ts'
 export { type DeployBody, type DeployCall, deploy } from './deploy.ts'

@@ -1,4 +1,4 @@
-/** What the host that runs a VM keeps of its log, a page for each message of the bus. */
+/** Reads the log lines that a VM's host retains, one page for each bus message. */
 import type { LogLine, VmLogsAnswer, VmLogsRequest } from '../../contract/agent.ts'
 import { decodeLogPage } from '../../contract/log-page.ts'
 import type { Deps } from '../base/deps.ts'
@@ -10,13 +10,13 @@ export interface LogVm {
   readonly hostId: string | null
 }
 
-/** As lines, or as events that are ready for the client; `lastUs` is the time of the last one. */
+/** Lines, or events ready to send to the client; `lastUs` is the time of the last event. */
 export type LogPage = { readonly lines: readonly LogLine[] } | { readonly events: Uint8Array; readonly lastUs: number }
 
 type Asker = Pick<Deps, 'bus' | 'log'>
 type Past = Omit<VmLogsRequest, 'events' | 'vmId'>
 
-/** Pages of lines, oldest first: for who looks into them. */
+/** Reads pages of lines, oldest first, for callers that inspect the lines. */
 export const keptLines = (
   deps: Asker,
   vm: LogVm,
@@ -28,7 +28,7 @@ export const keptLines = (
     return { page: { lines }, nextUs: more && lines.at(-1)?.atUs }
   })
 
-/** Pages as the agent has made them: events, or lines where it is an older one. */
+/** Reads pages of ready-made events; older agents answer with lines. */
 export const keptEvents = (deps: Asker, vm: LogVm, past: Past, signal: AbortSignal): AsyncGenerator<LogPage> =>
   pages(deps, vm, past, signal, async (hostId, request) => {
     const events = { deploymentId: vm.deploymentId }
@@ -44,13 +44,14 @@ function nextOf(answer: VmLogsAnswer | Uint8Array): Found<LogPage> {
 
 interface Found<P> {
   readonly page: P
-  /** Where the next page begins; undefined: this was the last one. */
+  /** Where the next page begins; undefined on the last page. */
   readonly nextUs: number | undefined
 }
 
 /**
- * The next page is asked for while the last is on its way; what the host gave before it fell silent, if it does. None
- * after the signal, and none that would begin no later than the last did: such a host would be asked for ever.
+ * Requests the next page while the previous one is being sent. If the host stops answering, the pages so far are the
+ * result. Stops after the signal, and when a page does not advance the position, since such a host would be queried
+ * forever.
  */
 async function* pages<P>(
   { log }: Asker,
@@ -62,7 +63,7 @@ async function* pages<P>(
   if (!hostId || tail === 0) return
   const ask = (after: number) =>
     read(hostId, { vmId, tail, afterUs: after }).catch((err: unknown) => {
-      log.warn({ err, vmId, hostId }, 'a host did not answer for the lines it keeps')
+      log.warn({ err, vmId, hostId }, 'a host did not return the log lines of a VM')
     })
   let askedUs = afterUs
   for (let answer = ask(askedUs); ; ) {

@@ -1,19 +1,22 @@
-/** The plan's totals, for whatever makes a deployment that exists larger. */
+/** Checks the plan's totals when an existing deployment grows. */
 import type { Tx } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { assertWithin, lockLimits } from '../projects/index.ts'
 import * as store from './store.ts'
 
 /**
- * The project is locked until the transaction ends.
- * @throws ApiError 403 `plan_limit_exceeded` when so many more VMs of this deployment are more than the plan allows
+ * Locks the project until the transaction ends.
+ * @throws ApiError 403 `plan_limit_exceeded` when this many more VMs of the deployment exceed the plan
  */
 export async function assertReplicasFit(tx: Tx, projectId: string, deploymentId: string, more: number): Promise<void> {
   const d = more > 0 ? await store.byId(tx, deploymentId) : undefined
   if (d) await assertSizesFit(tx, projectId, d.appId, d, more)
 }
 
-/** @throws ApiError 403 `plan_limit_exceeded`; the project is locked until the transaction ends */
+/**
+ * Locks the project until the transaction ends.
+ * @throws ApiError 403 `plan_limit_exceeded`
+ */
 export async function assertSizesFit(
   tx: Tx,
   projectId: string,

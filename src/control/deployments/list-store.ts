@@ -1,4 +1,6 @@
-/** Lists of deployments: no more of each than its row shows, because a page has a hundred of them. */
+/**
+ * Reads lists of deployments. Each row carries only the fields that its view shows, because a page has a hundred rows.
+ */
 import { type Db, statement } from '../../db/db.ts'
 import type { Window } from '../http/paging.ts'
 import type { VmFacts } from './rules.ts'
@@ -14,7 +16,7 @@ export interface ListedDeployment
   readonly vms: readonly (VmFacts & Pick<DeploymentVm, 'id' | 'hypervisor' | 'ipv6Address'>)[]
 }
 
-// Rows as JSON cost half of what `json_build_object` of the same fields does.
+// Rows as JSON cost half of the same fields in `json_build_object`.
 const vmsOf = (deployment: string) => `coalesce((SELECT json_agg(one) FROM (
     SELECT v.id, v.host_id AS "hostId", v.hypervisor, v.want, v.seen_state AS "observedState", v.healthy,
       v.ipv6_address AS "ipv6Address",
@@ -25,7 +27,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash", d.git_commit_message AS "gitCommitMessage",
   d.trigger_source AS "triggerSource", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
   a.scale_state AS "scaleState", d.want, d.outcome, d.reactivated, m.phase, ${vmsOf('d.id')}`
-// The page is chosen first: what a column costs, the rows that are skipped would cost as well.
+// Selects the page before joining. Otherwise the columns of skipped rows are computed as well.
 const joined = `JOIN deployment d ON d.id = page.id
   JOIN app a ON a.id = d.app_id
   LEFT JOIN machine m ON m.kind = 'deployment' AND m.id = d.id
@@ -38,13 +40,14 @@ const ofApp = statement<ListedDeployment>(
      WHERE n.project_id = $1 AND o.name = $2 AND o.owner = 'user' AND o.want = 'live' AND n.want <> 'deleted'
        AND n.id < $5::uuid ORDER BY n.id DESC LIMIT $3 OFFSET $4) page ${joined}`,
 )
-// What a page skips is looked at, too: in the index alone, and nothing is joined to it (a page behind 900 took three times as
-// long as the first one). Few apps are anybody's but the user's.
+// Skipped rows are read from the index alone, with no join (a page behind 900 rows took three times as long as the
+// first). The NOT EXISTS is cheap, because few apps belong to the platform.
 const aliveOnes = `SELECT n.id FROM deployment n WHERE n.project_id = $1 AND n.outcome IS NULL AND n.want <> 'deleted'
        AND NOT EXISTS (SELECT FROM app b WHERE b.project_id = $1 AND b.id = n.app_id AND b.owner <> 'user')
        AND n.id < $4::uuid ORDER BY n.id DESC LIMIT $2 OFFSET $3`
 const alive = statement<ListedDeployment>('deployments.live', `SELECT ${columns} FROM (${aliveOnes}) page ${joined}`)
-// In one piece: the driver takes twice as long to read a hundred rows of sixteen columns as all of the rest.
+// Returned as one JSON text: parsing a hundred rows of sixteen columns in the driver takes twice as long as all the
+// rest.
 const active = statement<{ page: string }>(
   'deployments.active',
   `SELECT coalesce(json_agg(listed), '[]')::text AS page FROM (
@@ -55,21 +58,21 @@ const active = statement<{ page: string }>(
        ORDER BY n.id DESC) page) listed`,
 )
 
-/** Newest first. */
+/** Returns the deployments of an app, newest first. */
 export const list = (db: Db, projectId: string, appName: string, { take, skip, before }: Window) =>
   db.rows(ofApp, [projectId, appName, take, skip, before])
 
-/** Those that are not over, of all apps of the project, newest first. */
+/** Returns the unfinished deployments of all apps of the project, newest first. */
 export const live = (db: Db, projectId: string, { take, skip, before }: Window) =>
   db.rows(alive, [projectId, take, skip, before])
 
-/** What the live list shows of them. */
+/** The fields that the live list shows. */
 export type ActiveDeployment = Pick<
   ListedDeployment,
   | ('id' | 'jobId' | 'appId' | 'appName' | 'image' | 'hypervisor' | 'vcpus' | 'memoryMib' | 'scaleState' | 'want')
   | ('outcome' | 'phase' | 'reactivated' | 'vms')
 >
-/** The same ones for the live list. */
+/** Returns the same deployments with the fields of the live list only. */
 export async function activeOnes(
   db: Db,
   projectId: string,

@@ -16,17 +16,17 @@ const line = (n: number, size = 10): LogLine => ({
   line: `line ${n} "${'x'.repeat(size)}\u0000"`,
 })
 
-/** A client that takes nothing more until it is let. */
+/** A client that reads nothing until `reads` is called. */
 function client() {
   const gone = new AbortController()
   const sent: SseEvent[] = []
   const texts = () => sent.map(event => String(Buffer.from(event.text ?? encodeEvent(event))))
-  let letGo = Promise.withResolvers<void>()
+  let mayRead = Promise.withResolvers<void>()
   const stream: EventStream = {
     lastEventId: undefined,
     signal: gone.signal,
     send: event => sent.push(event) > 0,
-    drained: () => letGo.promise,
+    drained: () => mayRead.promise,
     close: () => gone.abort(),
   }
   return {
@@ -34,15 +34,15 @@ function client() {
     text: () => texts().join(''),
     ids: () => texts().flatMap(text => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id) % 1e6)),
     bytes: () => sent.reduce((sum, event) => sum + (event.text?.length ?? 0), 0),
-    reads: () => letGo.resolve(),
+    reads: () => mayRead.resolve(),
     stops: () => {
-      letGo = Promise.withResolvers<void>()
+      mayRead = Promise.withResolvers<void>()
     },
     gone,
   }
 }
 
-it('gathers what one message of the bus cannot hold, and sends it no faster than it is read', async () => {
+it('combines the pages of many bus messages, and sends them no faster than the client reads', async () => {
   const bus = createMemoryBus()
   const all = Array.from({ length: 5_000 }, (_, n) => line(n, 200))
   const asked: number[] = []
@@ -56,7 +56,7 @@ it('gathers what one message of the bus cannot hold, and sends it no faster than
   const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 4_500)
   await until(() => slow.ids().length > 0, { what: 'the first lines' })
   expect(slow.bytes()).toBeLessThan(300 * 1024)
-  // What is said meanwhile comes after the past, once.
+  // Lines published during the history follow it, once.
   await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
     vmId: 'vm_1',
     deploymentId: 'dep_1',
@@ -64,7 +64,7 @@ it('gathers what one message of the bus cannot hold, and sends it no faster than
     lines: [line(4_999, 200), line(5_000)],
   })
   slow.reads()
-  await until(() => slow.ids().length === 4_501, { what: 'all of them' })
+  await until(() => slow.ids().length === 4_501, { what: 'all lines' })
   expect(asked).toEqual([0, all[2_499]?.atUs, all[4_499]?.atUs])
   expect(slow.ids()).toEqual(Array.from({ length: 4_501 }, (_, n) => n + 500))
   expect(slow.text()).toContain(
@@ -84,7 +84,7 @@ it('gathers what one message of the bus cannot hold, and sends it no faster than
   await running
 })
 
-it('hands on the pages that a host has made, one at a time, and repeats nothing of them', async () => {
+it('forwards the ready-made pages of a host one at a time, without repeating lines', async () => {
   const bus = createMemoryBus()
   const all = Array.from({ length: 40 }, (_, n) => line(n, 200))
   const asked: VmLogsRequest[] = []
@@ -105,7 +105,7 @@ it('hands on the pages that a host has made, one at a time, and repeats nothing 
     lines: [line(39), line(40)],
   })
   slow.reads()
-  await until(() => slow.ids().length === 41, { what: 'all of them' })
+  await until(() => slow.ids().length === 41, { what: 'all lines' })
   expect(slow.ids()).toEqual(Array.from({ length: 41 }, (_, n) => n))
   expect(asked.map(({ events }) => events)).toEqual(asked.map(() => ({ deploymentId: 'dep_1' })))
   const one = all[7]
@@ -114,24 +114,24 @@ it('hands on the pages that a host has made, one at a time, and repeats nothing 
   await running
 })
 
-it('tells a gap when more is said than may be held for a client that does not read', async () => {
+it('reports a gap when more lines arrive than are buffered for a client that does not read', async () => {
   const bus = createMemoryBus()
   await bus.serve(subjects.hostIn('host-1', 'vm.logs'), () => ({ lines: [line(1)] }))
   const slow = client()
   const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 10)
-  await until(() => slow.ids().length === 1, { what: 'the past' })
+  await until(() => slow.ids().length === 1, { what: 'the history' })
   for (let n = 0; n < 21; n++) {
     const lines = Array.from({ length: 1_000 }, (_, i) => line(2 + n * 1_000 + i))
     await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', { vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines })
   }
   await until(() => slow.text().includes('"dropped_lines":1000'), { what: 'the gap' })
   slow.reads()
-  await until(() => slow.ids().length === 20_001, { what: 'those that were held' })
+  await until(() => slow.ids().length === 20_001, { what: 'the buffered lines' })
   slow.gone.abort()
   await running
 })
 
-/** A host whose pages never end, by its own word; it gives up after 50. */
+/** A host whose answers claim further pages without end; it stops after 50. */
 async function endless(bus: ReturnType<typeof createMemoryBus>, lastUs: (asked: number) => number) {
   const asked: number[] = []
   await bus.serve(subjects.hostIn('host-1', 'vm.logs'), data => {
@@ -144,7 +144,7 @@ async function endless(bus: ReturnType<typeof createMemoryBus>, lastUs: (asked: 
   return asked
 }
 
-it('asks a host no more that says the same place again', async () => {
+it('stops querying a host that repeats the same position', async () => {
   const bus = createMemoryBus()
   const asked = await endless(bus, () => 5)
   const reader = client()
@@ -156,13 +156,13 @@ it('asks a host no more that says the same place again', async () => {
     dropped: 0,
     lines: [line(900)],
   })
-  await until(() => reader.ids().includes(900), { what: 'what comes after the past' })
+  await until(() => reader.ids().includes(900), { what: 'the lines after the history' })
   expect(asked).toEqual([0, 5])
   reader.gone.abort()
   await running
 })
 
-it('asks a host no more once the client has left', async () => {
+it('stops querying a host once the client has disconnected', async () => {
   const bus = createMemoryBus()
   const asked = await endless(bus, n => n)
   const reader = client()
@@ -171,6 +171,6 @@ it('asks a host no more once the client has left', async () => {
   reader.gone.abort()
   reader.reads()
   await running
-  // The next page was on its way.
+  // The second page was already requested.
   expect(asked).toEqual([0, 1])
 })

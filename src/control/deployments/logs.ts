@@ -1,7 +1,7 @@
 /**
- * Log streams. The host that runs a VM keeps its lines, so history comes from there; what comes after it arrives on the
- * bus. Where the host does not answer, the bus's own kept messages are the history. A line's time in microseconds grows
- * within a VM and is the SSE id, so `Last-Event-ID` resumes where the client stopped.
+ * Log streams. History comes from the VM's host, which retains its lines; new lines arrive on the bus. When the host
+ * does not answer, the messages retained by the bus are the history. A line's time in microseconds increases within a
+ * VM and is the SSE id, so `Last-Event-ID` resumes where the client stopped.
  */
 import { Compile } from 'typebox/compile'
 import { LogBatch, type LogLine } from '../../contract/agent.ts'
@@ -14,7 +14,7 @@ import { keptEvents, keptLines, type LogVm } from './kept-logs.ts'
 export interface LogScope {
   readonly projectId: string
   readonly appId: string
-  /** Absent: every deployment of the app. */
+  /** Absent: all deployments of the app. */
   readonly deploymentId?: string
 }
 
@@ -25,14 +25,16 @@ interface Entry {
 }
 
 const batchSchema = Compile(LogBatch)
-/** Written at once: enough that a line costs no write of its own, little enough that a slow client is noticed. */
+/**
+ * Characters per write: large enough to share the cost of a write among lines, small enough to notice a slow client.
+ */
 const chunkChars = 256 * 1024
-/** Lines that arrive while the past is still on its way to a slow client; more are told as a gap. */
+/** Maximum of lines buffered while a slow client still reads the history; further lines are reported as a gap. */
 const earlyLines = 20_000
 
 /**
- * Runs until the client goes away. `tail`: how many lines of the past come first, over all VMs. The past is sent no
- * faster than the client reads.
+ * Streams logs until the client disconnects. `tail`: number of history lines sent first, over all VMs. The history is
+ * sent no faster than the client reads.
  */
 export async function streamLogs(
   deps: Pick<Deps, 'bus' | 'log'>,
@@ -42,7 +44,9 @@ export async function streamLogs(
   tail: number,
 ): Promise<void> {
   const resumeUs = /^\d{1,16}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
-  /** The newest line sent of each VM: what arrives twice, from history and from the bus, is sent once. */
+  /**
+   * Time of the newest line sent for each VM. Lines that arrive twice, from history and from the bus, are sent once.
+   */
   const sentUs = new Map<string, number>()
   let early: Entry[] | undefined = []
 
@@ -93,7 +97,7 @@ export async function streamLogs(
   } else {
     const past = await merged(deps, vms, { tail: most, afterUs }, stream.signal)
     await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
-    // What is older than the tail asked for must not come back through the bus.
+    // Lines older than the requested tail must not arrive through the bus either.
     for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
   }
   while (early.length > 0) await sendSlowly(early.splice(0))
@@ -122,7 +126,7 @@ function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
 const entriesOf = ({ id: vmId, deploymentId }: LogVm, lines: readonly LogLine[]): Entry[] =>
   lines.map(line => ({ line, vmId, deploymentId }))
 
-/** What all of them have said, in the order of its time. */
+/** Returns the history of all VMs, ordered by time. */
 async function merged(
   deps: Pick<Deps, 'bus' | 'log'>,
   vms: readonly LogVm[],

@@ -6,10 +6,10 @@ import type { metricsEvents } from './streams.ts'
 import * as store from './store.ts'
 import { liveView } from './view.ts'
 
-/** How often the numbers of an app are told; hosts push them once a second. */
+/** Interval of the events; hosts push their numbers once a second. */
 const everyMs = 1000
 
-/** `snapshot`, then `metrics` each second: the live numbers of every deployment of the app that is alive. */
+/** Streams `snapshot`, then `metrics` each second: the live numbers of the app's unfinished deployments. */
 export async function streamMetrics(
   deps: Pick<Deps, 'db'> & { readonly live: LiveStats },
   stream: EventStream<typeof metricsEvents>,

@@ -1,4 +1,4 @@
-/** Takes VMs off a host that is being emptied, while they run. */
+/** Moves VMs off a draining host while they run. */
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
@@ -14,12 +14,12 @@ import {
 } from '../migrations/index.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
-/** Each copies memory as fast as it can: more at once would only make all of them slow. */
+/** Each move copies memory at full speed, so more parallel moves would slow all of them down. */
 const mostFromOneHost = 4
 
 /**
- * Starts the move of a VM to the host that the scheduler names, with its room reserved there. Does nothing while there
- * is no such host, or while enough others leave the same one; whoever ends pokes.
+ * Starts moving a VM to the host that the scheduler picks, and reserves capacity there. Does nothing when there is no
+ * such host, or while enough VMs are leaving the same host; each move that ends pokes the deployment.
  */
 export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment, vm: DeploymentVm): Promise<void> {
   const hosts = await listHosts(tx, deps.config.hostTimeoutSeconds)
@@ -36,7 +36,7 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   await startMigration(tx, { ...d, ...ends, deploymentId: d.id, method, withVolumes }, volumes)
 }
 
-/** How the VM could get to each of the other hosts; and why not to those to which it cannot. */
+/** Computes how the VM could move to each other host, and why it cannot move to the rest. */
 export function plansFor(
   hosts: readonly HostRow[],
   source: HostRow,
@@ -48,13 +48,13 @@ export function plansFor(
   for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
     const choice = chooseMove(vm, source, target, coMoved)
     if ('why' in choice) why.push(choice.why)
-    // Without volumes it can be replaced, which costs it less than to be stopped.
+    // A VM without volumes is replaced instead, which interrupts it less than stopping it.
     else if (choice.plan.withVolumes || choice.plan.method === 'live') plans.set(target.id, choice.plan)
   }
   return { plans, why }
 }
 
-/** Of the hosts to which it can get, the one that the scheduler names now. */
+/** Asks the scheduler for a host among those that the VM can move to. */
 export function placeFor(
   hosts: readonly HostRow[],
   plans: ReadonlyMap<string, MovePlan>,

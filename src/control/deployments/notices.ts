@@ -9,16 +9,21 @@ const about = (d: Deployment) => ({
   route: `/apps/${d.appName}/deployments/${d.jobId}`,
 })
 
-/** Apps of the platform have an owner that tells what people should know. */
+/** Platform apps have an owner that sends its own notifications. */
 const isOfUser = (d: Deployment) => d.appOwner === 'user'
 
-/** The name of an image that was built here is a digest, and tells nobody anything. */
+/** The name shown to users. The name of a built image is a digest, which means nothing to users. */
 const nameOf = (d: Deployment) =>
-  !d.build ? d.image : d.gitCommitHash ? `Commit ${d.gitCommitHash.slice(0, 10)}` : 'What was built'
+  !d.build ? d.image : d.gitCommitHash ? `Commit ${d.gitCommitHash.slice(0, 10)}` : 'The new build'
 
 export const notifyLive = async (tx: Tx, d: Deployment) =>
   isOfUser(d) &&
-  notify(tx, { ...about(d), kind: 'deployment.live', title: `${d.appName} is live`, body: `${nameOf(d)} serves now.` })
+  notify(tx, {
+    ...about(d),
+    kind: 'deployment.live',
+    title: `${d.appName} is live`,
+    body: `${nameOf(d)} now serves traffic.`,
+  })
 
 export const notifyFailed = async (tx: Tx, d: Deployment, reason: string) =>
   isOfUser(d) &&
@@ -27,7 +32,5 @@ export const notifyFailed = async (tx: Tx, d: Deployment, reason: string) =>
     kind: 'deployment.failed',
     title: `Deployment of ${d.appName} failed`,
     body:
-      d.activeDeploymentId && d.activeDeploymentId !== d.id
-        ? `${reason}\nThe version before it goes on serving.`
-        : reason,
+      d.activeDeploymentId && d.activeDeploymentId !== d.id ? `${reason}\nThe previous version keeps serving.` : reason,
   })

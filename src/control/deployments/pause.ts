@@ -3,7 +3,10 @@ import { poke } from '../../engine/runner.ts'
 import { setVmsWant } from '../vms/index.ts'
 import * as store from './store.ts'
 
-/** Its VMs stand still, or go on: they are told in this transaction, its machine sees to those that come later. Idempotent. */
+/**
+ * Pauses or resumes a deployment. This transaction changes its VMs; the workflow handles VMs that are created later.
+ * Idempotent.
+ */
 export async function setPaused(tx: Tx, id: string, want: 'running' | 'paused'): Promise<void> {
   const d = await store.byId(tx, id)
   if (!d || d.outcome !== null) return

@@ -14,53 +14,65 @@ const vm = (id: string, change: Partial<Replica> = {}): Replica => ({
 
 describe('replicas', () => {
   it.each([
-    ['makes what is missing', 3, [vm('a')], true, { create: 2, remove: [] }],
-    ['gives up what is too much, newest first', 1, [vm('a'), vm('b')], true, { create: 0, remove: ['b'] }],
+    ['creates missing VMs', 3, [vm('a')], true, { create: 2, remove: [] }],
+    ['removes surplus VMs, newest first', 1, [vm('a'), vm('b')], true, { create: 0, remove: ['b'] }],
+    ['replaces crashed VMs', 2, [vm('a'), vm('b', { good: false, crashed: true })], true, { create: 1, remove: ['b'] }],
     [
-      'replaces what crashed',
+      'delays the replacement during the back-off',
       2,
       [vm('a'), vm('b', { good: false, crashed: true })],
-      true,
-      { create: 1, remove: ['b'] },
+      false,
+      { create: 0, remove: [] },
     ],
-    ['not before its time', 2, [vm('a'), vm('b', { good: false, crashed: true })], false, { create: 0, remove: [] }],
-    ['makes a successor first', 1, [vm('a', { leaving: true })], true, { create: 1, remove: [] }],
     [
-      'waits until it is good',
+      'creates a successor before a VM leaves its host',
+      1,
+      [vm('a', { leaving: true })],
+      true,
+      { create: 1, remove: [] },
+    ],
+    [
+      'waits until the successor is good',
       1,
       [vm('a', { leaving: true }), vm('b', { good: false })],
       true,
       { create: 0, remove: [] },
     ],
-    ['moves what can be moved', 1, [vm('a', { leaving: true, movable: true })], true, { create: 0, move: ['a'] }],
+    ['moves a VM that can be moved', 1, [vm('a', { leaving: true, movable: true })], true, { create: 0, move: ['a'] }],
     [
-      'one at a time',
+      'moves one VM at a time',
       2,
       [vm('a', { leaving: true, movable: true }), vm('b', { leaving: true, movable: true, moving: true })],
       true,
       { create: 0, remove: [], move: [] },
     ],
     [
-      'replaces one that cannot be moved since it is not well',
+      'replaces a movable VM that is unhealthy',
       1,
       [vm('a', { leaving: true, movable: true, good: false })],
       true,
       { create: 1, remove: [], move: [] },
     ],
     [
-      'gives up what is too much before it is moved',
+      'removes surplus VMs before it moves them',
       1,
       [vm('a', { leaving: true, movable: true }), vm('b')],
       true,
       { create: 0, remove: ['a'], move: [] },
     ],
-    ['then lets go', 1, [vm('a', { leaving: true }), vm('b')], true, { create: 0, remove: ['a'] }],
+    [
+      'removes the leaving VM once its successor is good',
+      1,
+      [vm('a', { leaving: true }), vm('b')],
+      true,
+      { create: 0, remove: ['a'] },
+    ],
   ] as const)('%s', (_, desired, vms, mayReplace, wanted) => {
     expect(planReplicas(desired, vms, mayReplace)).toMatchObject(wanted)
   })
 
-  it('empties a host without ever having fewer good ones than before, and comes to rest', () => {
-    const kinds = fc.constantFrom('stays', 'leaves', 'moves', 'moves in vain')
+  it('drains a host without ever having fewer good VMs than desired, and reaches a steady state', () => {
+    const kinds = fc.constantFrom('stays', 'leaves', 'moves', 'moves fail')
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.array(kinds, { minLength: 1, maxLength: 6 }), (desired, each) => {
         const kindOf = (n: number) => each[n % each.length]
@@ -77,7 +89,7 @@ describe('replicas', () => {
           const settled = vms.map(one =>
             !one.moving
               ? { ...one, good: true, moving: plan.move.includes(one.id) }
-              : kindOf(Number(one.id.slice(4))) === 'moves in vain'
+              : kindOf(Number(one.id.slice(4))) === 'moves fail'
                 ? { ...one, moving: false, movable: false }
                 : { ...one, moving: false, leaving: false },
           )
@@ -90,7 +102,7 @@ describe('replicas', () => {
     )
   })
 
-  it('waits longer with every crash, and forgets them in time', () => {
+  it('waits longer after every crash, and forgets crashes after a quiet period', () => {
     expect(replacementPauseMs(0, undefined)).toBe(0)
     expect(replacementPauseMs(1, 0)).toBe(2000)
     expect(replacementPauseMs(30, 0)).toBe(300_000)

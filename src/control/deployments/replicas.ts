@@ -1,14 +1,14 @@
-/** Which VMs a deployment gets and gives up, as a pure decision. */
+/** Decides which VMs a deployment creates, removes and moves. Pure. */
 import { minutes, seconds } from '../../lib/duration.ts'
 
 export interface Replica {
   readonly id: string
-  /** Does what the deployment is there for: healthy, or paused where that is wanted. */
+  /** Healthy, or paused when the deployment should be paused. */
   readonly good: boolean
   readonly crashed: boolean
-  /** Its host is being emptied. */
+  /** Its host is being drained. */
   readonly leaving: boolean
-  /** It can go on elsewhere as it is: then it is moved instead of replaced. */
+  /** The VM can move to another host, so it is moved instead of replaced. */
   readonly movable: boolean
   readonly moving: boolean
 }
@@ -16,24 +16,23 @@ export interface Replica {
 export interface ReplicaPlan {
   readonly create: number
   readonly remove: readonly string[]
-  /** To be moved to another host while they run. */
+  /** VMs to move to another host while they run. */
   readonly move: readonly string[]
-  /** Some of `remove` crashed: they count against the back-off. */
+  /** Some of `remove` crashed: they count toward the back-off. */
   readonly replacesCrashed: boolean
 }
 
 /**
- * Towards `desired` replicas. Crashed ones are replaced when `mayReplace`. Those that must leave their host go one by
- * one: moved where that is possible, else replaced, and then only after their successor is good, so that no fewer than
- * before are good at any time.
- * @param vms those that are meant to stay, oldest first
+ * Plans the way to `desired` replicas. Crashed VMs are replaced when `mayReplace`. VMs on draining hosts leave one at a
+ * time: moved if possible, otherwise replaced once their successor is good, so the number of good VMs never drops.
+ * @param vms VMs that are not being removed, oldest first
  */
 export function planReplicas(desired: number, vms: readonly Replica[], mayReplace: boolean): ReplicaPlan {
   const crashed = vms.filter(vm => vm.crashed)
   const dropped = mayReplace ? crashed : crashed.filter(vm => vm.leaving)
   const moved = vms.filter(vm => vm.leaving && !vm.crashed && (vm.moving || (vm.movable && vm.good)))
   const leaving = vms.filter(vm => vm.leaving && !vm.crashed && !moved.includes(vm))
-  // Whoever is too much goes last of those that stay where they are.
+  // Surplus VMs are removed from the end, so moving VMs go before VMs that stay on their host.
   const staying = [...vms.filter(vm => !vm.leaving && !dropped.includes(vm)), ...moved]
   const excess = staying.slice(desired)
   const missing = Math.max(0, desired - staying.length - leaving.length)
@@ -53,11 +52,14 @@ export function planReplicas(desired: number, vms: readonly Replica[], mayReplac
   }
 }
 
-/** After this long without a crash, earlier ones are forgotten. */
+/** Crashes are forgotten after this long without another one. */
 export const quietMs = minutes(10)
 const longestPauseMs = minutes(5)
 
-/** How long a crashed VM waits for its replacement: 1 s, doubling with each one before it, up to five minutes. */
+/**
+ * Returns how long the replacement of a crashed VM waits: 1 s, doubling with each earlier replacement, up to five
+ * minutes.
+ */
 export function replacementPauseMs(replaced: number, sinceLastMs: number | undefined): number {
   if (sinceLastMs === undefined || sinceLastMs > quietMs) return 0
   return Math.max(0, Math.min(longestPauseMs, seconds(2 ** Math.min(replaced, 20))) - sinceLastMs)

@@ -1,4 +1,4 @@
-/** What the operations of deployments speak of. */
+/** Resources of the deployment operations. */
 import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
 import { dateTime, double, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
@@ -7,17 +7,17 @@ const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up'] as con
 export const AppScaleState = oneOf(appScaleStates, {
   title: 'AppScaleState',
   description:
-    '`active`: VMs serve; `idle`: about to sleep; `scaled_to_zero`: VMs sleep and the next request wakes them; `warming_up`: VMs start.',
+    '`active`: VMs serve; `idle`: about to scale to zero; `scaled_to_zero`: the next request wakes the app; `warming_up`: VMs start.',
 })
 export type AppScaleState = Static<typeof AppScaleState>
 
 const status = () =>
   text({
-    description: `What the deployment is now: ${deploymentStatuses.map(name => `\`${name}\``).join(', ')}.`,
+    description: `Current status of the deployment: ${deploymentStatuses.map(name => `\`${name}\``).join(', ')}.`,
     examples: ['running'],
   })
 const jobId = () =>
-  text({ description: 'Short id of the deployment, which paths name it by.', examples: ['job-3f6d0c4f2a1097e0'] })
+  text({ description: 'Short id of the deployment, used in paths.', examples: ['job-3f6d0c4f2a1097e0'] })
 const address = () =>
   text({
     description: 'IPv6 address of its first VM; empty until it has one.',
@@ -30,23 +30,23 @@ export const Deployment = resource(
   'Deployment',
   {
     id: uuid({ description: 'Id of the deployment.' }),
-    app_id: uuid({ description: 'The app that it is of.' }),
-    tenant_id: uuid({ description: 'The project that it belongs to.' }),
+    app_id: uuid({ description: 'The app that the deployment belongs to.' }),
+    tenant_id: uuid({ description: 'The project that owns the deployment.' }),
     job_id: jobId(),
     build_id: text({
-      description: 'The build that made its image; empty: nothing was built.',
+      description: 'The build that made the image; empty if nothing was built.',
       examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
     }),
-    image_tag: text({ description: 'Tag of its image.', examples: ['latest'] }),
+    image_tag: text({ description: 'Tag of the image.', examples: ['latest'] }),
     status: status(),
-    created_at: dateTime({ description: 'When it was asked for.' }),
+    created_at: dateTime({ description: 'When the deployment was requested.' }),
     updated_at: dateTime({ description: 'When it last changed.' }),
     disk_mib: int64({ description: 'Writable disk of each VM in MiB.', examples: [1024] }),
     memory_mib: memoryMib(),
     vcpus: vcpus(),
-    port: int64({ description: 'Where the program in the VM listens.', examples: [8080] }),
+    port: int64({ description: 'Port that the program in the VM listens on.', examples: [8080] }),
     hypervisor: int64({
-      description: '0: left to the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake.',
+      description: '0: chosen by the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake.',
       examples: [1],
     }),
     ipv6_address: address(),
@@ -55,13 +55,13 @@ export const Deployment = resource(
       description: 'The commit that was built; empty: none, or not fetched yet.',
       examples: ['4f1c2a9b7d3e5f60718293a4b5c6d7e8f9012345'],
     }),
-    git_commit_message: text({ description: 'First line of its message.', examples: ['Answer on /health'] }),
+    git_commit_message: text({ description: 'First line of the commit message.', examples: ['Answer on /health'] }),
     trigger_source: text({
-      description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing.',
+      description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas without a deployment.',
       examples: ['push'],
     }),
   },
-  { description: 'One run of an app: an image with the size of its VMs, as it was asked for.' },
+  { description: 'One rollout of an app: an image and the size of its VMs, as requested.' },
 )
 export type Deployment = Static<typeof Deployment>
 
@@ -69,15 +69,18 @@ export const DeploymentAction = resource(
   'DeploymentAction',
   {
     job_id: jobId(),
-    deployment_id: uuid({ description: 'The same deployment, by its UUID.' }),
+    deployment_id: uuid({ description: 'UUID of the deployment.' }),
     status: status(),
   },
-  { description: 'What a deployment is after a verb. Wait for its end with `?wait=` of the deployment.' },
+  { description: 'Status of a deployment after an action. Wait for the final status with `?wait=` of the deployment.' },
 )
 
 const live = {
-  app_id: text({ description: 'The app that it is of.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
-  app_name: text({ description: 'Name of that app.', examples: ['web'] }),
+  app_id: text({
+    description: 'The app that the deployment belongs to.',
+    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+  }),
+  app_name: text({ description: 'Name of the app.', examples: ['web'] }),
   deployment_id: text({ description: 'Id of the deployment.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
   job_id: jobId(),
   vm_id: text({
@@ -92,22 +95,25 @@ const live = {
     description: 'Hypervisor of its first VM; empty while the scheduler has not chosen one.',
     examples: ['firecracker'],
   }),
-  image: text({ description: 'Its image.', examples: ['ghcr.io/example/web:latest'] }),
+  image: text({ description: 'Image of the deployment.', examples: ['ghcr.io/example/web:latest'] }),
   ipv6_address: address(),
   status: status(),
   scale_state: AppScaleState,
-  cpu_usage: double({ description: 'Percent of the vCPUs that its VMs have, 0 to 100; their mean.', examples: [12.5] }),
+  cpu_usage: double({
+    description: 'Mean CPU usage of its VMs in percent of their vCPUs, 0 to 100.',
+    examples: [12.5],
+  }),
   memory_mib: memoryMib(),
-  ram_used_bytes: int64({ description: 'Memory that its VMs use together.', examples: [134_217_728] }),
+  ram_used_bytes: int64({ description: 'Total memory that its VMs use.', examples: [134_217_728] }),
   rx_bytes: int64({ description: 'Bytes that its VMs have received since they started.', examples: [1_048_576] }),
   tx_bytes: int64({ description: 'Bytes that its VMs have sent since they started.', examples: [5_242_880] }),
   vcpus: vcpus(),
 }
 const instant = (what: string, example: number) =>
-  int64({ description: `${what}, in seconds since 1970; 0: that has not happened.`, examples: [example] })
+  int64({ description: `${what}, in seconds since 1970; 0 if that has not happened.`, examples: [example] })
 
 export const LiveDeployment = resource('LiveDeployment', live, {
-  description: 'A deployment that is alive, with its numbers as hosts last reported them.',
+  description: 'A live deployment, with its numbers as hosts last reported them.',
 })
 export type LiveDeployment = Static<typeof LiveDeployment>
 
@@ -118,7 +124,7 @@ const DeploymentStep = resource(
       description: 'One of `image`, `base`, `disk`, `spawn`, `boot` and `healthy`.',
       examples: ['boot'],
     }),
-    ms: double({ description: 'Milliseconds that it took.', examples: [182.4] }),
+    ms: double({ description: 'Duration in milliseconds.', examples: [182.4] }),
   },
   { description: 'One step of a start.' },
 )
@@ -127,12 +133,15 @@ export const LiveDeploymentStatus = resource(
   'LiveDeploymentStatus',
   {
     ...live,
-    error_message: text({ description: 'Why it failed, or what it waits for; empty: nothing.', examples: [''] }),
+    error_message: text({
+      description: 'Why the deployment failed, or what it waits for; empty if neither.',
+      examples: [''],
+    }),
     scheduled_at: instant('When it was placed on a host', 1_773_480_413),
     started_at: instant('When it first passed its health check', 1_773_480_414),
     stopped_at: instant('When its last VM stopped', 0),
-    steps: list(DeploymentStep, { description: 'What the start of its first VM took, step by step.' }),
+    steps: list(DeploymentStep, { description: 'Duration of each step of the start of its first VM.' }),
   },
-  { description: 'A deployment as it is now.' },
+  { description: 'The current state of a deployment.' },
 )
 export type LiveDeploymentStatus = Static<typeof LiveDeploymentStatus>

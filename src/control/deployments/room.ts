@@ -13,7 +13,7 @@ interface Shape {
   readonly diskMib: number
 }
 
-/** What the hosts have for VMs of this shape. */
+/** Computes the capacity that the hosts have for VMs of this shape. */
 export async function roomOf(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, shape: Shape): Promise<Room> {
   const hosts = await hostRooms(tx, deps.config.hostTimeoutSeconds)
   return roomFor(hosts, {
@@ -26,24 +26,24 @@ export async function roomOf(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, 
   })
 }
 
-/** @throws ApiError 409 for what no amount of waiting makes possible */
+/** @throws ApiError 409 when the replicas would not fit even on empty hosts */
 export function assertRoomEver({ ever, limit, placement }: Room, replicas: number): void {
   if (replicas <= ever) return
   const isUnoffered = placement.rejected.some(({ reason }) => reason.startsWith('hypervisor'))
   if (ever === 0) throw new ApiError(isUnoffered ? 'unsupported_by_hypervisor' : 'invalid_state', `${limit}.`)
   throw invalidState(
-    `The hosts hold at most ${ever} ${ever === 1 ? 'VM' : 'VMs'} of this size, even when nothing else runs; ${replicas} are asked for. Ask for fewer, or add a host.`,
+    `The hosts hold at most ${ever} ${ever === 1 ? 'VM' : 'VMs'} of this size, even when nothing else runs; ${replicas} were requested. Request fewer, or add a host.`,
   )
 }
 
-/** What of so many VMs has to wait for room; undefined: nothing. */
+/** Explains how many of the VMs have to wait for capacity; undefined when none has to. */
 export const waitingFor = ({ now }: Room, more: number) =>
-  more <= now ? undefined : `There is room for ${now} of ${more} VMs now; the others start when others leave.`
+  more <= now ? undefined : `There is room for ${now} of ${more} VMs now; the others start when other VMs leave.`
 
 /**
- * Whether the hosts can hold that many VMs of the deployment.
- * @returns what has to wait, for people; undefined: nothing
- * @throws ApiError 409 when they could not even if they were empty
+ * Checks whether the hosts can run that many VMs of the deployment.
+ * @returns what has to wait, as text for users; undefined when nothing has to
+ * @throws ApiError 409 when the VMs would not fit even on empty hosts
  */
 export async function assertHostsHold(
   deps: Pick<Deps, 'config'>,

@@ -19,14 +19,14 @@ export interface VmFacts {
     | 'absent'
     | null
   readonly healthy: boolean
-  /** On its way to another host. */
+  /** The VM is moving to another host. */
   readonly migrating?: boolean
 }
 
 export interface DeploymentFacts {
   readonly want: 'running' | 'paused' | 'stopped' | 'deleted'
   readonly outcome: 'stopped' | 'superseded' | 'failed' | 'cancelled' | null
-  /** Phase of its machine; null once the machine is done. */
+  /** Phase of its workflow; null once the workflow has finished. */
   readonly phase:
     | 'building'
     | 'rolling'
@@ -39,11 +39,11 @@ export interface DeploymentFacts {
     | 'stopping'
     | null
   readonly vms: readonly VmFacts[]
-  /** It was activated while it was being taken down, and comes back once that is over. */
+  /** The deployment was activated while being taken down, and rolls out again afterwards. */
   readonly reactivated: boolean
 }
 
-/** The status that people see. Derived, so it cannot disagree with what it is derived from. */
+/** Returns the status that users see. The status is derived, so it never contradicts the facts. */
 export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.outcome) return d.outcome
   if (d.want === 'deleted' || d.want === 'stopped') return 'stopping'
@@ -61,13 +61,13 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
   return 'pending'
 }
 
-/** @throws ApiError 409 `invalid_state` that names the verb, the status and where the verb would be possible. */
+/** @throws ApiError 409 `invalid_state` naming the verb, the status and the statuses that allow the verb */
 export function assertCan(verb: DeploymentVerb, status: DeploymentStatus): void {
   const possible: readonly DeploymentStatus[] = can[verb]
   if (!possible.includes(status))
     throw new ApiError(
       'invalid_state',
-      `Cannot ${verb} a deployment that is ${status}. Possible while: ${possible.join(', ')}.`,
+      `Cannot ${verb} a deployment that is ${status}. Allowed while: ${possible.join(', ')}.`,
     )
 }
 
@@ -96,9 +96,9 @@ export interface DeployShape {
 const imagePattern = /^(?:oci:[a-z0-9][a-z0-9._-]{0,63}(?::[\w][\w.-]{0,127})?|[a-zA-Z0-9][\w./:@-]{0,510})$/
 
 /**
- * The request's shape with the defaults filled in.
+ * Returns the request's shape with defaults filled in.
  * @throws ApiError 400 naming the field. `memory_mib` is 512, 1024, 2048 or 4096 and `vcpus` 1 to 4 (the contract's
- * manual-deploy constraints); `hypervisor` one of the contract's two, or `qemu` or `fake` as additions.
+ * manual-deploy constraints); `hypervisor` is one of the contract's two, or `qemu` or `fake` as additions.
  */
 export function deployShape(request: DeployRequest, defaults: { readonly port: number }): DeployShape {
   return { image: checkImage(request.image), ...deploySizes(request, defaults) }
@@ -112,7 +112,7 @@ function checkImage(image: string | undefined): string {
   return image
 }
 
-/** The same for an image that is still to be built. @throws ApiError 400 naming the field */
+/** Like `deployShape`, for an image that is still to be built. @throws ApiError 400 naming the field */
 export function deploySizes(
   request: Omit<DeployRequest, 'image'>,
   defaults: { readonly port: number },
@@ -132,7 +132,10 @@ export function deploySizes(
   return { hypervisor, vcpus, memoryMib, diskMib, port }
 }
 
-/** The tag or digest of a reference, for display: `latest` where none is written; empty while there is no image. */
+/**
+ * Returns the tag or digest of an image reference for display: `latest` when it names none; empty while there is no
+ * image.
+ */
 export function imageTag(image: string): string {
   if (image === '') return ''
   const digest = image.indexOf('@')

@@ -14,13 +14,13 @@ const ofJob = Type.Object({
   app_name: appName(),
   job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
 })
-/** The stream of a log starts with the newest lines that are kept. */
+/** A log stream starts with the newest retained lines. */
 const logQuery = Type.Object({
   tail: Type.Optional(
     uint32({
       maximum: 10_000,
       default: 100,
-      description: 'How many lines of the past come first, over all VMs.',
+      description: 'Number of history lines sent first, over all VMs.',
       examples: [100],
     }),
   ),
@@ -31,7 +31,7 @@ export const deploymentOperations = operations({
     method: 'GET',
     path: '/v1/apps/{app_name}/deployments',
     summary: 'List the deployments of an app',
-    description: 'Answers the deployments of the app, newest first, those that ended included.',
+    description: 'Returns the deployments of the app, newest first, including those that ended.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -43,7 +43,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/stream',
     summary: 'Follow the deployments of an app',
     description:
-      'Sends the deployments of the app as `snapshot`, then each change of a status as `deployment.status`. Resume with `Last-Event-ID`.',
+      'Sends the deployments of the app as `snapshot`, then each status change as `deployment.status`. Resume with `Last-Event-ID`.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -55,7 +55,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/logs/stream',
     summary: 'Follow the logs of an app',
     description:
-      'Sends lines of the past, then each new line of every VM of the app, builds included. The id of an event is its time in microseconds, so that `Last-Event-ID` resumes where a client stopped.',
+      'Sends history lines, then each new line of every VM of the app, including builds. The id of an event is its time in microseconds, so `Last-Event-ID` resumes where a client stopped.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -68,7 +68,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/metrics/stream',
     summary: 'Follow the live numbers of an app',
     description:
-      'Sends the numbers of every deployment that is alive as `snapshot`, then each of them once a second as `metrics`.',
+      'Sends the numbers of every live deployment as `snapshot`, then those of each deployment once a second as `metrics`.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -91,7 +91,7 @@ export const deploymentOperations = operations({
     path: '/v1/deployments/events',
     summary: 'Follow the deployments of a project',
     description:
-      'Sends the live deployments of every app as `snapshot`, then each change of a status as `deployment.status`. Resume with `Last-Event-ID`.',
+      'Sends the live deployments of every app as `snapshot`, then each status change as `deployment.status`. Resume with `Last-Event-ID`.',
     ...shared,
     scope: 'read',
     answer: 'stream',
@@ -101,7 +101,7 @@ export const deploymentOperations = operations({
     method: 'GET',
     path: '/v1/deployments/active',
     summary: 'List the live deployments of a project',
-    description: 'Answers what runs or is about to run, with its live numbers, newest first.',
+    description: 'Returns the deployments that run or are about to run, with their live numbers, newest first.',
     ...shared,
     scope: 'read',
     list: { order: ['-deployment_id'], filters: ['status', 'app_name'] },
@@ -112,12 +112,12 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{deployment_id}/activate',
     summary: 'Activate a deployment',
     description:
-      'Rolls the app out, or back, to this deployment. Its VMs start first; the deployment that serves now goes on until they are healthy.',
+      'Rolls the app out, or back, to this deployment. Its VMs start first; the current deployment keeps serving until they are healthy.',
     ...shared,
     scope: 'deploy',
     params: Type.Object({
       app_name: appName(),
-      deployment_id: uuid({ description: 'The deployment, by its UUID.' }),
+      deployment_id: uuid({ description: 'UUID of the deployment.' }),
     }),
     answer: Deployment,
   },
@@ -126,7 +126,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}',
     summary: 'Get a deployment',
     description:
-      'Answers one deployment as it is now, with its live numbers. With `wait=running,failed` it answers once a rollout is over.',
+      'Returns the current state of one deployment, with its live numbers. With `wait=running,failed` it answers once a rollout has ended.',
     ...shared,
     scope: 'read',
     params: ofJob,
@@ -138,7 +138,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}',
     summary: 'Stop a deployment',
     description:
-      'Stops the VMs of the deployment; its record stays and can be activated again. An app whose active deployment stops does not serve.',
+      'Stops the VMs of the deployment; its record stays and can be activated again. An app whose active deployment is stopped does not serve.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
@@ -149,7 +149,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}/logs',
     summary: 'Follow the logs of a deployment',
     description:
-      'Sends lines of the past, then each new line of its VMs and of its build. The id of an event is its time in microseconds, so that `Last-Event-ID` resumes where a client stopped.',
+      'Sends history lines, then each new line of its VMs and of its build. The id of an event is its time in microseconds, so `Last-Event-ID` resumes where a client stopped.',
     ...shared,
     scope: 'read',
     params: ofJob,
@@ -161,8 +161,7 @@ export const deploymentOperations = operations({
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/pause',
     summary: 'Pause a deployment',
-    description:
-      'Freezes the VMs of the deployment where they are: they keep their memory, and serve nothing until they are resumed.',
+    description: 'Freezes the VMs of the deployment: they keep their memory, and serve nothing until they are resumed.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
@@ -173,7 +172,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}/cancel',
     summary: 'Cancel a deployment',
     description:
-      'Gives up a deployment that does not serve yet, its build included. The deployment that serves now goes on.',
+      'Cancels a deployment that does not serve yet, including its build. The current deployment keeps serving.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
@@ -184,7 +183,7 @@ export const deploymentOperations = operations({
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/resume',
     summary: 'Resume a deployment',
-    description: 'Lets paused VMs run on where they were frozen.',
+    description: 'Resumes paused VMs from where they were frozen.',
     ...shared,
     scope: 'deploy',
     params: ofJob,

@@ -1,4 +1,4 @@
-/** Scale to zero beyond its straight way: what fails while it sleeps or wakes, and what comes in between. */
+/** Scale to zero under faults and races: failures during sleep and wake, and changes in between. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../scaling/index.ts'
@@ -29,7 +29,7 @@ const fallAsleep = async (app: TestApp) => {
 }
 const wake = (app: TestApp) => db.tx(tx => wakeApp(tx, app.id))
 
-it('a wake that fails leaves it asleep, and the next one tries again, without the snapshot', async () => {
+it('a failed wake leaves the app asleep, and the next wake retries without the snapshot', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   expect((await store.byId(db, id))?.sleepSnapshot?.state).toBe('ready')
@@ -47,7 +47,7 @@ it('a wake that fails leaves it asleep, and the next one tries again, without th
   await world.deploymentsEnd(app)
 })
 
-it('stays awake for what was asked while it was only idle; older news does not count', async () => {
+it('a request during the idle state keeps the app awake; an older report does not', async () => {
   const { app } = await sleeper()
   const reported = (ageMs: number) => db.tx(tx => recordTraffic(tx, [{ appId: app.id, ageMs }]))
   const asked = () => world.rows(`SELECT last_request_at AS at FROM app WHERE id = $1`, app.id)
@@ -62,7 +62,7 @@ it('stays awake for what was asked while it was only idle; older news does not c
   await world.deploymentsEnd(app)
 })
 
-it('is awake in the commit that sees its VM well, before its deployment has had a turn', async () => {
+it('an app becomes active in the commit that records its healthy VM, before its deployment workflow runs', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   await wake(app)
@@ -94,7 +94,7 @@ const phasesOf = async ({ id }: TestApp) =>
     )
   ).map(row => row.phase)
 
-it('is woken in one transaction where nothing has to be looked for, and once', async () => {
+it('an app with a usable snapshot host is woken in one transaction, and only once', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const used = async () =>
@@ -113,10 +113,10 @@ it('is woken in one transaction where nothing has to be looked for, and once', a
 })
 
 it.each([
-  ['its host takes no more', `UPDATE host SET cordoned = true WHERE id = $1 RETURNING id`],
-  ['its host is silent', `UPDATE host SET last_seen_at = now() - interval '2 hours' WHERE id = $1 RETURNING id`],
+  ['its host is cordoned', `UPDATE host SET cordoned = true WHERE id = $1 RETURNING id`],
+  ['its host does not report', `UPDATE host SET last_seen_at = now() - interval '2 hours' WHERE id = $1 RETURNING id`],
   ['its host does not offer its hypervisor', `UPDATE host SET hypervisors = '[]' WHERE id = $1 RETURNING id`],
-])('is left to its machines when %s', async (_, change) => {
+])('the workflows wake the app when %s', async (_, change) => {
   const { app } = await sleeper()
   await fallAsleep(app)
   const [was] = await world.rows<{ hypervisors: unknown }>(`SELECT hypervisors FROM host WHERE id = $1`, host.id)
@@ -133,7 +133,7 @@ it.each([
   await world.deploymentsEnd(app)
 })
 
-it('waits for a place like any other where there is no room for it', async () => {
+it('a wake waits for a host like any other VM when the snapshot host is full', async () => {
   const { app } = await sleeper()
   await fallAsleep(app)
   await world.rows(`UPDATE host SET used_vcpus = vcpus WHERE id = $1 RETURNING id`, host.id)
@@ -144,7 +144,7 @@ it('waits for a place like any other where there is no room for it', async () =>
   await world.deploymentsEnd(app)
 })
 
-it('starts nothing of a deployment that is being stopped while the request waits for it', async () => {
+it('a wake starts nothing when its deployment is stopped while the request waits', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const { promise: held, resolve: hold } = Promise.withResolvers<void>()
@@ -165,7 +165,7 @@ it('starts nothing of a deployment that is being stopped while the request waits
   await world.deploymentsEnd(app)
 })
 
-it('is left to its machines while a runner has its deployment', async () => {
+it('the workflows wake the app while a runner holds its deployment', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   await world.rows(
@@ -180,7 +180,7 @@ it('is left to its machines while a runner has its deployment', async () => {
   await world.deploymentsEnd(app)
 })
 
-it('boots elsewhere when the host of its snapshot is lost', async () => {
+it('a wake boots on another host when the snapshot host is lost', async () => {
   const { app } = await sleeper()
   await fallAsleep(app)
   const other = await world.addHost()
@@ -192,7 +192,7 @@ it('boots elsewhere when the host of its snapshot is lost', async () => {
   await world.deploymentsEnd(app)
 })
 
-it('a request that comes while it is only idle keeps its VM', async () => {
+it('a request during the idle state keeps the VM', async () => {
   const { app, id } = await sleeper()
   const before = (await store.byId(db, id))?.vms.map(vm => vm.id)
   await idleApps(world.deps).run({ signal: new AbortController().signal, now: new Date() })
@@ -205,7 +205,7 @@ it('a request that comes while it is only idle keeps its VM', async () => {
   await world.deploymentsEnd(app)
 })
 
-it('a new deployment of an app that sleeps takes over and is awake', async () => {
+it('a new deployment of a sleeping app takes over and is awake', async () => {
   const { app, id } = await sleeper()
   await fallAsleep(app)
   const next = await world.deploy(app)
@@ -216,7 +216,7 @@ it('a new deployment of an app that sleeps takes over and is awake', async () =>
   await world.deploymentsEnd(app)
 })
 
-it('of two rollouts that become healthy together the later one serves, every time', async () => {
+it('when two rollouts become healthy together, the later one always serves', async () => {
   for (let n = 0; n < 8; n++) {
     const app = await world.app()
     await world.deploy(app)

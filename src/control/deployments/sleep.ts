@@ -1,6 +1,6 @@
 /**
- * Scale to zero, as the deployment that serves lives it. The state is the app's (`scale_state`), and only moves along
- * active -> idle -> scaled_to_zero -> warming_up -> active; idle -> active when a request comes in time.
+ * The scale-to-zero phases of the active deployment. The state belongs to the app (`scale_state`) and only moves along
+ * active -> idle -> scaled_to_zero -> warming_up -> active, or from idle back to active when a request arrives in time.
  */
 import type { HypervisorName } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -21,24 +21,27 @@ interface Moment {
   readonly now: Date
 }
 
-/** A gateway reports each 5 s: what began before the route was taken away has been heard of by then. */
+/** Gateways report every 5 s, so requests that started before the route changed are known after this time. */
 const graceMs = seconds(6)
 const snapshotLimitMs = minutes(1)
 const wakeLimitMs = minutes(1)
 const wakeDeadlineMs = wakeLimitMs + minutes(1)
 const lookAgainMs = minutes(1)
-/** Nobody is poked by a VM that is well at last (vms/seen.ts). */
+/** A healthy VM does not poke its workflow (vms/observed.ts), so this phase polls. */
 const wakingLookMs = seconds(1)
 
 const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
 const elapsedMs = ({ enteredAt, now }: Moment) => now.getTime() - enteredAt.getTime()
 
-/** Nobody is routed to it any more. When nothing comes in for a moment, one VM is kept as a snapshot, and all go. */
+/**
+ * No requests are routed to the app any more. If none arrives during a grace period, one VM is saved as a snapshot and
+ * all VMs are removed.
+ */
 export async function suspending(moment: Moment, config: Deps['config']): Promise<Next<'serving' | 'sleeping'>> {
   const { subject: d } = moment
   if (d.activeDeploymentId !== d.id || d.scaleState === 'active')
     return go('serving', async tx => {
-      // It is old by the next time; and as long as it is there, a VM with volumes does not run on.
+      // The snapshot would be outdated by the next sleep, and a VM with volumes stays paused while it exists.
       await dropSnapshots(tx, d.id, 'sleep')
       await announce(d)(tx)
     })
@@ -48,8 +51,9 @@ export async function suspending(moment: Moment, config: Deps['config']): Promis
   if (source && !d.sleepSnapshot) return wait(snapshotLimitMs, tx => keepAsleep(tx, d, source))
   if (d.sleepSnapshot?.state === 'creating' && elapsedMs(moment) < snapshotLimitMs) return wait(seconds(5))
   return go('sleeping', async tx => {
-    // Woken meanwhile: the commit is given up, and the next look sees it.
-    if (!(await store.moveScale(tx, d.appId, 'idle', 'scaled_to_zero'))) throw new Error('a request came meanwhile')
+    // The app was woken in the meantime: roll back, and let the next step see it.
+    if (!(await store.moveScale(tx, d.appId, 'idle', 'scaled_to_zero')))
+      throw new Error('a request arrived during the suspend')
     await removeVms(tx, d)
     await refreshRoute(tx, d.appId)
     await announceById(tx, d.id)
@@ -62,7 +66,9 @@ export async function sleeping({ subject: d }: Moment): Promise<Next<'serving' |
   return wait(lookAgainMs)
 }
 
-/** What an app wakes from, where nothing has to be looked for: the snapshot is whole, and its host can start it. */
+/**
+ * Everything needed to wake an app without searching for a host: the snapshot is complete and its host can start it.
+ */
 export interface Bed {
   readonly projectId: string
   readonly appId: string
@@ -94,10 +100,14 @@ export async function wakeNow(tx: Tx, bed: Bed, afterMs: number): Promise<Placed
   return startVmOn(tx, { ...bed, id: newId(), from }, { ...bed, afterMs })
 }
 
-/** One VM is enough to serve; the rest follow. One that does not come up leaves the app asleep, and the next request tries again. */
+/**
+ * One healthy VM is enough to serve; the rest follow. If it fails to start, the app stays asleep and the next request
+ * retries.
+ */
 export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping'>> {
   const { subject: d } = moment
-  // It is active in the commit that saw its VM well (vms/seen.ts): nobody waits for this step.
+  // The app became active in the commit that recorded its healthy VM (vms/observed.ts), so no request waits for this
+  // step.
   if (d.activeDeploymentId !== d.id || d.scaleState === 'active')
     return go('serving', async tx => {
       await dropSnapshots(tx, d.id, 'sleep')
@@ -115,16 +125,16 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
   if (crashed || leftMs <= 0 || d.scaleState !== 'warming_up')
     return go('sleeping', async tx => {
       const asleep = await store.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
-      // The commit is given up, and the next look sees it.
-      if (!asleep && d.scaleState === 'warming_up') throw new Error('its VM came up meanwhile')
+      // Roll back; the next step sees the change.
+      if (!asleep && d.scaleState === 'warming_up') throw new Error('its VM became healthy in the meantime')
       await removeVms(tx, d)
-      // Perhaps it was the snapshot: the next try boots.
+      // The snapshot may be the cause, so the next attempt boots.
       await dropSnapshots(tx, d.id, 'sleep')
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)
     })
   if (kept(d).length > 0) return wait(Math.min(leftMs, wakingLookMs))
-  // Its host was lost while it started.
+  // The VM's host was lost while the VM started.
   return wait(Math.min(leftMs, wakingLookMs), tx => startVm(tx, d))
 }
 

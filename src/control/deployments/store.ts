@@ -3,7 +3,7 @@ import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import type { DeployBuild } from './deploy.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
-/** A deployment with what its status and its live view are derived from. */
+/** A deployment with the facts that its status and its live view are derived from. */
 export interface Deployment extends DeploymentFacts {
   readonly id: string
   readonly jobId: string
@@ -32,34 +32,37 @@ export interface Deployment extends DeploymentFacts {
   readonly scaleState: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
   readonly desiredReplicas: number
   readonly drainSeconds: number
-  /** How often in a row, and when last, a crashed VM was replaced. */
+  /** How many times in a row a crashed VM was replaced, and when last. */
   readonly replaced: number
   readonly replacedAt: Date | null
   readonly activeDeploymentId: string | null
-  /** Rollout number of the app's active deployment; 0 without one. */
+  /** Rollout number of the app's active deployment; 0 if none is active. */
   readonly activeRollout: number
   readonly appWant: 'live' | 'deleted'
   readonly ipv6Prefix: string
-  /** The app has a volume that only one VM may have: no two of its VMs live side by side. */
+  /** The app has a volume that only one VM may attach, so two of its VMs never run at the same time. */
   readonly exclusive: boolean
-  /** A later rollout of such an app is under way: this one steps aside for it, and comes back when that fails. */
+  /**
+   * A later rollout of an exclusive app is in progress: this deployment yields the volume, and comes back if that
+   * rollout fails.
+   */
   readonly yields: boolean
-  /** When the newest of its VMs that has a host got it. */
+  /** When the most recently placed of its VMs was placed. */
   readonly placedAt: Date | null
-  /** The status that the streams were told last. */
+  /** The last status sent to the streams. */
   readonly announced: string | null
   readonly vms: readonly DeploymentVm[]
-  /** What makes its image; null when nothing was built. */
+  /** The build that makes the image; null when nothing is built. */
   readonly build: {
     readonly id: string
     readonly state: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
     readonly image: string | null
     readonly error: string | null
     readonly hostId: string | null
-    /** It waits, or a host still has something of it. */
+    /** The build is queued, or a host still holds something of it. */
     readonly isBusy: boolean
   } | null
-  /** What it wakes from. */
+  /** The snapshot that it wakes from. */
   readonly sleepSnapshot: {
     readonly id: string
     readonly state: 'creating' | 'ready' | 'failed'
@@ -74,19 +77,19 @@ export interface DeploymentVm extends VmFacts {
   readonly ipv6Address: string
   readonly error: string | null
   readonly placementNote: string | null
-  /** Its host is being emptied, and nothing of it stays there. */
+  /** Its host is being drained, and the VM can leave together with its volumes. */
   readonly leaving: boolean
-  /** Its hypervisor can keep memory and disk of it, and its volumes where it has some. */
+  /** Its hypervisor can snapshot its memory and disk, and its volumes if it has some. */
   readonly canSnapshot: boolean
-  /** Its host is being emptied, its hypervisor can move it while it runs, and has not failed to twice. */
+  /** Its host is being drained, and its hypervisor can move it while it runs and has failed fewer than twice. */
   readonly canMove: boolean
   readonly balloonTargetMib: number | null
   readonly restartCount: number
   readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
 
-// Nobody else has them. After two failures it stays for ten minutes: it could not be
-// replaced without its volumes.
+// The VM's volumes are attached to no other VM, and fewer than two moves have failed in the last ten minutes. A VM with
+// volumes cannot be replaced, so it waits instead.
 const canTakeVolumes = `(EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
   AND NOT EXISTS (SELECT FROM vm_disk k JOIN vm_disk other ON other.volume_id = k.volume_id AND other.vm_id <> k.vm_id WHERE k.vm_id = v.id)
   AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed'
@@ -134,7 +137,7 @@ const joined = `FROM deployment d
   LEFT JOIN machine m ON m.kind = 'deployment' AND m.id = d.id`
 
 const deploymentById = statement<Deployment>('deployments.byId', `SELECT ${columns} ${joined} WHERE d.id = $1`)
-// A job is named by its job id or by the deployment's uuid, and must belong to that app of that project.
+// A job is named by its job id or by the deployment's uuid, and must belong to this app of this project.
 const deploymentOfApp = statement<Deployment>(
   'deployments.ofApp',
   `SELECT ${columns} ${joined}
@@ -176,16 +179,16 @@ const ipv6Prefix = statement<{ prefix: string }>(
   'deployments.ipv6Prefix',
   `SELECT ipv6_prefix AS prefix FROM project WHERE id = $1`,
 )
-// VMs that will be gone soon do not count: a redeploy must be possible at the limit.
+// VMs that are being removed do not count: a redeploy must be possible at the limit.
 const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments: number }>(
   'deployments.usage',
   `SELECT coalesce(sum(claim.vcpus), 0)::int AS vcpus, coalesce(sum(claim.memory_mib), 0)::int AS "memoryMib",
           (SELECT count(*)::int FROM deployment WHERE app_id = $2 AND outcome IS NULL AND want <> 'deleted') AS deployments
    FROM (SELECT vcpus, memory_mib FROM vm WHERE project_id = $1 AND want <> 'absent'
-           -- What nobody asked for takes nothing of the plan.
+           -- Spare VMs of the platform do not count toward the plan.
            AND NOT EXISTS (SELECT FROM branch b WHERE b.app_id = vm.app_id AND b.kind = 'spare')
          UNION ALL
-         -- What is being built will run: it was allowed when it was asked for.
+         -- Deployments being built count: the plan check accepted them when they were requested.
          SELECT d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)
          FROM deployment d JOIN app a ON a.id = d.app_id
          WHERE d.project_id = $1 AND d.image = '' AND d.outcome IS NULL AND d.want = 'running') claim`,
@@ -219,13 +222,13 @@ const renewRollout = statement(
   `UPDATE deployment SET rollout = nextval('rollout_order'), want = CASE want WHEN 'stopped' THEN 'running' ELSE want END,
      updated_at = now() WHERE id = $1`,
 )
-// A statement of its own: one that waits for the row inside its own UPDATE re-checks the row, but not the subquery that
-// compares the rollouts, and the earlier of two rollouts that become healthy together could win.
+// A separate statement: an UPDATE that waits for the row re-checks the row, but not the subquery that compares the
+// rollouts, so the earlier of two rollouts that become healthy together could win.
 const lockAppOf = statement(
   'deployments.lockApp',
   `SELECT a.id FROM app a JOIN deployment d ON d.app_id = a.id WHERE d.id = $1 FOR NO KEY UPDATE OF a`,
 )
-// The switch: at most one deployment is active, and of two that become healthy the later wish stays.
+// Switches the route target: at most one deployment is active, and of two healthy ones the later rollout wins.
 const activate = statement(
   'deployments.activate',
   `UPDATE app a SET active_deployment_id = d.id, scale_state = 'active', scale_changed_at = now()
@@ -292,34 +295,34 @@ export interface NewDeployment {
   readonly diskMib: number
   readonly port: number
   readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback'
-  /** Of the request that makes it, where one does. */
+  /** Trace context of the request that created the deployment, if any. */
   readonly traceparent?: string
-  /** Makes the image, which is empty till then. */
+  /** The build that makes the image; the image is empty until then. */
   readonly build?: DeployBuild
 }
 
 export const byId = (sql: Sql, id: string) => sql.maybe(deploymentById, [id])
 export const inApp = (sql: Sql, projectId: string, appName: string, job: string) =>
   sql.maybe(deploymentOfApp, [projectId, appName, job])
-/** The same with the app and the deployment locked until the transaction ends. */
+/** Like `inApp`, with the app and the deployment locked until the transaction ends. */
 export const lockInApp = async (tx: Tx, projectId: string, appName: string, job: string) =>
   (await tx.maybe(lockDeployment, [projectId, appName, job])) && inApp(tx, projectId, appName, job)
-/** The app, then the deployment: whoever changes VMs, volumes or snapshots of it in the same transaction. */
+/** Locks the app, then the deployment. Needed before changing its VMs, volumes or snapshots in the same transaction. */
 export const hold = (tx: Tx, id: string) => tx.rows(holdDeployment, [id])
 /**
- * The same for a step that has looked at `d`. Each activation is a rollout of its own.
- * @throws Error when it was activated since: what the step decided was about an earlier rollout
+ * Locks like `hold`, for a workflow step that has loaded `d`. Each activation is a new rollout.
+ * @throws Error when the deployment was activated since then, because the step's decision concerns an earlier rollout
  */
 export async function holdAsObserved(tx: Tx, d: Pick<Deployment, 'id' | 'rollout'>): Promise<void> {
   const [now] = await hold(tx, d.id)
-  if (now && now.rollout !== d.rollout) throw new Error('it was activated meanwhile')
+  if (now && now.rollout !== d.rollout) throw new Error('the deployment was activated in the meantime')
 }
 export const appRef = (db: Db, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
 export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
 export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])
 export const newest = (tx: Tx, appId: string) => tx.maybe(newestOfApp, [appId])
 export const prefixOf = async (tx: Tx, projectId: string) => (await tx.one(ipv6Prefix, [projectId])).prefix
-/** What the project's VMs add up to, and how many deployments of the app are alive. */
+/** Sums up the sizes of the project's VMs, and counts the unfinished deployments of the app. */
 export const usage = (tx: Tx, projectId: string, appId: string) => tx.one(usageOfProject, [projectId, appId])
 export const insert = (tx: Tx, d: NewDeployment) =>
   tx.run(insertDeployment, [
@@ -340,23 +343,23 @@ export const insert = (tx: Tx, d: NewDeployment) =>
     d.build?.commit.hash ?? '',
     d.build?.commit.message ?? '',
   ])
-/** What the app's environment is now, for all VMs of the deployment. */
+/** Copies the app's current environment for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
 export const desired = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
   (await tx.run(setWant, [id, want])) === 1
-/** @param isLeaving its machine still takes it down */
+/** @param isLeaving the workflow is still taking the deployment down */
 export const startAgain = (tx: Tx, id: string, isLeaving: boolean) => tx.run(revive, [id, isLeaving])
-/** What was left of it is gone: it is rolled out again. */
+/** Clears the reactivation mark when the new rollout starts. */
 export const rollingAgain = (tx: Tx, id: string) => tx.run(forgetReactivation, [id])
-/** It is here again because somebody went back to it. */
+/** Marks the deployment as started by a rollback. */
 export const rolledBackTo = (tx: Tx, id: string) => tx.run(markRollback, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
-/** False when a later rollout is active already. */
+/** Returns false when a later rollout is already active. */
 export async function makeActive(tx: Tx, id: string): Promise<boolean> {
   await tx.run(lockAppOf, [id])
   return (await tx.run(activate, [id])) === 1
 }
-/** False when it is not in `from` (any more). */
+/** Returns false when the app is not in state `from`. */
 export const moveScale = async (tx: Tx, appId: string, from: Deployment['scaleState'], to: Deployment['scaleState']) =>
   (await tx.run(moveScaleState, [appId, from, to])) === 1
 export const clearActive = (tx: Tx, appId: string, id: string) => tx.run(deactivate, [appId, id])
@@ -368,11 +371,11 @@ export const end = (
 ) => tx.run(finish, [id, outcome, error])
 export const scheduled = (tx: Tx, id: string) => tx.run(markScheduled, [id])
 export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
-/** Counts a replacement; those before `quietSeconds` of peace are forgotten. */
+/** Counts a replacement; counting restarts after `quietSeconds` without one. */
 export const replacedOne = (tx: Tx, id: string, quietSeconds: number) => tx.run(countReplaced, [id, quietSeconds])
-/** True when the status is news to the streams. */
+/** Returns true when the status differs from the last one sent to the streams. */
 export const announced = async (tx: Tx, id: string, status: string) => (await tx.run(markAnnounced, [id, status])) === 1
-/** False when it had one. */
+/** Returns false when the deployment already has an image. */
 export const built = async (tx: Tx, id: string, image: string) => (await tx.run(setImage, [id, image])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteDeployment, [id])
 export const othersAlive = async (tx: Tx, appId: string, id: string) =>

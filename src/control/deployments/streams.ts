@@ -1,4 +1,4 @@
-/** The events of the streams of deployments: of their statuses, their logs and their live numbers. */
+/** Events of the deployment streams: statuses, logs and live numbers. */
 import { EventGap, projectEventTable } from '../events/schema.ts'
 import type { EventTable } from '../http/operation.ts'
 import { dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
@@ -9,13 +9,13 @@ const at = (description: string) => dateTime({ description })
 export const DeploymentsSnapshot = resource(
   'DeploymentsSnapshot',
   {
-    at: at('When it was read.'),
+    at: at('When the snapshot was read.'),
     deployments: list(Deployment, { description: 'The newest deployments, at most 100.' }),
   },
-  { description: 'Where the stream begins; later events change it.' },
+  { description: 'Initial state of the stream; later events change it.' },
 )
 
-/** Of one app: those that ended are in the snapshot, too. */
+/** Events of one app; its snapshot includes deployments that ended. */
 export const deploymentEvents = {
   snapshot: DeploymentsSnapshot,
   'deployment.status': projectEventTable['deployment.status'],
@@ -28,15 +28,15 @@ export const workspaceEvents = {
   gap: EventGap,
 } as const satisfies EventTable
 
-const vmId = { vm_id: uuid({ description: 'The VM that wrote it.' }) }
+const vmId = { vm_id: uuid({ description: 'The VM that wrote the line.' }) }
 
 const LogSnapshot = resource(
   'LogSnapshot',
   {
     at: at('When the stream began.'),
-    vms: list(uuid(), { description: 'The VMs whose lines the stream has, builds included.' }),
+    vms: list(uuid(), { description: 'The VMs whose lines the stream sends, including builds.' }),
   },
-  { description: 'Where the stream begins; the lines of the past follow, oldest first.' },
+  { description: 'Initial event of the stream; history lines follow, oldest first.' },
 )
 
 const LogLine = resource(
@@ -47,8 +47,7 @@ const LogLine = resource(
       examples: ['2026-03-14T09:26:53.589793Z'],
     }),
     stream: oneOf(['stdout', 'stderr', 'system', 'build'], {
-      description:
-        'Where it was written: by the program, by the platform (`system`), or by the build of the image (`build`).',
+      description: 'Source of the line: the program, the platform (`system`), or the build of the image (`build`).',
     }),
     line: text({
       description: 'The text, without its line break, at most 16 KiB.',
@@ -64,10 +63,10 @@ const LogGap = resource(
   'LogGap',
   {
     ...vmId,
-    dropped_lines: int64({ description: 'How many lines are missing.', examples: [120] }),
+    dropped_lines: int64({ description: 'Number of missing lines.', examples: [120] }),
     at: at('When the gap was noticed.'),
   },
-  { description: 'A VM wrote faster than its lines could be taken: some are missing here.' },
+  { description: 'A VM wrote faster than its lines could be processed: some are missing here.' },
 )
 
 export const logEvents = { snapshot: LogSnapshot, log: LogLine, gap: LogGap } as const satisfies EventTable
@@ -75,15 +74,15 @@ export const logEvents = { snapshot: LogSnapshot, log: LogLine, gap: LogGap } as
 const MetricsSnapshot = resource(
   'MetricsSnapshot',
   {
-    at: at('When they were read.'),
-    deployments: list(LiveDeployment, { description: 'Every deployment that is alive.' }),
+    at: at('When the numbers were read.'),
+    deployments: list(LiveDeployment, { description: 'All live deployments.' }),
   },
-  { description: 'Where the stream begins.' },
+  { description: 'Initial state of the stream.' },
 )
 
 const MetricsEvent = resource(
   'MetricsEvent',
-  { at: at('When they were read.'), ...LiveDeployment.properties },
+  { at: at('When the numbers were read.'), ...LiveDeployment.properties },
   { description: 'The live numbers of one deployment, once a second.' },
 )
 

@@ -33,7 +33,7 @@ const act = (id: string, verb: Verb) =>
     const d = await store.byId(tx, id)
     if (d) await apply(tx, verb, d)
   })
-/** Round by round, its own machine last, until it is in the phase: the others go on meanwhile. */
+/** Runs rounds, the deployment's own workflow last, until it is in the phase. */
 const stepInto = async (id: string, phase: string) => {
   for (let round = 0; (await phaseOf(id)) !== phase; round++) {
     if (round === 30) throw new Error(`not ${phase} but ${await phaseOf(id)}`)
@@ -69,7 +69,7 @@ const over = async (how: () => Promise<Subject>, verb?: Verb) => {
   return subject
 }
 
-/** How each phase is reached; more than one way where they differ. */
+/** How each phase is reached; several ways when they differ. */
 const states: Readonly<Record<string, () => Promise<Subject>>> = {
   building: async () => {
     const subject = await make('')
@@ -81,17 +81,17 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     return subject
   },
   rolling: () => make(),
-  'rolling, with another one that serves': async () => {
+  'rolling, with another deployment serving': async () => {
     const { app } = await serving()
     return { app, id: (await world.deploy(app)).id }
   },
   serving: () => serving(),
-  'serving, with another rollout under way': async () => {
+  'serving, with another rollout in progress': async () => {
     const subject = await serving()
     await world.deploy(subject.app)
     return subject
   },
-  'serving, replaced a moment ago': () => replaced(3600),
+  'serving, just replaced': () => replaced(3600),
   suspending: async () => {
     const subject = await serving()
     await scale(subject.app, 'idle')
@@ -110,13 +110,13 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     await stepInto(subject.id, 'draining')
     return subject
   },
-  'draining, its VMs going': async () => {
+  'draining, its VMs being removed': async () => {
     const subject = await replaced(0)
     await stepInto(subject.id, 'draining')
     await step()
     return subject
   },
-  'draining, the other one stopped': async () => {
+  'draining, the other deployment stopped': async () => {
     const subject = await replaced(3600)
     await stepInto(subject.id, 'draining')
     await act((await read(subject.id))?.activeDeploymentId ?? '', 'stop')
@@ -128,7 +128,7 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     await world.rows(`UPDATE deployment SET image = 'example/app:1' WHERE id = $1 RETURNING id`, subject.id)
     return subject
   },
-  'stopping, not yet seen': async () => {
+  'stopping, before the first step': async () => {
     const subject = await serving()
     await act(subject.id, 'stop')
     return subject
@@ -139,7 +139,7 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     await step()
     return subject
   },
-  'stopping, its VMs going': async () => {
+  'stopping, its VMs being removed': async () => {
     const subject = await serving()
     await act(subject.id, 'stop')
     await step()
@@ -156,7 +156,7 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
   },
 }
 
-/** The build of `building` ends when its deployment does not wait for it any more, or with an image. */
+/** Ends the build of `building`, with an image. */
 const endBuild = (id: string) =>
   world.rows(
     `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now(), holds = false
@@ -185,7 +185,7 @@ const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
   cancel: isOver,
   pause: async id => {
     const d = await read(id)
-    // Until a rollout that was asked for before replaces it.
+    // An earlier rollout may still replace it.
     const isReplaced = d !== undefined && d.activeDeploymentId !== null && d.activeDeploymentId !== id
     return d !== undefined && d.want === 'paused' && (statusOf(d) === 'paused' || isReplaced)
   },
@@ -195,7 +195,7 @@ const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
   },
   delete: async id => (await read(id)) === undefined,
 }
-/** The verb comes between what the step looks at and what it writes. */
+/** Runs the verb between the step's load and its commit. */
 async function during(id: string, verb: Verb): Promise<unknown> {
   const deployment: AnyWorkflow = world.workflows.deployment
   let refused: unknown
@@ -224,7 +224,7 @@ const before = (id: string, verb: Verb): Promise<unknown> =>
   )
 
 const verbs = Object.keys(can).filter((verb): verb is Verb => verb in can)
-/** The hosts stop answering before the verb comes, and are back some time later. */
+/** The hosts stop answering before the verb and come back a few rounds later. */
 async function whileAway(id: string, verb: Verb): Promise<unknown> {
   for (const host of world.hosts) host.reachable = false
   try {
@@ -238,7 +238,7 @@ async function whileAway(id: string, verb: Verb): Promise<unknown> {
     for (const host of world.hosts) host.reachable = true
   }
 }
-const moments = { 'before a step': before, 'during a step': during, 'while the hosts are away': whileAway }
+const moments = { 'before a step': before, 'during a step': during, 'while the hosts are unreachable': whileAway }
 
 describe.each(Object.entries(states))('%s', (_state, bring) => {
   it.each(Object.entries(moments).flatMap(([when, how]) => verbs.map(verb => ({ when, how, verb }))))(
@@ -261,7 +261,7 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
         return effects[verb](id)
       }
       await world.until(hasEffect, 40)
-      // It stays: nothing that was under way undoes it.
+      // The effect lasts: no work in progress undoes it.
       for (let round = 0; round < 3; round++) {
         await world.hostsMove()
         await world.run('vm', 'deployment', 'app')
@@ -271,7 +271,7 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
   )
 })
 
-it('knows every phase', () => {
+it('covers every phase', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.deployment.phases)))
 })

@@ -1,4 +1,4 @@
-/** What people do with a deployment: each takes effect in the end, or is refused with 409. */
+/** The user's verbs on a deployment: each takes effect eventually, or is refused with 409. */
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { invalidState } from '../http/errors.ts'
@@ -17,7 +17,7 @@ const verbs: Readonly<Record<Verb, (tx: Tx, d: Deployment) => Promise<void>>> = 
   delete: (tx, d) => removeDeployment(tx, d.id),
   async pause(tx, d) {
     assertNotReplaced(d)
-    // About to be put to sleep: one that is paused keeps its memory.
+    // The app may be about to scale to zero; a paused deployment keeps its memory instead.
     await store.moveScale(tx, d.appId, 'idle', 'active')
     await want(tx, d, 'paused')
   },
@@ -27,14 +27,17 @@ const verbs: Readonly<Record<Verb, (tx: Tx, d: Deployment) => Promise<void>>> = 
   },
 }
 
-/** Its machine is about to take it down, which its status does not show yet. */
+/**
+ * Refuses a deployment that was replaced: its workflow is about to take it down, but its status does not show that yet.
+ */
 function assertNotReplaced(d: Deployment): void {
   if (d.activeDeploymentId !== d.id && d.phase !== 'rolling')
     throw invalidState('Another deployment of the app has replaced it. Activate it first.')
 }
 
 /**
- * @param d with its app and itself locked
+ * Applies a verb.
+ * @param d the deployment, locked together with its app
  * @throws ApiError 409 `invalid_state` when its status does not allow the verb
  */
 export async function apply(tx: Tx, verb: Verb, d: Deployment): Promise<void> {

@@ -6,12 +6,12 @@ import type { Deployment as DeploymentShape, LiveDeployment, LiveDeploymentStatu
 import type { ActiveDeployment, ListedDeployment } from './list-store.ts'
 import type { Deployment } from './store.ts'
 
-/** The VM that single-VM fields speak of: the oldest that is meant to stay. */
+/** The VM that single-VM fields describe: the oldest that is not being removed. */
 const firstVm = <Vm extends { readonly want: string }>(d: { readonly vms: readonly Vm[] }) =>
   d.vms.find(vm => vm.want !== 'absent') ?? d.vms[0]
 const unixSeconds = (at: Date | null) => (at ? Math.floor(at.getTime() / 1000) : 0)
 
-/** The stored record. */
+/** Renders the stored record. */
 export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentShape> => ({
   id: d.id,
   app_id: d.appId,
@@ -34,7 +34,10 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
   trigger_source: d.triggerSource,
 })
 
-/** Numbers are those the hosts pushed last, summed over the deployment's VMs (cpu: their mean). */
+/**
+ * Renders the live view. Numbers are the last ones pushed by the hosts, summed over the deployment's VMs (CPU: their
+ * mean).
+ */
 export function liveView(d: ActiveDeployment, live: LiveStats): Static<typeof LiveDeployment> {
   const vm = firstVm(d)
   const stats = d.vms.flatMap(one => live.get(one.id) ?? [])
@@ -60,10 +63,10 @@ export function liveView(d: ActiveDeployment, live: LiveStats): Static<typeof Li
   }
 }
 
-/** Why it is not further yet. */
+/** The reason why a deployment makes no progress. */
 const troubleOf = (d: Deployment) =>
   d.build?.state === 'queued'
-    ? 'It waits for its turn to be built, or for room on a host.'
+    ? 'The build is queued, or waits for room on a host.'
     : (d.vms.find(vm => vm.error)?.error ?? d.vms.find(vm => vm.placementNote)?.placementNote)
 
 export const statusView = (d: Deployment, live: LiveStats): Static<typeof LiveDeploymentStatus> => ({

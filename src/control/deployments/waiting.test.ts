@@ -1,4 +1,4 @@
-/** Rollouts for which there is no room (yet). */
+/** Rollouts without enough capacity. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { removeDeployment } from './end.ts'
@@ -14,7 +14,7 @@ afterEach(async () => world[Symbol.asyncDispose]())
 const find = async (id: string) => (await store.byId(world.db, id))!
 const status = async (id: string) => statusOf(await find(id))
 const reaches = (id: string, wanted: string) => world.until(async () => (await status(id)) === wanted)
-/** Hours after it was made, everything of it has looked around once more. */
+/** Moves the clock five hours ahead and runs every workflow once more. */
 const later = async () => {
   await world.rows(`UPDATE machine SET entered_at = entered_at - interval '5 hours' RETURNING id`)
   await world.rows(`UPDATE vm SET placed_at = placed_at - interval '5 hours' RETURNING id`)
@@ -28,7 +28,7 @@ async function running(app: TestApp): Promise<string> {
   return id
 }
 
-it('waits as long as it takes, says why, and is placed when there is room', async () => {
+it('waits without a time limit, says why, and is placed once there is room', async () => {
   await world.addHost({ vcpus: 1 })
   const first = await running(await world.app())
   const { id } = await world.deploy(await world.app())
@@ -39,7 +39,7 @@ it('waits as long as it takes, says why, and is placed when there is room', asyn
   await reaches(id, 'running')
 })
 
-it('waits beside the version that serves and takes its room, which serves on', async () => {
+it('waits while the current version occupies the room and keeps serving', async () => {
   const host = await world.addHost({ vcpus: 2 })
   const app = await world.app({ replicas: 2 })
   const old = await world.deploy(app, { replicas: 2 })
@@ -48,14 +48,14 @@ it('waits beside the version that serves and takes its room, which serves on', a
   await later()
   expect(await status(id)).toBe('pending')
   expect(await status(old.id)).toBe('running')
-  // A second host is enough for both; nothing has to be asked for again.
+  // A second host is enough for both; the rollout continues without another request.
   await world.addHost({ vcpus: 2 })
   await reaches(id, 'running')
   await reaches(old.id, 'superseded')
   expect(host.vms.size).toBe(0)
 })
 
-it('one half that found room and is well waits for the other half', async () => {
+it('a healthy half of the replicas waits until the other half finds room', async () => {
   await world.addHost({ vcpus: 1 })
   const { id } = await world.deploy(await world.app({ replicas: 2 }), { replicas: 2 })
   await world.until(async () => (await find(id)).vms.some(vm => vm.healthy))
@@ -66,7 +66,7 @@ it('one half that found room and is well waits for the other half', async () => 
   await reaches(id, 'running')
 })
 
-it('one half that found room and is not well fails the rollout in its time', async () => {
+it('an unhealthy half of the replicas fails the rollout after its timeout', async () => {
   const host = await world.addHost({ vcpus: 1 })
   host.behaviour.set('example/app:1', 'unhealthy')
   const { id } = await world.deploy(await world.app({ replicas: 2 }), { replicas: 2 })
@@ -76,7 +76,7 @@ it('one half that found room and is not well fails the rollout in its time', asy
   expect((await find(id)).errorMessage).toContain('did not pass its health check on port 8080 within 60 s')
 })
 
-it('the time of a rollout begins when it has got its room', async () => {
+it('the rollout timeout starts when the VMs are placed', async () => {
   const host = await world.addHost({ vcpus: 1 })
   host.behaviour.set('example/slow:1', 'unhealthy')
   const first = await running(await world.app())

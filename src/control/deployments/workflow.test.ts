@@ -1,4 +1,4 @@
-/** The life of a deployment, interrupted in every way at every phase, along each of the ways it can end. */
+/** Crash matrix of the deployment workflow, along each way a deployment can end. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { type CrashCase, crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -36,9 +36,9 @@ const move = async () => {
 const outcomeOf = async (id: string) =>
   (await world.rows<{ outcome: string | null }>(`SELECT outcome FROM deployment WHERE id = $1`, id))[0]?.outcome
 const all = (skip: readonly string[]) =>
-  Object.fromEntries(['building', ...skip].map(phase => [phase, 'another way ends there']))
+  Object.fromEntries(['building', ...skip].map(phase => [phase, 'covered by another way']))
 
-/** Nothing of it is left on any host, no room is taken, and the app does not point to it. */
+/** Expects nothing left on any host, no reserved capacity, and no reference from the app. */
 const check =
   (outcomes: readonly (string | undefined)[]) =>
   async ({ id, app }: Subject) => {
@@ -118,7 +118,7 @@ const ways: Record<string, CrashCase[]> = {
     remove,
     unreachable: Object.fromEntries(
       Object.keys(world.workflows.deployment.phases).flatMap(phase =>
-        phase === 'building' ? [] : [[phase, 'another way ends there']],
+        phase === 'building' ? [] : [[phase, 'covered by another way']],
       ),
     ),
     makeSubject: async () => {
@@ -131,7 +131,7 @@ const ways: Record<string, CrashCase[]> = {
       return made
     },
     advance: async (s, phase) => {
-      // Its build ends as builds do: with an image, and also once nobody waits for it.
+      // The build ends as builds do: with an image, even when its deployment no longer waits for it.
       await world.rows(
         `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now() WHERE deployment_id = $1`,
         s.id,
@@ -153,7 +153,7 @@ const ways: Record<string, CrashCase[]> = {
 }
 
 describe('crash matrix of a deployment', () => {
-  it('has every phase with every fault', () => {
+  it('covers every phase with every fault', () => {
     const named = new Set(Object.values(ways).flatMap(cases => cases.map(({ name }) => name)))
     expect(named.size).toBe(Object.keys(world.workflows.deployment.phases).length * faults.length)
   })

@@ -1,6 +1,6 @@
 /**
- * The life of a deployment: bring its VMs up beside what serves now, switch the route once they are healthy, keep as
- * many as the app wants, and in the end take them down: superseded, stopped, failed or deleted.
+ * The workflow of a deployment: starts its VMs beside the current deployment, switches the route once they are healthy,
+ * keeps as many as the app wants, and finally takes them down: superseded, stopped, failed or deleted.
  */
 import type { Tx } from '../../db/db.ts'
 import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
@@ -19,7 +19,7 @@ import { sleeping, suspending, waking } from './sleep.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
 
-/** Every change that matters pokes; this look is for what a lost poke would hide. */
+/** Every relevant change pokes the workflow; this poll covers lost pokes. */
 const lookAgainMs = minutes(1)
 
 const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
@@ -46,14 +46,17 @@ export const deploymentWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'l
     hold: (tx, d) => store.holdAsObserved(tx, d),
     preempt: d => (d.want === 'stopped' || d.want === 'deleted' || d.appWant === 'deleted' ? 'stopping' : undefined),
     phases: {
-      /** Its build pokes. The VMs are made in the commit that names the image: what the plan allowed stays allowed. */
+      /**
+       * Waits for the build, which pokes. The VMs are created in the commit that sets the image, so the plan's limits
+       * stay respected.
+       */
       async building({ subject: d }): Promise<Next<'rolling' | 'failing'>> {
         if (d.outcome) return done(announce(d))
         if (d.image !== '') return go('rolling', announce(d), minutes(30))
         const image = d.build?.state === 'succeeded' ? d.build.image : null
         if (image) return go('rolling', rollOut(d, image), minutes(30))
         if (d.build?.isBusy) return wait(lookAgainMs, announce(d))
-        return go('failing', fail(d, d.build?.error ?? 'Its build has ended without an image.'), minutes(5))
+        return go('failing', fail(d, d.build?.error ?? 'The build ended without an image.'), minutes(5))
       },
 
       async rolling({ subject: d, enteredAt, now }): Promise<Next<'serving' | 'draining' | 'failing'>> {
@@ -105,7 +108,10 @@ export const deploymentWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'l
       sleeping,
       waking,
 
-      /** Superseded: no new requests reach it; what is under way may finish. Rolled back to meanwhile: it serves on. */
+      /**
+       * Superseded: no new requests are routed to it, and running requests may finish. If it is activated again, it
+       * keeps serving.
+       */
       async draining({ subject: d, enteredAt, now }): Promise<Next<'serving' | 'rolling'>> {
         if (d.activeDeploymentId === d.id) return go('serving', announce(d))
         if (d.reactivated) return rollAgain(d)
@@ -163,8 +169,8 @@ export const deploymentWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'l
 }
 
 /**
- * How long the rollout may still take. While VMs of it wait for room and those that have it are well, as long as it
- * takes: that is nobody's fault, and the alert of the phase tells the operator.
+ * Returns the time left for the rollout. There is no limit while some VMs wait for capacity and all others are healthy:
+ * the app is not at fault, and the phase's alert notifies the operator.
  */
 function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: number): number {
   const vms = kept(d)
@@ -175,7 +181,7 @@ function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: num
 
 type ReplicaChanges = { readonly are: 'none' } | ({ readonly are: 'some' } & ReplicaPlan)
 
-/** What is missing is made; what is too much, has crashed or must leave its host is given up. */
+/** Creates missing VMs; removes those that are surplus, have crashed or must leave their host. */
 function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
   const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.observedState === 'paused' : vm.healthy)
   const replicas = kept(d).map(vm => ({
@@ -186,9 +192,9 @@ function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
     movable: vm.canMove,
     moving: vm.migrating === true,
   }))
-  // None at all is scale to zero, which has its own way.
+  // Scaling to zero replicas happens in the sleep phases, not here.
   const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
-  // Its successor can only start once it has let go of the volume.
+  // Its successor can only start once the VM has released the volume.
   const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
   const aside = kept(d).flatMap(vm => (stepsAside(vm) && !plan.remove.includes(vm.id) ? [vm.id] : []))
   const remove = [...plan.remove, ...aside]
@@ -203,32 +209,35 @@ async function changeReplicas(
   changes: ReplicaChanges,
 ): Promise<void> {
   if (changes.are === 'none') return
-  // What begins with hosts and volumes before what begins with VMs: docs/engine.md, order of locks.
+  // Moves lock hosts and volumes, so they come before statements that lock VMs: docs/engine.md, order of locks.
   for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
   await setVmsWant(tx, changes.remove, 'absent')
   if (changes.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
   for (let n = 0; n < changes.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 
-/** Whoever stepped aside for this one may come back. */
+/** Pokes the deployments that yielded the volume to this one. */
 async function pokeOthers(tx: Tx, d: Deployment): Promise<void> {
   if (d.exclusive) await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
 }
 
-/** All of it ends: what it would have woken from, too. */
+/** Removes all VMs and the sleep snapshots. */
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {
   await dropSnapshots(tx, d.id, 'sleep')
   await setVmsWant(tx, idsOf(kept(d)), 'absent')
 }
 
 const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
-  if (!(await store.built(tx, d.id, image))) throw new Error('it has an image already')
+  if (!(await store.built(tx, d.id, image))) throw new Error('the deployment already has an image')
   for (let n = 0; n < Math.max(d.desiredReplicas, 1); n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
   await announceById(tx, d.id)
 }
 
-/** Activated while it was taken down. VMs that are still well serve on; new ones come up for those that are not. */
+/**
+ * Rolls out a deployment that was activated while being taken down. Healthy VMs keep serving; new VMs replace the
+ * others.
+ */
 const rollAgain = (d: Deployment): Next<'rolling'> =>
   go(
     'rolling',
@@ -244,9 +253,9 @@ const rollAgain = (d: Deployment): Next<'rolling'> =>
     minutes(30),
   )
 
-/** The route switch: this deployment serves from this commit on, and whoever served before starts to drain. */
+/** Switches the route: this deployment serves from this commit on, and the previous one starts to drain. */
 const takeOver = (d: Deployment) => async (tx: Tx) => {
-  if (!(await store.makeActive(tx, d.id))) throw new Error('a later rollout became active meanwhile')
+  if (!(await store.makeActive(tx, d.id))) throw new Error('a later rollout became active in the meantime')
   await store.started(tx, d.id)
   await refreshRoute(tx, d.appId)
   for (const other of await store.othersAlive(tx, d.appId, d.id)) await poke(tx, 'deployment', other)

@@ -1,4 +1,4 @@
-/** Hosts that go silent, come back, are emptied and are taken away; on simulated hosts, step by step. */
+/** Hosts that stop reporting, come back, are drained and are removed; on simulated hosts, step by step. */
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(async () => world[Symbol.asyncDispose]())
 
 const sweep = () => deadHosts(world.deps).run({ signal: new AbortController().signal, now: new Date() })
-/** As if that much time had passed for the host. */
+/** Ages the host's timestamps by that many seconds. */
 const age = (host: SimHost, seconds: number) =>
   world.rows(
     `UPDATE host SET last_seen_at = last_seen_at - make_interval(secs => $2), suspected_at = suspected_at - make_interval(secs => $2) WHERE id = $1 RETURNING id`,
@@ -45,7 +45,7 @@ async function twoReplicas() {
   return { app, id }
 }
 
-it('what a host cannot look at is no news of a VM of which nothing was seen yet', async () => {
+it('a host that cannot inspect a VM reports nothing about it', async () => {
   const { id } = await twoReplicas()
   const [host] = hosts
   const vmId = [...host.vms.keys()][0]!
@@ -60,19 +60,19 @@ it('what a host cannot look at is no news of a VM of which nothing was seen yet'
   expect(await world.rows(`SELECT seen_state, seen_error FROM vm WHERE id = $1`, vmId)).toEqual([
     { seen_state: null, seen_error: null },
   ])
-  // What it has seen of it counts, as ever.
+  // An actual observation still counts.
   await reconcileHost(world.deps, host.id, [observed!])
   await world.until(serving(id, 2))
 })
 
-it('a host that only its beats do not reach us from is not given up', async () => {
+it('a host is kept when only its heartbeats are lost', async () => {
   await twoReplicas()
   await age(hosts[0], 90)
   expect(await sweep()).toMatchObject({ silent: 1, answered: 1, lost: 0 })
   expect(await statusOf(hosts[0])).toMatchObject({ up: true, suspectedAt: null })
 })
 
-it('the VMs of a lost host start elsewhere; its room stays taken until it says that they are gone', async () => {
+it('VMs of a lost host start elsewhere; their resources stay reserved until the host reports them gone', async () => {
   const { id } = await twoReplicas()
   const [lost, other] = hosts
   expect([lost.vms.size, other.vms.size]).toEqual([1, 1])
@@ -84,26 +84,26 @@ it('the VMs of a lost host start elsewhere; its room stays taken until it says t
   expect([lost.vms.size, other.vms.size]).toEqual([1, 2])
   expect(await statusOf(lost)).toMatchObject({ usedVcpus: 1, strays: 1, vms: 0, up: false })
 
-  // It comes back with what it had, and is told to let go of it.
+  // The host comes back with its VM, and is asked to remove it.
   lost.reachable = true
   const receiver = await startHostReceiver({ ...world.deps, live: createLiveStats(world.deps.clock) })
   await world.bus.publish(subjects.heartbeat(lost.id), lost.heartbeat())
-  await until(() => lost.vms.get(old ?? '')?.desired.want === 'absent', { what: 'it is told to remove the VM' })
-  // What was said long ago, and comes only now, frees nothing.
+  await until(() => lost.vms.get(old ?? '')?.desired.want === 'absent', { what: 'the host is asked to remove the VM' })
+  // An old message that arrives only now frees nothing.
   const late = { ...lost.observed(old!), state: 'absent' }
   await world.bus.publish(subjects.observed(lost.id), late)
-  // It ends, and then it goes: the host says so by itself, and no beat is needed.
+  // The VM stops, then disappears: the host reports that by itself, without a heartbeat.
   await lost.tick()
   expect(await statusOf(lost)).toMatchObject({ strays: 1, usedVcpus: 1 })
   await lost.tick()
-  await until(async () => (await statusOf(lost))?.strays === 0, { what: 'the room is given back' })
+  await until(async () => (await statusOf(lost))?.strays === 0, { what: 'the resources are released' })
   await receiver.stop()
   expect(lost.vms.size).toBe(0)
   expect(await statusOf(lost)).toMatchObject({ usedVcpus: 0, usedMemoryMib: 0, usedDiskMib: 0 })
   expect(await serving(id, 2)()).toBe(true)
 })
 
-it('a lost host that comes back newer than the control plane is told to let go of what is not understood', async () => {
+it('a lost host that comes back with an unknown VM state is still asked to remove its VM', async () => {
   const { id } = await twoReplicas()
   const [lost] = hosts
   const [old = ''] = [...lost.vms.keys()]
@@ -115,15 +115,15 @@ it('a lost host that comes back newer than the control plane is told to let go o
   const receiver = await startHostReceiver({ ...world.deps, log, live: createLiveStats(world.deps.clock) })
   const heartbeat = lost.heartbeat()
   await world.bus.publish(subjects.heartbeat(lost.id), { ...heartbeat, vms: null })
-  // The offer is the same; only what it says of its VMs is of tomorrow.
+  // Only the state of its VMs is unknown to this version.
   const dreaming = { ...heartbeat, vms: heartbeat.vms?.map(vm => ({ ...vm, state: 'dreaming' })) }
   for (let n = 0; n < 2; n++) await world.bus.publish(subjects.heartbeat(lost.id), dreaming)
-  await until(() => lost.vms.get(old)?.desired.want === 'absent', { what: 'it is told to remove the VM' })
+  await until(() => lost.vms.get(old)?.desired.want === 'absent', { what: 'the host is asked to remove the VM' })
   await receiver.stop()
   expect(reported.filter(line => line.includes('state of a VM'))).toHaveLength(1)
 })
 
-it('what a lost host still says of its VMs counts no more', async () => {
+it('reports of a lost host about its VMs are ignored', async () => {
   const { id } = await twoReplicas()
   const [lost] = hosts
   await lose(lost)
@@ -134,7 +134,7 @@ it('what a lost host still says of its VMs counts no more', async () => {
   await world.until(serving(id, 2))
 })
 
-it('a deployment on a lost host can be deleted without it', async () => {
+it('a deployment on a lost host can be deleted without the host', async () => {
   const { app } = await twoReplicas()
   await lose(hosts[0])
   await world.deploymentsEnd(app)
@@ -142,7 +142,7 @@ it('a deployment on a lost host can be deleted without it', async () => {
   expect(await statusOf(hosts[1])).toMatchObject({ usedVcpus: 0, strays: 0 })
 })
 
-it('a replica that crashes is replaced, after a pause that grows; the others serve on', async () => {
+it('a crashed replica is replaced after a back-off, while the others serve', async () => {
   const { id } = await twoReplicas()
   const crash = async () => {
     const [victim] = await world.rows<{ id: string }>(
@@ -164,7 +164,7 @@ it('a replica that crashes is replaced, after a pause that grows; the others ser
   await world.until(async () => (await serving(id, 2)()) && !hosts.some(host => host.vms.has(second)))
 })
 
-it('when every replica has crashed the deployment has failed, with its last lines', async () => {
+it('a deployment fails with its last log lines when every replica has crashed', async () => {
   const { id } = await twoReplicas()
   for (const host of hosts) for (const vmId of host.vms.keys()) host.crash(vmId)
   await world.until(

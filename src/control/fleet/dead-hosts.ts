@@ -1,6 +1,7 @@
 /**
- * Hosts that went silent. First under suspicion: nothing new is placed there. Silent for as long again, and without an
- * answer to a direct question: lost, and its VMs are fenced and replaced elsewhere in the same commit.
+ * Detects hosts that stopped reporting. A silent host is suspected first, and gets no new VMs. After the same time
+ * again, if it does not answer a direct request either, it is lost: one commit fences its VMs, which are replaced
+ * elsewhere.
  */
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -16,7 +17,7 @@ export const deadHosts = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>): Sw
   everyMs: seconds(Math.max(1, Math.min(5, deps.config.hostTimeoutSeconds / 3))),
   async run({ signal }) {
     const counts = { silent: 0, answered: 0, lost: 0, vms: 0 }
-    // Without the bus every host is silent, and none of them is at fault.
+    // Without the bus every host is silent, so none can be judged.
     if (!deps.bus.connected()) return counts
     for (const host of await silentHosts(deps.db, deps.config.hostTimeoutSeconds)) {
       counts.silent++
@@ -41,7 +42,7 @@ const answers = (deps: Pick<Deps, 'bus'>, hostId: string, signal: AbortSignal) =
       () => false,
     )
 
-/** Gives the host up; how many VMs it had, undefined when it was heard of meanwhile. */
+/** Marks the host as lost and returns the number of its VMs; undefined when it has reported in the meantime. */
 async function give(
   deps: Pick<Deps, 'db' | 'config' | 'log'>,
   host: { id: string; name: string },
@@ -54,6 +55,6 @@ async function give(
   })
   if (vms !== undefined)
     // Not an error: operators get a notification and an alert, and the host may come back.
-    deps.log.warn({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start elsewhere')
+    deps.log.warn({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start on other hosts')
   return vms
 }

@@ -1,4 +1,4 @@
-/** Hosts that are emptied: VMs move while they run where that is possible, and are replaced where it is not. */
+/** Draining hosts: VMs move live if possible, and are replaced otherwise. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
@@ -30,7 +30,10 @@ async function replicas(count: number) {
   return id
 }
 
-/** Until the host has none left; the fewest that were good meanwhile. Requests are served or held at any time. */
+/**
+ * Runs until the host has no VMs; returns the lowest number of good VMs meanwhile. Requests are served or held at all
+ * times.
+ */
 async function emptied(id: string, host: SimHost): Promise<number> {
   let fewest = Number.POSITIVE_INFINITY
   await world.until(async () => {
@@ -41,9 +44,9 @@ async function emptied(id: string, host: SimHost): Promise<number> {
   return fewest
 }
 
-describe.each(['live', 'none'] as const)('where VMs move: %s', migrate => {
-  // The one that moves stands still for an instant.
-  it.each([1, 2, 4])('an app with %i replicas serves on', async count => {
+describe.each(['live', 'none'] as const)('with live migration: %s', migrate => {
+  // A moving VM is paused briefly.
+  it.each([1, 2, 4])('an app with %i replicas keeps serving during a drain', async count => {
     const [host, other] = [await world.addHost({ migrate }), await world.addHost({ migrate })]
     const id = await replicas(count)
     const leaving = host.vms.size > 0 ? host : other
@@ -55,13 +58,13 @@ describe.each(['live', 'none'] as const)('where VMs move: %s', migrate => {
     expect(staying.vms.size).toBe(count)
     expect(await roomOf(leaving)).toMatchObject({ usedVcpus: 0, usedMemoryMib: 0, usedDiskMib: 0, vms: 0 })
     expect(await roomOf(staying)).toMatchObject({ usedVcpus: count })
-    // Moved: the guests go on with what they remember. Replaced: they do not.
+    // Moved guests keep their memory; replaced ones do not.
     if (migrate === 'live') expect(memories([staying])).toEqual(before)
     else expect(memories([staying])).not.toEqual(before)
   })
 })
 
-it('a VM that cannot be moved twice in a row is replaced', async () => {
+it('a VM whose move fails twice in a row is replaced', async () => {
   const [host, other] = [await world.addHost(), await world.addHost()]
   const id = await replicas(1)
   const [source, target] = host.vms.size > 0 ? [host, other] : [other, host]
@@ -72,7 +75,7 @@ it('a VM that cannot be moved twice in a row is replaced', async () => {
     await world.rows(
       `UPDATE migration SET want = 'cancel', error = 'the wire broke' WHERE ended_at IS NULL RETURNING id`,
     )
-    // Its source hears of it before it goes on: a guest that has switched is not brought back.
+    // Let the source receive the cancellation first: a guest that has switched is not brought back.
     for (let n = 0; n < 4; n++) await world.run('migration')
     await world.until(
       async () => (await world.rows(`SELECT id FROM migration WHERE state = 'failed'`)).length === failures,
@@ -83,7 +86,7 @@ it('a VM that cannot be moved twice in a row is replaced', async () => {
   expect(memories([target])).not.toEqual(before)
 })
 
-it('a VM for which there is no room elsewhere stays until there is', async () => {
+it('a VM stays on a draining host until another host has room', async () => {
   const host = await world.addHost({ vcpus: 1 })
   const id = await replicas(1)
   await drain(host)
@@ -98,7 +101,7 @@ it('a VM for which there is no room elsewhere stays until there is', async () =>
   await world.until(serving(id, 1))
 })
 
-it('no more than four at once leave a host, and all of them do', async () => {
+it('at most four VMs leave a host at once, and all of them leave eventually', async () => {
   const host = await world.addHost()
   const ids: string[] = []
   for (let n = 0; n < 7; n++) ids.push(await replicas(1))
@@ -109,14 +112,14 @@ it('no more than four at once leave a host, and all of them do', async () => {
     most = Math.max(most, (await world.rows(`SELECT id FROM migration WHERE ended_at IS NULL`)).length)
     return (await roomOf(host))?.usedVcpus === 0
   }, 120)
-  // Two that start in one instant may both find three others.
+  // Two moves that start at once may both count three others.
   expect(most).toBeGreaterThan(1)
   expect(most).toBeLessThanOrEqual(7)
   for (const id of ids) expect(await good(id)).toBe(1)
 })
 
-describe('what is still on the host', () => {
-  /** An app whose VM has a volume of its own. */
+describe('the drain report', () => {
+  /** An app whose VM has its own volume. */
   async function withVolume(name: string, accessMode: 0 | 1 = 0) {
     const { db, projectId } = world
     const app = await world.app()
@@ -139,7 +142,7 @@ describe('what is still on the host', () => {
     }
   }
 
-  it('is told with its reason, and goes when that is mended', async () => {
+  it('gives the reason for each VM, and the VM leaves once the reason is resolved', async () => {
     const host = await world.addHost()
     const one = await withVolume('one')
     const plain = await replicas(1)
@@ -149,7 +152,7 @@ describe('what is still on the host', () => {
     await rounds(4)
     await drain(host)
     expect((await reported(host)).map(([, state]) => state)).toEqual(['staying', 'waiting'])
-    expect((await reported(host))[1]?.[2]).toContain('It is replaced')
+    expect((await reported(host))[1]?.[2]).toContain('The VM is being replaced')
     const other = await world.addHost({ snapshotKind: 'another VMM' })
     await world.until(
       async () => (await good(plain)) === 1 && other.vms.size === 1 && (await reported(host)).length === 1,
@@ -162,13 +165,13 @@ describe('what is still on the host', () => {
       await poke(tx, 'deployment', one.id)
     })
     await world.until(async () => (await reported(host)).some(([, state]) => state === 'moving'))
-    expect((await reported(host))[0]?.[2]).toContain(`On its way to ${other.name}`)
+    expect((await reported(host))[0]?.[2]).toContain(`Moving to ${other.name}`)
     await world.until(async () => host.vms.size === 0 && (await roomOf(host))?.usedVcpus === 0, 120)
     await world.until(serving(one.id, 1))
     expect(await reported(host)).toEqual([])
   })
 
-  it('says what is missing where no other host could have it, or has room', async () => {
+  it('says what is missing when no other host is suitable or has room', async () => {
     const host = await world.addHost()
     await withVolume('one')
     await drain(host)
@@ -177,7 +180,7 @@ describe('what is still on the host', () => {
     expect((await reported(host))[0]?.[2]).toContain('No host can take it now (1 host: not enough vCPUs')
   })
 
-  it('is asked with the disks of each VM once and the pools once, however many hosts there are', async () => {
+  it('loads the disks of each VM once and the pools once, regardless of the number of hosts', async () => {
     const host = await world.addHost()
     for (const name of ['one', 'two']) await withVolume(name)
     for (let n = 0; n < 3; n++) await world.addHost({ vcpus: 0 })
@@ -194,9 +197,9 @@ describe('what is still on the host', () => {
   })
 
   it.each([
-    ['has a copy of', 0],
+    ['copies', 0],
     ['reads', 1],
-  ] as const)('is a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode) => {
+  ] as const)('includes a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode) => {
     const host = await world.addHost()
     const one = await withVolume('one', accessMode)
     const kept = { deploymentId: one.id, vmId: one.vmId, hostId: host.id, kind: 'user', name: 'kept' } as const
@@ -213,7 +216,7 @@ describe('what is still on the host', () => {
     expect(await reported(host)).toEqual([[one.app.name, 'staying', reason]])
     expect(host.storage.volumes.has(one.volumeId)).toBe(true)
     expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
-    // One that can take it with all that belongs to it.
+    // A host that can take the VM with everything that moves along.
     const able = await world.addHost()
     await world.until(async () => host.vms.size === 0 && !host.storage.volumes.has(one.volumeId), 120)
     expect([...able.snapshots.values()]).toMatchObject([{ state: 'ready' }])
@@ -223,10 +226,10 @@ describe('what is still on the host', () => {
 
   it.each([
     ['with a volume', true, true],
-    ['without one', false, true],
-    ['with a volume, to an agent of yesterday', true, false],
-    ['without one, to an agent of yesterday', false, false],
-  ])('a paused VM does not leave where one end would lose its memory: %s', async (_, hasVolume, hereMoves) => {
+    ['without a volume', false, true],
+    ['with a volume, to an older agent', true, false],
+    ['without a volume, to an older agent', false, false],
+  ])('a paused VM stays when its move would lose its memory: %s', async (_, hasVolume, hereMoves) => {
     const host = await world.addHost({ movesPaused: hereMoves })
     const id = hasVolume ? (await withVolume('one')).id : await replicas(1)
     const vmId = [...host.vms.keys()][0]!
@@ -259,7 +262,7 @@ describe('what is still on the host', () => {
     await drain(host)
     await world.until(async () => other.vms.get(vmId)?.state === 'paused' && (await roomOf(host))?.usedVcpus === 0, 120)
     expect(other.storage.volumes.get(volumeId)?.content).toBe('kept')
-    // Stopped for the move it starts anew there, and is paused.
+    // A VM that was stopped for the move boots on the target, and is paused there.
     expect(other.vms.get(vmId)?.memory === memory).toBe(movesVolumes)
     expect(host.vms.size).toBe(0)
   })

@@ -1,4 +1,4 @@
-/** Operators hear of a host that is lost, once, and of its return; the alert is open meanwhile. */
+/** Operators are notified of a lost host once, and of its return; the alert is open meanwhile. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -77,17 +77,17 @@ const cases = crashMatrix({
 })
 
 describe('a lost host', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.host.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 
-  it('is an alert as long as it is lost, and a mail to operators', async () => {
+  it('raises an alert while it is lost, and mails the operators', async () => {
     const { id, name } = await lost()
     expect(await alerts(id)).toEqual(['host missing'])
     expect(await reported(id)).toEqual([{ kind: 'host.lost', mail: true }])
     await world.run('host')
     expect(await alerts(id)).toEqual(['host missing'])
-    // Back, and lost again before anybody looked: still the one alert.
+    // Back, and lost again before the workflow ran: the alert stays the same.
     await touchHosts(db, [id])
     await db.tx(async tx => {
       await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)
@@ -101,7 +101,7 @@ describe('a lost host', () => {
     expect((await reported(id)).map(one => one.kind)).toEqual(['host.lost', 'host.lost', 'host.back'])
   })
 
-  it('that is lost again at the very moment it is reported back stays an alert', async () => {
+  it('keeps its alert when it is lost again while its return is being reported', async () => {
     const { id } = await lost()
     await touchHosts(db, [id])
     const { missing } = world.workflows.host.phases
@@ -117,12 +117,12 @@ describe('a lost host', () => {
       signal: new AbortController().signal,
     })
     await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)
-    await expect(db.tx(async tx => next.write?.(tx))).rejects.toThrow('lost again meanwhile')
+    await expect(db.tx(async tx => next.write?.(tx))).rejects.toThrow('lost again in the meantime')
     expect(await alerts(id)).toEqual(['host missing'])
   })
 
-  it('is told as soon as it is back what waited for it', async () => {
-    // The only one that has room.
+  it('wakes the workflows that waited for it as soon as it is back', async () => {
+    // Make it the only host with capacity.
     await world.rows(`UPDATE host SET cordoned = true RETURNING id`)
     const host = await world.addHost()
     const { id: volumeId } = await db.tx(tx =>
@@ -132,7 +132,7 @@ describe('a lost host', () => {
     await world.until(async () => (await findVolumeSnapshot(db, id))?.state === 'ready')
     await lose(host)
     await db.tx(tx => deleteVolumeSnapshot(tx, id))
-    // Into its last phase, and a look there.
+    // Enter the last phase and run one step there.
     for (let look = 0; look < 2; look++) await world.run('volumeSnapshot')
     expect(await dueInMinutes(id)).toBeGreaterThan(5)
     await touchHosts(db, [host.id])
@@ -142,6 +142,6 @@ describe('a lost host', () => {
       await runner.tickOnce()
       return host.storage.snapshots.get(id)?.put.want !== 'present'
     }
-    await until(isReported, { timeoutMs: 5_000, what: 'the host to be told' })
+    await until(isReported, { timeoutMs: 5_000, what: 'the host receives the removal' })
   })
 })

@@ -1,6 +1,6 @@
 /**
- * A host that is lost, until it is heard of again or removed. Being in the only phase is the alert: it is overdue from
- * the start, so that operators see it as long as it lasts (`mote admin alerts`).
+ * The workflow of a lost host, until it reports again or is removed. Its only phase is overdue from the start, which
+ * keeps an alert open for operators (`mote admin alerts`).
  */
 import { createWorkflow, poke, readWorkflow } from '../../engine/runner.ts'
 import { type Next, done, workflow, wait } from '../../engine/workflow.ts'
@@ -11,7 +11,7 @@ import { findLost, type LostHost, lockHost } from '../hosts/index.ts'
 import { notifyOperators } from '../notifications/index.ts'
 import { pokeWaitingFor } from './return-store.ts'
 
-/** Beats of hosts are written in batches, which poke nobody. */
+/** Heartbeats are written in batches, which poke no workflows, so this phase polls. */
 const lookAgainMs = seconds(5)
 
 export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
@@ -24,29 +24,32 @@ export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
         if (host.lost) return wait(lookAgainMs)
         return done(async tx => {
           await lockHost(tx, host.id)
-          if ((await findLost(tx, host.id))?.lost) throw new Error(`host ${host.name} was lost again meanwhile`)
+          if ((await findLost(tx, host.id))?.lost) throw new Error(`host ${host.name} was lost again in the meantime`)
           await pokeWaitingFor(tx, host.id)
           await report(tx, host, {
             kind: 'host.back',
             title: host.removed ? `Host ${host.name} was removed` : `Host ${host.name} is back`,
             body: host.removed
-              ? 'It was lost before.'
-              : 'Whatever it still ran was replaced meanwhile and is removed there.',
+              ? 'The host was lost before it was removed.'
+              : 'VMs that it still ran were replaced in the meantime and are removed there.',
           })
         })
       },
     },
   })
 
-/** In the transaction that gives the host up, after its row was changed. @param vms how many it had */
+/**
+ * Reports a lost host, in the transaction that marks it as lost, after its row was changed. @param vms number of its
+ * VMs
+ */
 export async function reportLoss(tx: Tx, host: { readonly id: string; readonly name: string }, vms: number) {
-  // One that was back for a moment only is still being reported as lost.
+  // The host was back only briefly, and its workflow still exists.
   if (await readWorkflow(tx, 'host', host.id)) await poke(tx, 'host', host.id)
   else await createWorkflow(tx, 'host', host.id, 'missing', { deadlineMs: 0 })
   await report(tx, host, {
     kind: 'host.lost',
     title: `Host ${host.name} is lost`,
-    body: `It does not answer. ${vms} of its VMs start on other hosts as far as there is room. When it never comes back: mote host remove ${host.name} --force`,
+    body: `The host does not answer. Its ${vms} VMs start on other hosts as far as there is room. If it never comes back: mote host remove ${host.name} --force`,
   })
 }
 

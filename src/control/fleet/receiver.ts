@@ -1,6 +1,7 @@
 /**
- * What hosts say by themselves. Beats: that a host is there, what it offers, the numbers of its VMs and, now and then,
- * all it has. Observations: a VM changed. Nothing here decides anything; machines are poked and decide.
+ * Receives messages that hosts send by themselves. Heartbeats: the host is alive, its offers, the numbers of its VMs
+ * and, periodically, all of its VMs. Observations: a VM changed. This file decides nothing; it pokes the workflows that
+ * do.
  */
 import { Value } from 'typebox/value'
 import type { Message, Subscription } from '../../bus/bus.ts'
@@ -28,15 +29,15 @@ import {
 import { isNews, pokeWaiting, recordObserved, recordSnapshot, observedOnHost } from '../vms/index.ts'
 import { recordUsages, recordVolume, recordVolumeSnapshot } from '../volumes/index.ts'
 
-const notUnderstood = 'a host offers what this control plane does not know: it is newer, and that is not used'
+const notUnderstood = 'a newer host offers features that this control plane does not know; they are not used'
 
-/** Beats of many hosts become one UPDATE this often. */
+/** Heartbeats of many hosts are written as one UPDATE per interval. */
 const flushMs = 1000
 
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'clock' | 'log'> & { readonly live: LiveStats }
 
 export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscription> {
-  /** Incarnation and offer of each host as last written, so that an unchanged beat costs no more than its place in a batch. */
+  /** Last written incarnation and offers of each host, so that an unchanged heartbeat only joins the batch. */
   const known = new Map<string, string>()
   const heard = new Set<string>()
 
@@ -64,7 +65,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     heard.clear()
     if (hostIds.length > 0) await touchHosts(deps.db, hostIds)
   }
-  // Every control plane holds the live numbers; one of them writes what is to be written.
+  // Every control plane keeps the live numbers; only one of them writes to the database.
   const numbers = await deps.bus.subscribe(subjects.allHeartbeats, message =>
     deps.live.record(ownHeartbeat(message).heartbeat, deps.clock.now().getTime()),
   )
@@ -95,7 +96,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
   )
   const storage = await listenForVolumes(deps)
   const timer = setInterval(() => {
-    flush().catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not record the beats of hosts'))
+    flush().catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not record the heartbeats of hosts'))
   }, flushMs)
   return {
     async stop() {
@@ -109,7 +110,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
   }
 }
 
-/** What hosts say of volumes, their snapshots, and how much they take. */
+/** Receives reports about volumes, their snapshots and their usage. */
 async function listenForVolumes({ db, bus }: Pick<ReceiverDeps, 'db' | 'bus'>): Promise<Subscription[]> {
   const control = { group: 'control' }
   const hostOf = (subject: string) => subject.split('.')[1] ?? ''
@@ -135,17 +136,18 @@ async function listenForVolumes({ db, bus }: Pick<ReceiverDeps, 'db' | 'bus'>): 
   ]
 }
 
-/** @throws Error when it speaks for another host: the bus lets each publish under its own subject only */
+/** @throws Error when a host reports for another one: on the bus each host publishes only under its own subject */
 function ownHeartbeat({ subject, data }: Message): ReadHeartbeat {
   const read = readHeartbeat(data)
   const { hostId } = read.heartbeat
-  if (subject !== subjects.heartbeat(hostId)) throw new Error(`a beat of ${hostId} came as ${subject}`)
+  if (subject !== subjects.heartbeat(hostId)) throw new Error(`a heartbeat of ${hostId} arrived as ${subject}`)
   return read
 }
 
 /**
- * A host says that it has let go of a VM which is not its own any more: its room is free at once, and not with the next full beat.
- * The host is asked: what it says by itself may be late, and of an earlier time when it had the VM.
+ * Releases the resources of a stray VM as soon as its old host reports it gone, without waiting for the next full
+ * heartbeat. The host is asked again, because the report may be late and date from a time when the host did not have
+ * the VM yet.
  */
 async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: string): Promise<void> {
   if (!isUuid(vmId) || !(await isStray(deps.db, hostId, vmId))) return
@@ -154,7 +156,8 @@ async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: 
 }
 
 /**
- * Everything a host has, against what it should have: lost messages are made good, strangers are removed.
+ * Compares everything a host has with what it should have: repairs lost messages, and removes VMs that no longer belong
+ * there.
  * @param generations `ReadHeartbeat.generations`
  */
 export async function reconcileHost(
@@ -168,18 +171,19 @@ export async function reconcileHost(
   const owned = await observedOnHost(deps.db, hostId)
   const reported = new Map(vms.map(vm => [vm.vmId, vm.generation]))
   const behind = [...owned.values()].filter(vm => (reported.get(vm.id) ?? -1) < vm.generation).map(vm => vm.id)
-  // Not there yet, gone already, or not told of the newest wish: whoever waits for it, or pauses after failures, asks now.
+  // VMs that are missing, gone, or on an older generation: their workflows query the host now, even during a back-off.
   if (behind.length > 0) await pokeMany(deps.db, 'vm', behind)
   for (const observed of vms) {
     const known = owned.get(observed.vmId)
     if (known) {
-      // Of generation 0 is what a host has and cannot look at (a VM whose hypervisor it no longer offers): whether that runs is
-      // not known, so it must not count as news of a VM of which nothing was seen yet, whose generation is 0, too.
+      // Generation 0 marks a VM that the host has but cannot inspect, because it no longer offers its hypervisor.
+      // Whether that VM runs is unknown, so the report must not count for a VM without observations, whose generation
+      // is 0, too.
       if (observed.generation > 0 && isNews(known, observed))
         await deps.db.tx(tx => recordObserved(tx, hostId, observed))
     } else if (observed.state !== 'absent') {
-      deps.log.info({ hostId, vmId: observed.vmId }, 'a host has a VM that is not its own any more; removing it')
-      // One that cannot be removed now must not keep the news of the others; the next full beat names it again.
+      deps.log.info({ hostId, vmId: observed.vmId }, 'a host has a VM that no longer belongs to it; removing it')
+      // A failed removal must not block the other reports; the next full heartbeat retries.
       await agentClient(deps.bus, hostId)
         .forget(observed.vmId, generations.get(observed.vmId) ?? observed.generation)
         .catch((err: unknown) => deps.log.warn({ hostId, vmId: observed.vmId, err }, 'the host did not remove the VM'))

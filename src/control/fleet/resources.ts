@@ -1,19 +1,19 @@
-/** What the operations on hosts answer, as schemas. */
+/** Resources of the host operations. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
 
 const leaveState = () =>
   oneOf(['moving', 'waiting', 'staying'], {
     description:
-      '`moving`: on its way to another host. `waiting`: it leaves without further action. `staying`: it leaves only after somebody does what `reason` says.',
+      '`moving`: moving to another host. `waiting`: leaves without further action. `staying`: leaves only after an operator does what `reason` says.',
     examples: ['waiting'],
   })
 const leaveReason = () =>
   text({
-    description: 'What it waits for and what to do, for people.',
-    examples: ['Others leave first: some of a host at a time, and one of a deployment.'],
+    description: 'What it waits for and what to do about it, as text for operators.',
+    examples: ['Other VMs leave first: only a few VMs of a host move at a time, and one VM of a deployment.'],
   })
-const project = () => uuid({ description: 'Project that it belongs to.' })
+const project = () => uuid({ description: 'Project that owns it.' })
 
 const LeavingVm = resource(
   'LeavingVm',
@@ -49,7 +49,7 @@ const HostHypervisor = resource(
     }),
     available: bool({ description: 'Whether VMs with it can run on the host.' }),
     detail: text({
-      description: 'Version and acceleration, or why it is not available; for people.',
+      description: 'Version and acceleration, or why it is not available, as text for operators.',
       examples: ['kvm, QEMU 10.0.2'],
     }),
   },
@@ -81,10 +81,10 @@ export const Host = resource(
     }),
     hypervisors: list(HostHypervisor, { description: 'Hypervisors that the agent looked for.' }),
     vcpus: amount(
-      'vCPUs that may be given to VMs: more than the host has processors, by the configured overcommit.',
+      'vCPUs that can be assigned to VMs: more than the host has processors, by the configured overcommit.',
       64,
     ),
-    memory_mib: amount('Memory that may be given to VMs, in MiB. Never overcommitted.', 57_344),
+    memory_mib: amount('Memory that can be assigned to VMs, in MiB. Never overcommitted.', 57_344),
     disk_mib: amount('Disk space for the writable disks of VMs, in MiB.', 409_600),
     used_vcpus: amount('vCPUs reserved for VMs.', 12),
     used_memory_mib: amount('Memory reserved for VMs, in MiB.', 12_288),

@@ -1,7 +1,7 @@
 import { type Tx, statement } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
 
-// Those that are whole and wanted have nothing to ask the host.
+// Complete and wanted resources have nothing to ask the host.
 const waiting = statement<{ kind: string; id: string }>(
   'fleet.waitingForHost',
   `SELECT 'volume' AS kind, id FROM volume
@@ -21,7 +21,9 @@ const waiting = statement<{ kind: string; id: string }>(
    SELECT 'vm-snapshot-move', id FROM vm_snapshot_move WHERE target_host_id = $1 AND ended_at IS NULL`,
 )
 
-/** A host is back, or will never be: machines that wait for it would otherwise look again minutes later. */
+/**
+ * Pokes the workflows that wait for a host that is back or was removed. Otherwise they would only run again minutes later.
+ */
 export async function pokeWaitingFor(tx: Tx, hostId: string): Promise<void> {
   const kinds = Map.groupBy(await tx.rows(waiting, [hostId]), row => row.kind)
   for (const [kind, rows] of kinds)

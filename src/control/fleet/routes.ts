@@ -26,7 +26,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
         }
       : {}),
   })
-  /** Finds the host, holds it, acts, and answers what it is then. */
+  /** Locks the host, applies the verb and returns the host. */
   const verb =
     (name: 'cordon' | 'uncordon' | 'drain', act: (tx: Tx, host: HostRow) => Promise<void>) =>
     async (call: HostCall) =>
@@ -34,7 +34,8 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
       const host = await held(tx, call)
       await act(tx, host)
       call.audit({ action: `host.${name}`, resourceType: 'host', resourceId: host.id, details: { name: host.name } })
-      // What is still there takes many statements, and every beat waits for this row: who wants to know asks for the host.
+      // Omits the drain report: it takes many statements, and each heartbeat waits for this row. Clients get it with
+      // GET.
       return hostView((await findHost(tx, hostTimeoutSeconds, host.id)) ?? host)
     }
   const held = async (tx: Tx, { params }: Pick<HostCall, 'params'>): Promise<HostRow> => {
@@ -77,7 +78,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
         const force = call.query.force ?? false
         if (host.vms + host.strays > 0 && !force)
           throw invalidState(
-            `Host ${host.name} has ${host.vms} VMs, and ${host.strays} that were given up there. Drain it first; or, when it never comes back, send force=true.`,
+            `Host ${host.name} has ${host.vms} VMs, and ${host.strays} that were abandoned there. Drain it first; or, if it never comes back, send force=true.`,
           )
         await removeHost(tx, host.id)
         await abandonVmsOf(tx, host.id)

@@ -67,7 +67,7 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}',
     summary: 'Remove a host',
     description:
-      'Removes the host for good: its agent is no longer heard. The answer is 409 while VMs are on it, unless `force` is set. Only for administrators.',
+      'Removes the host for good: reports of its agent are ignored from then on. The answer is 409 while VMs are on it, unless `force` is set. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,

@@ -20,21 +20,24 @@ import {
   subjects,
 } from '../../contract/agent.ts'
 
-/** Calls to one host. Each answers within a second or rejects with a BusError; none is ever made inside a request's transaction. */
+/**
+ * Client of one host's agent. Each call answers within a timeout or rejects with a BusError; none is made inside a
+ * request's transaction.
+ */
 export interface AgentClient {
   put(put: VmPut, signal?: AbortSignal): Promise<VmObserved>
   get(vmId: string, signal?: AbortSignal): Promise<VmObserved>
   list(signal?: AbortSignal): Promise<VmObserved[]>
   ping(signal?: AbortSignal): Promise<void>
   logs(request: Omit<VmLogsRequest, 'events'>, signal?: AbortSignal): Promise<VmLogsAnswer>
-  /** Bytes of log-page.ts; lines where the agent is older than they are. */
+  /** Returns bytes in the format of log-page.ts; older agents return lines. */
   logPage(request: Required<VmLogsRequest>): Promise<VmLogsAnswer | Uint8Array>
   putSnapshot(put: SnapshotPut, signal?: AbortSignal): Promise<SnapshotObserved>
   putVolume(put: VolumePut, signal?: AbortSignal): Promise<VolumeObserved>
   putVolumeSnapshot(put: VolumeSnapshotPut, signal?: AbortSignal): Promise<VolumeSnapshotObserved>
   /** Takes as long as the command. */
   exec(request: VmExec, signal?: AbortSignal): Promise<VmExecAnswer>
-  /** Removes a VM that is not this host's any more. `generation`: what the host said it has. */
+  /** Removes a VM that no longer belongs to this host. `generation`: as last reported by the host. */
   forget(vmId: string, generation: number): Promise<VmObserved>
 }
 
@@ -43,7 +46,7 @@ const Incarnation = Type.Object({ incarnation: Type.String() })
 const VmList = Type.Object({ vms: Type.Array(VmObserved) })
 
 const validators = new Map<TSchema, Validator>()
-/** Made when the first answer of its kind comes: compiling all of them at the start would delay it. */
+/** Compiles validators on first use, because compiling all of them at startup would delay it. */
 function validator(schema: TSchema): Validator {
   const made = validators.get(schema) ?? Compile(schema)
   validators.set(schema, made)

@@ -1,7 +1,7 @@
 /**
- * The hosts as placements see them: read a moment ago, less what was taken there since. Reading a hundred hosts for every
- * VM was nine tenths of a placement; and without what was taken all VMs of that moment would go to the same host. It may be
- * wrong either way: the reservation decides.
+ * A short-lived cache of hosts for placements, reduced by what was placed since the read. Reading a hundred hosts for
+ * every VM was nine tenths of a placement; without subtracting, all VMs of that moment would go to the same host. The
+ * cache may be wrong either way: the reservation decides.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { HostView } from '../scheduler/place.ts'
@@ -16,17 +16,17 @@ interface Room {
 
 export interface Candidates {
   /**
-   * @param fresh what is known may be too old for this question
-   * @returns what changes with each `take`
+   * @param fresh reread, because the cache may be too old for this question
+   * @returns a list that changes with each `take`
    */
   list(fresh?: boolean): Promise<readonly HostView[]>
-  /** Room there is about to be reserved. */
+  /** Subtracts resources that are about to be reserved on the host. */
   take(hostId: string, room: Room): void
-  /** What is known has proved wrong. */
+  /** Drops the cache after it proved wrong. */
   forget(): void
 }
 
-/** For few that ask at a time: of two that read at once one may not see what the other took. */
+/** For few concurrent callers: of two concurrent reads one may not see what the other took. */
 export function createCandidates(
   load: () => Promise<readonly HostView[]>,
   clock: Pick<Clock, 'monotonicMs'>,

@@ -1,3 +1,4 @@
+/** Hosts: their rows and reserved capacity, the client of their agents, and live numbers. */
 export { agentClient } from './agent.ts'
 export { type Candidates, createCandidates } from './candidates.ts'
 export { type LiveStats, createLiveStats } from './live.ts'

@@ -1,29 +1,30 @@
 /**
- * What hosts push every second and nobody needs to keep: cpu, memory and traffic of each VM. Every control plane hears
- * every beat and holds the newest numbers in memory, so that a live view never asks a host and never writes a row.
+ * Live numbers that hosts push every second and that are never stored: CPU, memory and traffic of each VM. Every
+ * control plane receives every heartbeat and holds the newest numbers in memory, so a live view never queries a host or
+ * writes a row.
  */
 import type { HostHeartbeat, VmStats } from '../../contract/agent.ts'
 import type { NetworkObserved } from '../../contract/network.ts'
 import { createDrains, createRequestLoad, type Drains, type RequestLoad } from '../routing/index.ts'
 
 export interface LiveStats {
-  /** The newest numbers of a VM; undefined before its first beat, or after ten seconds of silence. */
+  /** Returns the newest numbers of a VM; undefined before its first heartbeat, or after ten seconds of silence. */
   get(vmId: string): VmStats | undefined
-  /** What hosts that were heard of in the last seconds say of their part of the private networks. */
+  /** Returns the private network state of all hosts that reported in the last seconds. */
   networks(): ReadonlyMap<string, NetworkObserved>
-  /** Calls back for every beat that has numbers, until stopped. */
+  /** Calls back for every heartbeat with numbers, until stopped. */
   subscribe(onHeartbeat: (heartbeat: HostHeartbeat) => void): { stop(): void }
   record(heartbeat: HostHeartbeat, nowMs: number): void
-  /** What gateways say. */
+  /** Numbers that gateways report. */
   readonly requests: RequestLoad
   readonly drains: Drains
-  /** Forgets what is stale; called now and then. */
+  /** Drops stale entries; called periodically. */
   prune(nowMs: number): number
   readonly size: number
 }
 
 const staleMs = 10_000
-/** Hosts beat each second; longer silence shows as a partition. */
+/** Hosts send a heartbeat each second; longer silence shows as a partition. */
 const quietMs = 3_500
 
 export function createLiveStats(clock: { now(): Date }): LiveStats {

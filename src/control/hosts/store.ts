@@ -18,16 +18,16 @@ export interface HostRow {
   readonly usedMemoryMib: number
   readonly usedDiskMib: number
   readonly cordoned: boolean
-  /** Its VMs are being replaced elsewhere, one by one. */
+  /** Its VMs are being moved or replaced, one by one. */
   readonly draining: boolean
-  /** Silent for too long: nothing is placed there, and its VMs are about to be given up. */
+  /** Silent for too long: gets no new VMs, and is about to be marked lost. */
   readonly suspectedAt: Date | null
-  /** Its VMs were given up: from here on nothing it says about them counts. */
+  /** Its VMs were abandoned: later reports about them are ignored. */
   readonly lostAt: Date | null
   readonly lastSeenAt: Date
   readonly createdAt: Date
   readonly up: boolean
-  /** VMs that belong there, and VMs that were given up there and may still run. */
+  /** VMs that belong to the host, and abandoned VMs that may still run there. */
   readonly vms: number
   readonly strays: number
 }
@@ -43,7 +43,8 @@ const listHosts = statement<HostRow>(
   'hosts.list',
   `SELECT ${columns} FROM host WHERE removed_at IS NULL ORDER BY name, id`,
 )
-// What a placement looks at and no more: counting the VMs of a hundred hosts costs as much as the rest of a batch.
+// Selects only the columns that a placement needs: counting the VMs of a hundred hosts costs as much as the rest of a
+// batch.
 const listRooms = statement<HostView>(
   'hosts.rooms',
   `SELECT id, name, arch, hypervisors, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib", used_vcpus AS "usedVcpus",
@@ -55,7 +56,7 @@ const findHost = statement<HostRow>(
   'hosts.find',
   `SELECT ${columns} FROM host WHERE removed_at IS NULL AND (id::text = $2 OR name = $2)`,
 )
-// What volumes may still grow to counts as taken.
+// The room of a pool excludes the space that its volumes may still grow into.
 const listPools = statement<PoolView>(
   'hosts.pools',
   `SELECT h.id AS "hostId", p.pool->>'name' AS name, (p.pool->>'shared')::boolean AS shared,
@@ -64,14 +65,14 @@ const listPools = statement<PoolView>(
        SELECT sum(greatest(o.size_mib - o.used_bytes / 1048576, 0)) FROM volume o
        WHERE o.pool_name = p.pool->>'name' AND o.want = 'present' AND o.host_id IS NOT NULL
          AND (o.host_id = h.id OR NOT o.bound)), 0)::float8
-       -- What is on its way there, as long as it may be there.
+       -- Volumes moving to the pool count until their move is committed or ended.
        - coalesce((SELECT sum(o.size_mib) FROM volume_move x JOIN volume o ON o.id = x.volume_id
          WHERE x.target_host_id = h.id AND x.target_pool = p.pool->>'name' AND x.ended_at IS NULL AND x.state <> 'clearing'), 0)::float8) AS "roomMib"
    FROM host h, jsonb_array_elements(h.pools) AS p(pool) WHERE h.removed_at IS NULL`,
 )
 const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR NO KEY UPDATE`)
 
-// Capacity never shrinks below what is already promised: the CHECK-free way to keep "used <= total" true for what runs.
+// Stores the host's reported capacity, and clears suspicion and loss.
 const upsertHost = statement(
   'hosts.upsert',
   `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib, pools, database_images)
@@ -86,7 +87,7 @@ const upsertHost = statement(
 )
 const touchHosts = statement(
   'hosts.touch',
-  // In the order of all who lock several.
+  // In id order, like every statement that locks several hosts.
   `WITH heard AS (SELECT id FROM host WHERE id = ANY($1::uuid[]) AND removed_at IS NULL ORDER BY id FOR NO KEY UPDATE)
    UPDATE host SET last_seen_at = now(), suspected_at = NULL, lost_at = NULL FROM heard WHERE host.id = heard.id`,
 )
@@ -100,7 +101,7 @@ const suspectHost = statement(
   `UPDATE host SET suspected_at = now() WHERE id = $1 AND suspected_at IS NULL
      AND last_seen_at < now() - make_interval(secs => $2)`,
 )
-// Only what is still silent: a beat that came meanwhile has cleared the suspicion.
+// Requires that the host is still suspected; a heartbeat in the meantime clears the suspicion.
 const loseHost = statement(
   'hosts.lose',
   `UPDATE host SET lost_at = now() WHERE id = $1 AND lost_at IS NULL AND removed_at IS NULL
@@ -114,7 +115,7 @@ const setCordon = statement('hosts.cordon', `UPDATE host SET cordoned = $2, drai
 export interface LostHost {
   readonly id: string
   readonly name: string
-  /** Not heard of, and not taken away. */
+  /** The host is silent and was not removed. */
   readonly lost: boolean
   readonly removed: boolean
 }
@@ -125,13 +126,13 @@ const lostHost = statement<LostHost>(
 )
 const insertStray = statement(
   'hosts.insertStray',
-  // Of one that left it before and came back, the host has room taken twice: what it may still run takes it once.
+  // If the VM is already a stray of this host, its resources are reserved twice there; release one reservation.
   `WITH made AS (
      INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING vm_id)
    UPDATE host SET used_vcpus = used_vcpus - $3, used_memory_mib = used_memory_mib - $4, used_disk_mib = used_disk_mib - $5
    WHERE id = $2 AND NOT EXISTS (SELECT FROM made)`,
 )
-// The strays that a host does not have (any more), and the room they took, in one statement: released exactly once.
+// Deletes the strays that the host no longer has, and releases their resources in the same statement, so exactly once.
 const settleStrays = statement<{ gone: number }>(
   'hosts.settleStrays',
   `WITH gone AS (
@@ -151,7 +152,7 @@ const strayOnHost = statement<{ is: boolean }>(
   'hosts.isStray',
   `SELECT EXISTS (SELECT FROM stray WHERE host_id = $1 AND vm_id = $2) AS is`,
 )
-// The room is given back by whoever deletes the row: once.
+// Releases the resources only if this statement deletes the row, so exactly once.
 const settleStray = statement(
   'hosts.settleStray',
   `WITH gone AS (DELETE FROM stray WHERE host_id = $1 AND vm_id = $2 RETURNING vcpus, memory_mib, disk_mib)
@@ -180,31 +181,31 @@ interface Room {
 /** The storage pools of all hosts. */
 export const pools = (sql: Sql) => sql.rows(listPools)
 export const list = (sql: Sql, timeoutSeconds: number) => sql.rows(listHosts, [timeoutSeconds])
-/** The hosts as the scheduler sees them. */
+/** The hosts as the scheduler needs them. */
 export const rooms = (sql: Sql, timeoutSeconds: number) => sql.rows(listRooms, [timeoutSeconds])
-/** By id or name. */
+/** Finds a host by id or name. */
 export const find = (sql: Sql, timeoutSeconds: number, host: string) => sql.maybe(findHost, [timeoutSeconds, host])
 export const lock = (tx: Tx, id: string) => tx.run(lockHost, [id])
-/** Silent for longer than the time-out; `overdue`: under suspicion for as long again. */
+/** Returns hosts that are silent for longer than the timeout; `overdue`: suspected for as long again. */
 export const silent = (db: Db, timeoutSeconds: number) => db.rows(silentHosts, [timeoutSeconds])
 export const suspect = (db: Db, id: string, timeoutSeconds: number) => db.run(suspectHost, [id, timeoutSeconds])
-/** False when it was heard of meanwhile. */
+/** Returns false when the host has reported in the meantime. */
 export const lose = async (tx: Tx, id: string, timeoutSeconds: number) =>
   (await tx.run(loseHost, [id, timeoutSeconds])) === 1
 export const findLost = (sql: Sql, id: string) => sql.maybe(lostHost, [id])
 export const remove = (tx: Tx, id: string) => tx.run(removeHost, [id])
 export const cordon = (tx: Tx, id: string, state: { readonly cordoned: boolean; readonly draining: boolean }) =>
   tx.run(setCordon, [id, state.cordoned, state.draining])
-/** The room of a VM that was given up stays taken, see `settle`. */
+/** Keeps the resources of an abandoned VM reserved, see `settle`. */
 export const abandon = (tx: Tx, hostId: string, vm: Room & { readonly id: string }) =>
   tx.run(insertStray, [vm.id, hostId, vm.vcpus, vm.memoryMib, vm.diskMib])
-/** Gives back the room of strays that are not among what the host has; how many there were. */
+/** Releases the resources of strays that the host no longer has; returns their number. */
 export const settle = async (sql: Sql, hostId: string, present: readonly string[]) =>
   (await sql.one(settleStrays, [hostId, present])).gone
 
-/** A VM that was given up there, and may still run. */
+/** Returns whether the VM was abandoned on the host and may still run there. */
 export const isStray = async (sql: Sql, hostId: string, vmId: string) => (await sql.one(strayOnHost, [hostId, vmId])).is
-/** The host has just answered that it does not have it. False when it was none (any more). */
+/** Releases one stray that the host reports gone. Returns false when it is not a stray. */
 export const settleOne = async (sql: Sql, hostId: string, vmId: string) =>
   (await sql.run(settleStray, [hostId, vmId])) === 1
 
@@ -226,7 +227,7 @@ export const upsert = (db: Db, heartbeat: HostHeartbeat, cpuOvercommit: number) 
 
 export const touch = (db: Db, hostIds: readonly string[]) => db.run(touchHosts, [hostIds])
 
-/** False when the room is gone meanwhile: the condition and the change are one statement. */
+/** Returns false when the capacity is gone: check and change are one statement. */
 export const reserve = async (tx: Tx, hostId: string, room: Room): Promise<boolean> =>
   (await tx.run(reserveRoom, [hostId, room.vcpus, room.memoryMib, room.diskMib])) === 1
 

@@ -1,4 +1,4 @@
-/** A VM that is about to leave its host, and the requests to it. */
+/** Requests to a VM that is about to leave its host. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import type { Route } from '../../contract/gateway.ts'
@@ -27,7 +27,7 @@ const rowOf = async ({ id }: Move) =>
       id,
     )
   )[0]
-/** What a gateway reports of a move. */
+/** Reports a gateway's open requests of a move. */
 const say = ({ id }: Move, open: number, gatewayId = 'one') =>
   drains.record({ gatewayId, atMs: 0, apps: [], leaving: [{ moveId: id, open }] }, Date.now())
 const tookSeconds = (move: Move, age: string) =>
@@ -36,7 +36,7 @@ const runsFor = async (rounds: number) => {
   for (let n = 0; n < rounds; n++) await world.until(async () => false, 1).catch(() => undefined)
 }
 
-/** A move whose VM waits, with gateways that hold new requests. */
+/** A move whose VM waits while gateways hold new requests. */
 async function held({ replicas = 1 } = {}): Promise<Move> {
   const app = await world.app({ replicas })
   const { vmIds } = await world.deploy(app, { replicas })
@@ -63,7 +63,7 @@ const ends = async (move: Move, state: string) => {
 }
 
 describe('a VM that is about to move', () => {
-  it('gets no new requests, and leaves once every gateway has none under way', async () => {
+  it('gets no new requests, and moves once no gateway has open requests to it', async () => {
     const move = await held()
     expect(await routeOf(move.app)).toMatchObject({
       state: 'sleeping',
@@ -79,7 +79,7 @@ describe('a VM that is about to move', () => {
     drains.record({ gatewayId: 'two', atMs: 0, apps: [], stops: true }, Date.now())
   })
 
-  it('leaves the traffic to another replica meanwhile', async () => {
+  it('leaves its traffic to another replica meanwhile', async () => {
     const move = await held({ replicas: 2 })
     const route = await routeOf(move.app)
     expect(route).toMatchObject({ state: 'live', leaving: [{ vmId: move.vmId }] })
@@ -89,7 +89,7 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('leaves after the bound, whatever is under way', async () => {
+  it('moves after the time limit even with open requests', async () => {
     const move = await held()
     await runsFor(3)
     expect(await rowOf(move)).toMatchObject({ released: false })
@@ -108,14 +108,14 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('gets requests again as soon as its move is given up', async () => {
+  it('gets requests again as soon as its move is cancelled', async () => {
     const move = await held()
     await db.tx(tx => cancelMigration(tx, move.id))
     await ends(move, 'cancelled')
     expect((await routeOf(move.app))?.backends.map(one => one.vmId)).toEqual([move.vmId])
   })
 
-  it('gets requests again when its host does not let it go for long, and moves after all', async () => {
+  it('gets requests again when its host is slow to hand it over, and still moves later', async () => {
     const move = await held()
     for (const host of hosts) host.reachable = false
     await tookSeconds(move, '21 seconds')
@@ -126,7 +126,7 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
-  it('stays, and gets requests again, when the agent that held it was stopped', async () => {
+  it('stays and gets requests again when the source agent was stopped', async () => {
     const move = await held()
     const vm = hosts
       .flatMap(host => host.vms.get(move.vmId) ?? [])

@@ -1,6 +1,6 @@
 /**
- * The last moments of a VM on its host: gateways hold new requests, those under way end within a bound, and the host lets it
- * go. docs/decisions/0089-requests-during-a-move.md
+ * Holds requests just before a VM leaves its host: gateways hold new requests, open requests may finish within a time
+ * limit, and then the host hands the VM over. docs/decisions/0089-requests-during-a-move.md
  */
 import type { MigrationObserved } from '../../contract/agent.ts'
 import { type Next, wait } from '../../engine/workflow.ts'
@@ -12,14 +12,17 @@ import { drainDecision, refreshRoute } from '../routing/index.ts'
 import type { Moving } from './workflow.ts'
 import * as store from './store.ts'
 
-/** What a gateway says pokes the machine; this is for messages that were lost. */
+/** Reports of gateways poke the workflow; this poll covers lost messages. */
 const lookAgainMs = 250
-/** A VM that takes longer to go than this is served where it is: what is held longer would be refused by the gateways. */
+/**
+ * After this time the hold ends and the VM serves on its old host again, because gateways refuse requests that are held
+ * longer.
+ */
 const liftMs = seconds(15)
 
 export type HoldDeps = Pick<Deps, 'config' | 'clock'> & { readonly live: Pick<LiveStats, 'drains'> }
 
-/** A hold that has lasted for too long, whatever its host says; undefined: there is none. */
+/** Ends a hold that has exceeded its limit; undefined when there is none. */
 export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never> | undefined {
   const limitMs = seconds(config.moveDrainSeconds) + liftMs
   if (m.heldAt === null || now.getTime() - m.heldAt.getTime() <= limitMs) return undefined
@@ -29,7 +32,7 @@ export function lateHold({ config }: HoldDeps, m: Moving, now: Date): Next<never
   })
 }
 
-/** What to do before the VM may go; undefined: nothing. */
+/** Returns the next step before the VM may leave; undefined when nothing is left to do. */
 export function holding(
   { config, clock, live }: HoldDeps,
   m: Moving,

@@ -1,4 +1,4 @@
-/** Moves of running VMs to other hosts, with the volumes and snapshots that go along. */
+/** Migrations of running VMs to other hosts, including their volumes and snapshots. */
 export { migrationWorkflow } from './workflow.ts'
 export { cancelMigration, startMigration } from './start.ts'
 export {

@@ -1,4 +1,4 @@
-/** A VM on its way to another host, interrupted in every way: it ends up running exactly once, with the memory it had. */
+/** Crash matrix of migrating a VM: the VM ends up running exactly once, with its memory intact. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -60,7 +60,7 @@ const endOf = async (s: Subject) =>
     )
   )[0]
 const advance = async (s: Subject) => {
-  // At no moment does the guest run in two places.
+  // The guest must never run in two places.
   expect(holding(s.vmId).length).toBeLessThanOrEqual(1)
   await world.run('vm')
   await world.hostsMove()
@@ -83,7 +83,7 @@ const moved = crashMatrix<Subject>({
   makeSubject: () => migrate(),
   advance,
   remove: async s => void (await db.tx(tx => cancelMigration(tx, s.id))),
-  unreachable: { cancelling: 'reached by those that are cancelled' },
+  unreachable: { cancelling: 'covered by the cancelled migrations' },
   check: async s => {
     const { state } = (await endOf(s))!
     await runsOnce(s, state === 'completed' ? [s.target] : [s.source])
@@ -99,7 +99,7 @@ const cancelled = crashMatrix<Subject>({
   },
   remove: s => db.tx(tx => setVmWant(tx, s.vmId, 'absent')),
   unreachable: Object.fromEntries(
-    ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'in the other matrix']),
+    ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'covered by the other matrix']),
   ),
   check: async (s, { fault }) => {
     expect((await endOf(s))?.state).toMatch(/cancelled|completed/)
@@ -112,11 +112,11 @@ const cancelled = crashMatrix<Subject>({
 })
 
 describe('crash matrix of a migration', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.migration.phases).length * faults.length,
     ))
-  describe('that goes through', () => {
+  describe('that completes', () => {
     it.each(moved)('$name', ({ run }) => run())
   })
   describe('that is cancelled', () => {
@@ -130,7 +130,7 @@ const ends = (s: Subject) =>
   )
 
 describe('a migration', () => {
-  it('moves the VM there and back again', async () => {
+  it('moves the VM to another host and back', async () => {
     const there = await migrate()
     await ends(there)
     expect(await endOf(there)).toEqual({ state: 'completed', downtime: 12 })
@@ -141,7 +141,7 @@ describe('a migration', () => {
     await runsOnce({ ...back, memory: there.memory }, [there.source])
   })
 
-  it('whose target cannot be reached is given up, and the VM runs on', async () => {
+  it('can be cancelled when its target is unreachable, and the VM keeps running', async () => {
     const s = await migrate()
     const target = hostOf(s.target)!
     target.reachable = false

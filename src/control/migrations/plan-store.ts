@@ -1,19 +1,19 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** A volume that a VM has, as its move looks at it. */
+/** The fields of a VM's volume that a move needs. */
 export interface DiskToMove {
   readonly volumeId: string
   readonly name: string
   readonly sizeMib: number
   readonly poolName: string
   readonly hostId: string | null
-  /** Only that host can reach it. */
+  /** Only `hostId` can reach the volume. */
   readonly bound: boolean
-  /** It is there whole, and nothing is being done with it. */
+  /** The volume is complete, and no operation uses it. */
   readonly quiet: boolean
-  /** Another VM has it, too. */
+  /** Another VM uses the volume, too. */
   readonly shared: boolean
-  /** The VM may not write to it. */
+  /** The VM may only read the volume. */
   readonly readOnly: boolean
 }
 
@@ -45,7 +45,7 @@ const recordDowntime = statement(
   'vms.migrationDowntime',
   `UPDATE migration SET downtime_ms = coalesce(downtime_ms, round(extract(epoch FROM now() - stopped_at) * 1000)) WHERE id = $1`,
 )
-// It may be unwanted by now: then it is its new host that has to let go of it.
+// The VM may be unwanted by now; its new host removes it then.
 const moveVm = statement(
   'vms.moveWithVolumes',
   `UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = 0, seen_state = NULL,
@@ -53,7 +53,7 @@ const moveVm = statement(
      seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
    WHERE id = $1`,
 )
-// Volumes that both hosts reach stay where they are; who writes to them is another writer all the same.
+// Shared-pool volumes stay where they are, but the VM on the new host counts as a new writer.
 const handOverShared = statement(
   'vms.handOverShared',
   `WITH raised AS (
@@ -64,11 +64,13 @@ const handOverShared = statement(
 )
 
 export const disks = (sql: Sql, vmId: string) => sql.rows(disksOfVm, [vmId])
-/** How many of them only its host reaches. */
+/** Counts the VM's volumes that only its host reaches. */
 export const boundDisks = async (sql: Sql, vmId: string) => (await disks(sql, vmId)).filter(disk => disk.bound).length
-/** False when it is over, or was given up while that was possible. */
+/** Returns false when the migration has ended, or was cancelled while that was possible. */
 export const commit = async (tx: Tx, id: string) => (await tx.run(commitMigration, [id])) === 1
-/** Whoever asks for a snapshot of the VM holds its row, as whoever asks this does. */
+/**
+ * Returns whether a snapshot of the VM is being taken. The caller must hold the VM's row, as requests for snapshots do.
+ */
 export const isBeingKept = async (tx: Tx, vmId: string) => (await tx.one(beingKept, [vmId])).is
 export const halt = (tx: Tx, id: string) => tx.run(haltMigration, [id])
 export const ranAgain = (tx: Tx, id: string) => tx.run(recordDowntime, [id])

@@ -1,4 +1,4 @@
-/** How a VM can get to another host, with the volumes that it has. */
+/** Plans how a VM can move to another host together with its volumes. */
 import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import type { Sql } from '../../db/db.ts'
 import { listPools } from '../hosts/index.ts'
@@ -7,26 +7,26 @@ import { fitMoved, fitVolumes, type PoolView } from '../scheduler/pools.ts'
 import * as store from './plan-store.ts'
 
 export interface MovePlan {
-  /** `live`: it runs on meanwhile. `stop-and-copy`: with volumes it is stopped here and starts there. */
+  /** `live`: the VM keeps running. `stop-and-copy`: a VM with volumes is stopped and starts on the target. */
   readonly method: 'live' | 'stop-and-copy'
-  /** Those that have to be carried over, with their pool there. */
+  /** Volumes that must be copied, with their target pools. */
   readonly volumes: readonly { readonly volumeId: string; readonly pool: string }[]
   readonly withVolumes: boolean
 }
 
-/** `why`: for people. */
+/** `why`: the reason, as text for users. */
 export type MoveChoice = { readonly plan: MovePlan } | { readonly why: string }
 
-/** Volumes of a VM and where they could be: read once, whatever hosts are then asked about. */
+/** Everything that moves with a VM, and the pools of all hosts; loaded once for any number of targets. */
 export interface CoMoved {
   readonly disks: readonly store.DiskToMove[]
-  /** Those of all hosts. */
+  /** Pools of all hosts. */
   readonly pools: readonly PoolView[]
-  /** Those that have what these disks held: they go along. */
+  /** Retained snapshots that need these disks and move along. */
   readonly snapshots: readonly RetainedSnapshot[]
 }
 
-/** @param known the storage pools of all hosts, by whoever has read them for several VMs */
+/** Loads everything that moves with a VM. @param known the pools of all hosts, if the caller has already loaded them */
 export async function coMovedOf(sql: Sql, vmId: string, known?: readonly PoolView[]): Promise<CoMoved> {
   const disks = await store.disks(sql, vmId)
   const bound = disks.filter(disk => disk.bound).map(disk => disk.volumeId)
@@ -40,21 +40,21 @@ interface End {
   readonly hypervisors: readonly HypervisorOffer[]
 }
 
-/** What keeps the VM from leaving its host with its volumes, whatever the other one is; undefined: nothing. */
+/** Returns why the VM cannot leave its host at all; undefined when it can. */
 export function moveObstacle(
   vm: { readonly want: string },
   { disks, snapshots }: Pick<CoMoved, 'disks' | 'snapshots'>,
 ): string | undefined {
   if (disks.length === 0) return undefined
-  if (vm.want !== 'running' && vm.want !== 'paused') return 'The VM is about to end.'
+  if (vm.want !== 'running' && vm.want !== 'paused') return 'The VM is being stopped or removed.'
   const busy = disks.find(disk => !disk.quiet)
-  if (busy) return `Volume ${busy.name} is being changed, kept or cloned now. Try again after that.`
+  if (busy) return `Volume ${busy.name} is being changed, snapshotted or cloned. Try again afterwards.`
   const shared = disks.find(disk => disk.bound && disk.shared)
-  if (shared) return `Other VMs on its host read volume ${shared.name}, too. Detach it from one of the apps.`
+  if (shared) return `Other VMs on its host also read volume ${shared.name}. Detach it from one of the apps.`
   return keptBehind(snapshots, new Set(disks.map(disk => disk.volumeId)))?.why
 }
 
-/** Whether, and how, the VM can go from one host to the other. `moveObstacle` has been asked. */
+/** Decides whether and how the VM can move between these hosts. Call `moveObstacle` first. */
 export function chooseMove(
   vm: { readonly want: string; readonly hypervisor: string | null },
   source: End,
@@ -66,12 +66,12 @@ export function chooseMove(
   if (!here || !there) return { why: `Host ${target.name} does not offer ${vm.hypervisor}.` }
   const both = (holds: (offer: HypervisorOffer) => boolean) => holds(here) && holds(there)
   const live = both(({ capabilities }) => capabilities.migrate === 'live')
-  // An agent that does not say so waits for a guest that runs until its memory is given up.
+  // An agent without this feature waits for a paused guest to run until the memory transfer is cancelled.
   const stuck = vm.want === 'paused' && !both(offer => offersFeature(offer, 'paused-moves') === true)
-  const resumeFirst = `The VM is paused, and ${vm.hypervisor} cannot take it to host ${target.name} so. Resume it first.`
+  const resumeFirst = `The VM is paused, and ${vm.hypervisor} cannot move it to host ${target.name} in that state. Resume it first.`
   if (disks.length === 0) {
     if (!both(({ capabilities }) => capabilities.migrate !== 'none'))
-      return { why: `Host ${target.name} cannot receive a VM of ${vm.hypervisor}.` }
+      return { why: `Host ${target.name} cannot receive a VM with ${vm.hypervisor}.` }
     if (live && stuck) return { why: resumeFirst }
     return { plan: { method: live ? 'live' : 'stop-and-copy', volumes: [], withVolumes: false } }
   }
@@ -86,7 +86,7 @@ export function chooseMove(
   if (encrypted && offersFeature(there, 'encrypted-volumes') === false)
     return { why: `${vm.hypervisor} on host ${target.name} cannot open encrypted volumes.` }
   const carried = reached.length === 0 && both(offer => offersFeature(offer, 'moved-volumes') === true)
-  // What a hypervisor may not write to it cannot fill over there either.
+  // A live move fills the volumes through the VM's hypervisor, which cannot write to read-only volumes.
   const running = live && carried && !disks.some(disk => disk.readOnly)
   if (running && stuck) return { why: resumeFirst }
   return { plan: { method: running ? 'live' : 'stop-and-copy', volumes, withVolumes: true } }

@@ -29,15 +29,15 @@ export interface Migration {
   readonly totalBytes: number
   readonly downtimeMs: number | null
   readonly error: string | null
-  /** The VM has volumes, which go along. */
+  /** The VM has volumes, which move along. */
   readonly withVolumes: boolean
-  /** Since when the snapshots that go along are there; null: not yet, or it has no volumes. */
+  /** When the snapshots that move along were complete; null: not yet, or no volumes. */
   readonly coMovedAt: Date | null
-  /** Since when gateways send it no new requests; null: they do. */
+  /** When gateways began to hold new requests; null while they do not. */
   readonly heldAt: Date | null
-  /** Since when its host may let it go. */
+  /** When the host was allowed to hand the VM over. */
   readonly releasedAt: Date | null
-  /** Some gateway may send it requests: its app has a route that says that it leaves. */
+  /** Gateways may still send requests to the VM: the app's route lists it as leaving. */
   readonly isRouted: boolean
   readonly startedAt: Date
   readonly endedAt: Date | null
@@ -84,7 +84,7 @@ const recordProgress = statement(
    WHERE id = $1 AND ended_at IS NULL`,
 )
 const coMovedAreThere = statement(
-  'vms.migrationLuggage',
+  'vms.migrationCoMoved',
   `UPDATE migration SET luggage_at = coalesce(luggage_at, now()) WHERE id = $1`,
 )
 const holdMigration = statement(
@@ -109,11 +109,11 @@ const requestCancel = statement(
   'vms.cancelMigration',
   `UPDATE migration SET want = 'cancel' WHERE id = $1 AND state IN ('preparing', 'copying')`,
 )
-// The VM is the target's from here on; whatever the source still says of it does not count.
+// Assigns the VM to the target; later reports of the source do not count.
 const moveVm = statement(
   'vms.move',
   `UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = least(seen_generation, $3),
-     -- What it went on from once is on the host that it leaves.
+     -- The snapshot that the VM once started from stays on the old host.
      from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL,
      seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
    WHERE id = $1 AND want <> 'absent'`,
@@ -128,7 +128,7 @@ const countFrom = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM migration WHERE source_host_id = $1 AND ended_at IS NULL`,
 )
 
-// Those after which a VM with volumes stays for a while, see `canTakeVolumes` of deployments.
+// Recent failures, after which a VM with volumes waits; see `canTakeVolumes` of deployments.
 const failedOf = statement<{ count: number; error: string | null }>(
   'vms.failedMigrations',
   `SELECT count(*)::int AS count, max(error) AS error FROM migration WHERE vm_id = $1 AND source_host_id = $2 AND state = 'failed'
@@ -136,10 +136,10 @@ const failedOf = statement<{ count: number; error: string | null }>(
 )
 
 export const byId = (sql: Sql, id: string) => sql.maybe(migrationById, [id])
-/** Moves of the VM from that host that failed in the last ten minutes. */
+/** Counts moves of the VM from that host that failed in the last ten minutes. */
 export const failedMoves = (sql: Sql, vmId: string, hostId: string) => sql.one(failedOf, [vmId, hostId])
 export const newest = (sql: Sql, deploymentId: string) => sql.maybe(newestMigration, [deploymentId])
-/** How many VMs are on their way from the host. */
+/** Counts the migrations from the host. */
 export const countFromHost = async (sql: Sql, hostId: string) => (await sql.one(countFrom, [hostId])).count
 export type NewMigration = Pick<
   Migration,
@@ -179,19 +179,19 @@ export const progress = (
   observed: Pick<MigrationObserved, 'percent' | 'transferredBytes' | 'totalBytes' | 'downtimeMs'>,
 ) => tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes, observed.downtimeMs])
 export const coMovedThere = (tx: Tx, id: string) => tx.run(coMovedAreThere, [id])
-/** Gateways hold new requests from the commit on. */
+/** Makes gateways hold new requests from this commit on. */
 export const hold = (tx: Tx, id: string) => tx.run(holdMigration, [id])
-/** Its host may let it go. */
+/** Allows the source host to hand the VM over. */
 export const release = (tx: Tx, id: string) => tx.run(releaseMigration, [id])
-/** Gateways send it requests again, although it is on its way. */
+/** Ends the hold: gateways send requests to the VM again while it is still moving. */
 export const lift = (tx: Tx, id: string) => tx.run(liftHold, [id])
-/** It is to be given up, and why. */
+/** Records the error and requests the cancellation. */
 export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id, error])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>
   tx.run(endMigration, [id, state])
-/** False when it is too late. */
+/** Returns false when it is too late. */
 export const cancel = async (tx: Tx, id: string) => (await tx.run(requestCancel, [id])) === 1
-/** False when the VM is not wanted any more. */
+/** Returns false when the VM is being removed. */
 export const move = async (tx: Tx, vmId: string, hostId: string, observedGeneration: number) =>
   (await tx.run(moveVm, [vmId, hostId, observedGeneration])) === 1
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])

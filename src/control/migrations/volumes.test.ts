@@ -1,6 +1,6 @@
 /**
- * A VM with a volume on its way to another host, interrupted in every way: it ends up running once, beside its volume, with every
- * write that was made to it; nothing of either is left on the other host.
+ * Crash matrix of migrating a VM with a volume: the VM ends up running once, next to its volume with every write, and
+ * nothing of either is left on the other host.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -38,12 +38,12 @@ async function worldOf(movesVolumes: boolean) {
   const hosts = [await world.addHost({ movesVolumes }), await world.addHost({ movesVolumes })]
   const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)
   const having = (volumeId: string) => hosts.filter(host => host.storage.volumes.has(volumeId))
-  /** Hosts whose guest may write to it now. */
+  /** Hosts whose guest may currently write to the volume. */
   const writing = (volumeId: string) =>
     hosts.filter(host => [...host.vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId)))
   let [made, written] = [0, 0]
 
-  /** The guest writes, wherever it runs: what is acknowledged must never be lost. */
+  /** Lets the guest write, wherever it runs. Acknowledged writes must never be lost. */
   const write = (s: Pick<Subject, 'vmId' | 'volumeId'>) => {
     for (const host of hosts) {
       const vm = host.vms.get(s.vmId)
@@ -69,7 +69,7 @@ async function worldOf(movesVolumes: boolean) {
     const all = await listHosts(db, 3600)
     const source = all.find(host => host.id === vm?.hostId)
     const target = all.find(host => host.id !== vm?.hostId)
-    if (!vm || !source || !target) throw new Error('it has no host')
+    if (!vm || !source || !target) throw new Error('the VM has no host')
     const choice = chooseMove(vm, source, target, await coMovedOf(db, vm.id))
     if (!('plan' in choice)) throw new Error(choice.why)
     const { plan } = choice
@@ -85,14 +85,17 @@ async function worldOf(movesVolumes: boolean) {
     (await world.rows<{ state: string }>(`SELECT state FROM migration WHERE id = $1`, s.id))[0]?.state
   const advance = async (s: Subject) => {
     write(s)
-    // At no moment may two write.
+    // Two guests must never be able to write.
     expect(writing(s.volumeId).length).toBeLessThanOrEqual(1)
     await world.run('vm', 'volume', 'volumeMove', 'deployment')
     await world.hostsMove()
     expect(writing(s.volumeId).length).toBeLessThanOrEqual(1)
     write(s)
   }
-  /** The app runs once, beside its volume, on one of these; the volume holds what was written last, and is nowhere else. */
+  /**
+   * Expects the app to run once on one of these hosts, next to its volume; the volume holds the last write and exists
+   * nowhere else.
+   */
   const runsOn = async (s: Subject, on: readonly string[]) => {
     const vms = () =>
       world.rows<{ id: string; host: string }>(
@@ -116,7 +119,7 @@ async function worldOf(movesVolumes: boolean) {
     expect(hostOf(volume?.hostId)?.storage.volumes.get(s.volumeId)?.content).toBe(`write ${written}`)
     await ends(s)
   }
-  /** Nothing of it is left anywhere. */
+  /** Expects that nothing is left anywhere. */
   const ends = async (s: Subject) => {
     await world.deploymentsEnd({ id: s.appId, projectId, name: '' })
     await db.run({ name: 'test.detach', text: 'DELETE FROM volume_attachment WHERE volume_id = $1' }, [s.volumeId])
@@ -131,14 +134,14 @@ async function worldOf(movesVolumes: boolean) {
 
 const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live, unused: readonly string[]) => {
   const workflow = world.workflows.migration
-  const elsewhere = Object.fromEntries(unused.map(phase => [phase, 'the target has it from the commit on']))
+  const elsewhere = Object.fromEntries(unused.map(phase => [phase, 'the commit assigns the VM to the target directly']))
   const moved = crashMatrix<Subject>({
     db,
     workflow,
     makeSubject: migrate,
     advance,
     remove: async s => void (await db.tx(tx => cancelMigration(tx, s.id))),
-    unreachable: { ...elsewhere, cancelling: 'reached by those that are cancelled' },
+    unreachable: { ...elsewhere, cancelling: 'covered by the cancelled migrations' },
     check: async s => runsOn(s, (await stateOf(s)) === 'completed' ? [s.target] : [s.source]),
   })
   const cancelled = crashMatrix<Subject>({
@@ -149,10 +152,10 @@ const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live,
       if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
       await advance(s)
     },
-    // Its deployment makes another, which has to find the volume where the last one wrote.
+    // Its deployment creates another VM, which has to find the volume where the last VM wrote to it.
     remove: s => db.tx(tx => setVmWant(tx, s.vmId, 'absent')),
     unreachable: Object.fromEntries(
-      ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'in the other matrix']),
+      ['preparing', 'copying', 'switching', 'clearing'].map(phase => [phase, 'covered by the other matrix']),
     ),
     check: async s => {
       expect(await stateOf(s)).toMatch(/cancelled|completed/)
@@ -163,16 +166,16 @@ const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live,
 }
 
 describe.each([
-  ['that runs on meanwhile', live],
-  ['that is stopped and starts there', cold],
+  ['that moves live', live],
+  ['that is stopped and copied', cold],
 ] as const)('crash matrix of a VM with a volume %s', (_, part) => {
   const { moved, cancelled } = matrices(part, ['switching'])
-  it('has every phase with every fault', () =>
-    // `switching` is of VMs without volumes: migration.test.ts.
+  it('covers every phase with every fault', () =>
+    // VMs with volumes have no phase `switching`; migration.test.ts covers it.
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size + faults.length).toBe(
       Object.keys(part.world.workflows.migration.phases).length * faults.length,
     ))
-  describe('and goes through', () => {
+  describe('and completes', () => {
     it.each(moved)('$name', ({ run }) => run())
   })
   describe('and is cancelled', () => {
@@ -180,7 +183,7 @@ describe.each([
   })
 })
 
-it('tells the target of another writer, and of a reader as which it knows the volume', () => {
+it("raises the disk's generation on the target for a writer, but not for a reader", () => {
   const disk = { volumeId: 'v', pool: 'local', sizeMib: 64, generation: 7, mountPoint: '/data' }
   const reported = (readOnly: boolean) => diskThere({ volumes: [] })({ ...disk, readOnly }).generation
   expect([reported(false), reported(true)]).toEqual([8, 7])
@@ -193,7 +196,7 @@ describe.each([
   const { world, db, hostOf, migrate, stateOf, runsOn, advance } = part
   const ends = (s: Subject, state: RegExp) => world.until(async () => state.test((await stateOf(s)) ?? ''), 120)
 
-  it('says how it moves, how far it is, and how long it stood still', async () => {
+  it('reports its method, progress and downtime', async () => {
     const s = await migrate()
     await ends(s, /completed/)
     const [row] = await world.rows<{ method: string; percent: number; total: number; downtime: number }>(
@@ -206,7 +209,7 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('stays where it is when its target does not answer', async () => {
+  it('stays on its host when its target does not answer', async () => {
     const s = await migrate()
     const target = hostOf(s.target) as SimHost
     for (let n = 0; n < 2; n++) await advance(s)
@@ -219,7 +222,7 @@ describe.each([
     await runsOn(s, [s.source, s.target])
   })
 
-  it('leaves a host that is emptied', async () => {
+  it('leaves a draining host', async () => {
     const one = await part.vmWithVolume()
     part.write(one)
     const vm = await store.byId(db, one.vmId)
@@ -240,7 +243,7 @@ describe.each([
     await runsOn({ ...one, id: '', source: leaving, target: other }, [other])
   })
 
-  it('is given nothing more while it is on its way', async () => {
+  it('gets no further volumes while it is moving', async () => {
     const s = await migrate()
     const vm = await store.byId(db, s.vmId)
     const { projectId } = world
@@ -255,10 +258,10 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('locks its volumes before anything else, as all do who change one: nobody waits in a circle', async () => {
+  it('locks its volumes first, like every operation on volumes, which prevents deadlocks', async () => {
     const s = await migrate()
     const m = await migrations.byId(db, s.id)
-    if (!m) throw new Error('it does not move')
+    if (!m) throw new Error('the migration does not exist')
     let tries = 0
     const waits = async () =>
       (await world.rows(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`))
@@ -274,7 +277,7 @@ describe.each([
         tries++
         await lockVolumes(tx, [s.volumeId])
         held.resolve()
-        await until(waits, { what: 'the other waits' })
+        await until(waits, { what: 'the other transaction waits' })
         await tx.run(touch, [s.id])
       })
       await held.promise
@@ -290,24 +293,24 @@ describe.each([
     await runsOn(s, [s.target])
   })
 
-  it('is stopped for its move where it may not write to the volume', async () => {
+  it('is stopped for its move when it only reads the volume', async () => {
     const one = await part.vmWithVolume(1)
     const vm = await store.byId(db, one.vmId)
     const all = await listHosts(db, 3600)
     const [source, target] = [all.find(host => host.id === vm?.hostId), all.find(host => host.id !== vm?.hostId)]
-    if (!vm || !source || !target) throw new Error('it has no host')
+    if (!vm || !source || !target) throw new Error('the VM has no host')
     expect(chooseMove(vm, source, target, await coMovedOf(db, vm.id))).toMatchObject({
       plan: { method: 'stop-and-copy' },
     })
     await part.ends({ ...one, id: '', source: '', target: '' })
   })
 
-  it('is not begun while the volume is being kept, and says so', async () => {
+  it('cannot start while a snapshot of the volume is being taken, and says so', async () => {
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
     const obstacle = async (want: string) => moveObstacle({ want }, await coMovedOf(db, one.vmId))
-    expect(await obstacle('running')).toContain('is being changed, kept or cloned')
-    expect(await obstacle('stopped')).toContain('about to end')
+    expect(await obstacle('running')).toContain('is being changed, snapshotted or cloned')
+    expect(await obstacle('stopped')).toContain('being stopped or removed')
     await world.until(async () => (await obstacle('running')) === undefined)
     await part.ends({ ...one, id: '', source: '', target: '' })
   })

@@ -23,36 +23,36 @@ import { desiredVm, raiseVmGeneration } from '../vms/index.ts'
 import type { DesiredVms } from '../vms/index.ts'
 
 const lookAgainMs = seconds(2)
-/** Its app stands still from here on, and nobody pokes when it has ended. */
+/** The app is down from here on, and the end of the VM pokes nothing, so this phase polls. */
 const stoppingMs = 250
-/** What was written since the first copy, and the VM's own end. */
+/** Time limit for the VM's stop and the last pass of the copies. */
 const haltedMs = minutes(60)
-/** From the commit until it is well on its new host; it may have a log to replay. */
+/** Time limit from the commit until the VM is healthy on its new host; it may have to replay a log. */
 const startMs = minutes(5)
 
 type Why = string
 
-/** It is stopped here and starts there. */
+/** The VM is stopped on the source and starts on the target. */
 export const isCold = (m: Pick<Moving, 'withVolumes' | 'method'>) => m.withVolumes && m.method === 'stop-and-copy'
 
 const over: ReadonlySet<string> = new Set(['cancelling', 'dropping', 'cancelled', 'failed'])
 
-/** Why the volumes will not come; undefined as long as they may. */
+/** Returns why the volumes cannot move; undefined while they can. */
 export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
   const left = snapshots.find(one => over.has(one.state) && one.snapshotWant === 'present')
-  if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'its move was given up'}`
+  if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'its move was cancelled'}`
   const failed = volumes.find(one => over.has(one.state) || one.want === 'cancel')
-  return failed && `volume ${failed.volumeName}: ${failed.error ?? 'its move was given up'}`
+  return failed && `volume ${failed.volumeName}: ${failed.error ?? 'its move was cancelled'}`
 }
 
-/** All that nobody has given up. A VM does not leave before what was kept of it. */
+/** True once all snapshots that are not deleted are complete on the target. A VM does not move before them. */
 export const snapshotsThere = ({ snapshots }: Moving) =>
   snapshots.every(one => one.state === 'complete' || one.snapshotWant === 'absent')
 
-/** The target waits for all of them. */
+/** True once the target is prepared for all volumes. */
 export const volumesAwaited = ({ volumes }: Moving) => volumes.every(one => one.state !== 'preparing')
 
-/** The volume as it will be for the VM on its new host: who writes to it there is another writer, who reads it is not. */
+/** Returns the disk as the VM has it on its new host: under a new generation if it writes to the volume. */
 export const diskThere =
   ({ volumes }: Pick<Moving, 'volumes'>) =>
   (disk: DiskSpec): DiskSpec => ({
@@ -61,7 +61,7 @@ export const diskThere =
     generation: disk.generation + (disk.readOnly ? 0 : 1),
   })
 
-/** The first copy is made while the VM runs. */
+/** Waits for the first pass of the copies, which runs beside the VM. */
 export function preparingCold(m: Moving): Next<'copying'> {
   if (!m.volumes.every(one => one.state === 'copied') || !snapshotsThere(m))
     return wait(lookAgainMs, tx => reportProgress(tx, m))
@@ -79,7 +79,7 @@ export function preparingCold(m: Moving): Next<'copying'> {
   )
 }
 
-/** The VM stops, the rest is copied, and the VM is the target's. */
+/** Waits for the VM to stop and for the last pass of the copies; then assigns the VM to the target. */
 export async function copyingCold(
   desiredStates: DesiredVms,
   m: Moving,
@@ -88,7 +88,7 @@ export async function copyingCold(
 ): Promise<Next<'clearing'> | Why> {
   if (!m.vm) return wait(0)
   if (m.sourceLost || m.targetLost) return 'a host was lost'
-  if (elapsedMs > haltedMs) return 'what the VM had written last could not be copied in time'
+  if (elapsedMs > haltedMs) return 'the last writes of the VM could not be copied in time'
   if (m.volumes.length > 0 && m.volumes.every(one => one.state === 'complete')) return settle(m)
   const observed = await desiredStates.put(m.vm, signal)
   if (observed.generation < m.vm.generation || observed.state !== 'stopped') return wait(stoppingMs)
@@ -101,26 +101,29 @@ export async function copyingCold(
 
 const settle = (m: Moving) => go('clearing', (tx: Tx) => settled(tx, m), minutes(10))
 
-/** From this commit on VM and volumes are the target's. @throws Error when the move was given up while that was possible */
+/**
+ * Assigns VM and volumes to the target in this commit. @throws Error when the move was cancelled while that was
+ * possible
+ */
 export async function settled(tx: Tx, m: Moving): Promise<void> {
-  // Those that both hosts reach as well, in the order of all who lock several.
+  // Includes shared-pool volumes, in lock order.
   const disks = await moving.disks(tx, m.vmId)
   await lockVolumes(
     tx,
     disks.map(disk => disk.volumeId),
   )
   await lockMoves(tx, m.id)
-  if (!(await moving.commit(tx, m.id))) throw new Error('the move was given up meanwhile')
+  if (!(await moving.commit(tx, m.id))) throw new Error('the move was cancelled in the meantime')
   await completeMovesOf(tx, m.id)
   await moving.move(tx, m.vmId, m.targetHostId)
-  // Nobody can be asked there; the deployment makes another, which waits for the volumes.
+  // A lost target cannot run the VM; the deployment creates another, which waits for the volumes.
   if (m.targetLost) await desiredVm(tx, m.vmId, 'absent')
   await refreshRoute(tx, m.appId)
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
 }
 
-/** Which host has run the VM last, once that is known; neither lets it run before this has an answer. */
+/** Returns the host that ran the VM last, once that is known; neither host lets it run before that. */
 export async function lastHostOf(
   desiredStates: DesiredVms,
   m: Moving,
@@ -132,7 +135,7 @@ export async function lastHostOf(
     const { migration, state } = await desiredStates.put(m.vm ?? still, signal)
     if (migration?.migrationId !== m.id) return 'source'
     if (migration.phase === 'switched') return 'target'
-    // Its process has ended before it could go.
+    // The VM's process ended before the handover.
     return migration.phase === 'copying' && state !== 'stopped' ? undefined : 'source'
   }
   if (m.targetRemoved) return 'source'
@@ -143,14 +146,17 @@ export async function lastHostOf(
   return state === 'stopped' || state === 'absent' ? 'source' : undefined
 }
 
-/** Undefined: it has done so, or will not. Else when to look again. */
+/** Returns the wait for the VM to run on its new host; undefined once it runs, or when waiting is pointless. */
 export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
   if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
   const isThere = m.vm.want === 'paused' ? m.vm.observedState === 'paused' : m.vm.healthy
   return isThere ? wait(0, async tx => void (await moving.ranAgain(tx, m.id))) : wait(stoppingMs)
 }
 
-/** The volumes stay where they are. What the hosts were told while that was found out is not the VM's last wish. */
+/**
+ * Keeps the volumes on the source. Raises the VM's generation, because the desired state sent while finding that out
+ * was not its actual one.
+ */
 export async function keepVolumes(tx: Tx, m: Moving): Promise<void> {
   if (!m.withVolumes) return
   await cancelMovesOf(tx, m.id)

@@ -1,7 +1,7 @@
 /**
- * Moving a VM that runs: the target prepares to receive it, the source hands it over, the VM becomes the target's in one
- * commit, the source lets go. Until the source says that the guest runs there, giving up leaves it where it was; the
- * target is ended only after the source has said that it still has it.
+ * Moves a running VM: the target prepares to receive it, the source hands it over, one commit assigns the VM to the
+ * target, and the source cleans up. Until the source confirms that the guest runs on the target, cancelling leaves the
+ * VM on the source; the target's copy is removed only after the source has confirmed that it still has the guest.
  */
 import type { MigrationObserved, VmObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -36,25 +36,25 @@ import { type DesiredVms, desiredVms } from '../vms/index.ts'
 
 const preparingMs = minutes(2)
 const copyingMs = minutes(30)
-/** The source has said that the guest runs there; the target may lag behind a little, or have died. */
+/** The source has confirmed the handover; the target may report slightly later, or have died. */
 const arrivalMs = minutes(1)
-/** Changes come by messages; this look is for what a lost one would hide. */
+/** Changes arrive as messages; this poll covers lost messages. */
 const lookAgainMs = seconds(2)
 
-/** How long requests are held for a VM that runs on its new host and has not passed its health check there. */
+/** How long requests are held for a VM that runs on its new host but has not passed its health check there. */
 const comingMs = seconds(30)
 const healthMs = 250
 
 type PlacedVm = Vm & { readonly hostId: string }
 
 export interface Moving extends Migration {
-  /** Undefined when the VM is not wanted any more. */
+  /** Undefined when the VM is being removed. */
   readonly vm: PlacedVm | undefined
-  /** Wanted or not. */
+  /** The VM, even when it is being removed. */
   readonly row: PlacedVm | undefined
-  /** Of the VM, those that are carried over. */
+  /** Moves of the VM's volumes that are copied. */
   readonly volumes: readonly VolumeMove[]
-  /** Those that have what the volumes held. */
+  /** Moves of snapshots that need these volumes. */
   readonly snapshots: readonly SnapshotMove[]
 }
 
@@ -108,11 +108,11 @@ async function preparing(
   if (m.targetLost || m.sourceLost) return go('cancelling', giveUp(m, 'a host was lost'))
   const trouble = volumesFailed(m)
   if (trouble) return go('cancelling', giveUp(m, trouble))
-  // The first copy takes as long as it does.
+  // The first pass of the copies has no fixed limit.
   if (isCold(m)) return preparingCold(m)
   if (!snapshotsThere(m)) {
     if (nowMs - sinceMs <= coMovedMs) return wait(lookAgainMs)
-    return go('cancelling', giveUp(m, 'the snapshots that go along could not be copied in time'))
+    return go('cancelling', giveUp(m, 'the snapshots that move along could not be copied in time'))
   }
   if (m.withVolumes && m.coMovedAt === null) return wait(0, async tx => void (await store.coMovedThere(tx, m.id)))
   if (nowMs - (m.coMovedAt?.getTime() ?? sinceMs) > preparingMs)
@@ -120,7 +120,8 @@ async function preparing(
   if (!volumesAwaited(m)) return wait(lookAgainMs)
   const only = { incoming: { migrationId: m.id }, ...(m.withVolumes ? { disk: diskThere(m) } : {}) }
   const { migration: observed } = await desiredStates.put({ ...m.vm, hostId: m.targetHostId }, signal, only)
-  if (observed?.phase === 'failed') return go('cancelling', giveUp(m, observed.error ?? 'the target cannot receive it'))
+  if (observed?.phase === 'failed')
+    return go('cancelling', giveUp(m, observed.error ?? 'the target cannot receive the VM'))
   if (observed?.phase !== 'listening' || !observed.uri) return wait(lookAgainMs)
   const { uri } = observed
   return go(
@@ -157,7 +158,7 @@ async function copying(
   if (elapsedMs > limitMs(m))
     return go('cancelling', giveUp(m, 'the guest changes its memory faster than it can be copied'))
   if (observed?.phase === 'failed')
-    return go('cancelling', giveUp(m, observed.error ?? 'the source could not hand it over'))
+    return go('cancelling', giveUp(m, observed.error ?? 'the source could not hand the VM over'))
   if (observed?.migrationId === m.id && observed.phase === 'cancelled')
     return go('cancelling', giveUp(m, 'the agent of the source was stopped'))
   const held = holding(deps, m, observed, now)
@@ -167,7 +168,7 @@ async function copying(
   })
 }
 
-/** The guest runs on the target: from this commit on it is the target's, and traffic goes there. */
+/** The guest runs on the target: this commit assigns the VM to the target and switches the traffic. */
 async function switching(
   deps: MigrationDeps,
   m: Moving,
@@ -183,7 +184,7 @@ async function switching(
     'clearing',
     async tx => {
       if (!(await store.move(tx, m.vmId, m.targetHostId, observed.generation)))
-        throw new Error('the VM is not wanted any more')
+        throw new Error('the VM is being removed')
       await store.enter(tx, m.id, 'clearing')
       await recordObserved(tx, m.targetHostId, observed)
       await refreshRoute(tx, m.appId)
@@ -203,7 +204,7 @@ async function clearing(deps: MigrationDeps, m: Moving, elapsedMs: number, signa
     if (!m.sourceLost) await release(tx, m.sourceHostId, m)
     else if (!m.sourceRemoved) await abandon(tx, m.sourceHostId, { ...m, id: m.vmId })
     await store.end(tx, m.id, 'completed')
-    await pokeWhoWaited(tx, m)
+    await pokeDependents(tx, m)
   })
 }
 
@@ -215,7 +216,7 @@ async function cancelling(
 ): Promise<Next<'switching' | 'clearing'>> {
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
-      // One that was stopped here starts here, with them.
+      // A VM that was stopped on the source starts there again, with its volumes.
       if (isCold(m)) await keepVolumes(tx, m)
       await store.enter(tx, m.id, 'cancelling')
       await raiseVmGeneration(tx, m.vmId)
@@ -239,22 +240,22 @@ async function cancelling(
     await keepVolumes(tx, m)
     await store.end(tx, m.id, m.error === null ? 'cancelled' : 'failed')
     await poke(tx, 'vm', m.vmId)
-    await pokeWhoWaited(tx, m)
+    await pokeDependents(tx, m)
   })
 }
 
-/** Before its route is that of an app that serves nothing, it may pass its health check. */
+/** The VM may still pass its health check before its route shows the app as down. */
 const isComing = ({ vm, targetLost }: Moving, elapsedMs: number) =>
   vm?.want === 'running' && vm.observedState === 'running' && !vm.healthy && !targetLost && elapsedMs <= comingMs
 
-/** Its route, its deployment; and, where a host is being emptied, those whose VMs are to leave it next. */
-async function pokeWhoWaited(tx: Tx, m: Moving): Promise<void> {
+/** Refreshes the route, and pokes the deployment; on a draining host, also the deployments whose VMs leave next. */
+async function pokeDependents(tx: Tx, m: Moving): Promise<void> {
   await refreshRoute(tx, m.appId)
   const next = m.sourceDraining ? await deploymentsOnHost(tx, m.sourceHostId) : []
   await pokeMany(tx, 'deployment', [...new Set([m.deploymentId, ...next])])
 }
 
-/** With volumes it is the target's from here on, whether it has arrived well or has to start anew. */
+/** A VM with volumes belongs to the target from here on, whether it arrived intact or has to start again. */
 const hasSwitched = (m: Moving, observed: MigrationObserved) => {
   if (!m.withVolumes) return go('switching', switched(m, observed), minutes(5))
   const write = async (tx: Tx) => {
@@ -263,7 +264,7 @@ const hasSwitched = (m: Moving, observed: MigrationObserved) => {
   }
   return go('clearing', write, minutes(10))
 }
-/** A guest that writes faster than can be copied is given up; volumes take as long as they are large. */
+/** A guest that writes faster than memory can be copied is not moved; volumes may take long because of their size. */
 const limitMs = (m: Moving) => (m.withVolumes ? hours(24) : copyingMs)
 const switched = (m: Moving, observed: MigrationObserved) => async (tx: Tx) => {
   await store.progress(tx, m.id, observed)
@@ -272,7 +273,7 @@ const switched = (m: Moving, observed: MigrationObserved) => async (tx: Tx) => {
 const giveUp = (m: Moving, why: string) => async (tx: Tx) => {
   await store.fail(tx, m.id, why)
 }
-/** It went with the target, and the source has stopped it. The deployment makes another. */
+/** The guest was lost with the target, and the source has stopped its copy. The deployment creates another VM. */
 const guestLost = (m: Moving) => async (tx: Tx) => {
   await store.fail(tx, m.id, 'the VM was lost with its target')
   await desiredVm(tx, m.vmId, 'absent')
@@ -280,12 +281,12 @@ const guestLost = (m: Moving) => async (tx: Tx) => {
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
 }
-/** Also when it has crashed since: it is the target's in any case. */
+/** A VM that has crashed since then belongs to the target as well. */
 const arrived = ({ state, migration }: VmObserved) =>
   (state === 'running' || state === 'paused' || state === 'crashed') &&
   (migration === undefined || migration.phase === 'switched')
 
-/** Has a host remove its copy of the VM, whatever it last wished there; true once it says so. */
+/** Has a host remove its copy of the VM, regardless of its desired state there; true once the host confirms. */
 async function gone(deps: MigrationDeps, m: Moving, hostId: string, signal: AbortSignal): Promise<boolean> {
   const agent = agentClient(deps.bus, hostId)
   const observed = await agent.get(m.vmId, signal)

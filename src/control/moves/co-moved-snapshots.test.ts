@@ -1,4 +1,7 @@
-/** Snapshots of VMs that go along: how long each part may take, and what a control plane of an older version may not do to them. */
+/**
+ * Snapshots that move together with volumes: time limits of each part, and protection from control planes of an older
+ * version.
+ */
 import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { newId } from '../../lib/ids.ts'
@@ -18,7 +21,7 @@ const hosts = [await world.addHost({ vcpus: 1000 }), await world.addHost({ vcpus
 const rowOf = async (id: string) => (await listHosts(db, 3600)).find(host => host.id === id)!
 const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)!
 
-/** A VM that runs, with a volume of which a snapshot has a copy. */
+/** A running VM with a volume that a snapshot has a copy of. */
 const app = await world.app()
 await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
 const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: 'v', sizeMib: 64 }))
@@ -90,7 +93,7 @@ async function settle(): Promise<void> {
   }, 100)
 }
 
-it('a copy that takes hours is not thrown away when it is done, and nobody is alarmed meanwhile', async () => {
+it('a copy that takes hours completes, and raises no alert meanwhile', async () => {
   const id = await begin()
   await older(id, 5 * 60)
   const [workflow] = await world.rows<{ alarmed: boolean }>(
@@ -102,7 +105,7 @@ it('a copy that takes hours is not thrown away when it is done, and nobody is al
   expect(await migrationOf(id)).toMatchObject({ state: 'completed', error: null })
 })
 
-it('a copy of which there is more may take longer before somebody is told', async () => {
+it('the alert of a copy allows more time for more bytes', async () => {
   const limitOf = async (kind: string) =>
     (
       await world.rows<{ hours: number }>(
@@ -126,21 +129,21 @@ it('a copy of which there is more may take longer before somebody is told', asyn
   const bytes = `UPDATE vm_snapshot SET size_bytes = $2 WHERE id = $1 RETURNING id`
   await world.rows(bytes, snapshotId, 2 ** 40)
   await copying()
-  // 1 TiB, three times at 20 MiB a second.
+  // 1 TiB, three passes at 20 MiB per second.
   expect((await limitOf('vm-snapshot-move')) - little).toBeCloseTo((3 * 2 ** 20) / 20 / 3600, 1)
   await world.rows(bytes, snapshotId, 4096)
 })
 
-it('a copy is not waited for without end', async () => {
+it('a copy is cancelled after a day', async () => {
   const id = await begin()
   await older(id, 25 * 60)
   await world.run('migration')
   expect(await migrationOf(id)).toMatchObject({ want: 'cancel', error: expect.stringContaining('snapshots') })
 })
 
-it('after a quick copy the target has two minutes, and no hours', async () => {
+it('after a quick copy the target has two minutes to get ready, not hours', async () => {
   const id = await begin()
-  // The volumes stay where they are: their machine does not run.
+  // Without its workflow the volume stays where it is.
   for (let round = 0; (await moveOfSnapshot()).state !== 'complete'; round++) {
     expect(round).toBeLessThan(20)
     await world.run('snapshotMove')
@@ -155,7 +158,7 @@ it('after a quick copy the target has two minutes, and no hours', async () => {
   expect(await migrationOf(id)).toMatchObject({ want: 'cancel', error: 'the target did not get ready in time' })
 })
 
-it('a copy of which nothing more comes is given up, and one that goes on is not', async () => {
+it('a stalled copy is cancelled, one that progresses is not', async () => {
   const id = await begin()
   for (let round = 0; (await moveOfSnapshot()).state !== 'copying'; round++) {
     expect(round).toBeLessThan(20)
@@ -171,24 +174,24 @@ it('a copy of which nothing more comes is given up, and one that goes on is not'
   await world.rows(quiet, moveId)
   await world.run('snapshotMove')
   expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
-  // Of its own accord: more has come, which is remembered.
+  // The copy progressed, and the step recorded that.
   await world.run('snapshotMove')
   expect(await moveOfSnapshot()).toMatchObject({ state: 'copying', error: null })
   await world.rows(quiet, moveId)
   await world.run('snapshotMove')
-  expect((await moveOfSnapshot()).error).toBe('nothing more of it came')
+  expect((await moveOfSnapshot()).error).toBe('the copy made no progress')
   await world.until(async () => (await migrationOf(id)).state === 'failed', 100)
-  expect((await migrationOf(id)).error).toContain('nothing more of it came')
+  expect((await migrationOf(id)).error).toContain('the copy made no progress')
 })
 
-it('waits for older control planes to go', async () => {
+it('snapshots wait until older control planes have stopped', async () => {
   const olderRunner = newId()
   await db.withLock(`runner ${olderRunner}`, async () => {
     const vm = (await vms.byId(db, vmId))!
-    expect(moveObstacle(vm, await coMovedOf(db, vmId))).toContain('a control plane of an older version runs')
+    expect(moveObstacle(vm, await coMovedOf(db, vmId))).toContain('a control plane of an older version is running')
     await expect(migrate()).rejects.toThrow()
     expect((await snapshots.byId(db, snapshotId))?.movingTo).toBeNull()
-    // One that runs what brings them says so.
+    // A runner of this kind registers its kinds.
     await world.rows(
       `INSERT INTO runner (id, kinds) VALUES ($1, ARRAY['migration', 'vm-snapshot-move']) RETURNING id`,
       olderRunner,
@@ -211,7 +214,7 @@ it('an older control plane cannot commit volumes without their snapshots', async
   await expect(commit).rejects.toThrow('without the snapshots')
 })
 
-it('what an older control plane wishes away goes, where it was made and where it has come to', async () => {
+it('a snapshot that an older control plane deletes is removed from its host, whether it has moved or not', async () => {
   const markedForDeletion = async (snapshot: string) => {
     const host = hostOf((await snapshots.byId(db, snapshot))?.hostId)
     await world.rows(`UPDATE vm_snapshot SET want = 'absent' WHERE id = $1 RETURNING id`, snapshot)
@@ -228,7 +231,7 @@ it('what an older control plane wishes away goes, where it was made and where it
   await markedForDeletion(moved)
 })
 
-it('a volume at rest that an older control plane keeps where it is keeps its snapshot', async () => {
+it('a detached volume whose move an older control plane cancels keeps its snapshot', async () => {
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
   await world.until(async () => (await vms.byId(db, vmId)) === undefined)
   const source = (await findVolume(db, volumeId))!.hostId!

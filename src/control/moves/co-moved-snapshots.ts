@@ -1,26 +1,32 @@
-/** Snapshots of VMs that have copies of volumes, or whose guest reads them, and so go where these go, or keep them where they are. */
+/**
+ * Snapshots of VMs that contain copies of volumes, or whose guest reads them. Such a snapshot moves together with its
+ * volumes, or prevents their move.
+ */
 import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import { type Sql, statement } from '../../db/db.ts'
 import { retainedBySnapshot, leftoversOf } from './retained.ts'
 import { olderRuns } from './snapshot-store.ts'
 
-/** A snapshot of a VM, with the volumes on its host that its guest has mounted. */
+/** A retained snapshot of a VM, with the volumes on its host that its guest has mounted. */
 export interface RetainedSnapshot {
   readonly id: string
   readonly name: string
   readonly appName: string
-  /** VMM, version and CPU: on another one it does not go on. */
+  /** VMM, version and CPU model; the snapshot can only resume on the same. */
   readonly madeBy: string | null
-  /** It is on its way, or somebody needs it where it is: a fork that has not started, a VM that goes back to it. */
+  /** The snapshot is moving or in use: a fork has not started yet, or a VM is being restored from it. */
   readonly busy: boolean
-  /** Hosts that have yet to remove what an earlier move left there: until then it cannot go back to them. */
+  /**
+   * Hosts that have not yet removed the leftovers of an earlier move; the snapshot cannot move back to them before
+   * that.
+   */
   readonly leftovers: readonly string[]
-  /** A control plane that would move its volumes without it runs beside this one. */
+  /** A control plane is running that would move the volumes without the snapshot. */
   readonly olderRuns: boolean
   readonly volumes: readonly {
     readonly volumeId: string
     readonly name: string
-    /** A VM has it. */
+    /** A VM holds the volume. */
     readonly held: boolean
   }[]
 }
@@ -41,13 +47,13 @@ const keptWith = statement<RetainedSnapshot>(
      AND EXISTS (SELECT FROM volume o WHERE o.id = ANY($1::uuid[]) AND ${retainedBySnapshot}) ORDER BY s.id`,
 )
 
-/** Snapshots that have what one of these volumes held. */
+/** Returns the snapshots that contain copies of one of these volumes, or whose guest reads one. */
 export const retainedWithVolumes = (sql: Sql, volumeIds: readonly string[]): Promise<RetainedSnapshot[]> =>
   volumeIds.length === 0 ? Promise.resolve([]) : sql.rows(keptWith, [volumeIds])
 
 const of = ({ name, appName }: RetainedSnapshot) => `Snapshot ${name} of a VM of ${appName}`
 
-/** Why the snapshots cannot leave with these volumes and no others, whatever the other host is; undefined: they can. */
+/** Returns why the snapshots cannot move with exactly these volumes, to any host; undefined when they can. */
 export function keptBehind(
   snapshots: readonly RetainedSnapshot[],
   volumeIds: ReadonlySet<string>,
@@ -56,18 +62,18 @@ export function keptBehind(
     const other = snapshot.volumes.find(one => !volumeIds.has(one.volumeId))
     if (other)
       return {
-        why: `${of(snapshot)} goes on with volume ${other.name}, too, which ${other.held ? 'a VM has' : 'no VM has'} and does not go with it. Delete the snapshot first.`,
+        why: `${of(snapshot)} also needs volume ${other.name}, which ${other.held ? 'is attached to a VM' : 'is not attached'} and does not move with it. Delete the snapshot first.`,
         passes: false,
       }
   }
   const waits = snapshots.find(one => one.olderRuns)
   if (waits)
     return {
-      why: `${of(waits)} has what its volumes held, and a control plane of an older version runs, which would leave it behind. Upgrade that first.`,
+      why: `${of(waits)} needs its volumes, and a control plane of an older version is running, which would leave the snapshot behind. Upgrade that control plane first.`,
       passes: true,
     }
   const busy = snapshots.find(one => one.busy)
-  return busy && { why: `${of(busy)} is being forked, restored or moved. Try again after that.`, passes: true }
+  return busy && { why: `${of(busy)} is being forked, restored or moved. Try again afterwards.`, passes: true }
 }
 
 interface End {
@@ -76,19 +82,20 @@ interface End {
   readonly hypervisors: readonly HypervisorOffer[]
 }
 
-/** Why the snapshots cannot go from one host to the other; undefined: they can. */
+/** Returns why the snapshots cannot move from one host to the other; undefined when they can. */
 export function notTaken(snapshots: readonly RetainedSnapshot[], source: End, target: End): string | undefined {
   const [first] = snapshots
   if (!first) return undefined
   const left = snapshots.find(({ leftovers }) => leftovers.includes(target.id))
-  if (left) return `${of(left)} was on host ${target.name} before, which has yet to remove what is left of it there.`
+  if (left) return `${of(left)} was on host ${target.name} before, and that host has not yet removed the leftovers.`
   const able = (end: End) => end.hypervisors.filter(offer => offersFeature(offer, 'moved-snapshots') === true)
   const old = [source, target].find(end => able(end).length === 0)
-  if (old) return `${of(first)} has what its volumes held, and host ${old.name} can neither send nor take it.`
+  if (old)
+    return `${of(first)} would have to move, too, but the agent of host ${old.name} does not support moving snapshots. Upgrade that host.`
   const kinds = able(target).flatMap(offer => (offer.available && offer.snapshotKind ? [offer.snapshotKind] : []))
   const foreign = snapshots.find(({ madeBy }) => madeBy === null || !kinds.includes(madeBy))
   return (
     foreign &&
-    `${of(foreign)} was made by ${foreign.madeBy}, and host ${target.name} has ${kinds.join(' and ') || 'nothing that it goes on with'}.`
+    `${of(foreign)} was made by ${foreign.madeBy}, and host ${target.name} has ${kinds.join(' and ') || 'no hypervisor that can load it'}.`
   )
 }

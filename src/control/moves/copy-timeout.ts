@@ -1,14 +1,14 @@
-/** How long copies may take, by what there is to copy. */
+/** Time limits of copies, by the number of bytes. */
 import { hours } from '../../lib/duration.ts'
 
-/** No disk reads slower, whatever else it does. */
+/** Lower bound for the read rate of a disk under load. */
 export const slowestBytesPerMs = (20 << 20) / 1_000
 /** Each byte is read, written, and read back. */
 const passes = 3
 
 /**
- * SQL: what those volumes, with their snapshots, and those snapshots of VMs hold at most that move together.
- * @param id of the group, of the migration, or of a move of one volume alone
+ * SQL: upper bound of the bytes in the volumes, their snapshots and the snapshots of VMs that move together.
+ * @param id of the group, of the migration, or of a move of a single volume
  */
 export const groupBytes = (id: string) => `(
   (SELECT coalesce(sum(w.size_mib * 1048576::bigint + w.snapshot_bytes), 0) FROM volume_move y JOIN volume w ON w.id = y.volume_id
@@ -16,6 +16,9 @@ export const groupBytes = (id: string) => `(
   + (SELECT coalesce(sum(w.size_bytes), 0) FROM vm_snapshot_move y JOIN vm_snapshot w ON w.id = y.snapshot_id WHERE y.group_id = ${id})
 )::float8`
 
-/** Somebody is told of a copy that takes longer. It waits for all that moves with it, on the same disks. */
+/**
+ * Time after which a copy raises an alert. The limit includes everything that moves together, because all of it shares
+ * the same disks.
+ */
 export const copyingAlertMs = ({ movedBytes }: { readonly movedBytes: number }): number =>
   hours(2) + (passes * movedBytes) / slowestBytesPerMs

@@ -1,4 +1,4 @@
-/** Snapshots of VMs that leave hosts that are being emptied, where no volume takes them along. */
+/** Moves snapshots of VMs off draining hosts, if they do not move with a volume. */
 import { type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -18,12 +18,13 @@ interface LeftBehind {
   readonly madeBy: string | null
   readonly hostId: string
   readonly leftovers: readonly string[]
-  /** Where its VM is now, which can go back to it there only. */
+  /** Current host of the snapshot's VM, which can only be restored there. */
   readonly vmHostId: string | null
 }
 
-// As long as its VM is there it stays: the VM could not go back to it otherwise. A few of each host, as of volumes; one that could
-// not be moved stays for a while, one that no other host goes on with as long as that is so.
+// A snapshot stays while its VM is on the same host, because the VM could not be restored otherwise. The limit is per
+// host, as for volumes; a snapshot whose move failed is skipped for a while, and one that no other host can load is
+// skipped until a host can.
 const leftBehind = statement<LeftBehind>(
   'moves.snapshotsLeftBehind',
   `SELECT left_behind.* FROM host h CROSS JOIN LATERAL (
@@ -62,7 +63,7 @@ export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Swe
         counts.refused++
         deps.log[levelOf(error)](
           { snapshotId: snapshot.id, err: error },
-          'a snapshot does not leave its host this time',
+          'could not move a snapshot off a draining host in this round',
         )
       }
     }
@@ -70,7 +71,9 @@ export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Swe
   },
 })
 
-/** False when enough others leave the host now, no other can take it, or somebody needs it there. */
+/**
+ * Returns false when enough snapshots are leaving the host, no other host can take this one, or the snapshot is in use.
+ */
 async function moveAway(tx: Tx, hosts: readonly HostRow[], snapshot: LeftBehind): Promise<boolean> {
   const source = hosts.find(host => host.id === snapshot.hostId)
   if (!source || (await tx.one(movesFrom, [source.id])).count >= mostFromOneHost) return false
@@ -85,7 +88,7 @@ async function moveAway(tx: Tx, hosts: readonly HostRow[], snapshot: LeftBehind)
   return (await startSnapshotMove(tx, move)) !== undefined
 }
 
-/** The first that can take it. */
+/** Returns the first host that can take the snapshot. */
 function targetOf(hosts: readonly HostRow[], source: HostRow, snapshot: LeftBehind): HostRow | undefined {
   const kept = [{ ...snapshot, busy: false, olderRuns: false, volumes: [] }]
   return hosts.find(

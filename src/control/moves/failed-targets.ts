@@ -1,4 +1,7 @@
-/** Where moves have failed a short while ago: what fits every figure may be refused there again, a full disk say. */
+/**
+ * Tracks targets of recently failed moves: a host that fits by the numbers may still refuse again, for example because
+ * of a full disk.
+ */
 import { type Sql, statement } from '../../db/db.ts'
 
 const failuresOf = statement<{ hostId: string; at: Date }>(
@@ -10,7 +13,10 @@ const failuresOf = statement<{ hostId: string; at: Date }>(
    WHERE ended_at > now() - interval '1 hour' GROUP BY target_host_id`,
 )
 
-/** The hosts in their order, but those to which a move of one of these has failed within the hour last, the latest failure at the end. */
+/**
+ * Sorts hosts to which a move of one of these failed within the hour to the end, latest failure last; the others keep
+ * their order.
+ */
 export async function withoutFailedTargetsFirst<Host extends { readonly id: string }>(
   sql: Sql,
   hosts: readonly Host[],

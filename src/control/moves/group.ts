@@ -1,6 +1,6 @@
 /**
- * What becomes another host's in one commit: volumes, and the snapshots of VMs that have copies of them. With a VM its migration
- * says when; without one, whoever is the last to be all there.
+ * Volumes and the snapshots of VMs with copies of them, which switch to their new host in one commit. For a group of a
+ * migration, the migration triggers the commit; otherwise the last member to be complete does.
  */
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
@@ -11,8 +11,8 @@ import type { VolumeMove } from './store.ts'
 const underWay: ReadonlySet<string> = new Set(['preparing', 'copying', 'copied', 'complete'])
 
 /**
- * Volumes, snapshots and moves of a group (of volumes at rest, or of a migration), in the order of docs/engine.md and before anything
- * else of them is written: whoever looks at all of a group, or gives it up.
+ * Locks the volumes, snapshots and moves of a group (of detached volumes, or of a migration) in the order of
+ * docs/engine.md. Call it before writing any of these rows when inspecting or cancelling the whole group.
  */
 export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
   await store.lockGroup(tx, groupId)
@@ -20,8 +20,9 @@ export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
 }
 
 /**
- * Volumes at rest that are all there, with the snapshots that are, become the target's; nothing happens as long as one of them is
- * not. Those of a migration are not looked at. Of two that are the last at once the one sees the other: they hold the volumes' rows.
+ * Switches the detached volumes and snapshots of a group to the target once all are complete; otherwise does nothing.
+ * Groups of migrations are skipped. Of two members that complete at once, the second sees the first, because both lock
+ * the volumes' rows.
  */
 export async function settleGroup(tx: Tx, groupId: string): Promise<void> {
   await lockGroup(tx, groupId)
@@ -32,18 +33,18 @@ export async function settleGroup(tx: Tx, groupId: string): Promise<void> {
   for (const move of volumes) {
     if (!(await store.complete(tx, move.id, 'complete'))) throw new Error(`volume ${move.volumeName} did not move`)
     await poke(tx, 'volume-move', move.id)
-    await pokeWhoWaits(tx, move)
+    await pokeDependents(tx, move)
   }
   await completeSnapshots(tx, groupId)
 }
 
-/** The group's snapshots are the target's from this commit on; those that were given up meanwhile stay. */
+/** Switches the group's snapshots to the target in this commit; cancelled ones stay on their host. */
 export async function completeSnapshots(tx: Tx, groupId: string): Promise<void> {
   for (const move of await snapshots.snapshotMovesOf(tx, groupId))
     if (await snapshots.completeSnapshot(tx, move.id)) await poke(tx, 'vm-snapshot-move', move.id)
 }
 
-/** They stay where they are. */
+/** Cancels all moves of the group; everything stays on its host. */
 export async function cancelGroup(tx: Tx, groupId: string, error: string | null = null): Promise<void> {
   await lockGroup(tx, groupId)
   for (const { id } of await store.ofGroup(tx, groupId))
@@ -52,11 +53,11 @@ export async function cancelGroup(tx: Tx, groupId: string, error: string | null 
     if (await snapshots.cancelSnapshot(tx, id, error)) await poke(tx, 'vm-snapshot-move', id)
 }
 
-export async function pokeWhoWaits(tx: Tx, m: Pick<VolumeMove, 'volumeId'>): Promise<void> {
+export async function pokeDependents(tx: Tx, m: Pick<VolumeMove, 'volumeId'>): Promise<void> {
   for (const { kind, id } of await store.waiting(tx, m.volumeId)) await poke(tx, kind, id)
 }
 
-/** What a host says of a snapshot by itself is a reason to look, also for its move. */
+/** Pokes the workflows that move the snapshot after an observation of its host. */
 export async function pokeMoveOfSnapshot(tx: Tx, snapshotId: string): Promise<void> {
   await pokeMany(tx, 'vm-snapshot-move', await snapshots.liveSnapshotMoves(tx, snapshotId))
 }

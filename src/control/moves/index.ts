@@ -1,3 +1,4 @@
+/** Moves of volumes and VM snapshots between hosts. */
 export { drainedSnapshots } from './drained.ts'
 export { lockGroup as lockMoves, pokeMoveOfSnapshot } from './group.ts'
 export { goingWith, retainedBySnapshot, takenElsewhere } from './retained.ts'

@@ -1,4 +1,4 @@
-/** Snapshots of VMs that leave while something of them is elsewhere, in use, or of another order than it seems. */
+/** Edge cases of moving snapshots of VMs: leftovers on other hosts, use during the move, and ordering. */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -15,7 +15,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
 import { cancelSnapshot, liveSnapshotMoves, snapshotMove } from './snapshot-store.ts'
 
-// Some hundred steps of machines, on cores that others use, too.
+// Each test runs some hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -52,13 +52,13 @@ async function ends({ deploymentId, vmId }: Kept): Promise<void> {
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
   await world.until(async () => (await vms.byId(db, vmId)) === undefined)
 }
-/** Of a VM that is gone, and had no volumes. */
+/** A snapshot of a removed VM without volumes. */
 async function alone(): Promise<Kept> {
   const one = await keep(await world.app())
   await ends(one)
   return one
 }
-/** Of a VM that has a volume, with a younger snapshot of the volume alone. */
+/** A snapshot of a VM with a volume, and a newer snapshot of the volume alone. */
 async function withVolume() {
   const app = await world.app()
   await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
@@ -85,8 +85,8 @@ const isGone = (snapshotId: string) =>
   world.until(async () => (await snapshots.byId(db, snapshotId)) === undefined && havingIt(snapshotId).length === 0)
 const havingIt = (snapshotId: string) => hosts.filter(host => host.snapshots.has(snapshotId)).map(host => host.id)
 
-describe('what goes with a volume', () => {
-  it('goes oldest first, whether a snapshot of the volume or of a VM, at rest and with its VM', async () => {
+describe('snapshots that move with a volume', () => {
+  it('are sent oldest first, both snapshots of the volume and of VMs, whether the volume is attached or not', async () => {
     const one = await withVolume()
     const [target] = others(one.source)
     const vm = (await vms.byId(db, one.vmId))!
@@ -111,7 +111,7 @@ describe('what goes with a volume', () => {
     await landsOn(one.snapshotId, others(source)[0]!.id)
   })
 
-  it('that is all there waits for the volume, though the old host is lost meanwhile', async () => {
+  it('wait for the volume once complete, even if the old host is lost meanwhile', async () => {
     const one = await withVolume()
     await ends(one)
     const [target] = others(one.source)
@@ -130,8 +130,8 @@ describe('what goes with a volume', () => {
   })
 })
 
-describe('a snapshot that has left a host which does not let go of it', () => {
-  it('moves on, but not back there, and is removed everywhere in the end', async () => {
+describe('a snapshot whose old host does not remove it', () => {
+  it('can move on, but not back to that host, and is removed everywhere in the end', async () => {
     const one = await alone()
     const [second, third] = others(one.source)
     const first = await leaves(one.snapshotId, second!.id)
@@ -152,7 +152,7 @@ describe('a snapshot that has left a host which does not let go of it', () => {
     await landsOn(one.snapshotId, one.source)
   })
 
-  it('keeps its row as long as that has files of it, though its own host was removed', async () => {
+  it('retains its row until that host has removed the files, even after its current host was removed', async () => {
     const one = await alone()
     const [target] = others(one.source)
     const id = await leaves(one.snapshotId, target!.id)
@@ -174,7 +174,7 @@ describe('a snapshot that has left a host which does not let go of it', () => {
     const [target] = others(one.source)
     const { name } = (await snapshots.byId(db, one.snapshotId))!
     const id = await leaves(one.snapshotId, target!.id)
-    await expect(db.tx(tx => deleteSnapshot(tx, one.deploymentId, name))).rejects.toThrow('on its way')
+    await expect(db.tx(tx => deleteSnapshot(tx, one.deploymentId, name))).rejects.toThrow('moving to another host')
     await world.until(async () => (await snapshotMove(db, id!))?.state === 'clearing')
     hostOf(target!.id).snapshots.get(one.snapshotId)!.received = 'another'
     for (let n = 0; n < 3; n++) {
@@ -187,17 +187,17 @@ describe('a snapshot that has left a host which does not let go of it', () => {
   })
 })
 
-it('does not leave when it was forked by somebody for whom its move has waited', async () => {
+it('a snapshot does not move if it was forked while the move waited for its lock', async () => {
   const one = await alone()
   const { name } = (await snapshots.byId(db, one.snapshotId))!
   const app = await world.app()
   const late = await db.tx(async tx => {
     const snapshot = (await lockSnapshot(tx, one.deploymentId, name))!
-    // Handed out by the transaction unawaited: it waits for its end.
+    // The transaction returns the promise without awaiting it, because the move waits for the transaction to end.
     const begun = leaves(one.snapshotId, others(one.source)[0]!.id)
     const waits = () =>
       world.rows(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-    await until(async () => (await waits()).length > 0, { what: 'somebody waits' })
+    await until(async () => (await waits()).length > 0, { what: 'the move waits for the lock' })
     await startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, [], { app, replicas: 1 })
     return [begun]
   })
@@ -205,15 +205,15 @@ it('does not leave when it was forked by somebody for whom its move has waited',
   await world.deploymentsEnd(app)
 })
 
-describe('a host that is emptied', () => {
-  /** No host takes the others, and they are looked at first. */
+describe('draining a host', () => {
+  /** Makes the other snapshots impossible to take, and sorts them first. */
   const onlyThese = (...ids: string[]) =>
     world.rows(
       `UPDATE vm_snapshot SET made_by = 'another VMM', size_bytes = 0 WHERE id <> ALL($1::uuid[]) RETURNING id`,
       ids,
     )
 
-  it('does not wait for snapshots that no host takes, nor for one that cannot be looked at', async () => {
+  it('skips snapshots that no host can take, and continues after an error with one', async () => {
     const [one, two] = [await alone(), await alone()]
     const { source } = one
     if (two.source !== source) {
@@ -250,7 +250,7 @@ describe('a host that is emptied', () => {
       id,
     )
 
-  it('tries another host for a volume than the one to which a move has just failed', async () => {
+  it('tries another target for a volume after a failed move', async () => {
     const one = await withVolume()
     await ends(one)
     await drain(one.source, true)
@@ -268,7 +268,7 @@ describe('a host that is emptied', () => {
     await drain(one.source, false)
   })
 
-  it('tries another host for a snapshot, too', async () => {
+  it('tries another target for a snapshot after a failed move', async () => {
     const one = await alone()
     await onlyThese(one.snapshotId)
     await drain(one.source, true)

@@ -1,6 +1,7 @@
 /**
- * once-is-enough. Whatever locks volumes, snapshots, moves, VMs and hosts does so in one order (docs/engine.md): each transaction against each
- * other one, stopped at each place at which another one can come between, on real PostgreSQL. None ends in a circle.
+ * once-is-enough. Every transaction that locks volumes, snapshots, moves, VMs and hosts takes the locks in one order
+ * (docs/engine.md). Runs each transaction against each other one on real PostgreSQL, paused at every point where
+ * another can interleave, and expects no deadlock.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { alone, collide, crowd, type Work } from '../../../test/support/collide.ts'
@@ -65,12 +66,12 @@ const { projectId, deps, workflows } = world
 const other = (id: string) => hosts.find(host => host.id !== id)!
 const rowOf = async (tx: Tx, id: string) => (await listHosts(tx, 3600)).find(host => host.id === id)!
 
-/** For what makes its transactions itself. */
+/** For code that opens its own transactions. */
 const within = (tx: Tx): Db => ({ ...db, ...tx, tx: work => work(tx) })
-/** As `lockedJob` of the operations on VMs. */
+/** Locks like `lockedJob` of the operations on VMs. */
 const locked = async (tx: Tx, { app, deploymentId }: Kept) => {
   const d = await lockDeployment(tx, projectId, app.name, deploymentId)
-  if (!d) throw new Error('it is not there')
+  if (!d) throw new Error('the deployment does not exist')
   return d
 }
 const fork =
@@ -97,7 +98,7 @@ async function migrate(tx: Tx): Promise<void> {
   const vm = (await vms.byId(tx, one.vmId))!
   const [source, target] = [await rowOf(tx, runHost), await rowOf(tx, other(runHost).id)]
   const choice = chooseMove(vm, source, target, await coMovedOf(tx, vm.id))
-  if (!('plan' in choice) || !(await reserve(tx, target.id, vm))) throw new Error('it stays')
+  if (!('plan' in choice) || !(await reserve(tx, target.id, vm))) throw new Error('the VM cannot move')
   const ends = { sourceHostId: source.id, targetHostId: target.id, method: choice.plan.method, withVolumes: true }
   await startMigration(tx, { ...vm, vmId: vm.id, ...ends }, choice.plan.volumes)
 }
@@ -110,7 +111,7 @@ const detach =
   }
 const lockApp = statement('test.lockApp', 'SELECT id FROM app WHERE id = $1 FOR NO KEY UPDATE')
 
-/** What a step of a machine writes, whatever the host says to it. */
+/** Runs what a workflow step writes, regardless of the host's answer. */
 const step =
   (workflow: AnyWorkflow, phase: string, id: string, change: object = {}): Work =>
   async tx => {
@@ -124,66 +125,72 @@ const step =
 
 const observedOf = () => hosts.find(host => host.id === runHost)!.observed(one.vmId)
 const always: Readonly<Record<string, Work>> = {
-  'fork of a VM that runs': fork(one),
-  'fork of volumes at rest': fork(two),
+  'fork of a running VM': fork(one),
+  'fork of detached volumes': fork(two),
   'restore of a VM': restore(one),
-  'end of a snapshot of a VM': drop(one),
-  'end of a snapshot at rest': drop(two),
-  'a volume is detached': detach(one.volumeIds[1]),
-  'a volume is cloned': tx => cloneVolume(tx, one.volumeSnapshotId, { projectId, name: 'clone' }),
-  'a volume grows': tx => growVolume(tx, two.volumeIds[1], 96),
-  'a volume is kept': tx => createVolumeSnapshot(tx, one.volumeIds[0], { name: 'again' }),
-  'a snapshot of a volume ends': tx => deleteVolumeSnapshot(tx, one.volumeSnapshotId),
-  'the host of the VM is lost': async tx => {
+  'deletion of a snapshot of a VM': drop(one),
+  'deletion of a snapshot of a removed VM': drop(two),
+  'detachment of a volume': detach(one.volumeIds[1]),
+  'clone of a volume': tx => cloneVolume(tx, one.volumeSnapshotId, { projectId, name: 'clone' }),
+  'growth of a volume': tx => growVolume(tx, two.volumeIds[1], 96),
+  'snapshot of a volume': tx => createVolumeSnapshot(tx, one.volumeIds[0], { name: 'again' }),
+  'deletion of a snapshot of a volume': tx => deleteVolumeSnapshot(tx, one.volumeSnapshotId),
+  "loss of the VM's host": async tx => {
     await tx.rows(loseNow, [runHost])
     await loseHost(tx, runHost, 0)
     await abandonVmsOf(tx, runHost)
   },
-  'beats of the hosts': tx => touchHosts({ ...db, ...tx }, [hosts[1]!.id, hosts[0]!.id]),
-  'usages of the volumes': tx =>
+  'heartbeats of the hosts': tx => touchHosts({ ...db, ...tx }, [hosts[1]!.id, hosts[0]!.id]),
+  'usage reports of the volumes': tx =>
     recordUsages(
       { ...db, ...tx },
       runHost,
       [...two.volumeIds, ...one.volumeIds].reverse().map(volumeId => ({ volumeId, usedBytes: 1, snapshotBytes: 1 })),
     ),
-  'the VM is seen': tx => recordObserved(tx, runHost, { ...observedOf(), healthy: false, restartCount: 9, disks: [] }),
-  'the VM is removed': step(workflows.vm, 'removing', one.vmId, {
+  'observation of the VM': tx =>
+    recordObserved(tx, runHost, { ...observedOf(), healthy: false, restartCount: 9, disks: [] }),
+  'removal of the VM': step(workflows.vm, 'removing', one.vmId, {
     want: 'absent',
     hostLost: true,
     drainSeconds: 0,
     takesVolumes: false,
   }),
-  'the deployment stops': step(workflows.deployment, 'stopping', one.deploymentId),
-  'the deployment has stopped': step(workflows.deployment, 'stopping', one.deploymentId, { vms: [], want: 'stopped' }),
-  'two VMs stop': step(workflows.deployment, 'stopping', pair.id),
-  'the later of them is seen': async tx => {
+  'stop of the deployment': step(workflows.deployment, 'stopping', one.deploymentId),
+  'end of the stopped deployment': step(workflows.deployment, 'stopping', one.deploymentId, {
+    vms: [],
+    want: 'stopped',
+  }),
+  'stop of two VMs': step(workflows.deployment, 'stopping', pair.id),
+  'observation of the later of them': async tx => {
     const vmId = pair.vmIds.toSorted()[1]!
     const host = hosts.find(each => each.vms.has(vmId))!
     await recordObserved(tx, host.id, { ...host.observed(vmId), healthy: false, restartCount: 9 })
   },
-  'the deployment fails': async tx => {
+  'failure of the deployment': async tx => {
     const d = (await workflows.deployment.load(one.deploymentId))!
     const crashed = d.vms.map(vm => ({ ...vm, observedState: 'crashed' }))
     await step(workflows.deployment, 'serving', one.deploymentId, { vms: crashed })(tx)
   },
-  'the volumes of the project go': tx => volumeContents.deleteAll(tx, projectId),
-  'a budget is used up': async tx => {
-    if ((await keepBudget(deps, tx, projectId, new Date())) !== 'capped') throw new Error('there is some left')
+  "deletion of the project's volumes": tx => volumeContents.deleteAll(tx, projectId),
+  'exhausted budget': async tx => {
+    if ((await keepBudget(deps, tx, projectId, new Date())) !== 'capped') throw new Error('the budget is not exhausted')
   },
-  // What is one statement elsewhere: one that locks them in another order meets it halfway.
-  'one app after another': async tx => {
+  // Other code locks the apps in one statement. This locks them one by one, so a statement with another order would
+  // meet it halfway.
+  'locks on one app after another': async tx => {
     for (const id of appIds) await tx.rows(lockApp, [id])
   },
-  'requests of many apps': tx =>
+  'traffic of many apps': tx =>
     recordTraffic(
       tx,
       appIds.toReversed().map(appId => ({ appId, ageMs: 0 })),
     ),
-  'an app is woken': tx => wakeApp(tx, sleeper.id),
-  'a request wakes an app': async tx => {
-    if (!(await wakeAppNow(tx, bedded.id, { hostTimeoutSeconds: 3600, afterMs: 0 }))) throw new Error('not at once')
+  'wake of an app': tx => wakeApp(tx, sleeper.id),
+  'wake of an app by a request': async tx => {
+    if (!(await wakeAppNow(tx, bedded.id, { hostTimeoutSeconds: 3600, afterMs: 0 })))
+      throw new Error('the wake needs the workflows')
   },
-  'a new version is deployed': async tx => {
+  'deployment of a new version': async tx => {
     await tx.rows(lockApp, [one.app.id])
     await lockLimits(tx, projectId)
     const sizes = { ...shape, projectId, appId: one.app.id, replicas: 1, ipv6Prefix: 'fd00:1:2:3::/64' }
@@ -194,61 +201,61 @@ const loseNow = statement('test.suspect', `UPDATE host SET suspected_at = now() 
 
 const atRest: Readonly<Record<string, Work>> = {
   ...always,
-  'apps fall asleep': async tx => {
+  'apps scale to zero': async tx => {
     const sweep = idleApps({ db: within(tx), config: { ...deps.config, idleSeconds: 0 } })
     const { idle } = await sweep.run({ signal: new AbortController().signal, now: new Date() })
     if (idle !== 2) throw new Error(`${idle} of them`)
   },
-  'the VM is kept': async tx => {
+  'snapshot of the VM': async tx => {
     const d = await locked(tx, one)
     await lockVm(tx, one.vmId)
     await newestMigration(tx, d.id)
     await createSnapshot(tx, { ...d, deploymentId: d.id, vmId: one.vmId, hostId: runHost, kind: 'user', name: 'more' })
   },
-  'a volume is attached to a VM that runs': async tx => {
+  'attachment of a volume to a running VM': async tx => {
     const d = await locked(tx, one)
     const request = { projectId, appId: one.app.id, deploymentId: d.id, volumeId: loose, mountPoint: '/loose' }
     await attachVolume(tx, { ...request, accessMode: 0, by: 'user' })
     if (await claimRunning(tx, one.vmId, runHost, loose)) throw new Error('refused')
   },
-  'memory of the VM is taken': async tx => {
+  'reclaimed memory of the VM': async tx => {
     const d = await locked(tx, one)
     await setBalloon(tx, d.id, 256)
   },
-  'a volume at rest is put back': tx => restoreVolume(tx, two.volumeIds[0], two.volumeSnapshotId),
-  'volumes at rest begin to move': async tx =>
+  'restore of a detached volume': tx => restoreVolume(tx, two.volumeIds[0], two.volumeSnapshotId),
+  'move of detached volumes': async tx =>
     moveVolume(tx, two.volumeIds[1], await rowOf(tx, other(restHost).id), await rowOf(tx, restHost)),
-  'somebody moves the VM': async tx => {
+  'move of the VM by a user': async tx => {
     await locked(tx, one)
     await migrate(tx)
   },
-  'a drain moves the VM': async tx => {
+  'move of the VM by a drain': async tx => {
     await workflows.deployment.hold?.(tx, (await workflows.deployment.load(one.deploymentId))!)
     await migrate(tx)
   },
-  'a VM with a volume gets its place': async tx => {
+  'placement of a VM with a volume': async tx => {
     const place = createPlacer({ ...deps, db: within(tx) })
     const placed = await place((await vms.byId(tx, waitingVm))!)
     if (placed.is !== 'placed') throw new Error(placed.is)
   },
-  'a snapshot of the VM is seen': async tx =>
+  'observation of a snapshot of the VM': async tx =>
     recordSnapshot(tx, runHost, {
       ...hosts
         .find(host => host.id === runHost)!
         .snapshot((await snapshots.byName(tx, one.deploymentId, one.name))!.id),
     }),
-  'a snapshot of a volume is seen': tx =>
+  'observation of a snapshot of a volume': tx =>
     recordVolumeSnapshot(tx, runHost, hosts.find(host => host.id === runHost)!.storage.snapshot(one.volumeSnapshotId)),
 }
 
 /**
- * Each against itself and those after it: where the one that stops is does not matter.
- * @returns where two waited for each other
+ * Runs the named transaction against itself and all following ones; which of the two pauses does not matter.
+ * @returns the places where two waited for each other
  */
 async function circlesOf(name: string, works: Readonly<Record<string, Work>>, mayRefuse = false): Promise<string[]> {
   const work = works[name]!
   const { locking, ...end } = await alone(db, work)
-  // One that comes to nothing would meet nobody.
+  // A transaction that fails early would collide with none.
   if (!mayRefuse) expect([end, locking.length > 0]).toEqual([{ is: 'through' }, true])
   const circles: string[] = []
   const names = Object.keys(works)
@@ -259,45 +266,46 @@ async function circlesOf(name: string, works: Readonly<Record<string, Work>>, ma
 }
 
 let found = 0
-it('finds a circle where there is one', async () => {
+it('detects a deadlock when there is one', async () => {
   const wrong: Work = async tx => {
     await locked(tx, two)
     await lockRetained(tx, (await lockSnapshot(tx, two.deploymentId, two.name))!)
   }
-  const move = atRest['volumes at rest begin to move']!
+  const move = atRest['move of detached volumes']!
   found = (await circlesOf('wrong', { wrong, move })).length
   expect(found).toBeGreaterThan(0)
 })
 
-describe('while nothing moves', () => {
+describe('without moves in progress', () => {
   it.each(Object.keys(atRest))('%s', async name => expect(await circlesOf(name, atRest)).toEqual([]))
-  it('all at once', async () => expect(await crowd(db, atRest, { times, atOnce })).toEqual([]))
+  it('all transactions at once do not deadlock', async () =>
+    expect(await crowd(db, atRest, { times, atOnce })).toEqual([]))
 })
 
-describe('while volumes, snapshots and a VM move', () => {
+describe('with moves of volumes, snapshots and a VM in progress', () => {
   const migration = async (tx: Tx): Promise<Moving> => {
     const m = (await migrations.byId(tx, (await newestMigration(tx, one.deploymentId))!.id))!
     return { ...m, row: undefined, vm: undefined, volumes: [], snapshots: [] }
   }
   const groupId = async (tx: Tx) => (await newestMove(tx, two.volumeIds[0]))!.groupId!
   const moving: Readonly<Record<string, Work>> = {
-    'volumes at rest have moved': async tx => settleGroup(tx, await groupId(tx)),
-    'the VM has moved': async tx => settled(tx, await migration(tx)),
-    'the move of volumes is given up': async tx => cancelMove(tx, (await newestMove(tx, two.volumeIds[1]))!.id),
-    'somebody gives up the move of the VM': async tx => {
+    'completion of detached volumes': async tx => settleGroup(tx, await groupId(tx)),
+    "completion of the VM's migration": async tx => settled(tx, await migration(tx)),
+    'cancellation of a move of volumes': async tx => cancelMove(tx, (await newestMove(tx, two.volumeIds[1]))!.id),
+    "cancellation of the VM's migration by a user": async tx => {
       await locked(tx, one)
       await cancelMigration(tx, (await migration(tx)).id)
     },
-    'the volumes of the VM stay': async tx => keepVolumes(tx, await migration(tx)),
-    'the VM has written all': async tx => finishCopies(tx, (await migration(tx)).id),
-    'a volume is copied on': async tx =>
+    'cancellation of the volume moves of a migration': async tx => keepVolumes(tx, await migration(tx)),
+    "final copy of the VM's volumes": async tx => finishCopies(tx, (await migration(tx)).id),
+    'copy progress of a volume': async tx =>
       step(workflows.volumeMove, 'copying', (await newestMove(tx, two.volumeIds[0]))!.id, { state: 'copying' })(tx),
-    'a snapshot is copied on': async tx =>
+    'copy progress of a snapshot': async tx =>
       step(workflows.snapshotMove, 'copying', await moveOf(two), { state: 'copying' })(tx),
-    'the move of a snapshot is given up': async tx => step(workflows.snapshotMove, 'cancelling', await moveOf(one))(tx),
-    'a snapshot does not move after all': async tx =>
+    "cancellation of a snapshot's move": async tx => step(workflows.snapshotMove, 'cancelling', await moveOf(one))(tx),
+    'end of a cancelled snapshot move': async tx =>
       step(workflows.snapshotMove, 'cancelling', await moveOf(two), { state: 'cancelling', sourceRemoved: true })(tx),
-    'a volume does not move after all': async tx =>
+    'end of a cancelled volume move': async tx =>
       step(workflows.volumeMove, 'cancelling', (await newestMove(tx, two.volumeIds[1]))!.id, {
         state: 'cancelling',
         sourceRemoved: true,
@@ -307,9 +315,9 @@ describe('while volumes, snapshots and a VM move', () => {
     (await liveSnapshotMoves(db, (await snapshots.byName(db, deploymentId, name))!.id))[0]!
 
   beforeAll(async () => {
-    await db.tx(atRest['volumes at rest begin to move']!)
-    await db.tx(atRest['somebody moves the VM']!)
-    // As far as they get without each other.
+    await db.tx(atRest['move of detached volumes']!)
+    await db.tx(atRest['move of the VM by a user']!)
+    // Advance each move as far as it gets alone.
     for (let round = 0; round < 8; round++) {
       await world.run('snapshotMove')
       await world.hostsMove()
@@ -322,17 +330,18 @@ describe('while volumes, snapshots and a VM move', () => {
   })
   it.each(Object.keys(moving))('%s', async name => expect(await circlesOf(name, { ...moving, ...always })).toEqual([]))
   it.each(Object.keys(always))('%s', async name => expect(await circlesOf(name, always, true)).toEqual([]))
-  it('all at once', async () => expect(await crowd(db, { ...moving, ...always }, { times, atOnce })).toEqual([]))
+  it('all transactions at once do not deadlock', async () =>
+    expect(await crowd(db, { ...moving, ...always }, { times, atOnce })).toEqual([]))
 })
 
-it('and PostgreSQL has counted no other', async () => {
+it('PostgreSQL counted no other deadlocks', async () => {
   const counted = statement<{ deadlocks: number }>(
     'test.deadlocks',
     'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
   )
-  // A session tells what it has counted when it ends.
+  // A session reports its counters when it ends.
   await db.close()
   const count = async () => (await world.db.one(counted)).deadlocks
-  await until(async () => (await count()) >= found, { what: 'the sessions have told' })
+  await until(async () => (await count()) >= found, { what: "the sessions' counters are reported" })
   expect(await count()).toBe(found)
 })

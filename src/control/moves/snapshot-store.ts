@@ -8,9 +8,9 @@ export interface SnapshotMove {
   readonly snapshotId: string
   readonly snapshotName: string
   readonly vmId: string
-  /** What becomes the target's in one commit with it. */
+  /** Everything with this id switches to the target in one commit. */
   readonly groupId: string
-  /** With the VM that has the volumes; null: nobody has them. */
+  /** The migration of the VM that has the volumes; null when they are detached. */
   readonly migrationId: string | null
   readonly sourceHostId: string
   readonly targetHostId: string
@@ -28,22 +28,22 @@ export interface SnapshotMove {
   readonly uri: string | null
   readonly percent: number
   readonly transferredBytes: number
-  /** What it and all that moves with it hold, at most. */
+  /** Upper bound of the bytes in the whole group. */
   readonly movedBytes: number
-  /** When more of it was last seen to have come. */
+  /** When the copy last made progress. */
   readonly progressedAt: Date
   readonly error: string | null
   readonly sourceLost: boolean
   readonly sourceRemoved: boolean
   readonly targetLost: boolean
   readonly targetRemoved: boolean
-  /** Of the snapshot, as it is now. */
+  /** Current state of the snapshot. */
   readonly snapshotWant: 'present' | 'absent'
   readonly generation: number
   readonly sizeBytes: number
   readonly sha256: string | null
   readonly madeBy: string | null
-  /** Nobody may start from it before it has landed, nor may it go on to a third host. */
+  /** Until the snapshot has landed, no VM may start from it, and it cannot move to a third host. */
   readonly landed: boolean
 }
 
@@ -79,13 +79,15 @@ const liveMoves = statement<{ id: string }>(
   'moves.liveOfSnapshot',
   `SELECT id FROM vm_snapshot_move WHERE snapshot_id = $1 AND ended_at IS NULL`,
 )
-/** Machines of this kind bring what moves of volumes and VMs wait for; a program that has none would not wait. */
+/** Moves of volumes and VMs wait for workflows of this kind; an older control plane without the kind would not wait. */
 export const snapshotMoveKind = 'vm-snapshot-move'
-/** SQL: an older control plane runs beside this one. */
+/** SQL: a control plane of an older version is running. */
 export const olderRuns = someRunnerLacks(snapshotMoveKind)
-// A statement of its own: one that waits for a lock sees other rows as they were before it waited, and whoever forks holds this one.
+// A separate statement: one that waits for a lock sees other rows as they were before the wait, and a fork in progress
+// holds this row.
 const lockSnapshot = statement('moves.lockSnapshot', `SELECT id FROM vm_snapshot WHERE id = $1 FOR NO KEY UPDATE`)
-// Clones are made of it, a fork has yet to start from it, or a VM is about to go back to it: not now.
+// Refuses while clones are being made from the snapshot, a fork has yet to start from it, or a VM is being restored
+// from it.
 const begin = statement<{ id: string }>(
   'moves.beginSnapshot',
   `WITH leaving AS (
@@ -96,7 +98,7 @@ const begin = statement<{ id: string }>(
        AND NOT EXISTS (SELECT FROM vm v WHERE v.project_id = s.project_id AND v.from_snapshot_id = s.id AND v.want <> 'absent'
          AND (v.seen_generation = 0 OR (NOT v.from_renew AND v.seen_generation < v.generation)))
        AND NOT ${olderRuns}
-       -- What is left there of an earlier move goes first.
+       -- Leftovers of an earlier move must be removed first.
        AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.ended_at IS NULL AND (
          (x.state = 'clearing' AND x.source_host_id = $3) OR (x.state = 'dropping' AND x.target_host_id = $3)))
      RETURNING s.id, s.host_id
@@ -153,14 +155,14 @@ const end = statement(
 )
 
 export const snapshotMove = (sql: Sql, id: string) => sql.maybe(moveById, [id])
-/** Of a migration, or of a group of volumes that no VM has. */
+/** Snapshot moves of a migration, or of a group of detached volumes. */
 export const snapshotMovesOf = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [groupId])
-/** The snapshots, then their moves: whoever changes these holds both. */
+/** Locks the snapshots, then their moves. Changing a move requires both locks. */
 export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
   await tx.rows(lockSnapshots, [groupId])
   await tx.rows(lockMoves, [groupId])
 }
-/** What is not over, what is left of it at a host included. */
+/** Unfinished moves, including those whose leftovers are still being removed. */
 export const liveSnapshotMoves = async (sql: Sql, snapshotId: string) =>
   (await sql.rows(liveMoves, [snapshotId])).map(row => row.id)
 
@@ -171,7 +173,7 @@ export interface NewSnapshotMove {
   readonly groupId: string
   readonly migrationId: string | null
 }
-/** False when it is not where it was, or somebody needs it there now. */
+/** Returns false when the snapshot is not on the expected host, or is in use there. */
 export const beginSnapshot = async (tx: Tx, m: NewSnapshotMove) => {
   await tx.rows(lockSnapshot, [m.snapshotId])
   return (await tx.rows(begin, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
@@ -185,13 +187,13 @@ export const progressSnapshot = (
 ) => tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
 export const cancelSnapshot = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(requestCancel, [id, error])) === 1
-/** From here on it is the target's. False when it was given up meanwhile, or is not all there. */
+/** Assigns the snapshot to the target. Returns false when the move was cancelled, or the copy is incomplete. */
 export const completeSnapshot = async (tx: Tx, id: string) => (await tx.rows(arrive, [id])).length === 1
-/** Its new host has it whole. */
+/** Ends the wait for the new host: it has the complete snapshot. */
 export const landSnapshot = (tx: Tx, id: string) => tx.run(land, [id])
-/** Its new host has lost it. */
+/** Marks the snapshot as failed: its new host has lost it. */
 export const loseSnapshot = (tx: Tx, id: string, error: string) => tx.run(lose, [id, error])
 export const giveUpSnapshot = (tx: Tx, id: string) => tx.run(giveUp, [id])
-/** Its host knows: it is as usable there as before. */
+/** Makes the snapshot usable again on its host, which knows that the move was cancelled. */
 export const releaseSnapshot = (tx: Tx, id: string) => tx.run(stay, [id])
 export const endSnapshot = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(end, [id, state])

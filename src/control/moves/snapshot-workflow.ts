@@ -16,11 +16,14 @@ import type { SnapshotMove } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
 const preparingMs = minutes(2)
-/** After this nothing more comes, unless the target reads all of it back, which no disk does slower than `slowestBytesPerMs`. */
+/**
+ * Time without progress after which a copy counts as stalled. The target may be reading all data back, which takes at
+ * most the time at `slowestBytesPerMs`.
+ */
 const stuckMs = minutes(5)
-/** Changes come by messages; this look is for what a lost one would hide. */
+/** Changes arrive as messages; this poll covers lost messages. */
 const lookAgainMs = seconds(5)
-/** VMs at the old host may go on from it for as long as they run. */
+/** VMs on the old host may use its files for as long as they run. */
 const stillUsedMs = seconds(30)
 
 type MoveDeps = Pick<Deps, 'db' | 'bus'>
@@ -63,8 +66,8 @@ export const snapshotMoveWorkflow = (deps: MoveDeps) =>
         return go('dropping', async tx => {
           await lockGroup(tx, m.groupId)
           await store.releaseSnapshot(tx, m.id)
-          await pokeWhoWaits(tx, m)
-          // Others go without one that nobody wants any more.
+          await pokeDependents(tx, m)
+          // The rest of the group moves without a deleted snapshot.
           await settleGroup(tx, m.groupId)
         })
       },
@@ -87,7 +90,7 @@ async function preparing(
   if (now.getTime() - enteredAt.getTime() > preparingMs) return fail(m, 'the target did not get ready in time')
   const incoming = { transferId: m.id, sizeBytes: m.sizeBytes, madeBy: m.madeBy ?? '' }
   const { transfer: observed } = await report(deps, m, 'target', { incoming }, signal)
-  if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the target cannot take it')
+  if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the target cannot receive the snapshot')
   if (observed === undefined || observed.phase === 'preparing') return wait(lookAgainMs)
   const enter = async (tx: Tx) => void (await store.enterSnapshot(tx, m.id, 'copying', observed.uri))
   return go('copying', enter, copyingAlertMs(m))
@@ -95,7 +98,7 @@ async function preparing(
 
 async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Promise<Next<'clearing' | 'cancelling'>> {
   if (m.state === 'clearing') return go('clearing')
-  // The volumes take longer. All of it is there: whether the old host lives is nothing to it any more.
+  // The volumes take longer. The copy is complete, so a loss of the old host no longer matters.
   if (m.state === 'complete') return wait(minutes(1))
   if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
   const { transfer: observed } = await report(
@@ -105,9 +108,9 @@ async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Pro
     { taken: true, outgoing: { transferId: m.id, uri: m.uri ?? '' } },
     signal,
   )
-  if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the source could not send it')
+  if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the source could not send the snapshot')
   if (!isMore(m, observed) && now.getTime() - m.progressedAt.getTime() > stuckMs + m.sizeBytes / slowestBytesPerMs)
-    return fail(m, 'nothing more of it came')
+    return fail(m, 'the copy made no progress')
   return wait(lookAgainMs, async tx => {
     if (observed === undefined) return
     await lockGroup(tx, m.groupId)
@@ -116,31 +119,33 @@ async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Pro
   })
 }
 
-/** More of it has come than when it was last asked about. */
+/** Whether the copy progressed since the last observation. */
 const isMore = (m: SnapshotMove, observed: Transfer | undefined): boolean =>
   observed !== undefined &&
   (observed.phase === 'complete' || observed.percent > m.percent || observed.transferredBytes !== m.transferredBytes)
 
-/** All of it is there: whoever waits for the last of a group goes on. */
+/** Marks the copy as complete, which may complete its group or let its migration continue. */
 async function whole(tx: Tx, m: SnapshotMove): Promise<void> {
   await store.enterSnapshot(tx, m.id, 'complete')
   if (m.migrationId !== null) await poke(tx, 'migration', m.migrationId)
   await settleGroup(tx, m.groupId)
 }
 
-/** It is the target's: usable as soon as that says so, and then what is left at the host that it has left goes. */
+/**
+ * Waits until the target confirms the snapshot, which makes it usable there; then has the source remove its leftovers.
+ */
 async function clearing(deps: MoveDeps, { subject: m, signal }: Moment): Promise<Next<never>> {
   if (!m.landed && m.snapshotWant === 'present') {
     if (m.targetRemoved) return wait(0, tx => lost(tx, m))
     if (m.targetLost) return wait(minutes(1))
     const observed = await report(deps, m, 'target', { arrived: { transferId: m.id } }, signal)
-    // The old one stays until somebody has looked.
+    // The old copy stays until an operator has investigated.
     if (observed.state === 'failed')
       throw new Error(`the new host of snapshot ${m.snapshotName} has lost it: ${observed.error}`)
     if (observed.state !== 'ready' || observed.sha256 !== m.sha256) return wait(lookAgainMs)
     return wait(0, async tx => {
       await store.landSnapshot(tx, m.id)
-      await pokeWhoWaits(tx, m)
+      await pokeDependents(tx, m)
     })
   }
   if (!m.sourceRemoved) {
@@ -152,10 +157,10 @@ async function clearing(deps: MoveDeps, { subject: m, signal }: Moment): Promise
 
 async function lost(tx: Tx, m: SnapshotMove): Promise<void> {
   await store.loseSnapshot(tx, m.id, 'its host was removed')
-  await pokeWhoWaits(tx, m)
+  await pokeDependents(tx, m)
 }
 
-/** One that cannot go keeps the others, too. */
+/** Cancels the whole group when one of its members fails. */
 const fail = (m: SnapshotMove, why: string) =>
   go('cancelling', async (tx: Tx) => {
     await lockGroup(tx, m.groupId)
@@ -166,10 +171,10 @@ const fail = (m: SnapshotMove, why: string) =>
 
 async function over(tx: Tx, m: SnapshotMove, state: 'completed' | 'cancelled' | 'failed'): Promise<void> {
   await store.endSnapshot(tx, m.id, state)
-  await pokeWhoWaits(tx, m)
+  await pokeDependents(tx, m)
 }
 
-const pokeWhoWaits = (tx: Tx, m: SnapshotMove) => poke(tx, 'vm-snapshot', m.snapshotId)
+const pokeDependents = (tx: Tx, m: SnapshotMove) => poke(tx, 'vm-snapshot', m.snapshotId)
 
 type Side = 'source' | 'target'
 const hostOf = (m: SnapshotMove, side: Side) => (side === 'source' ? m.sourceHostId : m.targetHostId)
@@ -180,7 +185,7 @@ const desiredOf = (m: SnapshotMove): SnapshotPut => ({
   want: 'present',
 })
 
-/** What the host says of the snapshot, and of this transfer of it. What it will never do counts as failed. */
+/** Returns the host's observation of the snapshot and of this transfer. A permanent refusal counts as failed. */
 async function report(
   { bus }: MoveDeps,
   m: SnapshotMove,

@@ -1,6 +1,6 @@
 /**
- * A snapshot of a VM on its way to another host with the volume that it has a copy of, interrupted in every way: both are whole on
- * one host, and nothing of either is on the other.
+ * Crash matrix of moving a snapshot of a VM together with the volume that it copies: both end up complete on one host,
+ * and nothing is left on the other.
  */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
@@ -26,7 +26,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
 import { liveSnapshotMoves } from './snapshot-store.ts'
 
-// Some hundred steps of machines each, on cores that others use, too.
+// Each test runs some hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -43,7 +43,7 @@ interface Kept {
   readonly vmId: string
   readonly volumeId: string
   readonly snapshotId: string
-  /** What the VM had in memory. */
+  /** Memory content of the VM. */
   readonly memory: string
 }
 
@@ -55,7 +55,7 @@ async function snapshotOf(vmId: string, deploymentId: string): Promise<string> {
   return id
 }
 
-/** A VM that runs and has a volume, which held `then` when the snapshot was taken, and holds `now`. */
+/** A running VM with a volume that held `then` when the snapshot was taken, and holds `now`. */
 async function running(): Promise<Kept> {
   const app = await world.app()
   await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
@@ -78,7 +78,7 @@ async function atRest(): Promise<Kept> {
   return one
 }
 
-/** Snapshot and volume are whole on this host, and nothing of them is on the other. */
+/** Expects the snapshot and its volume complete on this host, and nothing left on the other. */
 async function isOn(hostId: string, { snapshotId, volumeId, memory }: Kept): Promise<void> {
   const [here, there] = [hostOf(hostId), other(hostId)]
   await world.until(async () => {
@@ -101,7 +101,7 @@ interface Subject extends Kept {
   readonly id: string
   readonly source: string
 }
-/** The one that is sent there and back again, as long as nobody has deleted it. */
+/** The subject that is sent back and forth until a test deletes it. */
 let traveller: Kept | undefined
 async function leave(): Promise<Subject> {
   const known = traveller && (await snapshots.byId(db, traveller.snapshotId))
@@ -121,7 +121,7 @@ const check = async (s: Subject, { fault }: { fault: string }) => {
   const arrived = (await stateOf(s.id)) === 'completed'
   if (fault !== 'deletion') return isOn(arrived ? other(s.source).id : s.source, s)
   await world.until(async () => (await snapshots.byId(db, s.snapshotId)) === undefined)
-  // The volume goes without it.
+  // The volume moves without the deleted snapshot.
   await world.until(async () => {
     const volume = await findVolume(db, s.volumeId)
     const places = hosts.filter(host => host.storage.volumes.has(s.volumeId))
@@ -143,7 +143,7 @@ const moved = crashMatrix<Subject>({
   advance,
   remove,
   check,
-  unreachable: { cancelling: 'reached by those that are cancelled', dropping: 'reached by those that are cancelled' },
+  unreachable: { cancelling: 'covered by the cancelled moves', dropping: 'covered by the cancelled moves' },
 })
 const cancelled = crashMatrix<Subject>({
   db,
@@ -155,23 +155,25 @@ const cancelled = crashMatrix<Subject>({
     if (phase === 'copying') await db.tx(async tx => cancelMove(tx, (await newestMove(tx, s.volumeId))!.id))
     await advance()
   },
-  unreachable: Object.fromEntries(['preparing', 'copying', 'clearing'].map(phase => [phase, 'in the other matrix'])),
+  unreachable: Object.fromEntries(
+    ['preparing', 'copying', 'clearing'].map(phase => [phase, 'covered by the other matrix']),
+  ),
 })
 
-describe('crash matrix of a snapshot that moves', () => {
-  it('has every phase with every fault', () =>
+describe('crash matrix of a snapshot move', () => {
+  it('covers every phase with every fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.snapshotMove.phases).length * faults.length,
     ))
-  describe('and arrives', () => {
+  describe('that completes', () => {
     it.each(moved)('$name', ({ run }) => run())
   })
-  describe('and is given up', () => {
+  describe('that is cancelled', () => {
     it.each(cancelled)('$name', ({ run }) => run())
   })
 })
 
-describe('a VM with a volume of which snapshots have copies', () => {
+describe('a VM with a volume that snapshots have copies of', () => {
   const migrate = async (one: Kept) => {
     const vm = (await vms.byId(db, one.vmId))!
     const [source, target] = [await rowOf(vm.hostId!), await rowOf(other(vm.hostId!).id)]
@@ -193,12 +195,10 @@ describe('a VM with a volume of which snapshots have copies', () => {
   const ends = (id: string) =>
     world.until(async () => /completed|failed|cancelled/.test((await migrationOf(id))?.state ?? ''), 100)
 
-  it('takes them along, and what is forked of them there has what they held', async () => {
+  it('moves with its snapshots, and forks of them on the new host start with the old content', async () => {
     const one = await running()
     const { id, source, target } = await migrate(one)
-    await expect(db.tx(async tx => assertReady((await snapshots.byId(tx, one.snapshotId))!))).rejects.toThrow(
-      'on its way',
-    )
+    await expect(db.tx(async tx => assertReady((await snapshots.byId(tx, one.snapshotId))!))).rejects.toThrow('moving')
     await ends(id)
     expect(await migrationOf(id)).toMatchObject({ state: 'completed' })
     await isOn(target, one)
@@ -221,7 +221,7 @@ describe('a VM with a volume of which snapshots have copies', () => {
     await world.deploymentsEnd(app)
   })
 
-  it('stays with them when one breaks off, and goes at the next try', async () => {
+  it('keeps the snapshots when the transfer fails, and takes them at the next attempt', async () => {
     const one = await running()
     const first = await migrate(one)
     await world.until(async () => hostOf(first.source).snapshots.get(one.snapshotId)?.transfer?.phase === 'copying')
@@ -242,22 +242,22 @@ describe('a VM with a volume of which snapshots have copies', () => {
     await isOn(again.target, one)
   })
 
-  it('does not leave while one is being taken, and none is taken while it leaves', async () => {
+  it('does not move while a snapshot is being taken', async () => {
     const one = await running()
     const vm = (await vms.byId(db, one.vmId))!
     const of = { deploymentId: one.deploymentId, vmId: vm.id, hostId: vm.hostId!, kind: 'user' as const }
     const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of, name: 'now' }))
-    expect(moveObstacle(vm, await coMovedOf(db, vm.id))).toContain('is being changed, kept or cloned')
+    expect(moveObstacle(vm, await coMovedOf(db, vm.id))).toContain('is being changed, snapshotted or cloned')
     await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
     expect(moveObstacle(vm, await coMovedOf(db, vm.id))).toBeUndefined()
   })
 })
 
-describe('a host that is emptied', () => {
+describe('draining a host', () => {
   const round = { now: new Date(), signal: new AbortController().signal }
   const drain = (id: string, draining: boolean) => db.tx(tx => cordon(tx, id, { cordoned: draining, draining }))
 
-  it('loses a volume at rest with its snapshot, and a snapshot without volumes', async () => {
+  it('moves a detached volume with its snapshot, and a snapshot without volumes', async () => {
     const one = await atRest()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     await drain(source, true)
@@ -275,7 +275,7 @@ describe('a host that is emptied', () => {
     const from = (await snapshots.byId(db, snapshotId))!.hostId
     await drain(from, true)
     await drainedSnapshots(world.deps).run(round)
-    // Its VM is there, and could not go back to it.
+    // Its VM is still on this host and could not be restored otherwise.
     expect(await liveSnapshotMoves(db, snapshotId)).toEqual([])
     await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
     await world.until(async () => (await vms.byId(db, vmIds[0]!)) === undefined)
@@ -289,7 +289,7 @@ describe('a host that is emptied', () => {
     await drain(from, false)
   })
 
-  it('keeps what no other host goes on with, and says so', async () => {
+  it('keeps a snapshot that no other host can load, and reports why', async () => {
     const one = await atRest()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     const target = other(source)
@@ -345,7 +345,7 @@ describe('two volumes of one snapshot', () => {
   })
 })
 
-it('a snapshot moves once at a time', async () => {
+it('a snapshot has at most one move in progress', async () => {
   const one = await atRest()
   const source = (await findVolume(db, one.volumeId))!.hostId!
   await db.tx(async tx => moveVolume(tx, one.volumeId, await rowOf(other(source).id), await rowOf(source)))

@@ -1,9 +1,9 @@
-/** Moves begin and are given up: rows and machines, in the caller's transaction. No host is asked. */
+/** Starts and cancels moves: writes rows and creates workflows in the caller's transaction, and contacts no host. */
 import type { Tx } from '../../db/db.ts'
 import { createWorkflow, poke, pokeMany } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
-import { cancelGroup, completeSnapshots, lockGroup, pokeWhoWaits } from './group.ts'
+import { cancelGroup, completeSnapshots, lockGroup, pokeDependents } from './group.ts'
 import * as snapshots from './snapshot-store.ts'
 import * as store from './store.ts'
 
@@ -11,13 +11,13 @@ export interface MoveRequest {
   readonly volumeId: string
   readonly targetHostId: string
   readonly targetPool: string
-  /** The volume goes with the VM that has it. */
+  /** Set when the volume moves together with its VM. */
   readonly with?: { readonly migrationId: string; readonly how: store.VolumeMove['how'] }
-  /** It becomes the target's with others that no VM has. */
+  /** Detached volumes of a group switch to the target together. */
   readonly groupId?: string
 }
 
-/** Its id; undefined when the volume is not where it was, or somebody else does something with it now. */
+/** Returns the move's id; undefined when the volume is not on the expected host, or another operation uses it. */
 export async function startMove(tx: Tx, request: MoveRequest): Promise<string | undefined> {
   const { volumeId, targetHostId, targetPool } = request
   const id = newId()
@@ -38,7 +38,10 @@ export async function startMove(tx: Tx, request: MoveRequest): Promise<string | 
   return id
 }
 
-/** With the volumes that it has copies of, see `groupId`. Undefined when somebody needs it where it is. */
+/**
+ * Starts the move of a snapshot as part of `groupId`, together with the volumes that it has copies of. Returns undefined when
+ * the snapshot is in use.
+ */
 export async function startSnapshotMove(
   tx: Tx,
   request: Omit<snapshots.NewSnapshotMove, 'id'>,
@@ -49,7 +52,9 @@ export async function startSnapshotMove(
   return id
 }
 
-/** False when it is over, or the volume is on its new host already. What would have moved with it stays, too. */
+/**
+ * Cancels a move together with its group. Returns false when it has ended, or the volume is already on its new host.
+ */
 export async function cancelMove(tx: Tx, id: string): Promise<boolean> {
   const groupId = (await store.byId(tx, id))?.groupId
   if (groupId) await lockGroup(tx, groupId)
@@ -59,14 +64,14 @@ export async function cancelMove(tx: Tx, id: string): Promise<boolean> {
   return true
 }
 
-/** What a migration took along stays where it is. */
+/** Cancels all moves of a migration. */
 export async function cancelMovesOf(tx: Tx, migrationId: string): Promise<void> {
   await lockGroup(tx, migrationId)
   for (const { id } of await store.ofMigration(tx, migrationId)) await cancelMove(tx, id)
   await cancelGroup(tx, migrationId)
 }
 
-/** The VM stands still for good: what it has written since the first copy may be sent. */
+/** Allows the last pass of the copies: the VM is stopped for good and writes no more. */
 export async function finishCopies(tx: Tx, migrationId: string): Promise<void> {
   const moves = await store.ofMigration(tx, migrationId)
   await store.lock(
@@ -77,21 +82,21 @@ export async function finishCopies(tx: Tx, migrationId: string): Promise<void> {
 }
 
 /**
- * The volumes of a migration are the target's from this commit on, with the snapshots of VMs that have copies of them, and the VM
- * has them there.
- * @throws Error when one of the moves was given up; the commit must not happen then
+ * Switches the volumes of a migration to the target in this commit, together with the snapshots that copy them; the VM
+ * holds them there.
+ * @throws Error when one of the moves was cancelled; the caller must roll back
  */
 export async function completeMovesOf(tx: Tx, migrationId: string): Promise<void> {
   for (const move of await store.ofMigration(tx, migrationId)) {
     const from = move.how === 'brought' ? 'copying' : 'complete'
     if (!(await store.complete(tx, move.id, from))) throw new Error(`volume ${move.volumeName} did not move`)
     await poke(tx, 'volume-move', move.id)
-    await pokeWhoWaits(tx, move)
+    await pokeDependents(tx, move)
   }
   await completeSnapshots(tx, migrationId)
 }
 
-/** What a host says of a volume by itself is a reason to look, also for its move. */
+/** Pokes the workflows that move the volume after an observation of its host. */
 export async function pokeMoveOf(tx: Tx, volumeId: string): Promise<void> {
   await pokeMany(tx, 'volume-move', await store.live(tx, volumeId))
 }

@@ -7,14 +7,14 @@ export interface VolumeMove {
   readonly id: string
   readonly volumeId: string
   readonly volumeName: string
-  /** The VM's, with which the volume moves; null: nobody has it. */
+  /** The migration of the VM that the volume moves with; null when the volume is detached. */
   readonly migrationId: string | null
   readonly vmId: string | null
   readonly sourceHostId: string
   readonly targetHostId: string
   readonly sourcePool: string
   readonly targetPool: string
-  /** What becomes the target's in one commit with it, where no VM has it; null: it alone. */
+  /** Detached volumes with this id switch to the target in one commit; null for a single volume. */
   readonly groupId: string | null
   readonly how: 'copied' | 'brought'
   readonly want: 'move' | 'cancel'
@@ -41,18 +41,18 @@ export interface VolumeMove {
   readonly sourceRemoved: boolean
   readonly targetLost: boolean
   readonly targetRemoved: boolean
-  /** Of the volume, as it is now. */
+  /** Current state of the volume. */
   readonly volumeWant: 'present' | 'absent'
   readonly volumeState: 'creating' | 'ready' | 'restoring' | 'failed'
-  /** The move by which it came to its host. */
+  /** The move that brought the volume to its host. */
   readonly arrivedBy: string | null
   readonly generation: number
   readonly sizeMib: number
-  /** What it and all that moves with it hold, at most. */
+  /** Upper bound of the bytes in the whole group. */
   readonly movedBytes: number
   /** Sealed, purpose `volume.key`. */
   readonly key: Buffer | null
-  /** Those that go with it, oldest first. */
+  /** Snapshots that move with the volume, oldest first. */
   readonly snapshots: readonly string[]
 }
 
@@ -83,7 +83,8 @@ const newestOfVolume = statement<VolumeMove>(
   'moves.newest',
   `SELECT ${columns} ${joined} WHERE x.volume_id = $1 ORDER BY x.id DESC LIMIT 1`,
 )
-// NO KEY: rows that reference it take a key share, and must not wait for us or we for them.
+// NO KEY, so that inserts of rows that reference the volume, which take a key share lock, do not conflict with this
+// lock.
 const lockVolumes = statement<{ id: string }>(
   'moves.lockVolumes',
   `SELECT id FROM volume WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
@@ -102,7 +103,7 @@ const beginMove = statement<{ id: string }>(
        AND NOT EXISTS (SELECT FROM volume_snapshot n WHERE n.volume_id = $2 AND n.state = 'creating')
        AND NOT EXISTS (SELECT FROM volume c WHERE c.from_volume_id = $2 AND c.want = 'present' AND c.state = 'creating'
          AND c.arrived_by IS NULL)
-       -- What is left there of an earlier move goes first.
+       -- Leftovers of an earlier move must be removed first.
        AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = $2 AND x.ended_at IS NULL AND (
          (x.state = 'clearing' AND x.source_host_id = $3) OR (x.state = 'dropping' AND x.target_host_id = $3)))
      RETURNING id, host_id, pool_name
@@ -126,7 +127,7 @@ const requestCancel = statement(
 const finalise = statement<{ id: string }>(
   'moves.final',
   `WITH last AS (UPDATE volume_move SET final = true WHERE migration_id = $1 AND NOT final AND state IN ${underWay} RETURNING id, volume_id),
-     told AS (UPDATE volume o SET generation = o.generation + 1 FROM last WHERE o.id = last.volume_id)
+     raised AS (UPDATE volume o SET generation = o.generation + 1 FROM last WHERE o.id = last.volume_id)
    SELECT id FROM last`,
 )
 // From here on the volume is the target's. Whoever wrote to it at the source is older by a generation, as any writer before. Where
@@ -164,8 +165,8 @@ const liveMoves = statement<{ id: string }>(
   'moves.live',
   `SELECT id FROM volume_move WHERE volume_id = $1 AND ended_at IS NULL`,
 )
-const whoWaits = statement<{ kind: string; id: string }>(
-  'moves.whoWaits',
+const dependents = statement<{ kind: string; id: string }>(
+  'moves.dependents',
   `SELECT 'vm' AS kind, v.id FROM volume_attachment t JOIN vm v ON v.app_id = t.app_id WHERE t.volume_id = $1
    UNION ALL SELECT 'volume-snapshot', s.id FROM volume_snapshot s WHERE s.volume_id = $1 AND (s.state = 'creating' OR s.want = 'absent')
    UNION ALL SELECT 'volume', $1`,
@@ -174,11 +175,11 @@ const whoWaits = statement<{ kind: string; id: string }>(
 export const byId = (sql: Sql, id: string) => sql.maybe(moveById, [id])
 export const ofMigration = (sql: Sql, migrationId: string) => sql.rows(movesOfMigration, [migrationId])
 export const ofGroup = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [groupId])
-/** The last move of a volume, over or not. */
+/** The latest move of a volume, finished or not. */
 export const newest = (sql: Sql, volumeId: string) => sql.maybe(newestOfVolume, [volumeId])
-/** In one order, whoever locks several; and before the rows of their moves. */
+/** Locks several volumes in id order. Must come before the rows of their moves. */
 export const lock = (tx: Tx, volumeIds: readonly string[]) => tx.rows(lockVolumes, [volumeIds])
-/** Those that move together, or with one migration. */
+/** Locks the volumes that move together, or with one migration. */
 export const lockGroup = (tx: Tx, groupId: string) => tx.rows(lockVolumesOfGroup, [groupId])
 export interface NewMove {
   readonly id: string
@@ -190,7 +191,7 @@ export interface NewMove {
   readonly how: VolumeMove['how']
   readonly final: boolean
 }
-/** False when it is not where it was, or somebody else does something with it. */
+/** Returns false when the volume is not on the expected host, or another operation uses it. */
 export const begin = async (tx: Tx, m: NewMove) =>
   (await tx.rows(beginMove, [m.id, m.volumeId, m.targetHostId, m.migrationId, m.targetPool, m.how, m.final, m.groupId]))
     .length === 1
@@ -200,17 +201,17 @@ export const progress = (tx: Tx, id: string, observed: Pick<Transfer, 'percent' 
   tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
 export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(requestCancel, [id, error])) === 1
-/** Ids of those to which it is news that nobody writes any more. */
+/** Returns the ids of the moves that were not final before. */
 export const makeFinal = async (tx: Tx, migrationId: string) =>
   (await tx.rows(finalise, [migrationId])).map(row => row.id)
-/** False when it was given up meanwhile. */
+/** Returns false when the move was cancelled in the meantime. */
 export const complete = async (tx: Tx, id: string, from: VolumeMove['state']) =>
   (await tx.rows(arrive, [id, from])).length === 1
 export const giveUp = (tx: Tx, id: string) => tx.run(giveUpMove, [id])
-/** Its host knows: whoever wants it may have it there. */
+/** Makes the volume usable again on its host, which knows that the move was cancelled. */
 export const release = (tx: Tx, id: string) => tx.run(stay, [id])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(endMove, [id, state])
-/** Those of a volume that are not over, what is left of them at a host included. */
+/** Returns the unfinished moves of a volume, including those whose leftovers are still being removed. */
 export const live = async (sql: Sql, volumeId: string) => (await sql.rows(liveMoves, [volumeId])).map(row => row.id)
-/** Machines that look at where the volume is. */
-export const waiting = (tx: Tx, volumeId: string) => tx.rows(whoWaits, [volumeId])
+/** Workflows that depend on the volume's host. */
+export const waiting = (tx: Tx, volumeId: string) => tx.rows(dependents, [volumeId])

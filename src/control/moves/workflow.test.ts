@@ -1,4 +1,4 @@
-/** A volume on its way to another host, interrupted in every way: it is whole on exactly one, and nothing of it is on the other. */
+/** Crash matrix of moving a volume: it ends up complete on exactly one host, and nothing is left on the other. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -29,7 +29,7 @@ interface Subject {
 }
 
 let made = 0
-/** A volume that holds `now`, with a snapshot of when it held `then`. */
+/** A volume that holds `now`, with a snapshot that holds `then`. */
 async function volume() {
   const { id } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
   const snapshot = async () => {
@@ -40,7 +40,7 @@ async function volume() {
   await snapshot()
   const found = await findVolume(db, id)
   const storage = hostOf(found?.hostId)?.storage
-  if (!found?.hostId || !storage) throw new Error('it has no place')
+  if (!found?.hostId || !storage) throw new Error('the volume has no host')
   storage.write(id, 'then')
   const snapshotId = await snapshot()
   storage.write(id, 'now')
@@ -50,7 +50,7 @@ async function move(given?: Omit<Subject, 'id' | 'target'>): Promise<Subject> {
   const one = given ?? (await volume())
   const target = hosts.find(host => host.id !== one.source)?.id ?? ''
   const id = await db.tx(tx => startMove(tx, { volumeId: one.volumeId, targetHostId: target, targetPool: 'local' }))
-  if (id === undefined) throw new Error('it cannot be moved')
+  if (id === undefined) throw new Error('the volume cannot move')
   return { ...one, id, target }
 }
 const advance = async () => {
@@ -59,7 +59,7 @@ const advance = async () => {
 }
 const stateOf = async (s: Pick<Subject, 'id'>) =>
   (await world.rows<{ state: string }>(`SELECT state FROM volume_move WHERE id = $1`, s.id))[0]?.state
-/** Whole on this host, with what it held, and usable; nothing on any other. */
+/** Expects the volume complete and usable on this host, and nothing on any other. */
 async function isOn(hostId: string, s: Pick<Subject, 'volumeId' | 'snapshotId'>): Promise<void> {
   await world.until(async () => {
     const found = await findVolume(db, s.volumeId)
@@ -70,7 +70,7 @@ async function isOn(hostId: string, s: Pick<Subject, 'volumeId' | 'snapshotId'>)
   expect(having(s.volumeId)[0]?.id).toBe(hostId)
   expect(storage.volumes.get(s.volumeId)).toMatchObject({ content: 'now', state: 'ready' })
   expect(storage.snapshots.get(s.snapshotId)?.content).toBe('then')
-  // It is as usable as before.
+  // The volume still supports snapshots.
   const again = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: `after-${++made}` }))
   await world.until(async () => (await findVolumeSnapshot(db, again.id))?.state === 'ready')
 }
@@ -85,7 +85,7 @@ const moved = crashMatrix<Subject>({
   makeSubject: () => move(),
   advance,
   remove: async s => void (await db.tx(tx => cancelMove(tx, s.id))),
-  unreachable: { cancelling: 'reached by those that are cancelled', dropping: 'reached by those that are cancelled' },
+  unreachable: { cancelling: 'covered by the cancelled moves', dropping: 'covered by the cancelled moves' },
   check: async s => {
     await isOn((await stateOf(s)) === 'completed' ? s.target : s.source, s)
     await db.tx(tx => deleteVolume(tx, s.volumeId))
@@ -101,7 +101,9 @@ const cancelled = crashMatrix<Subject>({
     await advance()
   },
   remove: s => db.tx(tx => deleteVolume(tx, s.volumeId)),
-  unreachable: Object.fromEntries(['preparing', 'copying', 'clearing'].map(phase => [phase, 'in the other matrix'])),
+  unreachable: Object.fromEntries(
+    ['preparing', 'copying', 'clearing'].map(phase => [phase, 'covered by the other matrix']),
+  ),
   check: async (s, { fault }) => {
     expect(await stateOf(s)).toMatch(/cancelled|completed/)
     return fault === 'deletion'
@@ -110,15 +112,15 @@ const cancelled = crashMatrix<Subject>({
   },
 })
 
-describe('crash matrix of a volume that moves', () => {
-  it('has every phase with every fault', () =>
+describe('crash matrix of a volume move', () => {
+  it('covers every phase with every fault', () =>
     expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
       Object.keys(world.workflows.volumeMove.phases).length * faults.length,
     ))
-  describe('and arrives', () => {
+  describe('that completes', () => {
     it.each(moved)('$name', ({ run }) => run())
   })
-  describe('and is given up', () => {
+  describe('that is cancelled', () => {
     it.each(cancelled)('$name', ({ run }) => run())
   })
 })
@@ -127,7 +129,7 @@ const ends = (s: Subject) =>
   world.until(async () => ['completed', 'cancelled', 'failed'].includes((await stateOf(s)) ?? ''))
 
 describe('a volume', () => {
-  it('moves there and back again, and is older for nobody', async () => {
+  it('moves to another host and back, with a generation that never decreases', async () => {
     const there = await move()
     const before = await findVolume(db, there.volumeId)
     await ends(there)
@@ -140,12 +142,12 @@ describe('a volume', () => {
       `SELECT attach_generation AS generation FROM volume WHERE id = $1`,
       there.volumeId,
     )
-    // Nobody had it to write: who has read it knows what it holds.
+    // No VM could write to the volume, so its readers know its content.
     expect(attach[0]?.generation).toBe(0)
     expect(before?.generation).toBeLessThan((await findVolume(db, there.volumeId))?.generation ?? 0)
   })
 
-  it('whose wire breaks stays where it is, says why, and can be moved again', async () => {
+  it('stays on its host with the reason when the transfer fails, and can be moved again', async () => {
     const s = await move()
     await world.until(async () => hostOf(s.source)?.storage.volumes.get(s.volumeId)?.transfer?.phase === 'copying')
     hostOf(s.source)?.storage.powerCut()
@@ -157,17 +159,17 @@ describe('a volume', () => {
     await isOn(s.target, s)
   })
 
-  it('that its new host cannot make usable is tried again, and what it was made of stays until then', async () => {
+  it('is retried when its new host cannot make it usable, and the old copy stays until then', async () => {
     const s = await move()
     await world.until(async () => hostOf(s.target)?.storage.volumes.has(s.volumeId) === true)
     const there = hostOf(s.target)?.storage.volumes.get(s.volumeId)
-    if (!there) throw new Error('it is not there')
+    if (!there) throw new Error('the volume is not on the target')
     there.failGrowth = 'the disk is full'
     const found = () => findVolume(db, s.volumeId)
     await world.until(async () => (await found())?.error === 'the disk is full')
     const failed = await found()
     expect(failed).toMatchObject({ hostId: s.target, state: 'creating' })
-    // What hosts say of it is no reason to try again at once.
+    // Observations of the volume trigger no immediate retry.
     for (let n = 0; n < 5; n++) await world.until(async () => false, 1).catch(() => undefined)
     expect(await found()).toMatchObject({ state: 'creating', generation: failed?.generation })
     expect(having(s.volumeId)).toHaveLength(2)
@@ -184,7 +186,7 @@ describe('a volume', () => {
     await isOn(s.target, s)
   })
 
-  it('whose move off a host that is emptied was cancelled is left alone for a while', async () => {
+  it('is left alone for a while after its move off a draining host was cancelled', async () => {
     const s = await move()
     await db.tx(tx => cancelMove(tx, s.id))
     await ends(s)
@@ -203,11 +205,11 @@ describe('a volume', () => {
     await isOn(s.target, s)
   })
 
-  it('is moved once at a time, and nothing else is done to it meanwhile', async () => {
+  it('has one move in progress, and no other operation runs meanwhile', async () => {
     const s = await move()
     const twice = { volumeId: s.volumeId, targetHostId: s.target, targetPool: 'local' }
     expect(await db.tx(tx => startMove(tx, twice))).toBeUndefined()
-    // One that is asked for is taken when it is there.
+    // A snapshot requested during the move is taken afterwards.
     const late = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: 'late' }))
     await ends(s)
     await world.until(async () => (await findVolumeSnapshot(db, late.id))?.state === 'ready')

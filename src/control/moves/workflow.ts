@@ -11,12 +11,12 @@ import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { copyingAlertMs } from './copy-timeout.ts'
-import { cancelGroup, lockGroup, pokeWhoWaits, settleGroup } from './group.ts'
+import { cancelGroup, lockGroup, pokeDependents, settleGroup } from './group.ts'
 import * as store from './store.ts'
 import type { VolumeMove } from './store.ts'
 
 const preparingMs = minutes(2)
-/** Changes come by messages; this look is for what a lost one would hide. */
+/** Changes arrive as messages; this poll covers lost messages. */
 const lookAgainMs = seconds(5)
 
 type MoveDeps = Pick<Deps, 'db' | 'bus' | 'vault'>
@@ -45,7 +45,7 @@ export const volumeMoveWorkflow = (deps: MoveDeps) =>
     phases: {
       preparing: moment => preparing(deps, moment),
       copying: moment => copying(deps, moment),
-      /** What is left of it at the host that it has left, once it is usable at the other. */
+      /** Has the old host remove its leftovers, once the volume is usable on the new one. */
       async clearing({ subject: m, signal }) {
         if (m.volumeWant === 'present' && m.arrivedBy === m.id && m.volumeState === 'creating') return wait(lookAgainMs)
         if (!m.sourceRemoved) {
@@ -54,12 +54,12 @@ export const volumeMoveWorkflow = (deps: MoveDeps) =>
         }
         return done(tx => over(tx, m, 'completed'))
       },
-      /** Its host may have been told that nobody gets it any more. */
+      /** Tells the source that the volume stays: after the last pass the source refuses to attach it. */
       async cancelling({ subject: m, signal }): Promise<Next<'dropping'>> {
         if (m.state === 'dropping') return go('dropping')
         if (m.state !== 'cancelling')
           return wait(0, async tx => {
-            // Whoever gave it up may be a control plane that knows of no group.
+            // An older control plane without groups may have cancelled this move, so cancel the group here.
             if (m.groupId !== null && m.volumeWant === 'present') await cancelGroup(tx, m.groupId)
             await store.lock(tx, [m.volumeId])
             await store.giveUp(tx, m.id)
@@ -70,8 +70,8 @@ export const volumeMoveWorkflow = (deps: MoveDeps) =>
           if (m.groupId !== null) await lockGroup(tx, m.groupId)
           await store.lock(tx, [m.volumeId])
           await store.release(tx, m.id)
-          await pokeWhoWaits(tx, m)
-          // Others go without one that nobody wants any more.
+          await pokeDependents(tx, m)
+          // The rest of the group moves without a deleted volume.
           if (m.groupId !== null) await settleGroup(tx, m.groupId)
         })
       },
@@ -93,7 +93,7 @@ async function preparing(
   if (now.getTime() - enteredAt.getTime() > preparingMs) return fail(m, 'the target did not get ready in time')
   const vm = m.how === 'brought' && m.vmId ? { vmId: m.vmId } : {}
   const observed = await report(deps, m, 'target', { incoming: { transferId: m.id, ...vm } }, signal)
-  if (observed.phase === 'failed') return fail(m, observed.error ?? 'the target cannot take it')
+  if (observed.phase === 'failed') return fail(m, observed.error ?? 'the target cannot receive the volume')
   if (observed.phase === 'preparing') return wait(lookAgainMs)
   return go(
     'copying',
@@ -107,13 +107,13 @@ async function preparing(
 
 async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<Next<'clearing' | 'cancelling'>> {
   if (m.state === 'clearing') return go('clearing')
-  // Its VM brings it, or all of it is there: the migration goes on.
+  // Either the VM brings the volume, or the copy is complete; the migration continues.
   if (m.how === 'brought' || m.state === 'complete') return wait(hours(1))
   if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
   const { id: transferId, uri, final, snapshots } = m
   const outgoing = { transferId, uri: uri ?? '', final, snapshots: [...snapshots] }
   const observed = await report(deps, m, 'source', { outgoing }, signal)
-  if (observed.phase === 'failed') return fail(m, observed.error ?? 'the source could not send it')
+  if (observed.phase === 'failed') return fail(m, observed.error ?? 'the source could not send the volume')
   if (observed.phase === 'complete' && m.migrationId === null && m.groupId === null)
     return go('clearing', tx => arrived(tx, m, observed))
   const state = observed.phase === 'copied' || observed.phase === 'complete' ? observed.phase : undefined
@@ -127,12 +127,12 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
   })
 }
 
-/** In this commit the volume becomes the target's. */
+/** Assigns the volume to the target in this commit. */
 async function arrived(tx: Tx, m: VolumeMove, observed: Transfer): Promise<void> {
   await store.lock(tx, [m.volumeId])
   await store.progress(tx, m.id, observed)
-  if (!(await store.complete(tx, m.id, m.state))) throw new Error('the move was given up meanwhile')
-  await pokeWhoWaits(tx, m)
+  if (!(await store.complete(tx, m.id, m.state))) throw new Error('the move was cancelled in the meantime')
+  await pokeDependents(tx, m)
 }
 
 const fail = (m: VolumeMove, why: string) =>
@@ -145,7 +145,7 @@ const fail = (m: VolumeMove, why: string) =>
 
 async function over(tx: Tx, m: VolumeMove, state: 'completed' | 'cancelled' | 'failed'): Promise<void> {
   await store.end(tx, m.id, state)
-  await pokeWhoWaits(tx, m)
+  await pokeDependents(tx, m)
   await pokeMigration(tx, m)
 }
 
@@ -167,7 +167,7 @@ const nothingYet: Transfer = {
 type Side = 'source' | 'target'
 const hostOf = (m: VolumeMove, side: Side) => (side === 'source' ? m.sourceHostId : m.targetHostId)
 
-/** What the host says of this transfer. What it will never do counts as failed. */
+/** Returns the host's observation of this transfer. A permanent refusal counts as failed. */
 async function report(
   deps: MoveDeps,
   m: VolumeMove,

@@ -5,23 +5,21 @@ const usual: DrainFacts = { heldForMs: 100, boundMs: 5000, listeningForMs: 60_00
 const gateway = (open: number | undefined, silentForMs = 100) => ({ open, silentForMs })
 const cases: readonly (readonly [string, Partial<DrainFacts>, 'wait' | 'release'])[] = [
   ['without gateways', {}, 'release'],
-  ['with requests under way', { gateways: [gateway(0), gateway(1)] }, 'wait'],
-  ['with a gateway that has not heard of the move', { gateways: [gateway(0), gateway(undefined)] }, 'wait'],
-  ['with nothing under way anywhere', { gateways: [gateway(0), gateway(0)] }, 'release'],
-  ['with a gateway that is gone', { gateways: [gateway(0), gateway(3, goneMs)] }, 'release'],
-  ['after the bound, whatever is under way', { heldForMs: 5000, gateways: [gateway(1)] }, 'release'],
-  ['after the bound, although few gateways are known yet', { heldForMs: 5000, listeningForMs: 0 }, 'release'],
-  ['of a control plane that has just started', { listeningForMs: listenMs - 1, gateways: [gateway(0)] }, 'wait'],
-  ['with a bound of zero', { heldForMs: 0, boundMs: 0, gateways: [gateway(1)] }, 'release'],
+  ['with open requests', { gateways: [gateway(0), gateway(1)] }, 'wait'],
+  ['with a gateway that does not know the move yet', { gateways: [gateway(0), gateway(undefined)] }, 'wait'],
+  ['without open requests on any gateway', { gateways: [gateway(0), gateway(0)] }, 'release'],
+  ['with a gateway that stopped reporting', { gateways: [gateway(0), gateway(3, goneMs)] }, 'release'],
+  ['after the time limit, despite open requests', { heldForMs: 5000, gateways: [gateway(1)] }, 'release'],
+  ['after the time limit, before the gateways are known', { heldForMs: 5000, listeningForMs: 0 }, 'release'],
+  ['on a control plane that has just started', { listeningForMs: listenMs - 1, gateways: [gateway(0)] }, 'wait'],
+  ['with a time limit of zero', { heldForMs: 0, boundMs: 0, gateways: [gateway(1)] }, 'release'],
 ]
 
 describe('a VM that waits to leave', () => {
-  it.each(cases)('%s: %s is decided as %s', (_name, change, decision) =>
-    expect(drainDecision({ ...usual, ...change })).toBe(decision),
-  )
+  it.each(cases)('%s', (_name, change, decision) => expect(drainDecision({ ...usual, ...change })).toBe(decision))
 })
 
-it('keeps what each gateway said last, and forgets one that stops', () => {
+it('stores the last report of each gateway, and drops gateways that stop', () => {
   const drains = createDrains(0)
   const report = (gatewayId: string, open: number | undefined, stops = false) => ({
     gatewayId,

@@ -1,22 +1,22 @@
 /**
- * Whether a VM that is about to move may go: what each gateway has said of it. Kept in memory by every control plane, never
- * written.
+ * Decides whether a VM that is about to move may leave, from the reports of the gateways. Every control plane keeps the
+ * reports in memory; they are never stored.
  */
 import { type TrafficReport, trafficReportMs } from '../../contract/gateway.ts'
 
-/** Three reports: a gateway that has been silent for longer is gone. */
+/** Three reports: a gateway that is silent for longer counts as gone. */
 export const goneMs = 3 * trafficReportMs
-/** After so long every gateway that lives has been heard. */
+/** After this time every live gateway has reported. */
 export const listenMs = trafficReportMs + 500
 
 export interface DrainFacts {
-  /** Since gateways were told to send no new requests. */
+  /** Time since gateways stopped sending new requests to the VM. */
   readonly heldForMs: number
-  /** How long requests under way may take. */
+  /** Time limit for open requests. */
   readonly boundMs: number
-  /** Since this control plane began to hear gateways. */
+  /** Time since this control plane began to receive reports. */
   readonly listeningForMs: number
-  /** `open`: requests under way at the VM; undefined: the gateway has not heard of the move. */
+  /** `open`: open requests at the VM; undefined: the gateway does not know the move yet. */
   readonly gateways: readonly { readonly silentForMs: number; readonly open: number | undefined }[]
 }
 

@@ -1,12 +1,12 @@
 /**
- * How many requests each app has open, as gateways report it: kept in memory by every control plane, never written. The
- * autoscaler reads it.
+ * Counts the open requests of each app, as reported by gateways. Every control plane keeps the numbers in memory; they
+ * are never stored. The autoscaler reads them.
  */
 import { type TrafficReport, trafficReportMs } from '../../contract/gateway.ts'
 
 export interface RequestLoad {
   record(report: TrafficReport, nowMs: number): void
-  /** Mean number of open requests over the last report of each gateway. */
+  /** Returns the mean number of open requests, from the last report of each gateway. */
   open(appId: string, nowMs: number): number
 }
 
@@ -18,7 +18,7 @@ export function createRequestLoad(): RequestLoad {
   const gateways = new Map<string, { readonly heardMs: number; readonly open: ReadonlyMap<string, number> }>()
   return {
     record({ gatewayId, periodMs, apps }, nowMs) {
-      // One that was sent early because of a move is no mean of anything.
+      // A report that a move caused early covers too short a time for a mean.
       if (periodMs !== undefined && periodMs < shortMs) return
       const mean = ({ busyMs, open }: TrafficReport['apps'][number]) => (busyMs && periodMs ? busyMs / periodMs : open)
       gateways.set(gatewayId, { heardMs: nowMs, open: new Map(apps.map(app => [app.appId, mean(app)])) })

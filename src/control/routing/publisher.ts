@@ -1,6 +1,6 @@
 /**
- * Tells the gateways: answers requests for the table, and publishes what changed, woken by NOTIFY. Every control plane
- * does so; a route told twice is recognised by its version.
+ * Publishes routes to gateways: serves the whole table, and publishes changes, triggered by NOTIFY. Every control plane
+ * does this; gateways recognize duplicates by the version.
  */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
@@ -26,9 +26,7 @@ export async function startRoutePublisher(deps: Pick<Deps, 'db' | 'bus' | 'log'>
   const poke = () => {
     again = true
     running ??= publishChanges()
-      .catch((cause: unknown) =>
-        deps.log.warn({ err: cause }, 'could not publish routes; gateways will ask by themselves'),
-      )
+      .catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not publish routes; gateways will request them'))
       .finally(() => {
         running = undefined
       })
@@ -48,7 +46,7 @@ export async function startRoutePublisher(deps: Pick<Deps, 'db' | 'bus' | 'log'>
   }
 }
 
-/** Gateways have long heard of it. */
+/** Deletes routes that have been gone for an hour, which all gateways know by then. */
 export const goneRoutes = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'gone-routes',
   everyMs: minutes(10),

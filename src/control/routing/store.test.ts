@@ -3,7 +3,7 @@ import { testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
 import { refresh, since } from './store.ts'
 
-it('a refresh that began before a switch does not undo it', async () => {
+it('a refresh that started before a switch does not undo it', async () => {
   await using system = await testSystem()
   const user = await system.user()
   const app = (await user.post('/v1/apps', { name: 'hello', git_url: '' })).body
@@ -25,7 +25,7 @@ it('a refresh that began before a switch does not undo it', async () => {
     await go.promise
   })
   await switched.promise
-  // It sees the state before the switch at its start, and has to wait for the switch to commit.
+  // Its snapshot predates the switch, and it has to wait for the switch to commit.
   const second = db.tx(tx => refresh(tx, app.id))
   await until(
     async () =>

@@ -1,10 +1,10 @@
 import type { Backend, LeavingVm, Route } from '../../contract/gateway.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
-/** Of a migration g: its VM gets no new requests, until it runs on its new host or stays. */
+/** Of a migration g: its VM gets no new requests until it runs on its new host, or until the migration ends. */
 const isHeld = `g.ended_at IS NULL AND g.held_at IS NOT NULL AND g.state IN ('copying', 'switching')`
 
-// One statement: what the route of an app should be, and the row only if that differs. `NOTIFY` wakes the publishers.
+// Computes the route of an app, and writes the row only if it differs, in one statement. `NOTIFY` wakes the publishers.
 const refreshRoute = statement<{ hostname: string }>(
   'routing.refresh',
   `WITH wanted AS (
@@ -21,16 +21,16 @@ const refreshRoute = statement<{ hostname: string }>(
      FROM app a
      LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.healthy AND v.want = 'running'
                    AND v.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND ${isHeld})
-     -- Apps of the platform have no route.
+     -- Platform apps have no route.
      WHERE a.id = $1 AND a.owner = 'user' GROUP BY a.id
    ), described AS (
      SELECT hostname, project_id, app_id, drain_timeout, leaving,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
             CASE WHEN want = 'deleted' THEN 'gone'
-                 -- From the moment it is idle: whoever comes now holds it back or wakes it.
+                 -- From the idle state on: a request either keeps the app awake or wakes it.
                  WHEN scale_state <> 'active' THEN 'sleeping'
                  WHEN backends <> '[]'::jsonb THEN 'live'
-                 -- Its only VM is between two hosts for an instant: whoever comes now is held until it runs again.
+                 -- The only VM is between two hosts for a moment: gateways hold requests until it runs again.
                  WHEN moves THEN 'sleeping'
                  ELSE 'down' END AS state
      FROM wanted
@@ -47,11 +47,11 @@ const refreshRoute = statement<{ hostname: string }>(
          version = nextval('route_version'), xid = pg_current_xact_id(), changed_at = now()
      WHERE (r.app_id, r.state, r.backends, r.drain_seconds, r.leaving)
            IS DISTINCT FROM (excluded.app_id, excluded.state, excluded.backends, excluded.drain_seconds, excluded.leaving)
-       -- A name that a new app has taken over is not the old app's to change.
+       -- The old app must not change a name that a new app has taken over.
        AND (r.app_id = excluded.app_id OR r.state = 'gone')
    RETURNING hostname`,
 )
-// Names that do not lead to the app any more.
+// Retires names that no longer belong to the app.
 const retireRoutes = statement<{ hostname: string }>(
   'routing.retire',
   `UPDATE route r SET state = 'gone', backends = '[]', leaving = '[]', version = nextval('route_version'), xid = pg_current_xact_id(),
@@ -61,14 +61,14 @@ const retireRoutes = statement<{ hostname: string }>(
      AND NOT EXISTS (SELECT FROM domain d WHERE d.app_id = $1 AND d.name = r.hostname AND d.state = 'verified')
    RETURNING hostname`,
 )
-// Without it, a statement that began before another transaction switched the route would wait for that commit and then
-// write what it had computed from the older state (seen under load: a live app whose route stayed down).
+// Without this lock, a statement that started before another transaction switched the route would wait for that commit
+// and then write a state computed before it (observed under load: a live app whose route stayed down).
 const lockRoute = statement('routing.lock', `SELECT pg_advisory_xact_lock(hashtextextended('route ' || $1::text, 0))`)
 const notifyRoute = statement('routing.notify', `SELECT pg_notify('route', '')`)
 
 /**
- * Brings the routes of an app (its hostname, its verified domains) in line with its VMs, inside the transaction that changed them. Call it after the changes,
- * as late as possible: refreshes of one app take turns until their commits.
+ * Updates the routes of an app (its hostname and verified domains) to match its VMs, in the transaction that changed
+ * them. Call it after the changes and as late as possible, because refreshes of one app wait for each other's commits.
  */
 export async function refresh(tx: Tx, appId: string): Promise<void> {
   const [, refreshed, retired] = await Promise.all([
@@ -92,7 +92,7 @@ interface RouteRow {
 const routeColumns = `hostname, project_id AS "projectId", app_id AS "appId", state, backends,
   drain_seconds AS "drainSeconds", leaving, version`
 
-// Rows written by transactions that a reader at `$1` could not have seen yet. Some come twice; none is missed.
+// Rows written by transactions that a reader at `$1` could not see yet. Some are returned twice; none is missed.
 const routesSince = statement<RouteRow>(
   'routing.since',
   `SELECT ${routeColumns} FROM route WHERE xid >= ($1::text)::xid8 AND (state <> 'gone' OR $1::text <> '0')`,
@@ -104,8 +104,8 @@ const horizon = statement<{ horizon: string }>(
 const forgetGone = statement('routing.forgetGone', `DELETE FROM route WHERE state = 'gone' AND changed_at < $1`)
 
 /**
- * Routes changed since an earlier answer's `version` (0: all), and the version to ask from next. The version is a
- * transaction horizon, read before the rows: a commit in between is simply told again.
+ * Returns the routes changed since an earlier answer's `version` (0: all), and the version to continue from. The
+ * version is a transaction horizon, read before the rows, so a commit in between is returned again.
  */
 export async function since(db: Db, after: number): Promise<{ version: number; routes: Route[] }> {
   const next = await db.one(horizon)

@@ -1,4 +1,4 @@
-/** Feeds the autoscaler with what hosts measure, and writes what it decides. */
+/** Runs the autoscaler on the numbers that hosts measure, and writes its decisions. */
 import { pokeMany } from '../../engine/runner.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -13,7 +13,7 @@ type AutoscalerDeps = Pick<Deps, 'db'> & {
   readonly config: Pick<Deps['config'], 'requestsPerReplica'>
 }
 
-/** The history is in memory: when another control plane takes the sweep over, it looks for a while before it acts. */
+/** The history is in memory: a control plane that takes over the sweep collects samples for a while before it acts. */
 export const autoscaler = (deps: AutoscalerDeps): Sweep => {
   const { requestsPerReplica } = deps.config
   const history = new Map<string, LoadSample[]>()
@@ -36,7 +36,7 @@ export const autoscaler = (deps: AutoscalerDeps): Sweep => {
   }
 }
 
-/** Undefined while any of its VMs has no numbers: half a picture would mislead. */
+/** Returns undefined while any VM has no numbers, because a partial mean would mislead. */
 function measure(live: LiveStats, app: store.ScaledApp, atMs: number): LoadSample | undefined {
   const stats = app.vmIds.flatMap(id => live.get(id) ?? [])
   if (stats.length === 0 || stats.length < app.vmIds.length) return undefined
@@ -58,7 +58,7 @@ function remember(
   return kept
 }
 
-/** False when the plan has no room for more, or somebody else changed it meanwhile. */
+/** Returns false when the plan has no room, or the desired number was changed in the meantime. */
 const apply = (deps: AutoscalerDeps, app: store.ScaledApp, wanted: number): Promise<boolean> =>
   deps.db.tx(async tx => {
     if (wanted > app.desired && !(await replicasFit(tx, app.projectId, app.deploymentId, wanted - app.desired)))

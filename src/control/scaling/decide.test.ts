@@ -29,15 +29,15 @@ function simulate(
 const changes = (replicas: readonly number[]) => replicas.filter((n, at) => at > 0 && n !== replicas[at - 1]).length
 
 describe('autoscaler', () => {
-  it('stays where it is under a load that fits', () => {
+  it('does not change under a load that fits', () => {
     expect(new Set(simulate(() => 1.5, 1200, 2))).toEqual(new Set([2]))
   })
-  it('follows a step up within two minutes', () => {
+  it('follows a sudden increase within two minutes', () => {
     const replicas = simulate(second => (second < 60 ? 0.5 : 4), 300)
     expect(replicas[((60 + 120) * 1000) / stepMs]).toBeGreaterThanOrEqual(4)
     expect(replicas.at(-1)).toBeLessThanOrEqual(6)
   })
-  it('adds replicas when each has more open requests than wanted, whatever its CPU', () => {
+  it('adds replicas when each has too many open requests, regardless of CPU', () => {
     const sample = (atMs: number) => ({ atMs, cpu: 5, memory: 5, requests: 60 })
     const samples = [5000, 10_000, 15_000, 20_000].map(sample)
     const input = { ...limits, nowMs: 20_000, samples, desired: 2, lastChangeMs: undefined }
@@ -45,20 +45,20 @@ describe('autoscaler', () => {
     expect(autoscale({ ...input, requestsPerReplica: 60 })).toBe(2)
     expect(autoscale(input)).toBe(2)
   })
-  it('comes down slowly, one at a time, and not below the minimum', () => {
+  it('scales down slowly, one replica at a time, and not below the minimum', () => {
     const replicas = simulate(() => 0.1, 1800, 5, { min: 2 })
     expect(replicas.at(-1)).toBe(2)
     for (const [at, n] of replicas.entries()) if (at > 0) expect((replicas[at - 1] ?? n) - n).toBeLessThanOrEqual(1)
     expect(replicas[60_000 / stepMs]).toBe(5)
   })
-  it('is not moved by a short spike', () => {
+  it('ignores a short spike', () => {
     expect(changes(simulate(second => (second > 300 && second < 308 ? 3 : 1.4), 900, 2))).toBe(0)
   })
   it('does not flap under a wave around the threshold', () => {
     expect(changes(simulate(second => 1.6 + 0.3 * Math.sin(second / 7), 3600, 2))).toBeLessThanOrEqual(2)
   })
-  it('follows a day with its peak at noon, and comes back down at night', () => {
-    // Hourly means of a web shop, in full VMs; linear in between.
+  it('follows a day with its peak at noon, and scales down at night', () => {
+    // Hourly means of a web shop, in fully used VMs; linear in between.
     const hours = [
       1, 0.8, 0.6, 0.5, 0.5, 0.8, 1.5, 2.8, 4, 4.8, 5.4, 5.8, 6, 5.6, 5.2, 4.9, 4.6, 4.8, 5, 4.4, 3.4, 2.5, 1.8, 1.3,
     ]
@@ -74,7 +74,7 @@ describe('autoscaler', () => {
     expect(Math.max(...replicas)).toBeLessThanOrEqual(9)
     expect(replicas.at(-1)).toBeLessThanOrEqual(3)
   })
-  it('ignores a threshold of 0, and gives no answer without numbers', () => {
+  it('ignores a threshold of 0, and keeps the number without samples', () => {
     const samples = Array.from({ length: 10 }, (_, n) => ({ atMs: n * stepMs, cpu: 100, memory: 100 }))
     expect(
       autoscale({

@@ -1,28 +1,28 @@
 /**
- * How many replicas an app should have: pure. Load is the mean over its VMs; what is wanted is that it stays below the
- * thresholds. Up is quick (a short window, at most doubling), down is slow (the highest load of a long window, one at a
- * time, and only when the load would still be well below the threshold after it), so that it does not flap.
+ * Decides how many replicas an app should have. Pure. Load is the mean over its VMs, and should stay below the
+ * thresholds. Scaling up is quick (a short window, at most doubling); scaling down is slow (the highest load of a long
+ * window, one replica at a time, and only if the load would stay well below the threshold), which prevents flapping.
  */
 export interface LoadSample {
   readonly atMs: number
   /** Mean over the VMs, percent 0..100. */
   readonly cpu: number
   readonly memory: number
-  /** Open requests for each replica; absent: not known. */
+  /** Open requests per replica; absent when unknown. */
   readonly requests?: number
 }
 
 export interface AutoscaleInput {
   readonly nowMs: number
-  /** Oldest first; older ones than `keepMs` are of no use. */
+  /** Oldest first; samples older than `keepMs` are not needed. */
   readonly samples: readonly LoadSample[]
   readonly desired: number
   readonly min: number
   readonly max: number
-  /** Percent; 0 switches a threshold off. */
+  /** Percent; 0 disables the threshold. */
   readonly cpuThreshold: number
   readonly memThreshold: number
-  /** Open requests that a replica should have at most; absent or 0 switches it off. */
+  /** Maximum of open requests per replica; absent or 0 disables it. */
   readonly requestsPerReplica?: number
   readonly lastChangeMs: number | undefined
 }
@@ -31,9 +31,9 @@ const upWindowMs = 30_000
 const downWindowMs = 120_000
 const upPauseMs = 30_000
 const downPauseMs = 60_000
-/** Within this of the threshold nothing is done. */
+/** No change within this distance of the threshold. */
 const tolerance = 0.1
-/** After one fewer, the load must be below this share of the threshold. */
+/** With one replica less, the load must be below this share of the threshold. */
 const downShare = 0.8
 const fewestSamples = 3
 
@@ -56,12 +56,12 @@ export function autoscale(input: AutoscaleInput): number {
   return afterwards < downShare ? input.desired - 1 : input.desired
 }
 
-/** Load as a share of the threshold that is nearest to being reached, for each sample of the window. */
+/** Returns the load of each sample in the window, as a share of the threshold it is closest to. */
 function ratios(
   { nowMs, samples, cpuThreshold, memThreshold, requestsPerReplica = 0, lastChangeMs }: AutoscaleInput,
   windowMs: number,
 ): number[] {
-  // What was measured with another number of replicas says nothing about this one.
+  // Samples measured with another number of replicas do not apply.
   const fromMs = Math.max(nowMs - windowMs, lastChangeMs ?? 0)
   const share = (load: number, threshold: number) => (threshold > 0 ? load / threshold : 0)
   return samples

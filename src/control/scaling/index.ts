@@ -1,3 +1,3 @@
-/** How many VMs an app runs: autoscaling, sleep without requests, and the wake-up by a request. */
+/** Decides how many VMs an app runs: autoscaling, scale to zero, and wake-up by requests. */
 export { autoscaler } from './autoscaler.ts'
 export { idleApps, recordTraffic, startGatewayReceiver, wakeApp, wakeAppNow } from './wake.ts'

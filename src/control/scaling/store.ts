@@ -3,12 +3,12 @@ import type { Bed } from '../deployments/index.ts'
 
 export interface Traffic {
   readonly appId: string
-  /** How long ago its last request was, ms. */
+  /** Age of its last request in ms. */
   readonly ageMs: number
 }
 
-// What is asked of an app while it is only idle keeps it awake. Locked in the order of all who lock several (docs/engine.md), which is not
-// that of the plan of an UPDATE.
+// A request during the idle state keeps the app awake. Rows are locked in id order (docs/engine.md), because the plan
+// of an UPDATE may use another order.
 const recordTraffic = statement<{ id: string; idle: boolean }>(
   'fleet.recordTraffic',
   `WITH held AS (
@@ -43,7 +43,7 @@ const wake = statement<Woken>(
   `UPDATE app SET scale_changed_at = now(), last_request_at = now(),
      scale_state = CASE scale_state WHEN 'idle' THEN 'active' ELSE 'warming_up' END
    WHERE id = $1 AND want = 'live' AND scale_state IN ('idle', 'scaled_to_zero')
-     -- Its budget is used up.
+     -- An exhausted budget prevents the wake-up.
      AND NOT EXISTS (SELECT FROM project p WHERE p.id = app.project_id AND p.capped_at IS NOT NULL)
    RETURNING active_deployment_id AS "deploymentId", scale_state AS state`,
 )
@@ -51,7 +51,8 @@ const holdActive = statement<{ id: string }>(
   'fleet.holdActive',
   `SELECT d.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id WHERE a.id = $1 FOR NO KEY UPDATE OF d`,
 )
-// $2: how long hosts may be silent, s. A statement of its own, after the locks: one that waits for a lock sees other rows as they were before.
+// $2: timeout of silent hosts in seconds. A separate statement after the locks: one that waits for a lock sees other
+// rows as they were before the wait.
 const bedOfApp = statement<Bed>(
   'fleet.bed',
   `SELECT d.project_id AS "projectId", d.app_id AS "appId", d.id AS "deploymentId", d.vcpus, d.memory_mib AS "memoryMib",
@@ -63,7 +64,7 @@ const bedOfApp = statement<Bed>(
      AND EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
                  WHERE offer->>'name' = s.hypervisor AND (offer->>'available')::boolean)
    WHERE a.id = $1 AND a.scale_state = 'warming_up' AND d.want = 'running'
-     -- Volumes are taken with its place.
+     -- VMs with volumes are placed together with their volumes.
      AND NOT EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = a.id AND t.want = 'attached')`,
 )
 
@@ -98,24 +99,27 @@ const setDesired = statement(
      AND $3 BETWEEN greatest(min_replicas, 1) AND max_replicas`,
 )
 
-/** Ids of apps that were about to fall asleep, in their order. */
+/** Returns the ids of apps that were about to scale to zero, in id order. */
 export const recordRequests = async (tx: Tx, traffic: readonly Traffic[]) =>
   (await tx.rows(recordTraffic, [traffic.map(t => t.appId), traffic.map(t => t.ageMs)]))
     .filter(app => app.idle)
     .map(app => app.id)
     .toSorted()
-/** In the order of their ids. */
+/** Returns the apps in id order. */
 export const idle = async (tx: Tx, idleSeconds: number) =>
   (await tx.rows(fallIdle, [idleSeconds])).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-/** Undefined when it does not sleep. */
+/** Returns undefined when the app is not asleep. */
 export const wakeUp = (tx: Tx, appId: string) => tx.maybe(wake, [appId])
-/** The same, with its deployment held, and what it can start from at once; without: it starts in another way, or elsewhere. */
+/**
+ * Wakes the app, holds its deployment, and returns the snapshot to start from at once; without `bed` the workflows
+ * start the VM.
+ */
 export async function wakeUpWithBed(
   tx: Tx,
   appId: string,
   hostTimeoutSeconds: number,
 ): Promise<(Woken & { readonly bed: Bed | undefined }) | undefined> {
-  // Sent at once, done in this order.
+  // The statements are pipelined and run in this order.
   const [woken, , bed] = await Promise.all([
     wakeUp(tx, appId),
     tx.rows(holdActive, [appId]),
@@ -124,6 +128,6 @@ export async function wakeUpWithBed(
   return woken && { ...woken, bed }
 }
 export const scaled = (sql: Sql | Db) => sql.rows(scaledApps)
-/** False when somebody else changed it meanwhile. */
+/** Returns false when the desired number was changed in the meantime. */
 export const scale = async (tx: Tx, appId: string, from: number, to: number) =>
   (await tx.run(setDesired, [appId, from, to])) === 1

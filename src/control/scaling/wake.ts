@@ -1,4 +1,4 @@
-/** What gateways say and ask: how busy apps are, and to wake one that sleeps. */
+/** Handles messages of gateways: traffic reports, and requests to wake apps. */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { TrafficReport, WakeRequest, gatewaySubjects } from '../../contract/gateway.ts'
@@ -14,23 +14,23 @@ import { refreshRoute } from '../routing/index.ts'
 import { type PlacedVm, desiredVms } from '../vms/index.ts'
 import * as store from './store.ts'
 
-/** Idempotent: of many requests that find the app asleep one changes something. */
+/** Idempotent: of many concurrent requests for a sleeping app only one changes something. */
 export async function wakeApp(tx: Tx, appId: string): Promise<void> {
   const woken = await store.wakeUp(tx, appId)
   if (woken) await follow(tx, appId, woken)
 }
 
 async function follow(tx: Tx, appId: string, { deploymentId, state }: store.Woken): Promise<void> {
-  // One that warms up has no VM yet, and its route is that of one that sleeps.
+  // An app that warms up has no VM yet, and its route stays that of a sleeping app.
   if (state === 'active') await refreshRoute(tx, appId)
   if (deploymentId) await poke(tx, 'deployment', deploymentId)
 }
 
 /**
- * The same for a request that waits, in a transaction of its own, since it locks a host and a VM after the app: what its machines would
- * do one after another is done in it, where no choice is left to make.
- * @param afterMs until the machines look at it: the caller tells the host
- * @returns the VM that is to be started
+ * Wakes an app for a waiting request. If its snapshot host is usable, this transaction does everything that the
+ * workflows would do one after another. It needs its own transaction, because it locks a host and a VM after the app.
+ * @param afterMs delay before the workflows run; the caller contacts the host meanwhile
+ * @returns the VM to start
  */
 export async function wakeAppNow(
   tx: Tx,
@@ -44,11 +44,11 @@ export async function wakeAppNow(
   return vm
 }
 
-/** How long the machines leave a wake to the one who began it. */
+/** How long the workflows leave a wake to the caller that began it. */
 const workflowsAfterMs = seconds(1)
 const reportTimeoutMs = seconds(5)
 
-/** They stay awake, or are woken again if they were about to fall asleep. */
+/** Records requests; apps that were about to scale to zero stay awake. */
 export async function recordTraffic(tx: Tx, traffic: readonly store.Traffic[]): Promise<void> {
   for (const appId of await store.recordRequests(tx, traffic)) await wakeApp(tx, appId)
 }
@@ -59,11 +59,11 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
   const { hostTimeoutSeconds } = deps.config
   const desiredStates = desiredVms(deps)
   const stopping = new AbortController()
-  /** Should this fail, or die before it, the VM's machine does it a moment later. */
+  /** If this fails, the VM's workflow contacts the host a moment later. */
   const notify = (vm: PlacedVm) =>
     desiredStates
       .put(vm, AbortSignal.any([stopping.signal, AbortSignal.timeout(reportTimeoutMs)]))
-      .catch((cause: unknown) => deps.log.warn({ err: cause, vmId: vm.id }, 'could not tell a host of a VM that wakes'))
+      .catch((cause: unknown) => deps.log.warn({ err: cause, vmId: vm.id }, 'could not send a waking VM to its host'))
   const waking = await deps.bus.serve(
     gatewaySubjects.wake,
     async data => {
@@ -79,7 +79,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
     gatewaySubjects.traffic,
     async message => {
       const { atMs, apps, leaving = [] } = Value.Parse(TrafficReport, message.data)
-      // Ages, so that the clock of a gateway does not matter. What is open is being served now.
+      // Uses ages, so that the gateway's clock does not matter. Open requests are being served now.
       const asked = apps
         .filter(app => isUuid(app.appId) && (app.requests > 0 || app.open > 0))
         .map(app => ({ appId: app.appId, ageMs: app.open > 0 ? 0 : Math.max(0, atMs - app.lastRequestAtMs) }))
@@ -89,7 +89,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
     },
     { group: 'control' },
   )
-  // Every control plane holds the live numbers.
+  // Every control plane keeps the live numbers.
   const numbers = await deps.bus.subscribe(gatewaySubjects.traffic, message => {
     const report = Value.Parse(TrafficReport, message.data)
     const nowMs = deps.clock.now().getTime()
@@ -106,7 +106,10 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
   }
 }
 
-/** Apps that may scale to zero and were not asked for a while stop being routed; their deployments do the rest. */
+/**
+ * Marks apps without recent requests as idle if they may scale to zero, and removes them from routing; their
+ * deployments do the rest.
+ */
 export const idleApps = (deps: Pick<Deps, 'db' | 'config'>): Sweep => ({
   name: 'idle-apps',
   everyMs: seconds(Math.min(5, deps.config.idleSeconds / 2)),

@@ -34,13 +34,13 @@ describe('place', () => {
     expect(place(hosts, request(), 'bin-pack').host?.id).toBe('a')
   })
 
-  it('avoids a host with a sibling, but takes it when there is no other', () => {
+  it('avoids a host with a sibling, unless there is no other', () => {
     const siblings = new Set(['b'])
     expect(place([host('a', { usedVcpus: 15 }), host('b')], request({ siblings })).host?.id).toBe('a')
     expect(place([host('b')], request({ siblings })).host?.id).toBe('b')
   })
 
-  it('takes a database to a host that has its image, or does not say', () => {
+  it('places a database on a host that has its image, or that does not report images', () => {
     const hosts = [
       host('a', { databaseImages: [] }),
       host('b', { databaseImages: ['postgres:16'] }),
@@ -51,12 +51,12 @@ describe('place', () => {
     expect(place(hosts, request()).host?.id).toBe('a')
     expect(place([host('d', { databaseImages: null })], request({ databaseImage })).host?.id).toBe('d')
     const nowhere = place(hosts.slice(0, 2), request({ databaseImage }))
-    expect(explain(nowhere)).toContain('2 hosts: has no image of the database')
-    // One may be built there.
+    expect(explain(nowhere)).toContain('2 hosts: lacks the database image')
+    // The image may be built there later.
     expect(nowhere.couldFit).toBe(true)
   })
 
-  it('says why each host was rejected', () => {
+  it('gives the reason for each rejected host', () => {
     const hosts = [
       host('a', { up: false }),
       host('b', { cordoned: true }),
@@ -79,13 +79,13 @@ describe('place', () => {
     expect(explain(result)).toContain('1 host: cordoned')
   })
 
-  it('knows what can never fit', () => {
+  it('reports what can never fit', () => {
     expect(place([host('a')], request({ memoryMib: 20_000 })).couldFit).toBe(false)
     expect(place([host('a')], request({ hypervisor: 'firecracker' })).couldFit).toBe(false)
     expect(place([], request()).couldFit).toBe(false)
   })
 
-  it('waits for a host that is still finding out what it can do', () => {
+  it('waits for a host that is still probing its hypervisors', () => {
     const starting = host('a', { hypervisors: [{ name: 'qemu', available: false, probing: true }] })
     expect(place([starting], request())).toMatchObject({
       host: undefined,
@@ -104,7 +104,7 @@ describe('place', () => {
     expect(offers(['fake'])).toBe('fake')
   })
 
-  it('takes a hypervisor that can do what is needed, and says which hosts have none', () => {
+  it('chooses a hypervisor with the needed features, and reports hosts without one', () => {
     const offer = (name: 'firecracker' | 'qemu', features: HypervisorFeature[]) => ({ name, available: true, features })
     const both = host('a', {
       hypervisors: [offer('firecracker', ['volumes']), offer('qemu', ['volumes', 'raw-drives', 'encrypted-volumes'])],
@@ -113,24 +113,24 @@ describe('place', () => {
     expect(place([both, small], request({ needs: ['volumes'] })).host?.hypervisor).toBe('firecracker')
     const build = place([both, small], request({ needs: ['raw-drives'] }))
     expect(build.host).toMatchObject({ id: 'a', hypervisor: 'qemu' })
-    expect(build.rejected).toMatchObject([{ id: 'b', reason: 'hypervisor cannot do what it needs' }])
+    expect(build.rejected).toMatchObject([{ id: 'b', reason: 'hypervisor lacks a needed feature' }])
     const never = place([small], request({ needs: ['raw-drives'] }))
     expect(never).toMatchObject({ host: undefined, couldFit: false })
-    // Encrypted there, and plain elsewhere.
+    // Volumes are encrypted on host b only.
     const secret = place([both, small], request({ needs: ['volumes'], encryptedOn: new Set(['b']) }))
     expect([secret.host?.id, secret.rejected[0]?.id]).toEqual(['a', 'b'])
     expect(place([both], request({ needs: ['volumes'], encryptedOn: new Set(['a']) })).host?.hypervisor).toBe('qemu')
-    // An agent that does not tell is taken at its word.
+    // An agent that does not report features counts as having all.
     expect(place([host('c')], request({ needs: ['raw-drives'] })).host?.id).toBe('c')
   })
 
-  it('goes where the network is closed only when there is no other', () => {
+  it('chooses a host without private networks only if there is no other', () => {
     const closed = host('a', { hypervisors: [{ name: 'qemu', available: true, features: ['volumes'] }] })
     expect(place([closed, host('b', { usedVcpus: 15 })], request()).host?.id).toBe('b')
     expect(place([closed, host('b', { usedVcpus: 16 })], request()).host?.id).toBe('a')
   })
 
-  it('never proposes a host that lacks room, whatever the numbers', () => {
+  it('never proposes a host without enough capacity, for any numbers', () => {
     const arbitraryHost = fc.record({
       used: fc.nat(20),
       memory: fc.nat(20_000),
@@ -151,7 +151,7 @@ describe('place', () => {
     )
   })
 
-  it('goes to the best of all, in whatever order they come, and says of each other one why not', () => {
+  it('chooses the best host regardless of their order, and gives a reason for each rejected one', () => {
     const arbitraryHost = fc.record({
       used: fc.nat(18),
       cordoned: fc.boolean(),
@@ -169,7 +169,7 @@ describe('place', () => {
           }),
         )
         const siblings = new Set(list.flatMap((h, i) => (h.sibling ? [String(i)] : [])))
-        // A sibling is worse than a closed network, that is worse than any load.
+        // A sibling costs more than a missing private network, which costs more than any load.
         const cost = (at: number) => {
           const { used = 0, sibling = false, closed = false } = list[at] ?? {}
           return (sibling ? 10_000 : 0) + (closed ? 5000 : 0) + used

@@ -9,10 +9,10 @@ const volume: VolumeNeed = { volumeId: 'v', poolName: '', sizeMib: 50, hostId: n
 
 it.each<[string, Partial<VolumeNeed>, string, string | undefined]>([
   ['fits', {}, 'a', undefined],
-  ['has a pool that is too small', {}, 'b', 'no room'],
-  ['has no pool of the name', { poolName: 'fast' }, 'a', 'no pool'],
-  ['is not where the volume is', { hostId: 'a', bound: true, poolName: 'local' }, 'b', 'elsewhere'],
-  ['holds the volume already', { hostId: 'a', bound: true, poolName: 'local', sizeMib: 900 }, 'a', undefined],
-])('names the one reason why a host cannot have a volume: it %s', (_, change, host, reason) =>
+  ['has only pools that are too small', {}, 'b', 'no room'],
+  ['has no pool of that name', { poolName: 'fast' }, 'a', 'no pool'],
+  ['is not the host of the volume', { hostId: 'a', bound: true, poolName: 'local' }, 'b', 'elsewhere'],
+  ['already stores the volume', { hostId: 'a', bound: true, poolName: 'local', sizeMib: 900 }, 'a', undefined],
+])('gives the one reason why a host cannot have a volume: it %s', (_, change, host, reason) =>
   expect(poolObstacle(pools, host, { ...volume, ...change })).toBe(reason),
 )

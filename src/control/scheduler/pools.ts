@@ -1,10 +1,10 @@
-/** Which host can hold which volumes. Pure, like `place.ts`. */
+/** Decides which host can store which volumes. Pure, like `place.ts`. */
 
-/** A storage pool of a host, and what may still be promised there. */
+/** A storage pool of a host, and the room that it can still assign. */
 export interface PoolView {
   readonly hostId: string
   readonly name: string
-  /** Every host with a pool of this name reaches the same volumes. */
+  /** All hosts with a pool of this name reach the same volumes. */
   readonly shared: boolean
   readonly encrypted: boolean
   readonly roomMib: number
@@ -12,18 +12,18 @@ export interface PoolView {
 
 export interface VolumeNeed {
   readonly volumeId: string
-  /** Empty: any. */
+  /** Empty: any pool. */
   readonly poolName: string
   readonly sizeMib: number
-  /** Where it is; null: nowhere yet. */
+  /** Current host; null: none yet. */
   readonly hostId: string | null
   readonly bound: boolean
 }
 
-/** What a volume without a wish goes to when its host has it. */
+/** The pool for volumes that request none, if the host has it. */
 export const defaultPool = 'local'
 
-/** The pool of the host for each volume; undefined when one of them cannot be reached, or does not fit there. */
+/** Returns the host's pool for each volume; undefined when one of them is unreachable or does not fit. */
 export function fitVolumes(
   pools: readonly PoolView[],
   hostId: string,
@@ -44,10 +44,10 @@ export function fitVolumes(
   return found
 }
 
-/** Why a host cannot have the volume. */
+/** Reasons why a host cannot have the volume. */
 export type PoolObstacle = 'elsewhere' | 'no pool' | 'no room'
 
-/** Undefined: it can. */
+/** Returns undefined when the host can have the volume. */
 export function poolObstacle(pools: readonly PoolView[], hostId: string, volume: VolumeNeed): PoolObstacle | undefined {
   if (fitVolumes(pools, hostId, [volume])) return undefined
   if (volume.hostId !== null && volume.bound && volume.hostId !== hostId) return 'elsewhere'
@@ -56,8 +56,8 @@ export function poolObstacle(pools: readonly PoolView[], hostId: string, volume:
 }
 
 /**
- * The pool of another host for each volume that moves there with what it holds: of the same name where there is one, else
- * with most room; encrypted as before. Undefined when one of them does not fit there.
+ * Returns a pool of another host for each volume that moves there with its content: of the same name if possible,
+ * otherwise with most room; encrypted if the old pool is. Undefined when one of them does not fit.
  */
 export function fitMoved(
   pools: readonly PoolView[],
@@ -79,7 +79,7 @@ export function fitMoved(
   return found
 }
 
-/** The named one; without a name the default one, then those with most room. */
+/** Returns the named pool; without a name the default pool, then those with most room. */
 function candidates(here: readonly PoolView[], name: string): readonly PoolView[] {
   if (name !== '') return here.filter(pool => pool.name === name)
   return here.toSorted(

@@ -25,12 +25,12 @@ const request: PlacementRequest = {
   siblings: new Set(),
 }
 
-it('counts the VMs that fit now and those that would fit in empty hosts', () => {
+it('counts the VMs that fit now and those that would fit on empty hosts', () => {
   const hosts = [host('a', { usedMemoryMib: 5000 }), host('b', { cordoned: true }), host('c', { vcpus: 2 })]
   expect(roomFor(hosts, request)).toMatchObject({ now: 3 + 2, ever: 8 + 8 + 2 })
 })
 
-it('counts no host that can never take one', () => {
+it('ignores hosts that can never take the VM', () => {
   const hosts = [
     host('a'),
     host('b', { hypervisors: [{ name: 'fake', available: true }] }),
@@ -40,11 +40,11 @@ it('counts no host that can never take one', () => {
   expect(roomFor(hosts, { ...request, pinnedTo: 'c' })).toMatchObject({ now: 0, ever: 0 })
 })
 
-it('sets no bound where no host has joined', () => {
+it('sets no limit before the first host has joined', () => {
   expect(roomFor([], request)).toMatchObject({ now: 0, ever: Number.POSITIVE_INFINITY })
 })
 
-it('names what has to change', () => {
+it('says what has to change', () => {
   const never = roomFor([host('a'), host('b')], { ...request, hypervisor: 'firecracker' })
   expect(never).toMatchObject({
     ever: 0,

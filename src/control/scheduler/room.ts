@@ -1,14 +1,14 @@
-/** How many VMs of one kind the hosts can hold. Pure, as `place` is, and a proposal as much as that. */
+/** Computes how many VMs of one shape the hosts can run. Pure, and only a proposal, like `place`. */
 import { explainNever, fitsEmpty, type HostView, type Placement, type PlacementRequest, place } from './place.ts'
 
 export interface Room {
-  /** Where the first VM would go. */
+  /** Placement of the first VM. */
   readonly placement: Placement
-  /** VMs that fit beside what runs now. */
+  /** VMs that fit in addition to the running ones. */
   readonly now: number
-  /** VMs that would fit if every host were empty. Infinite without hosts: those that join may be of any size. */
+  /** VMs that would fit on empty hosts. Infinite without hosts, because a joining host may have any size. */
   readonly ever: number
-  /** Why there can be no more than `ever`, for people. */
+  /** Why there cannot be more than `ever`, as text for users. */
   readonly limit: string
 }
 

@@ -1,4 +1,6 @@
-/** Forks of a VM that has a volume, interrupted in every way: each goes on with what was kept, and with nothing else. */
+/**
+ * Crash matrices of forks of a VM with a volume: each resumes with the snapshot's content, isolated from all others.
+ */
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -11,7 +13,7 @@ import { moveVolume } from '../volumes/move.ts'
 import { startFork } from './index.ts'
 import { deleteSnapshot } from './snapshots.ts'
 
-// Some hundred steps of machines each, on cores that others use, too.
+// Each test runs some hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -40,14 +42,14 @@ const volume = host.storage.volumes.get(volumeId)!
 
 let made = 0
 const find = async (id: string) => (await listSnapshots(db, parent.id)).find(one => one.id === id)
-/** Of the parent, whose volume holds `content` then and something else at once. */
+/** Takes a snapshot of the parent while its volume holds `content`; afterwards the volume changes. */
 async function kept(content: string): Promise<string> {
   const vm = (await vms.byId(db, parentVm))!
   const of = { deploymentId: parent.id, vmId: vm.id, hostId: host.id }
   volume.content = content
   const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of, kind: 'user', name: `s${++made}` }))
   await world.until(async () => (await find(id))?.state === 'ready')
-  volume.content = 'the parent went on'
+  volume.content = 'the parent continued'
   return id
 }
 async function fork(snapshotId: string) {
@@ -88,13 +90,13 @@ const vmCases = crashMatrix({
   check: async ({ id, volumeId: own, rounds }) => {
     await world.until(async () => (await findVolume(db, own))?.state === 'ready')
     expect(contentOf(own)).toBe(rounds === 3 ? `of ${id}` : 'then')
-    expect(contentOf(volumeId)).toBe('the parent went on')
+    expect(contentOf(volumeId)).toBe('the parent continued')
     expect(await world.rows(`SELECT vm_id FROM vm_disk WHERE volume_id = $1`, own)).toEqual([])
   },
 })
 
 describe('crash matrix of the VM of a fork', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(vmCases.length).toBe(Object.keys(world.workflows.vm.phases).length * faults.length))
   it.each(vmCases)('$name', ({ run }) => run())
 })
@@ -102,14 +104,14 @@ describe('crash matrix of the VM of a fork', () => {
 const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<ReturnType<typeof fork>> }>({
   db,
   workflow: world.workflows.snapshot,
-  unreachable: { creating: 'nothing is forked before there is a snapshot' },
+  unreachable: { creating: 'a fork needs an existing snapshot' },
   makeSubject: async () => ({ id: await kept('for one'), rounds: 0 }),
   remove: async ({ id }) => void (await db.tx(tx => dropSnapshot(tx, id))),
   advance: async (s, phase) => {
     await world.hostsMove()
     if (phase === 'keeping' && !s.fork && (await find(s.id))) s.fork = await fork(s.id)
     else if (phase === 'keeping') await db.tx(tx => dropSnapshot(tx, s.id))
-    // Its host has had the time to do all that it was told of the snapshot by then.
+    // By then its host had time to complete every request about the snapshot.
     else if (++s.rounds > 3) await world.run('volume', 'vm')
   },
   check: async ({ id, fork: forked }) => {
@@ -120,14 +122,14 @@ const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<R
   },
 })
 
-describe('crash matrix of a snapshot that a fork is made of: it stays until the clone is whole', () => {
-  it('has every phase of its end with every fault', () =>
+describe('crash matrix of a snapshot in use by a fork: the snapshot stays until the clone is complete', () => {
+  it('covers every phase of its removal with every fault', () =>
     expect(snapshotCases.length).toBe((Object.keys(world.workflows.snapshot.phases).length - 1) * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
 })
 
-describe('a volume that a snapshot of a VM has content of', () => {
-  it('goes to another host with the snapshot', async () => {
+describe('a volume that a snapshot of a VM has a copy of', () => {
+  it('moves to another host together with the snapshot', async () => {
     const other = await world.addHost()
     const target = (await findHost(db, 3600, other.id))!
     const one = await fork(snapshotId)
@@ -148,25 +150,25 @@ describe('a volume that a snapshot of a VM has content of', () => {
   })
 })
 
-describe('a snapshot that a fork is made of', () => {
+describe('a snapshot that is being forked', () => {
   const named = async (id: string) => (await find(id))!.name
   const drop = async (name: string) => db.tx(tx => deleteSnapshot(tx, parent.id, name))
   const inProgress = { code: 'operation_in_progress' }
 
-  it('is not deleted by who waited until the fork was there', async () => {
+  it('is not deleted by a request that waited for the fork', async () => {
     const id = await kept('for one that is late')
     const name = await named(id)
     const app = await alone()
     const late = await db.tx(async tx => {
       const snapshot = (await lockSnapshot(tx, parent.id, name))!
-      // Handed out by the transaction unawaited: it waits for its end.
+      // The transaction returns the promise without awaiting it, because the deletion waits for the transaction to end.
       const deleted = drop(name).then(
         () => 'deleted',
         (error: unknown) => error,
       )
       const waits = () =>
         world.rows(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-      await until(async () => (await waits()).length > 0, { what: 'somebody waits' })
+      await until(async () => (await waits()).length > 0, { what: 'the deletion waits for the lock' })
       await startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockRetained(tx, snapshot), {
         app,
         replicas: 1,
@@ -179,7 +181,7 @@ describe('a snapshot that a fork is made of', () => {
     await world.until(async () => !host.snapshots.has(id))
   })
 
-  it('stays until there was room for the VM of the fork', async () => {
+  it("stays until the fork's VM was placed", async () => {
     const [id, second] = [await kept('for want of room'), await kept('for want of room, too')]
     const cordon = (is: boolean) => world.rows(`UPDATE host SET cordoned = $1 WHERE id = $2 RETURNING id`, is, host.id)
     await cordon(true)
@@ -188,7 +190,7 @@ describe('a snapshot that a fork is made of', () => {
     expect(await vms.byId(db, forks[0]!.id)).toMatchObject({ hostId: null, want: 'running' })
     const name = await named(id)
     await expect(drop(name)).rejects.toMatchObject(inProgress)
-    // Nor does its host hear of it where it goes with its deployment.
+    // Deleting it through its deployment must not reach the host either.
     await db.tx(tx => dropSnapshot(tx, second))
     for (let round = 0; round < 3; round++) await world.run('snapshot', 'vm')
     await world.hostsMove()
@@ -201,14 +203,14 @@ describe('a snapshot that a fork is made of', () => {
   })
 })
 
-describe('a volume that a host says its snapshot has', () => {
+describe('a volume in a snapshot as reported by the host', () => {
   it.each([
     [
       'of another project',
       `UPDATE volume SET project_id = (SELECT id FROM project WHERE slug = 'foreign') WHERE id = $1`,
     ],
     ['of the platform', `UPDATE volume SET owner = 'database' WHERE id = $1`],
-  ])('and that is %s is not there for a fork, which hears no name', async (_whose, change) => {
+  ])('that is %s is hidden from a fork, including its name', async (_whose, change) => {
     const { id } = await db.tx(tx => createVolume(tx, { projectId, name: `secret-${++made}`, sizeMib: 64 }))
     await world.rows(`${change} RETURNING id`, id)
     const snapshot = (await find(snapshotId))!
@@ -220,7 +222,7 @@ describe('a volume that a host says its snapshot has', () => {
 })
 
 describe('a fork', () => {
-  it('is not seen by another one, nor by the snapshot; and what replaces its VM boots with its volume', async () => {
+  it('is isolated from other forks and from the snapshot, and a replacement of its VM boots with its volume', async () => {
     const [one, two] = [await fork(snapshotId), await fork(snapshotId)]
     await world.until(async () => (await isHealthy(one.id)) && (await isHealthy(two.id)))
     expect([one, two].map(({ id }) => host.vms.get(id)?.memory)).toEqual([memory, memory])

@@ -65,7 +65,7 @@ export interface ForkRequest {
 }
 
 /**
- * Volumes, deployment and VMs of a fork, for an app that is there.
+ * Creates volumes, deployment and VMs of a fork for an existing app.
  * @param kept from `lockRetained`
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
  */
@@ -96,12 +96,12 @@ export async function startFork(
   return { ...made, volumes }
 }
 
-/** @throws ApiError 409 `invalid_state`: replicas of one app share its volumes, and two of them would write */
+/** @throws ApiError 409 `invalid_state`: replicas of one app share its volumes, and only one VM may write to them */
 function assertOneWriter({ name, disks }: Snapshot, replicas: number): void {
   const writable = disks.find(disk => !disk.readOnly)
   if (!writable || replicas === 1) return
   throw invalidState(
-    `The VM of snapshot ${name} writes to the volume at ${writable.mountPoint}, which one replica can have. Fork it with replicas 1, once for each app that you want.`,
+    `The VM of snapshot ${name} writes to the volume at ${writable.mountPoint}, which only one replica can attach. Fork it with replicas 1, once for each app that you want.`,
   )
 }
 

@@ -1,13 +1,14 @@
-/** Whoever makes something of a snapshot of a VM holds it, with the volumes that its guest has mounted. */
+/** Locks a snapshot of a VM together with the volumes that its guest has mounted. */
 import type { Tx } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { lockVolumes } from '../moves/index.ts'
 import { findSnapshot, lockSnapshot, type Snapshot } from '../vms/index.ts'
 
 /**
- * The snapshot, locked until the transaction ends after the volumes that it names (docs/engine.md, order of locks): which these are is
- * read before, and looked at again. Undefined: there is none.
- * @throws ApiError 409 `operation_in_progress` when it became another one meanwhile
+ * Locks the volumes of the snapshot and then the snapshot itself, until the transaction ends (docs/engine.md, order of
+ * locks). The volumes are read before the lock and compared afterwards. Returns undefined when there is no such
+ * snapshot.
+ * @throws ApiError 409 `operation_in_progress` when the snapshot was replaced in the meantime
  */
 export async function holdSnapshot(tx: Tx, deploymentId: string, name: string): Promise<Snapshot | undefined> {
   const before = await findSnapshot(tx, deploymentId, name)

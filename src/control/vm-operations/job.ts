@@ -1,4 +1,7 @@
-/** What every operation on a running VM begins with: the deployment, its VM, and whether its hypervisor can. */
+/**
+ * Common start of the operations on running VMs: finds the deployment and its VM, and checks the hypervisor's
+ * capabilities.
+ */
 import { BusError } from '../../bus/bus.ts'
 import { type Capabilities, type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import type { Sql, Tx } from '../../db/db.ts'
@@ -19,7 +22,7 @@ export async function jobOf(sql: Sql, { project, params }: JobCall): Promise<Dep
   return d
 }
 
-/** The same, with the deployment locked until the transaction ends. */
+/** Like `jobOf`, with the deployment locked until the transaction ends. */
 export async function lockedJob(tx: Tx, { project, params }: JobCall): Promise<Deployment> {
   const d = await lockDeployment(tx, project.id, params.app_name, params.job_id)
   if (!d) throw notFound()
@@ -33,15 +36,17 @@ export interface Placed {
   readonly offer: HypervisorOffer
 }
 
-/** The oldest VM that runs or is paused, and its host. @throws ApiError 409 `invalid_state` when there is none */
+/**
+ * Returns the oldest VM that runs or is paused, with its host. @throws ApiError 409 `invalid_state` when there is none
+ */
 export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployment): Promise<Placed> {
-  // Healthy counts, too: its last step may not be reported as over yet.
+  // A healthy VM counts, even if its state is not reported as running yet.
   const live = (one: DeploymentVm) => one.healthy || one.observedState === 'running' || one.observedState === 'paused'
   const vm = d.vms.find(one => one.want !== 'absent' && live(one))
   const host = vm?.hostId ? await findHost(sql, deps.config.hostTimeoutSeconds, vm.hostId) : undefined
   const offer = host?.hypervisors.find(one => one.name === vm?.hypervisor)
   if (!vm?.hostId || !vm.hypervisor || !host || !offer)
-    throw invalidState('The deployment has no VM that runs or is paused. Wait until it is running, or activate it.')
+    throw invalidState('The deployment has no running or paused VM. Wait until it is running, or activate it.')
   return {
     vm: { ...vm, hostId: vm.hostId, hypervisor: vm.hypervisor },
     host,
@@ -59,18 +64,21 @@ export function requireCapability(
   if (able === false || able === 'none') throw unsupported(vm.hypervisor, name)
 }
 
-/** @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its host cannot keep them with it */
+/**
+ * @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its hypervisor cannot include them in a
+ * snapshot
+ */
 export async function requireRetainedVolumes(sql: Sql, { vm, offer }: Placed): Promise<void> {
   if (offersFeature(offer, 'kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return
   throw unsupported(vm.hypervisor, 'keptVolumes')
 }
 
 const words = {
-  keptVolumes: 'keep a VM with its volumes (detach them, or snapshot the volumes)',
+  keptVolumes: 'snapshot a VM together with its volumes (detach them, or snapshot the volumes)',
   snapshot: 'take snapshots',
   balloon: 'change the memory of a VM',
   migrate: 'move a VM',
-  hotplugDisk: 'attach volumes to a VM that runs',
+  hotplugDisk: 'attach volumes to a running VM',
   exec: 'run commands',
 } as const
 
@@ -81,7 +89,7 @@ function unsupported(hypervisor: string, what: keyof typeof words): ApiError {
   )
 }
 
-/** A host's refusal as the caller shall see it; anything else as it is. */
+/** Converts a host's refusal into an API error; returns any other error unchanged. */
 export function refusalOf(cause: unknown, { vm }: Placed): unknown {
   if (!(cause instanceof BusError)) return cause
   if (cause.remoteCode === 'unsupported_by_hypervisor') return unsupported(vm.hypervisor, 'exec')

@@ -33,9 +33,12 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
       assertTarget(placed, target, call.body.target_uri)
       const running = await newestMigration(tx, d.id)
       if (running && !running.endedAt)
-        throw new ApiError('operation_in_progress', 'The VM is on its way to another host already. Wait, or cancel it.')
+        throw new ApiError(
+          'operation_in_progress',
+          'The VM is already moving to another host. Wait, or cancel the migration.',
+        )
       if (!(await reserve(tx, target.id, d)))
-        throw new ApiError('no_capacity', `Host ${target.name} has no room for it now.`, { retryAfterSeconds: 30 })
+        throw new ApiError('no_capacity', `Host ${target.name} has no room for the VM now.`, { retryAfterSeconds: 30 })
       const { vm, host } = placed
       const { method, volumes, withVolumes } = planOf(placed, target, coMoved)
       const ends = { sourceHostId: host.id, targetHostId: target.id }
@@ -52,16 +55,19 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
     write: async call => async tx => {
       const d = await lockedJob(tx, call)
       const running = await newestMigration(tx, d.id)
-      if (!running || running.endedAt) throw invalidState('The VM is not on its way to another host.')
+      if (!running || running.endedAt) throw invalidState('The VM has no migration in progress.')
       if (running.want !== 'cancel' && !(await cancelMigration(tx, running.id)))
-        throw invalidState('It is too late to cancel: the VM runs on its new host already.')
+        throw invalidState('It is too late to cancel: the VM already runs on its new host.')
       call.audit({ action: 'migration.cancel', resourceType: 'deployment', resourceId: d.id })
       return viewOf(await newestMigration(tx, d.id))
     },
   },
 })
 
-/** @throws ApiError 409 `unsupported_by_hypervisor`, `invalid_state`: why it cannot be done, with the volumes that it has */
+/**
+ * Plans the migration. @throws ApiError 409 `unsupported_by_hypervisor`, `invalid_state`: the reason why the VM cannot
+ * move with its volumes
+ */
 function planOf(placed: Placed, target: HostRow, coMoved: CoMoved): MovePlan {
   const choice = chooseMove(placed.vm, placed.host, target, coMoved)
   if ('plan' in choice) return choice.plan
@@ -70,15 +76,15 @@ function planOf(placed: Placed, target: HostRow, coMoved: CoMoved): MovePlan {
   throw new ApiError('unsupported_by_hypervisor', choice.why)
 }
 
-/** @throws ApiError 400 or 409: why the VM cannot go there */
+/** @throws ApiError 400 or 409: the reason why the VM cannot move to the host */
 function assertTarget({ host }: Placed, target: HostRow, uri: string): void {
-  if (target.id === host.id) throw invalidField('target_host', `the VM is on ${host.name} already`)
-  // Where the target listens is the target's choice. A caller may name it, and can never name anything else.
+  if (target.id === host.id) throw invalidField('target_host', `the VM is already on ${host.name}`)
+  // The target chooses its listening address. The caller may only name the target itself.
   const named = /^[a-z+-]+:(?:\/\/)?([^/:]+)/.exec(uri)?.[1]
   if (uri !== '' && named !== target.name && named !== target.id)
     throw invalidField('target_uri', 'must be empty, or name the target host itself')
   if (!target.up || target.cordoned)
-    throw invalidState(`Host ${target.name} takes no VM now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
+    throw invalidState(`Host ${target.name} accepts no VMs now: it is ${target.up ? 'cordoned' : 'not reporting'}.`)
   if (target.arch !== host.arch) throw invalidState(`Host ${target.name} is ${target.arch}; the VM needs ${host.arch}.`)
 }
 

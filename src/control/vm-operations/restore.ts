@@ -6,8 +6,8 @@ import { disksOf, pokeVm, restoreVm, type Snapshot } from '../vms/index.ts'
 import { createVolumeSnapshot } from '../volumes/index.ts'
 
 /**
- * Wishes the VM of the snapshot back to it, once what its volumes hold now is kept: it waits for that. The caller holds the snapshot
- * (`holdSnapshot`), and has seen that it is ready, and on the host of its VM.
+ * Requests the restore of the snapshot's VM. The current content of its volumes is saved as snapshots first. The caller
+ * holds the snapshot (`holdSnapshot`), and has checked that it is ready and on the VM's host.
  * @throws ApiError 409 `invalid_state`, `operation_in_progress`
  */
 export async function putBack(tx: Tx, snapshot: Snapshot): Promise<void> {
@@ -20,17 +20,19 @@ export async function putBack(tx: Tx, snapshot: Snapshot): Promise<void> {
   await pokeVm(tx, snapshot.vmId)
 }
 
-export const onItsWay = ({ name }: Pick<Snapshot, 'name'>) =>
-  new ApiError('operation_in_progress', `Snapshot ${name} is on its way to another host. Wait until it is there.`)
+export const movingError = ({ name }: Pick<Snapshot, 'name'>) =>
+  new ApiError('operation_in_progress', `Snapshot ${name} is moving to another host. Wait until the move has ended.`)
 
-/** @throws ApiError 409 `invalid_state` when there is nothing to go on from (yet), `operation_in_progress` while it moves */
+/** @throws ApiError 409 `invalid_state` when the snapshot is not usable, `operation_in_progress` while it moves */
 export function assertReady(snapshot: Pick<Snapshot, 'name' | 'state' | 'error' | 'movingTo'>): void {
-  if (snapshot.movingTo !== null) throw onItsWay(snapshot)
+  if (snapshot.movingTo !== null) throw movingError(snapshot)
   if (snapshot.state !== 'ready')
     throw invalidState(`Snapshot ${snapshot.name} is ${snapshot.state}${snapshot.error ? `: ${snapshot.error}` : ''}.`)
 }
 
-/** The guest of the snapshot has them mounted: it can only go on with these. @throws ApiError 409 `invalid_state` */
+/**
+ * The snapshot's guest has volumes mounted and can only resume with the same ones. @throws ApiError 409 `invalid_state`
+ */
 async function assertVolumesThere(tx: Tx, { name, vmId, disks }: Snapshot): Promise<void> {
   if (disks.length === 0) return
   const now = await disksOf(tx, vmId)
@@ -46,6 +48,6 @@ async function assertVolumesThere(tx: Tx, { name, vmId, disks }: Snapshot): Prom
   if (same && now.length === disks.length) return
   const had = disks.map(disk => `${disk.volumeId} at ${disk.mountPoint}`).join(', ')
   throw invalidState(
-    `The VM has other volumes than in snapshot ${name} (${had}), or what it only reads was changed. Attach the same ones first.`,
+    `The VM has other volumes than in snapshot ${name} (${had}), or a volume that it only reads has changed. Attach the same volumes first.`,
   )
 }

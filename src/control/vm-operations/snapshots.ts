@@ -17,14 +17,14 @@ import {
 import { newestMigration } from '../migrations/index.ts'
 import { holdSnapshot } from './hold.ts'
 import { jobOf, lockedJob, placedVm, requireCapability, requireRetainedVolumes } from './job.ts'
-import { assertReady, onItsWay, putBack } from './restore.ts'
+import { assertReady, movingError, putBack } from './restore.ts'
 
 type SnapshotOperations = Pick<
   typeof vmOperations,
   'createVmSnapshot' | 'listVmSnapshots' | 'restoreVmSnapshot' | 'deleteVmSnapshot'
 >
 
-/** Each is as large as the VM's memory and disk. */
+/** Limit of snapshots, because each is as large as the VM's memory and disk. */
 const mostSnapshots = 20
 
 export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
@@ -39,11 +39,11 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       if (known.length >= mostSnapshots)
         throw invalidState(`A deployment has at most ${mostSnapshots} snapshots. Delete one first.`)
       const { vm } = placed
-      // Whoever begins its move holds it, too.
+      // The start of a migration locks this row, too.
       await lockVm(tx, vm.id)
       const moving = await newestMigration(tx, d.id)
       if (moving && !moving.endedAt && moving.vmId === vm.id)
-        throw new ApiError('operation_in_progress', 'The VM is on its way to another host. Wait, or cancel that.')
+        throw new ApiError('operation_in_progress', 'The VM is moving to another host. Wait, or cancel the migration.')
       try {
         await createSnapshot(tx, { ...d, deploymentId: d.id, vmId: vm.id, hostId: vm.hostId, kind: 'user', name })
       } catch (cause) {
@@ -52,7 +52,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       }
       call.audit({ action: 'snapshot.create', resourceType: 'deployment', resourceId: d.id, details: { name } })
       const [made] = await listSnapshots(tx, d.id)
-      if (!made) throw new Error('BUG: a snapshot that was just made is not there')
+      if (!made) throw new Error('BUG: a snapshot that was just inserted does not exist')
       return snapshotView(made)
     },
   },
@@ -70,11 +70,11 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const vm = d.vms.find(one => one.id === snapshot.vmId && one.want !== 'absent')
       if (!vm || vm.hostId !== snapshot.hostId)
         throw invalidState(
-          'The VM of this snapshot is not on its host any more. Start a new one from it: POST .../fork',
+          'The VM of this snapshot is no longer on its host. Start a new one from the snapshot: POST .../fork',
         )
       const running = await newestMigration(tx, d.id)
       if (running && !running.endedAt)
-        throw new ApiError('operation_in_progress', 'The VM is on its way to another host. Wait, or cancel that.')
+        throw new ApiError('operation_in_progress', 'The VM is moving to another host. Wait, or cancel the migration.')
       await putBack(tx, snapshot)
       call.audit({
         action: 'snapshot.restore',
@@ -97,19 +97,22 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
   },
 })
 
-/** @throws ApiError 404, 409 `operation_in_progress` as long as a fork or a restore needs it */
+/** @throws ApiError 404, 409 `operation_in_progress` while a fork or a restore needs the snapshot */
 export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string): Promise<void> {
   const snapshot = await lockSnapshot(tx, deploymentId, name)
   if (!snapshot) throw notFound()
-  // On its new host, though that may never say that it has it whole: who wants it gone need not wait for that.
-  if (snapshot.movingTo !== null && snapshot.movingTo !== snapshot.hostId) throw onItsWay(snapshot)
+  // A snapshot that already belongs to its new host can be deleted, because that host may never report it complete.
+  if (snapshot.movingTo !== null && snapshot.movingTo !== snapshot.hostId) throw movingError(snapshot)
   if (await isBeingForked(tx, snapshot.id))
     throw new ApiError(
       'operation_in_progress',
-      `A fork is being made of snapshot ${name}. Wait until its VM has started, or delete the fork.`,
+      `Snapshot ${name} is being forked. Wait until the fork's VM has started, or delete the fork.`,
     )
   if (await isBeingRestored(tx, snapshot.id))
-    throw new ApiError('operation_in_progress', `The VM is going back to snapshot ${name}. Wait until its host knows.`)
+    throw new ApiError(
+      'operation_in_progress',
+      `The VM is being restored from snapshot ${name}. Wait until its host has received the restore.`,
+    )
   await dropSnapshot(tx, snapshot.id)
 }
 

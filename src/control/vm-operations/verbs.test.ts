@@ -1,6 +1,6 @@
 /**
- * Every verb of snapshots of VMs in every state: before a step, during one, and while the host is away. It takes effect in the end,
- * or is refused with the reason.
+ * Runs every verb of snapshots of VMs in every state: before a step, during one, and while the host is unreachable. The
+ * verb takes effect eventually, or is refused with a reason.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
@@ -27,11 +27,11 @@ interface Subject {
   readonly deploymentId: string
   readonly jobId: string
   readonly vmId: string
-  /** What the guest remembered when the snapshot `one` was taken. */
+  /** The guest's memory when the snapshot `one` was taken. */
   readonly memory: string
 }
 
-/** As the frame calls a write handler of the contract. */
+/** Calls a write handler like the HTTP server does. */
 async function ask(operation: SnapshotVerb & keyof typeof vmOperations, s: Subject, body: object = {}) {
   const work = await Object(handlers[operation]).write({
     project: { id: projectId, slug: 'test', name: 'test', memberRole: 'owner' },
@@ -59,12 +59,12 @@ const creating = async () => {
   await ask('createVmSnapshot', s, { snapshot_name: 'one' })
   return s
 }
-/** Ready, and the guest has gone on since. */
+/** A ready snapshot whose guest has continued since then. */
 const ready = async () => {
   const s = await creating()
   await world.until(async () => (await named(s, 'one'))?.state === 'ready')
   const vm = host.vms.get(s.vmId)
-  if (vm) vm.memory = 'the guest went on'
+  if (vm) vm.memory = 'the guest continued'
   return s
 }
 const after = (act: (s: Subject) => Promise<unknown>) => async () => {
@@ -76,13 +76,13 @@ const fork = (s: Subject) => ask('forkVmSnapshot', s, { app_name: `fork-of-${s.a
 
 const states: Readonly<Record<string, () => Promise<Subject>>> = {
   creating,
-  'creating, its host knows': async () => {
+  'creating, after its host received it': async () => {
     const s = await creating()
     await world.run('snapshot')
     return s
   },
   keeping: ready,
-  'keeping, it failed': async () => {
+  'keeping, after it failed': async () => {
     const s = await creating()
     await world.rows(
       `UPDATE vm_snapshot SET state = 'failed', error = 'no space' WHERE deployment_id = $1 RETURNING id`,
@@ -91,23 +91,23 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     await world.run('snapshot')
     return s
   },
-  'keeping, its VM is to go back to it': after(s => ask('restoreVmSnapshot', s)),
-  'keeping, its VM goes back to it': after(async s => {
+  'keeping, its VM to be restored from it': after(s => ask('restoreVmSnapshot', s)),
+  'keeping, its VM being restored from it': after(async s => {
     await ask('restoreVmSnapshot', s)
     await world.run('vm')
   }),
-  'keeping, its VM went back to it': after(async s => {
+  'keeping, after its VM was restored from it': after(async s => {
     await ask('restoreVmSnapshot', s)
     await world.until(async () => host.vms.get(s.vmId)?.memory === s.memory && (await isHealthy(s.vmId)))
   }),
-  'keeping, a fork is to be made of it': after(fork),
-  'keeping, a fork starts from it': after(async s => {
+  'keeping, before a fork was started': after(fork),
+  'keeping, with a fork starting from it': after(async s => {
     await fork(s)
     await world.run('vm')
     await world.run('vm')
   }),
-  'keeping, its VM goes': after(s => db.tx(tx => setVmWant(tx, s.vmId, 'absent'))),
-  'removing, not yet seen': after(s => ask('deleteVmSnapshot', s)),
+  'keeping, its VM being removed': after(s => db.tx(tx => setVmWant(tx, s.vmId, 'absent'))),
+  'removing, before the first step': after(s => ask('deleteVmSnapshot', s)),
   removing: after(async s => {
     await ask('deleteVmSnapshot', s)
     await world.run('snapshot')
@@ -129,10 +129,10 @@ const forksOf = (s: Subject) =>
     `%-of-${s.app.name}`,
   )
 const verbs: Readonly<Record<string, Verb>> = {
-  'take another one': {
+  'take another snapshot': {
     operation: 'createVmSnapshot',
     body: () => ({ snapshot_name: 'two' }),
-    // The host says why it cannot: its VM does not run while it is being put back.
+    // The host may refuse with a reason: the VM is stopped while it is being restored.
     hasEffect: async s => {
       const two = await named(s, 'two')
       return two?.state === 'ready' || (two?.state === 'failed' && two.error !== null)
@@ -161,7 +161,7 @@ const apply = ({ operation, body }: Verb, s: Subject): Promise<Outcome> =>
     (refused: unknown) => ({ refused }),
   )
 
-/** The verb comes between what a step of the snapshot looks at and what it writes. */
+/** Runs the verb between the load and the commit of a step of the snapshot's workflow. */
 async function during(verb: Verb, s: Subject): Promise<Outcome> {
   const workflow: AnyWorkflow = world.workflows.snapshot
   const one = await world.rows<{ id: string }>(`SELECT id FROM vm_snapshot WHERE deployment_id = $1`, s.deploymentId)
@@ -179,7 +179,7 @@ async function during(verb: Verb, s: Subject): Promise<Outcome> {
   return outcome ?? apply(verb, s)
 }
 
-/** Its host stops answering before the verb comes, and is back some time later. */
+/** The host stops answering before the verb and comes back a few rounds later. */
 async function whileAway(verb: Verb, s: Subject): Promise<Outcome> {
   host.reachable = false
   try {
@@ -193,7 +193,7 @@ async function whileAway(verb: Verb, s: Subject): Promise<Outcome> {
     host.reachable = true
   }
 }
-const moments = { 'before a step': apply, 'during a step': during, 'while its host is away': whileAway }
+const moments = { 'before a step': apply, 'during a step': during, 'while its host is unreachable': whileAway }
 const reasons = ['not_found', 'operation_in_progress', 'invalid_state', 'name_taken']
 
 describe.each(Object.entries(states))('%s', (state, bring) => {
@@ -209,8 +209,9 @@ describe.each(Object.entries(states))('%s', (state, bring) => {
       expect(outcome.refused).toBeInstanceOf(ApiError)
       expect(reasons).toContain(Object(outcome.refused).code)
     }
-    // What was accepted before takes effect, too.
-    if (state.endsWith('back to it') && verb.operation !== 'restoreVmSnapshot') await world.until(() => wentBack(s), 40)
+    // Earlier accepted verbs take effect, too.
+    if (state.endsWith('restored from it') && verb.operation !== 'restoreVmSnapshot')
+      await world.until(() => wentBack(s), 40)
     if (/a fork/.test(state)) await world.until(() => everyForkRuns(s), 40)
     await db.tx(tx => removeDeployment(tx, s.deploymentId))
   })
@@ -221,7 +222,7 @@ const everyForkRuns = async (s: Subject) => {
   return forks.length > 0 && forks.every(vm => vm.healthy && host.vms.get(vm.id)?.memory === s.memory)
 }
 
-it('knows every phase', () => {
+it('covers every phase', () => {
   const phases = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(phases).toEqual(expect.arrayContaining(Object.keys(world.workflows.snapshot.phases)))
 })

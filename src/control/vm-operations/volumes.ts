@@ -51,17 +51,20 @@ export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<Volu
   },
 })
 
-/** Why the VM cannot have the volume, and what to do about it. */
+/** The reason why the VM cannot attach the volume, and what to do about it. */
 const obstacles = {
   elsewhere: volume =>
     `Volume ${volume} is on another host than the VM. Move the volume there, or attach it to the app: its next VM starts where the volume is.`,
-  'no pool': volume => `The host of the VM has no storage pool of the kind that volume ${volume} is in.`,
+  'no pool': volume => `The host of the VM has no storage pool of the kind that stores volume ${volume}.`,
   'no room': volume => `The storage pools on the VM's host have no room for volume ${volume}.`,
   moving: volume => `The VM is being moved to another host. Attach volume ${volume} when that is done.`,
-  gone: volume => `Volume ${volume} was detached or the VM has ended meanwhile.`,
+  gone: volume => `Volume ${volume} was detached or the VM ended in the meantime.`,
 } as const satisfies Record<ClaimObstacle, (volume: string) => string>
 
-/** @throws ApiError 400 when it names nothing, 404 when there is no such volume in this deployment, 409 for the app's own */
+/**
+ * @throws ApiError 400 when the request names nothing, 404 when the deployment has no such volume, 409 for a volume of
+ * the app
+ */
 async function named(
   tx: Tx,
   d: { readonly id: string; readonly appId: string },

@@ -1,9 +1,12 @@
-/** Images that we built: where they are kept names the app, so that its project can be asked for before one is used. */
+/**
+ * Recognizes images built by the platform. Their location contains the app's id, so the caller can check the app's
+ * project before using one.
+ */
 import { isUuid } from '../../lib/ids.ts'
 
 /**
- * The app whose build made the image; undefined for any other image.
- * @param registry `MOTE_REGISTRY`; empty: built images are layouts of their host only
+ * Returns the id of the app whose build made the image, or undefined for any other image.
+ * @param registry `MOTE_REGISTRY`; when empty, built images exist only as OCI layouts on their host
  */
 export function builtFor(image: string, registry: string): string | undefined {
   const layout = /^oci:app-([^:]+)/.exec(image)?.[1]
@@ -11,7 +14,10 @@ export function builtFor(image: string, registry: string): string | undefined {
   return inRegistry(image, registry)
 }
 
-/** Of an image in the registry of built images; the host fetches it with the operator's credentials. */
+/**
+ * Returns the app id of an image in the registry of built images. Hosts fetch such images with the operator's
+ * credentials.
+ */
 export function inRegistry(image: string, registry: string): string | undefined {
   if (registry === '' || image.startsWith('oci:')) return undefined
   const [given, own] = [canonical(image), `${canonical(`${registry}/x`).slice(0, -1)}`]
@@ -20,7 +26,10 @@ export function inRegistry(image: string, registry: string): string | undefined 
   return isUuid(app) ? app : undefined
 }
 
-/** One spelling for what registries and skopeo take as the same repository: the host in lower case, Docker Hub by one name. */
+/**
+ * Normalizes a repository name to the one spelling that registries and skopeo treat as equal: lower case, one name for
+ * Docker Hub.
+ */
 function canonical(image: string): string {
   const [first = ''] = image.split('/')
   const hasHost = image.includes('/') && (/[.:]/.test(first) || first === 'localhost')

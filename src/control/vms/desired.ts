@@ -7,12 +7,14 @@ import type { Vm } from './store.ts'
 import * as store from './store.ts'
 
 export interface OnlyHere extends Pick<VmSpec, 'incoming'> {
-  /** Its volumes as they are for this host. */
+  /** Adjusts a volume's spec for this host. */
   readonly disk?: (disk: DiskSpec) => DiskSpec
 }
 
 export interface DesiredVms {
-  /** Tells the host of the VM all that it shall be; answers what it is. `more`: what only this host shall do with it. */
+  /**
+   * Sends the VM's full desired state to its host and returns the host's observation. `more` applies to this host only.
+   */
   put(vm: Vm & { readonly hostId: string }, signal: AbortSignal, more?: OnlyHere): Promise<VmObserved>
 }
 

@@ -1,24 +1,24 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** A volume that a VM shall have when it starts. */
+/** A volume that a VM needs before it starts. */
 export interface NeededDisk {
   readonly vmId: string
   readonly attachmentId: string
   readonly volumeId: string
   readonly name: string
   readonly sizeMib: number
-  /** Empty: any. */
+  /** Empty: any pool. */
   readonly poolName: string
   readonly hostId: string | null
-  /** Only that host can reach it. */
+  /** Only `hostId` can reach the volume. */
   readonly bound: boolean
   readonly usable: boolean
   readonly readOnly: boolean
-  /** Another VM has it in a way that excludes this one. */
+  /** Another VM holds the volume in a mode that excludes this one. */
   readonly held: boolean
 }
 
-/** A volume as its VM's host is told of it. */
+/** A volume as sent to the VM's host. */
 export interface DesiredDisk {
   readonly volumeId: string
   readonly pool: string
@@ -26,13 +26,13 @@ export interface DesiredDisk {
   readonly generation: number
   readonly mountPoint: string
   readonly readOnly: boolean
-  /** Sealed, purpose `volume.key`; only where its pool is encrypted. */
+  /** Sealed, purpose `volume.key`; set only when the pool is encrypted. */
   readonly key: Buffer | null
-  /** It was made of what the snapshot that its VM starts from has of this volume. */
+  /** The volume this one was cloned from, when it is a clone from the snapshot that its VM starts from. */
   readonly cloneOf: string | null
 }
 
-/** A volume of a VM, wished away or not. */
+/** A volume that a VM holds, including volumes that are being detached. */
 export interface HeldDisk {
   readonly volumeId: string
   readonly volumeName: string
@@ -55,7 +55,8 @@ const neededDisks = statement<NeededDisk>(
    WHERE v.id = ANY($1::uuid[]) AND t.want = 'attached' AND (t.deployment_id IS NULL OR t.deployment_id = v.deployment_id)
    ORDER BY o.id`,
 )
-// As a VM that does not exist yet would find them: what others hold is theirs to give back by then.
+// Volumes as a future VM of the app would find them. Current holders are ignored: they release their volumes before
+// that VM starts.
 const appDisks = statement<NeededDisk>(
   'vms.appDisks',
   `SELECT '' AS "vmId", t.id AS "attachmentId", o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
@@ -64,8 +65,8 @@ const appDisks = statement<NeededDisk>(
    FROM volume_attachment t JOIN volume o ON o.id = t.volume_id
    WHERE t.app_id = $1 AND t.deployment_id IS NULL AND t.want = 'attached' ORDER BY o.id`,
 )
-// The volume's row is the lock: whoever attaches, restores, snapshots or deletes it holds it, too. A writer raises the
-// generation in the commit that gives it the volume; readers share the one they find.
+// The volume's row is the lock: attach, restore, snapshot and delete take it too. A writer raises the generation in the
+// commit that gives it the volume; readers share the current generation.
 const takeVolume = statement<{ generation: number }>(
   'vms.takeVolume',
   `UPDATE volume SET attach_generation = attach_generation + CASE WHEN $2 THEN 0 ELSE 1 END,
@@ -127,36 +128,38 @@ const deleteOfDeployment = statement(
      AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.attachment_id = t.id)`,
 )
 
-/** What the VM's app and deployment have attached, in the order in which volumes are locked. */
-/** What the next VM of the app shall have. */
+/** Volumes that the next VM of the app needs, in the order in which volumes are locked. */
 export const neededByApp = (sql: Sql, appId: string) => sql.rows(appDisks, [appId])
-/** What each of the VMs shall have when it starts. */
+/** Volumes that each of the VMs needs before it starts, in the order in which volumes are locked. */
 export const needed = (sql: Sql, vmIds: readonly string[]) => sql.rows(neededDisks, [vmIds])
-/** The generation under which the VM may have the volume; undefined when it may not, or cannot reach it from there. */
+/**
+ * Returns the generation under which the VM holds the volume; undefined when the volume is unavailable or unreachable
+ * from that host.
+ */
 export const take = async (
   tx: Tx,
   disk: { readonly volumeId: string; readonly readOnly: boolean },
   place: { readonly hostId: string; readonly pool: string; readonly bound: boolean },
 ) => (await tx.maybe(takeVolume, [disk.volumeId, disk.readOnly, place.hostId, place.pool, place.bound]))?.generation
-/** False when another VM has it, or it has been detached meanwhile. */
+/** Returns false when another VM holds the volume, or when the volume has been detached in the meantime. */
 export const insert = async (tx: Tx, vmId: string, attachmentId: string, generation: number) =>
   (await tx.run(insertDisk, [vmId, attachmentId, generation])) === 1
 export const desiredFor = (sql: Sql, vmId: string) => sql.rows(desiredDisks, [vmId])
-/** Only where the host owns the VM. */
+/** Returns nothing when the host does not own the VM. */
 export const held = (sql: Sql, vmId: string, hostId: string) => sql.rows(heldDisks, [vmId, hostId])
-/** It is on its way to another host. */
+/** True while the VM is moving to another host. */
 export const isMoving = async (tx: Tx, vmId: string) => (await tx.rows(movingVm, [vmId])).length > 0
 export const note = (tx: Tx, vmId: string, volumeId: string, state: string | null, error: string | null) =>
   tx.run(noteDisk, [vmId, volumeId, state, error])
-/** The VM's host hears of its disks anew. */
+/** Raises the VM's generation, so that its host gets the new list of volumes. */
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])
-/** Ids of the VMs that still have a volume of this attachment. */
+/** Returns the ids of the VMs that still hold a volume of this attachment. */
 export const markDeleted = async (tx: Tx, attachmentId: string) =>
   (await tx.rows(markDisksDetached, [attachmentId])).map(row => row.vmId).toSorted()
 export const drop = (tx: Tx, vmId: string, volumeId: string) => tx.run(deleteDisk, [vmId, volumeId])
-/** Ids of the attachments that the VM had. */
+/** Returns the ids of the VM's attachments. */
 export const dropAll = async (tx: Tx, vmId: string) =>
   (await tx.rows(deleteDisksOfVm, [vmId])).map(row => row.attachmentId)
-/** Removes those of the attachments that nobody wants and no VM has. */
+/** Deletes those attachments that are detached and held by no VM. */
 export const settle = (tx: Tx, attachmentIds: readonly string[]) => tx.run(deleteDetached, [attachmentIds])
 export const settleDeployment = (tx: Tx, deploymentId: string) => tx.run(deleteOfDeployment, [deploymentId])

@@ -1,4 +1,4 @@
-/** Volumes of VMs: taken with the VM's place, told to its host, given back when the host has let go. */
+/** Volumes of VMs: claimed when the VM is placed, attached by its host, released once the host has detached them. */
 import type { VmObserved } from '../../contract/agent.ts'
 import type { Sql, Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
@@ -9,20 +9,20 @@ import { fitVolumes, type PoolObstacle, poolObstacle, type PoolView } from '../s
 import * as store from './disk-store.ts'
 import { pokeWaiting } from './waiting.ts'
 
-/** What a VM needs of storage to be placed. */
+/** Storage that a VM needs in order to be placed. */
 export interface DiskNeeds {
   readonly disks: readonly store.NeededDisk[]
   readonly pools: readonly PoolView[]
-  /** Why it cannot start now, wherever. */
+  /** The reason why the VM cannot start on any host now. */
   readonly obstacle: string | undefined
-  /** The only host that can reach its volumes. */
+  /** The only host that can reach all the volumes. */
   readonly pinnedTo: string | undefined
 }
 
 export const diskNeeds = async (sql: Sql, vmId: string): Promise<DiskNeeds> =>
   needsOf(sql, await store.needed(sql, [vmId]))
 
-/** What the next VM of the app will need. */
+/** Storage that the next VM of the app will need. */
 export const appDiskNeeds = async (sql: Sql, appId: string): Promise<DiskNeeds> =>
   needsOf(sql, await store.neededByApp(sql, appId))
 
@@ -32,13 +32,13 @@ async function needsOf(sql: Sql, disks: readonly store.NeededDisk[]): Promise<Di
   return { disks, pools, obstacle: obstacleOf(disks, pins.size), pinnedTo: [...pins][0] }
 }
 
-/** Those of the VMs that need volumes. */
+/** Returns the ids of those VMs that need volumes. */
 export const withDisks = async (sql: Sql, vmIds: readonly string[]): Promise<ReadonlySet<string>> =>
   new Set((await store.needed(sql, vmIds)).map(disk => disk.vmId))
 
 function obstacleOf(disks: readonly store.NeededDisk[], places: number): string | undefined {
   const held = disks.find(disk => disk.held)
-  if (held) return `Volume ${held.name} is still with another VM; this one starts when that has let go of it.`
+  if (held) return `Volume ${held.name} is still attached to another VM; this VM starts once it is released.`
   const unusable = disks.find(disk => !disk.usable)
   if (unusable) return `Volume ${unusable.name} is being restored or moved, or has failed; see the volume.`
   return places > 1 ? 'Its volumes are on different hosts. Detach one, or clone it from a snapshot.' : undefined
@@ -46,7 +46,7 @@ function obstacleOf(disks: readonly store.NeededDisk[], places: number): string 
 
 type StorageRequest = Pick<PlacementRequest, 'withoutStorage' | 'encryptedOn' | 'needs' | 'pinnedTo'>
 
-/** What the volumes mean for the choice of a host. */
+/** Turns the needed volumes into constraints on the choice of a host. */
 export function storageRequest(needs: DiskNeeds, hosts: readonly { readonly id: string }[]): StorageRequest {
   if (needs.disks.length === 0) return {}
   const withoutStorage = new Set<string>()
@@ -60,8 +60,8 @@ export function storageRequest(needs: DiskNeeds, hosts: readonly { readonly id: 
 }
 
 /**
- * In the commit that places the VM (or, later, attaches to it): the volumes are this VM's from here on.
- * @throws Error when somebody else was quicker; the commit must not happen then
+ * Assigns the volumes to the VM, in the commit that places the VM or attaches a volume to it later.
+ * @throws Error when another transaction took a volume first; the caller must roll back
  */
 export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: DiskNeeds): Promise<void> {
   const places = fitVolumes(needs.pools, hostId, needs.disks)
@@ -70,17 +70,17 @@ export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: Di
     if (!pool) throw new Error(`the host has no room for volume ${disk.name} any more`)
     const generation = await store.take(tx, disk, { hostId, pool: pool.name, bound: !pool.shared })
     if (generation === undefined || !(await store.insert(tx, vmId, disk.attachmentId, generation)))
-      throw new Error(`volume ${disk.name} was taken meanwhile`)
+      throw new Error(`volume ${disk.name} was taken by another VM`)
     await poke(tx, 'volume', disk.volumeId)
   }
 }
 
-/** Why a running VM cannot have a volume now. */
+/** The reason why a volume cannot be attached to a running VM now. */
 export type ClaimObstacle = PoolObstacle | 'moving' | 'gone'
 
 /**
- * Gives a running VM what was attached to its deployment in this transaction.
- * @returns what is in the way; undefined: nothing
+ * Attaches the volume that this transaction attached to the deployment to one of its running VMs.
+ * @returns the obstacle; undefined when the volume was claimed
  */
 export async function claimRunning(
   tx: Tx,
@@ -93,7 +93,7 @@ export async function claimRunning(
   if (!disk) return 'gone'
   const obstacle = poolObstacle(needs.pools, hostId, disk)
   if (obstacle) return obstacle
-  // Holds the VM's row: a move that begins meanwhile finds the volume, one that has begun is found.
+  // Locks the VM's row: a later move finds the volume, and this transaction finds an earlier move.
   await store.raise(tx, vmId)
   if (await store.isMoving(tx, vmId)) return 'moving'
   await claimDisks(tx, vmId, hostId, { ...needs, disks: [disk] })
@@ -101,7 +101,10 @@ export async function claimRunning(
   return undefined
 }
 
-/** Has every VM let go of what it has by the attachment; how many there are. The attachment goes with the last. */
+/**
+ * Detaches the attachment's volume from every VM and returns the number of those VMs. The attachment is deleted once
+ * the last VM has released it.
+ */
 export async function unclaim(tx: Tx, attachmentId: string): Promise<number> {
   const vmIds = await store.markDeleted(tx, attachmentId)
   for (const vmId of vmIds) {
@@ -111,24 +114,24 @@ export async function unclaim(tx: Tx, attachmentId: string): Promise<number> {
   return vmIds.length
 }
 
-/** The VM has gone: what it had is free. */
+/** Releases the volumes of a VM that no longer exists. */
 export async function releaseDisks(tx: Tx, vmId: string): Promise<void> {
   const attachmentIds = await store.dropAll(tx, vmId)
   if (attachmentIds.length > 0) await store.settle(tx, attachmentIds)
 }
 
-/** Without VMs, what was attached to a deployment alone ends with it. */
+/** Deletes the runtime attachments of a deployment that has no VMs left. */
 export const dropRuntimeAttachments = (tx: Tx, deploymentId: string) => store.settleDeployment(tx, deploymentId)
 
-/** What the host says of the VM's volumes. */
+/** Records the host's report about the VM's volumes. */
 export async function recordDisks(tx: Tx, hostId: string, observed: VmObserved): Promise<void> {
   const held = await store.held(tx, observed.vmId, hostId)
-  const letGo: string[] = []
+  const released: string[] = []
   for (const disk of held) {
     const found = observed.disks?.find(one => one.volumeId === disk.volumeId)
     if (!found && disk.want === 'absent' && observed.generation >= disk.vmGeneration) {
       await store.drop(tx, observed.vmId, disk.volumeId)
-      letGo.push(disk.attachmentId)
+      released.push(disk.attachmentId)
       continue
     }
     const state = found?.state ?? null
@@ -137,8 +140,8 @@ export async function recordDisks(tx: Tx, hostId: string, observed: VmObserved):
     await store.note(tx, observed.vmId, disk.volumeId, state, error)
     if (state === 'failed' && disk.observedState !== 'failed') await warn(tx, disk, error)
   }
-  if (letGo.length === 0) return
-  await store.settle(tx, letGo)
+  if (released.length === 0) return
+  await store.settle(tx, released)
   await pokeWaiting(tx)
 }
 
@@ -147,7 +150,7 @@ const warn = (tx: Tx, disk: store.HeldDisk, error: string | null) =>
     projectId: disk.projectId,
     kind: 'volume.trouble',
     title: `Volume ${disk.volumeName} could not be attached`,
-    body: `${error ?? 'The host did not say why.'} It is tried again.`,
+    body: `${error ?? 'The host did not say why.'} The host retries.`,
     entityName: disk.volumeName,
     resourceId: disk.volumeId,
     route: '/volumes',

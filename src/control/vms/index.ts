@@ -1,3 +1,4 @@
+/** VMs: their rows, desired state, placement, disks, snapshots and workflow. */
 import type { Tx } from '../../db/db.ts'
 import { createWorkflow, poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
@@ -47,19 +48,19 @@ export { type NewVm, type PlacedVm, startVmOn } from './start.ts'
 export { type DesiredVms, desiredVms } from './desired.ts'
 export { pokeWaiting } from './waiting.ts'
 
-/** A VM that shall run: its row and its machine. */
+/** Creates a VM that should run: its row and its workflow. */
 export async function createVm(tx: Tx, vm: NewVm): Promise<void> {
   await store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) })
   await createWorkflow(tx, 'vm', vm.id, 'placing', { deadlineMs: minutes(10) })
 }
 
-/** Something its wish is made of has changed. */
+/** Wakes the VM's workflow after a change to its desired state. */
 export const pokeVm = (tx: Tx, id: string) => poke(tx, 'vm', id)
 
-/** Changes what the VM shall be; its route, its machine and its host follow. */
+/** Changes the desired state of the VM; its route, workflow and host follow. */
 export const setVmWant = (tx: Tx, id: string, want: store.Vm['want']): Promise<void> => setVmsWant(tx, [id], want)
 
-/** Routes last: whoever sees something of one of the VMs holds that, and waits for its route. */
+/** Refreshes routes last: a transaction that records an observation locks its VM first and then waits for the route. */
 export async function setVmsWant(tx: Tx, ids: readonly string[], want: store.Vm['want']): Promise<void> {
   const appIds = new Set<string>()
   for (const id of ids.toSorted()) {

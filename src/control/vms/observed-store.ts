@@ -1,4 +1,4 @@
-/** What hosts say of VMs, as it is recorded. */
+/** Statements that record the hosts' reports about VMs. */
 import type { VmObserved, VmStep } from '../../contract/agent.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
@@ -12,21 +12,22 @@ export interface ObservedVm {
   readonly restartCount: number
 }
 
-// Older news than what is recorded is none, however it came. What is older by more than a minute is that of an agent that was
-// started after its host's clock had been put back.
-// An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
-// says something new, so that beats which repeat themselves write nothing. What was known before is read under the lock of the
-// row, so that of two observations at once the second compares with the first. What it waited for, it waits for no more.
+// An observation older than the recorded one is ignored, however it arrived. A difference of more than a minute means
+// that the host's clock was set back and its agent restarted, so such an observation counts. An observation counts only
+// from the host that owns the VM, only for the recorded generation or a newer one, and only if it changes something, so
+// repeated heartbeats write nothing. The previous values are read under the row's lock, so of two concurrent
+// observations the second compares with the first. The update clears the placement note, because the VM no longer waits
+// for a host.
 const recordObserved = statement<{
   deploymentId: string
   appId: string
   projectId: string
-  /** Of an app of the platform: the machine that looks after it. */
+  /** The workflow that owns the app, when the platform made it. */
   owner: string
   ownerId: string | null
-  /** What was seen of it before. */
+  /** The state recorded before this observation. */
   wasState: VmObserved['state'] | null
-  /** All that is new is which steps of its start are done. */
+  /** Only the completed start steps have changed. */
   onlySteps: boolean
 }>(
   'vms.recordSeen',
@@ -47,8 +48,8 @@ const recordObserved = statement<{
      was_state AS "wasState", only_steps AS "onlySteps",
      (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
 )
-// One VM that is well is enough to serve: its app is awake in the commit that says so. Whoever holds an app may wait for its VMs, so
-// this waits for no app: the machine of the deployment, which is poked, does it then.
+// One healthy VM is enough to serve, so its app becomes active in the same commit. A transaction that holds an app may
+// wait for its VMs, so this statement skips a locked app; the deployment's workflow is poked and does it then.
 const appIsAwake = statement<{ looksSoon: boolean }>(
   'vms.wakeUp',
   `WITH waking AS (
@@ -56,7 +57,7 @@ const appIsAwake = statement<{ looksSoon: boolean }>(
      WHERE v.id = $1 AND a.scale_state = 'warming_up' AND a.active_deployment_id = v.deployment_id
        AND v.want = 'running' AND v.healthy FOR NO KEY UPDATE OF a SKIP LOCKED)
    UPDATE app a SET scale_state = 'active', scale_changed_at = now() FROM waking WHERE a.id = waking.id
-   -- Not that of an older program, nor one that failed before: that looks when it is poked.
+   -- A workflow of an older version, or one that failed before, has no early timer and needs a poke.
    RETURNING coalesce((SELECT m.wake_at < now() + interval '2 seconds' FROM machine m
                        WHERE m.kind = 'deployment' AND m.id = a.active_deployment_id), true) AS "looksSoon"`,
 )
@@ -67,13 +68,19 @@ const observedByHost = statement<ObservedVm>(
      OR id = ANY (ARRAY(SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL))`,
 )
 
-/** The VM's app is awake, if it was waking; undefined when it was not. `looksSoon`: its deployment's machine, without a poke. */
+/**
+ * Marks the VM's app as awake if it was waking; otherwise returns undefined. `looksSoon`: the deployment's workflow
+ * runs soon without a poke.
+ */
 export const wakeUp = (tx: Tx, id: string) => tx.maybe(appIsAwake, [id])
-/** What was last seen of every VM that belongs to the host, by VM id. */
+/** The recorded observation of every VM that belongs to the host, by VM id. */
 export const observedOnHost = async (db: Db, hostId: string) =>
   new Map((await db.rows(observedByHost, [hostId])).map(row => [row.id, row]))
 
-/** The parents of the VM when the observation was news; undefined when it was known, outdated or not the owner's. */
+/**
+ * Returns the VM's parents when the observation changed something; undefined when it was known, outdated or not from
+ * the VM's host.
+ */
 export const record = (tx: Tx, hostId: string, observed: VmObserved, observedCount?: number) =>
   tx.maybe(recordObserved, [
     observed.vmId,

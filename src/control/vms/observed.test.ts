@@ -8,7 +8,7 @@ afterAll(async () => world[Symbol.asyncDispose]())
 const { db } = world
 const host = await world.addHost()
 
-it('what a host said before what is recorded is no news; what it says after its clock was put back is', async () => {
+it('an older observation is ignored, but one from after the host clock was set back is recorded', async () => {
   const { vmIds } = await world.deploy(await world.app())
   const vmId = vmIds[0]!
   const healthy = async () => (await store.byId(db, vmId))?.healthy

@@ -5,17 +5,18 @@ import { refreshRoute } from '../routing/index.ts'
 import { recordDisks } from './disks.ts'
 import * as store from './observed-store.ts'
 
-/** It gets ready to run: its own machine waits for what comes after that. */
-const isOnItsWay = ({ state, error }: VmObserved) => error === null && (state === 'preparing' || state === 'booting')
+/** The VM is still starting: its workflow waits for a later state. */
+const isStarting = ({ state, error }: VmObserved) => error === null && (state === 'preparing' || state === 'booting')
 
-/** As it shall be: its machine, which looks again soon as long as it waits for that, would ask the host what has just been told. */
-const isWell = ({ state, healthy, error }: VmObserved) => error === null && state === 'running' && healthy
+/** The VM is healthy. Poking its workflow would only make it query the host for this same state. */
+const isHealthy = ({ state, healthy, error }: VmObserved) => error === null && state === 'running' && healthy
 
 /**
- * The one way an observation enters the database, whether it came with an answer or by itself: the VM's row, the route
- * that depends on it, and a poke for everybody who waits for it. A start says a dozen things, and each poke is a step of a
- * machine, on the cores that the start needs: nobody is poked for what changes nothing for him.
- * @param observedCount for an answer: the VM's count when it was asked for. What the host said by itself since then is newer.
+ * Records an observation, whether it answers a request or was pushed by the host: updates the VM's row and its route,
+ * and pokes the workflows that wait for it. A start produces a dozen observations, and each poke runs a workflow step
+ * on the cores that the start needs, so only workflows affected by this change are poked.
+ * @param observedCount for an answer: the VM's count when the request was sent. Observations that the host pushed since
+ * then are newer.
  */
 export async function recordObserved(
   tx: Tx,
@@ -29,10 +30,11 @@ export async function recordObserved(
   if (parents.onlySteps) return true
   const awake = observed.healthy ? await store.wakeUp(tx, observed.vmId) : undefined
   await refreshRoute(tx, parents.appId)
-  if (!isOnItsWay(observed) && !isWell(observed)) await poke(tx, 'vm', observed.vmId)
-  // To people and to those above it, that is the same.
-  if (isOnItsWay(observed) && parents.wasState === 'preparing') return true
-  // Somebody waits for a page of an app that is awake now, on these cores: its machines look by themselves, a moment later.
+  if (!isStarting(observed) && !isHealthy(observed)) await poke(tx, 'vm', observed.vmId)
+  // Users and parent workflows do not distinguish these two states.
+  if (isStarting(observed) && parents.wasState === 'preparing') return true
+  // A request is waiting for a page of the app, which has just woken up, on these same cores. The workflows run soon by
+  // themselves.
   if (!awake?.looksSoon) await poke(tx, 'deployment', parents.deploymentId)
   if (parents.ownerId) await poke(tx, parents.owner, parents.ownerId)
   return true

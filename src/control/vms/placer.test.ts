@@ -1,4 +1,7 @@
-/** Who waits for whom where many VMs get their places at once. What a place is: machine.test.ts; who locks what: moves/lock-order.test.ts. */
+/**
+ * Locking between concurrent placements. Placement itself is tested in workflow.test.ts, the lock order in
+ * moves/lock-order.test.ts.
+ */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import type { Db } from '../../db/db.ts'
@@ -21,11 +24,11 @@ const withVolume = async () => {
   return vmOf(app)
 }
 
-it('VMs without volumes hear of their places at once, and a VM with volumes that fails harms no other', async () => {
+it('VMs without volumes are placed at once, and a failing placement of a VM with volumes affects no other VM', async () => {
   const [plain, first, second] = [await vmOf(await world.app()), await withVolume(), await withVolume()]
   const held = Promise.withResolvers<void>()
   let transactions = 0
-  // The second is the first of a VM with volumes.
+  // The second transaction is the first one of a VM with volumes.
   const tx: Db['tx'] = async work => {
     if (++transactions !== 2) return db.tx(work)
     await held.promise

@@ -1,7 +1,8 @@
 /**
- * Finds a host for each VM and reserves its room there: for all VMs without volumes that wait at a moment in one transaction, since a
- * placement of its own for each is twelve round trips; VMs with volumes one after another, while the others go on. What is decided in
- * memory is a proposal; the statement that reserves is what counts, and whoever loses comes again.
+ * Finds a host for each VM and reserves its resources there. All waiting VMs without volumes are placed in one
+ * transaction, because separate placements cost twelve round trips each; VMs with volumes are placed one after another,
+ * in parallel with them. The decision made in memory is a proposal; the conditional UPDATE decides, and a VM that loses
+ * is placed again.
  */
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
@@ -15,8 +16,8 @@ import * as store from './store.ts'
 import type { Vm } from './store.ts'
 
 /**
- * `placed`: it has its host, and that is committed. `nowhere`: for now, and why. `outrun`: somebody else was quicker.
- * `unpinned`: the only host that has what it should start from has no room.
+ * `placed`: the VM has its host, and that is committed. `nowhere`: no host fits now, with the reason. `outrun`: another
+ * transaction won. `unpinned`: the only host that has the VM's snapshot has no capacity.
  */
 export type Placed =
   | { readonly is: 'placed' }
@@ -26,10 +27,10 @@ export type Placed =
 
 const mostAtOnce = 256
 
-/** `apart`: it has volumes. */
+/** `apart`: the VM has volumes and is placed separately. */
 type MoveGroup = Placed | { readonly is: 'apart' }
 
-/** Placing twice is harmless: a VM that has its host is `outrun`. */
+/** Returns the function that places one VM. Placing a VM twice is harmless: the second call answers `outrun`. */
 export function createPlacer({
   db,
   config,
@@ -40,8 +41,8 @@ export function createPlacer({
     most: mostAtOnce,
     atOnce: 1,
   })
-  // Each in a transaction of its own: it locks its host, then its volumes (docs/engine.md, order of locks), and sees what the one
-  // before took of the storage pools.
+  // Each VM in its own transaction: the transaction locks the host, then the volumes (docs/engine.md, order of locks),
+  // and sees the pool capacity that the previous one reserved.
   const apart = batched(
     (vms: readonly Vm[]) => Promise.all(vms.map(vm => db.tx(tx => placeApart(tx, candidates, vm)))),
     { most: 1, atOnce: 1 },
@@ -54,10 +55,11 @@ export function createPlacer({
 
 const outrun: Placed = { is: 'outrun' }
 
-/** Answers each, in their order. */
+/** Returns one result for each VM, in their order. */
 async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<readonly MoveGroup[]> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
-  // Sent at once, done in this order: what is read is read under the locks. What is not ours is read in vain.
+  // The statements are pipelined but run in this order, so the reads happen under the locks. Rows for deployments we
+  // failed to lock are ignored.
   const [ours, siblings, special] = await Promise.all([
     store.claimPlacing(tx, deploymentIds),
     store.hostsByDeployment(tx, deploymentIds),
@@ -94,10 +96,10 @@ async function placeApart(tx: Tx, candidates: Candidates, vm: Vm): Promise<Place
 interface Round {
   readonly tx: Tx
   readonly candidates: Candidates
-  /** Hosts of each deployment's VMs, those of this round included. */
+  /** Hosts of each deployment's VMs, including VMs placed in this round. */
   readonly siblings: ReadonlyMap<string, Set<string>>
   readonly results: Map<string, Placed>
-  /** The hosts were read in this round. */
+  /** The hosts were reread in this round. */
   looked: boolean
 }
 
@@ -142,7 +144,7 @@ async function propose(round: Round, vm: Vm, needs?: DiskNeeds): Promise<Proposa
     return { host: pick(hosts, request), why: () => explain(place(hosts, request)) }
   }
   let found = await look(false)
-  // What was known may be too old for a no.
+  // The cached hosts may be too old to conclude that none fits.
   if (!found.host && !round.looked) found = await look(true)
   const { host } = found
   if (host) {

@@ -1,4 +1,4 @@
-/** What the operations of running VMs speak of. */
+/** Resources of the operations on running VMs. */
 import { type Static, Type } from 'typebox'
 import {
   bool,
@@ -19,7 +19,7 @@ import {
   uuid,
 } from '../http/types.ts'
 
-const mountPoint = () => text({ description: 'Directory in the VM where it is mounted.', examples: ['/data'] })
+const mountPoint = () => text({ description: 'Directory in the VM where the volume is mounted.', examples: ['/data'] })
 const readOnly = () => bool({ description: 'Whether the VM may only read it.', examples: [false] })
 const snapshotName = () =>
   fileName({ description: 'Name of the snapshot; unique in its deployment.', examples: ['before-upgrade'] })
@@ -29,13 +29,13 @@ export const VmSnapshot = resource(
   {
     name: snapshotName(),
     status: oneOf(['creating', 'ready', 'failed'], {
-      description: '`creating` until the host has written it; only `ready` ones can be restored and forked.',
+      description: '`creating` until written; only `ready` snapshots can be restored or forked.',
       examples: ['ready'],
     }),
-    vm_id: uuid({ description: 'The VM that it was taken of.' }),
-    host_id: uuid({ description: 'The host that has it.' }),
+    vm_id: uuid({ description: 'The VM that the snapshot was taken of.' }),
+    host_id: uuid({ description: 'The host that stores the snapshot.' }),
     size_bytes: int64({
-      description: 'Room that it takes on its host; 0 until it is written.',
+      description: 'Bytes that the snapshot takes on its host; 0 until it is written.',
       examples: [268_435_456],
     }),
     sha256: nullable(
@@ -46,16 +46,16 @@ export const VmSnapshot = resource(
     ),
     made_by: nullable(
       text({
-        description: 'Hypervisor and version that wrote it, and can load it; null until it is written.',
+        description: 'Hypervisor and version that wrote the snapshot and can load it; null until it is written.',
         examples: ['firecracker 1.13.1'],
       }),
     ),
     pause_ms: nullable(
-      double({ description: 'Milliseconds for which the VM stood still; null until it is written.', examples: [41.5] }),
+      double({ description: 'Milliseconds of the pause; null until the snapshot is written.', examples: [41.5] }),
     ),
     error: nullable(
       text({
-        description: 'Why it failed; null: it did not.',
+        description: 'Why the snapshot failed; null if it did not fail.',
         examples: [null, 'The host has no room for the memory of the VM.'],
       }),
     ),
@@ -67,23 +67,23 @@ export const VmSnapshot = resource(
           mount_point: mountPoint(),
           read_only: readOnly(),
         },
-        { description: 'A volume that the VM had when its snapshot was taken.' },
+        { description: 'A volume that was attached to the VM when the snapshot was taken.' },
       ),
-      { description: 'Volumes that the VM had, whose content is kept with the snapshot.' },
+      { description: 'Volumes that were attached to the VM; the snapshot includes their content.' },
     ),
-    created_at: dateTime({ description: 'When the snapshot was asked for.' }),
+    created_at: dateTime({ description: 'When the snapshot was requested.' }),
   },
-  { description: 'Memory and disks of a VM at one moment, under a name.' },
+  { description: 'Memory and disks of a VM at one point in time, under a name.' },
 )
 
 export const VmSnapshotRestored = resource(
   'VmSnapshotRestored',
   {
-    status: oneOf(['restoring'], { description: 'The host puts the VM back now.' }),
+    status: oneOf(['restoring'], { description: 'The host restores the VM now.' }),
     snapshot_name: snapshotName(),
-    vm_id: uuid({ description: 'The VM that goes back.' }),
+    vm_id: uuid({ description: 'The VM that is restored.' }),
   },
-  { description: 'A restore that has begun.' },
+  { description: 'A restore that has started.' },
 )
 
 export const CreateVmSnapshotRequest = resource('CreateVmSnapshotRequest', { snapshot_name: snapshotName() })
@@ -107,7 +107,7 @@ export const VmFork = resource(
         {
           volume_id: uuid({ description: 'The new volume.' }),
           name: text({ description: 'Its name.', examples: ['data-web-copy'] }),
-          of: uuid({ description: 'The volume that it is a copy of.' }),
+          of: uuid({ description: 'The volume that it was cloned from.' }),
           mount_point: mountPoint(),
           read_only: readOnly(),
         },
@@ -116,21 +116,21 @@ export const VmFork = resource(
       { description: 'Its volumes, with the content that they had in the snapshot.' },
     ),
   },
-  { description: 'An app that goes on from a snapshot.' },
+  { description: 'An app that resumes from a snapshot.' },
 )
 
 export const ExecRequest = resource('ExecRequest', {
   command: list(rawText({ maxLength: 65_536, examples: ['uname'] }), {
     minItems: 1,
     maxItems: 256,
-    description: 'The program and its arguments, as they are: no shell reads them.',
+    description: 'The program and its arguments, passed without a shell.',
     examples: [['uname', '-a']],
   }),
   timeout_seconds: maybe(
     uint32({
       minimum: 1,
       maximum: 60,
-      description: 'Seconds after which the program is ended. Default: 10.',
+      description: 'Seconds after which the program is killed. Default: 10.',
       examples: [10],
     }),
   ),
@@ -139,12 +139,12 @@ export const ExecRequest = resource('ExecRequest', {
 export const ExecAnswer = resource(
   'ExecAnswer',
   {
-    exit_code: int32({ description: 'Exit code of the program; 124 when the time was over.', examples: [0] }),
-    stdout: text({ description: 'What it wrote to its standard output, as UTF-8.', examples: ['Linux web 6.12.8\n'] }),
-    stderr: text({ description: 'What it wrote to its standard error, as UTF-8.', examples: [''] }),
-    truncated: bool({ description: 'Whether it wrote more than is answered.', examples: [false] }),
+    exit_code: int32({ description: 'Exit code of the program; 124 when it timed out.', examples: [0] }),
+    stdout: text({ description: 'Standard output of the program, as UTF-8.', examples: ['Linux web 6.12.8\n'] }),
+    stderr: text({ description: 'Standard error of the program, as UTF-8.', examples: [''] }),
+    truncated: bool({ description: 'Whether the output was cut off.', examples: [false] }),
   },
-  { description: 'What a program in the VM wrote, and how it ended.' },
+  { description: 'Output and exit code of a program that ran in the VM.' },
 )
 
 export const AttachRuntimeVolumeRequest = resource('AttachRuntimeVolumeRequest', {
@@ -156,7 +156,7 @@ export const AttachRuntimeVolumeRequest = resource('AttachRuntimeVolumeRequest',
   mount_point: text({
     minLength: 1,
     maxLength: 4096,
-    description: 'Absolute path of the directory in the VM where it is mounted.',
+    description: 'Absolute path of the directory in the VM where the volume is mounted.',
     examples: ['/data'],
   }),
   read_only: Type.Optional(
@@ -176,7 +176,7 @@ export const RuntimeVolumeAttached = resource(
     ...attached,
     read_only: readOnly(),
   },
-  { description: 'A volume that the VMs of a deployment are getting.' },
+  { description: 'A volume that is being attached to the VMs of a deployment.' },
 )
 
 export const DetachRuntimeVolumeRequest = resource(
@@ -185,23 +185,22 @@ export const DetachRuntimeVolumeRequest = resource(
     volume_id: Type.Optional(uuid({ description: 'The volume.' })),
     mount_point: Type.Optional(text({ maxLength: 4096, description: 'Where it is mounted.', examples: ['/data'] })),
   },
-  { description: 'Names the volume by its id, by its mount point, or by both, which then must be of one volume.' },
 )
 export type DetachRuntimeVolumeRequest = Static<typeof DetachRuntimeVolumeRequest>
 
 export const RuntimeVolumeDetached = resource(
   'RuntimeVolumeDetached',
   {
-    status: oneOf(['detached', 'detaching'], { description: '`detaching` while a VM still has it.' }),
+    status: oneOf(['detached', 'detaching'], { description: '`detaching` while a VM still uses the volume.' }),
     message: nullable(
       text({
-        description: 'What happens in the VM meanwhile; null: no VM has it.',
+        description: 'What happens in the VM meanwhile; null when no VM uses the volume.',
         examples: [null, 'The VM unmounts /data first.'],
       }),
     ),
     ...attached,
   },
-  { description: 'A volume that the VMs of a deployment give back.' },
+  { description: 'A volume that is being detached from the VMs of a deployment.' },
 )
 
 export const StartMigrationRequest = resource('StartMigrationRequest', {
@@ -213,7 +212,7 @@ export const StartMigrationRequest = resource('StartMigrationRequest', {
   }),
   target_uri: text({
     maxLength: 1024,
-    description: 'Address of the target host, if given; empty: the host itself says where it listens.',
+    description: 'Address of the target host; empty to use the address that the host reports.',
     examples: [''],
   }),
 })
@@ -228,36 +227,38 @@ export const MigrationStatus = resource(
   'MigrationStatus',
   {
     status: moveState(
-      '`preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are ends; `none`: it never moved.',
+      '`preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are final; `none`: the VM has never moved.',
     ),
-    phase: moveState('The same as `status`.'),
-    migration_id: Type.Optional(uuid({ description: 'The migration. Absent, like all that follows, with `none`.' })),
+    phase: moveState('Same as `status`.'),
+    migration_id: Type.Optional(
+      uuid({ description: 'Id of the migration. With `none`, this and all following fields are absent.' }),
+    ),
     method: Type.Optional(
       oneOf(['live', 'stop-and-copy'], {
-        description: '`live`: the VM runs while its memory is copied. `stop-and-copy`: it stands still meanwhile.',
+        description: '`live`: the VM runs while its memory is copied. `stop-and-copy`: it does not run meanwhile.',
       }),
     ),
     with_volumes: Type.Optional(bool({ description: 'Whether volumes of the VM move with it.', examples: [false] })),
     vm_id: Type.Optional(uuid({ description: 'The VM that moves.' })),
-    source_host: Type.Optional(uuid({ description: 'Id of the host that it leaves.' })),
-    target_host: Type.Optional(uuid({ description: 'Id of the host that it goes to.' })),
-    percent: Type.Optional(double({ description: 'How much is copied, 0 to 100.', examples: [62.5] })),
+    source_host: Type.Optional(uuid({ description: 'Id of the host that the VM leaves.' })),
+    target_host: Type.Optional(uuid({ description: 'Id of the host that the VM moves to.' })),
+    percent: Type.Optional(double({ description: 'Copied share, 0 to 100.', examples: [62.5] })),
     transferred_bytes: Type.Optional(int64({ description: 'Bytes copied so far.', examples: [167_772_160] })),
-    total_bytes: Type.Optional(
-      int64({ description: 'Bytes to copy; 0 while that is not known.', examples: [268_435_456] }),
-    ),
+    total_bytes: Type.Optional(int64({ description: 'Bytes to copy; 0 while unknown.', examples: [268_435_456] })),
     downtime_ms: Type.Optional(
       nullable(
         double({
-          description: 'Milliseconds for which the VM stood still; null until it has moved.',
+          description: 'Milliseconds for which the VM was paused; null until it has moved.',
           examples: [null, 38],
         }),
       ),
     ),
     error: Type.Optional(
-      nullable(text({ description: 'Why it failed; null: it did not.', examples: [null, 'The target host is down.'] })),
+      nullable(
+        text({ description: 'Why it failed; null if it did not.', examples: [null, 'The target host is down.'] }),
+      ),
     ),
-    started_at: Type.Optional(dateTime({ description: 'When it was asked for.' })),
+    started_at: Type.Optional(dateTime({ description: 'When the migration was requested.' })),
     ended_at: Type.Optional(
       nullable(
         dateTime({ description: 'When it ended; null while it runs.', examples: [null, '2026-03-14T09:27:11.002Z'] }),
@@ -278,10 +279,10 @@ export const SetBalloonRequest = resource('SetBalloonRequest', {
 export const Balloon = resource(
   'Balloon',
   {
-    target_memory_mib: int64({ description: 'MiB that the VM should have.', examples: [512] }),
-    actual_memory_mib: int64({ description: 'MiB that it has, as its host last reported.', examples: [520] }),
-    memory_mib: int64({ description: 'MiB that it was started with, and can have at most.', examples: [1024] }),
-    floor_mib: int64({ description: 'MiB that it keeps at least.', examples: [128] }),
+    target_memory_mib: int64({ description: 'Target memory of the VM in MiB.', examples: [512] }),
+    actual_memory_mib: int64({ description: 'Current memory of the VM in MiB, as last reported.', examples: [520] }),
+    memory_mib: int64({ description: 'MiB at start, which is also the maximum.', examples: [1024] }),
+    floor_mib: int64({ description: 'Minimum memory of the VM in MiB.', examples: [128] }),
   },
-  { description: 'Memory that a VM should have, and has.' },
+  { description: 'Target and current memory of a VM.' },
 )

@@ -4,7 +4,7 @@ import { inRegistry } from './built-image.ts'
 import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
 
-/** The stored integer of the contract, and what it means. */
+/** The hypervisor for each integer that the API contract stores. */
 export const hypervisorNumbers = {
   0: undefined,
   1: 'firecracker',
@@ -66,7 +66,7 @@ export function wanted(
       diskMib: vm.diskMib,
       env: { ...env, PORT: String(vm.port) },
       port: vm.port,
-      // Apps of the platform speak other protocols.
+      // Platform apps use protocols other than HTTP.
       healthCheckPath: vm.healthCheckPath === '' ? null : vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,
       maxRestarts: settings.maxRestarts,
@@ -96,7 +96,7 @@ const outgoingOf = ({
   ...(volumes ? { volumes: volumes.map(one => ({ ...one, snapshots: [...one.snapshots] })) } : {}),
 })
 
-/** Whether the host has made the current wish true. */
+/** Whether the host has reached the current desired state. */
 export function reached(
   vm: Pick<Vm, 'want' | 'generation'>,
   observed: Pick<VmObserved, 'generation' | 'state' | 'healthy'>,
@@ -114,7 +114,7 @@ export function reached(
   }
 }
 
-/** Whether an observation differs from what is recorded in anything that somebody acts on. */
+/** Whether an observation differs from the recorded one in a field that a workflow acts on. */
 export function isNews(known: Omit<ObservedVm, 'id' | 'generation'>, observed: VmObserved): boolean {
   return (
     observed.generation > known.observedGeneration ||

@@ -45,7 +45,7 @@ export const vmOperations = operations({
     path: `${base}/snapshot`,
     summary: 'Take a snapshot of a VM',
     description:
-      'Saves memory and disks of the first VM of the deployment under a name, with its volumes where the hypervisor can. The VM stands still for a moment. The answer comes before the snapshot is written: wait for `ready`.',
+      'Saves memory and disks of the first VM of the deployment under a name, including its volumes if the hypervisor supports that. The VM is paused briefly. The request returns before the snapshot is written: wait for `ready`.',
     ...snapshots,
     scope: 'deploy',
     params,
@@ -69,7 +69,7 @@ export const vmOperations = operations({
         by: 'name',
         summary: 'Get a snapshot of a VM',
         description:
-          'Answers one snapshot of the deployment. With `wait=ready,failed` it answers once the snapshot is written.',
+          'Returns one snapshot of the deployment. With `wait=ready,failed` it answers once the snapshot is written.',
         waits: 'status',
       },
     ],
@@ -79,7 +79,7 @@ export const vmOperations = operations({
     path: `${base}/snapshot/{snapshot_name}/restore`,
     summary: 'Restore a VM from a snapshot',
     description:
-      'Puts the VM that the snapshot was taken of back to that moment; what it did since is lost. It must still be on the host that has the snapshot; otherwise fork the snapshot.',
+      'Restores the VM that the snapshot was taken of; changes since then are lost. The VM must still be on the host that stores the snapshot; otherwise fork the snapshot.',
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
@@ -90,7 +90,7 @@ export const vmOperations = operations({
     path: `${base}/snapshot/{snapshot_name}`,
     summary: 'Delete a snapshot of a VM',
     description:
-      'Removes the snapshot and frees its room on the host. It is refused while a fork or a restore needs the snapshot.',
+      'Removes the snapshot and frees its space on the host. Refused while a fork or a restore needs the snapshot.',
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
@@ -103,7 +103,7 @@ export const vmOperations = operations({
     path: `${base}/snapshot/{snapshot_name}/fork`,
     summary: 'Start a new app from a snapshot',
     description:
-      'Creates an app whose VMs go on from the snapshot, each with its own identity, addresses and volumes. An app that writes to volumes can have one replica.',
+      'Creates an app whose VMs resume from the snapshot, each with its own identity, addresses and volumes. An app that writes to volumes can have only one replica.',
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
@@ -116,7 +116,7 @@ export const vmOperations = operations({
     path: `${base}/exec`,
     summary: 'Run a program in a VM',
     description:
-      'Runs a program in the first VM of the deployment, without a shell, and answers what it wrote once it has ended. The audit log records the program, not its arguments.',
+      'Runs a program in the first VM of the deployment, without a shell, and returns its output once it has ended. The audit log records the program, not its arguments.',
     ...shared,
     tag: 'Deployments',
     scope: 'deploy',
@@ -130,7 +130,7 @@ export const vmOperations = operations({
     path: `${base}/volumes/attach`,
     summary: 'Attach a volume to running VMs',
     description:
-      'Attaches a volume to the VMs of the deployment while they run. It stays theirs until it is detached or the deployment ends; the next deployment does not have it.',
+      'Attaches a volume to the VMs of the deployment while they run. The volume stays attached until it is detached or the deployment ends; the next deployment does not get it.',
     ...volumes,
     scope: 'write',
     params,
@@ -142,7 +142,7 @@ export const vmOperations = operations({
     path: `${base}/volumes/detach`,
     summary: 'Detach a volume from running VMs',
     description:
-      'Unmounts the volume in the VMs and takes it away from them. Volumes of the app itself are detached with `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach`.',
+      'Unmounts the volume in the VMs and detaches it from them. Detach volumes of the app itself with `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach`.',
     ...volumes,
     scope: 'write',
     params,
@@ -155,7 +155,7 @@ export const vmOperations = operations({
     path: `${base}/migration/start`,
     summary: 'Move a VM to another host',
     description:
-      'Begins to move the first VM of the deployment. Its address and its connections stay; a live move stops it for some tens of milliseconds. Follow it with `GET .../migration/status`.',
+      'Starts moving the first VM of the deployment. Its address and its connections stay; a live move pauses the VM for some tens of milliseconds. Follow the move with `GET .../migration/status`.',
     ...migration,
     scope: 'admin',
     params,
@@ -167,7 +167,7 @@ export const vmOperations = operations({
     path: `${base}/migration/cancel`,
     summary: 'Cancel the move of a VM',
     description:
-      'Ends a move that is not over; the VM goes on where it was. Once the VM runs on the target host it is too late.',
+      'Cancels a move that is still running; the VM continues on its host. Once the VM runs on the target host it is too late to cancel.',
     ...migration,
     scope: 'admin',
     params,
@@ -177,7 +177,8 @@ export const vmOperations = operations({
     method: 'GET',
     path: `${base}/migration/status`,
     summary: 'Get the move of a VM',
-    description: 'Answers how far the newest move of the deployment is. `status` is `none` when it never moved.',
+    description:
+      'Returns the progress of the newest move of the deployment. `status` is `none` when it has never moved.',
     ...migration,
     scope: 'read',
     params,
@@ -188,7 +189,7 @@ export const vmOperations = operations({
     path: `${base}/balloon`,
     summary: 'Get the memory of a VM',
     description:
-      'Answers how much memory the first VM of the deployment should have, and has. It is refused where the hypervisor cannot change memory.',
+      'Returns the target and the current memory of the first VM of the deployment. Refused when the hypervisor cannot change memory.',
     ...balloon,
     scope: 'read',
     params,
@@ -200,7 +201,7 @@ export const vmOperations = operations({
     path: `${base}/balloon`,
     summary: 'Change the memory of a VM',
     description:
-      'Sets how much memory the VMs of the deployment should have. The guest gives memory back, or gets it back, within seconds; a restart begins with the full memory again.',
+      'Sets the target memory of the VMs of the deployment. The guest returns memory, or regains it, within seconds; after a restart a VM has its full memory again.',
     ...balloon,
     scope: 'deploy',
     params,

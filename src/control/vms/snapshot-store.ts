@@ -20,14 +20,14 @@ export interface Snapshot {
   readonly madeBy: string | null
   readonly pauseMs: number | null
   readonly error: string | null
-  /** Volumes that the VM had. */
+  /** Volumes that were attached to the VM. */
   readonly disks: readonly SnapshotDisk[]
   readonly createdAt: Date
-  /** Of the wish: its hosts refuse older ones. */
+  /** Generation of the desired state; hosts refuse older ones. */
   readonly generation: number
-  /** Where it goes; until it is usable there nobody starts from it. */
+  /** Target host of a move; no VM starts from the snapshot until the move has finished. */
   readonly movingTo: string | null
-  /** A move is not over, what is left of it at a host included. */
+  /** A move is still running, or its leftovers are not removed from a host yet. */
   readonly moving: boolean
   readonly hostLost: boolean
   readonly hostRemoved: boolean
@@ -47,12 +47,13 @@ const snapshotsOf = statement<Snapshot>(
 )
 const named = `WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'`
 const snapshotByName = statement<Snapshot>('vms.snapshotByName', `SELECT ${columns} ${joined} ${named}`)
-// A statement of its own: what is read in one that waits for a lock is as it was before it waited.
+// A separate statement: one that waits for a lock returns the other columns as they were before the wait.
 const lockNamed = statement<{ id: string }>(
   'vms.lockSnapshot',
   `SELECT s.id FROM vm_snapshot s ${named} FOR NO KEY UPDATE`,
 )
-// A host keeps what a VM was started from; before it has been told of the VM nobody else does.
+// A host retains the snapshots that its VMs were started from, but it learns of a VM only with the first put. This
+// query covers the time before that.
 const snapshotBeingForked = statement<{ is: boolean }>(
   'vms.snapshotBeingForked',
   `SELECT EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = $1 AND c.want = 'present' AND c.state = 'creating'
@@ -60,7 +61,7 @@ const snapshotBeingForked = statement<{ is: boolean }>(
      OR EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.project_id = s.project_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
                 AND v.from_required AND v.seen_generation = 0 AND v.want <> 'absent') AS is`,
 )
-// Until its host has heard of it. The host keeps the snapshot from then on.
+// True until the host has received the restore. From then on the host retains the snapshot.
 const snapshotBeingRestored = statement<{ is: boolean }>(
   'vms.snapshotBeingRestored',
   `SELECT EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.id = s.vm_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
@@ -84,7 +85,7 @@ const failSnapshot = statement(
   `UPDATE vm_snapshot SET state = 'failed', error = $2 WHERE id = $1 AND state = 'creating'`,
 )
 const markDeleted = statement(
-  'vms.wishSnapshotAway',
+  'vms.markSnapshotDeleted',
   `UPDATE vm_snapshot SET want = 'absent', generation = generation + 1 WHERE id = $1 AND want = 'present'`,
 )
 const idsOfDeployment = statement<{ id: string }>(
@@ -111,15 +112,16 @@ export type NewSnapshot = Pick<
 export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
 export const list = (sql: Sql, deploymentId: string) => sql.rows(snapshotsOf, [deploymentId])
 export const byName = (sql: Sql, deploymentId: string, name: string) => sql.maybe(snapshotByName, [deploymentId, name])
-/** The same, locked until the transaction ends. Volumes are locked before it. */
+/** Like `byName`, but locks the row until the transaction ends. Volumes must be locked first. */
 export const lockByName = async (tx: Tx, deploymentId: string, name: string) =>
   (await tx.maybe(lockNamed, [deploymentId, name])) && byName(tx, deploymentId, name)
 /**
- * Volumes of a fork are being made of what it has of others, or a fork's VM has yet to start from it. A look of its own, after
- * `lockByName`: a statement that waits for a lock sees other rows as they were before it waited.
+ * True while volumes of a fork are being cloned from the snapshot, or while a VM of a fork has yet to start from it.
+ * Run it after `lockByName`, as a separate statement: a statement that waits for a lock sees other rows as they were
+ * before the wait.
  */
 export const isBeingForked = async (sql: Sql, id: string) => (await sql.one(snapshotBeingForked, [id])).is
-/** Its VM is to go back to it, and its host does not know yet. */
+/** True while the VM's host has not yet received the restore from this snapshot. */
 export const isBeingRestored = async (sql: Sql, id: string) => (await sql.one(snapshotBeingRestored, [id])).is
 export const insert = (tx: Tx, s: NewSnapshot) =>
   tx.run(insertSnapshot, [
@@ -135,7 +137,7 @@ export const insert = (tx: Tx, s: NewSnapshot) =>
     s.memoryMib,
     s.diskMib,
   ])
-/** The deployment when the observation ended the making of it; undefined when it is no news. */
+/** Returns the deployment when the observation ended the creation of the snapshot; otherwise undefined. */
 export const record = async (
   tx: Tx,
   hostId: string,

@@ -1,4 +1,4 @@
-/** Snapshots of VMs that have volumes, interrupted in every way: what a guest knows and what its volume holds fit each other. */
+/** Snapshots of VMs with volumes under every fault: the guest's memory and the volume's content stay consistent. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -70,13 +70,13 @@ const cases = crashMatrix({
 })
 
 describe('crash matrix of a snapshot with a volume', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.snapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
 
-describe('a VM with a volume that is restored', () => {
-  it('has the volume as it was then, what it held before is kept, and what it writes later stays', async () => {
+describe('restoring a VM with a volume', () => {
+  it('restores the volume, retains its previous content as a snapshot, and preserves later writes', async () => {
     one.volume.content = 'then'
     const id = await ready()
     one.volume.content = 'now'
@@ -91,7 +91,7 @@ describe('a VM with a volume that is restored', () => {
     expect(one.volume.content).toBe('later')
   })
 
-  it('boots with what the volume holds when that could not be kept', async () => {
+  it('boots from the current volume content when that content could not be retained', async () => {
     const id = await ready()
     one.volume.content = 'precious'
     const keptId = await restore(id)
@@ -107,7 +107,7 @@ describe('a VM with a volume that is restored', () => {
   })
 })
 
-describe('an app with a volume that sleeps', () => {
+describe('an app with a volume that scales to zero', () => {
   const state = async ({ id }: TestApp) =>
     (await world.rows<{ state: string }>(`SELECT scale_state AS state FROM app WHERE id = $1`, id))[0]?.state
   const idle = () => idleApps(world.deps).run({ signal: new AbortController().signal, now: new Date() })
@@ -117,7 +117,7 @@ describe('an app with a volume that sleeps', () => {
     return [...host.vms.values()].find(vm => vm.desired.spec.appId === app.id)!
   }
 
-  it('goes on with what it knew; or boots, when somebody wrote to the volume meanwhile', async () => {
+  it('resumes from memory, or boots if the volume was written to in the meantime', async () => {
     const { app, volume, vmId, volumeId } = await withVolume(0)
     const { memory } = host.vms.get(vmId)!
     volume.content = 'asleep'
@@ -131,7 +131,7 @@ describe('an app with a volume that sleeps', () => {
     expect(woken.memory).toBe(memory)
     expect(volume.content).toBe('asleep')
     await asleep()
-    // As a restore of the volume does, and every other writer.
+    // A restore of the volume raises the generation, and so does every other writer.
     await world.rows(`UPDATE volume SET attach_generation = attach_generation + 1 WHERE id = $1 RETURNING id`, volumeId)
     volume.content = 'written by another'
     expect((await awake(app)).memory).not.toBe(memory)
@@ -139,7 +139,7 @@ describe('an app with a volume that sleeps', () => {
     await world.deploymentsEnd(app)
   })
 
-  it('that is asked for before its VM is gone runs on', async () => {
+  it('keeps running when it is woken before its VM is removed', async () => {
     const { app, vmId } = await withVolume(0)
     await idle()
     await world.until(async () => host.vms.get(vmId)?.record.keptFor !== undefined)

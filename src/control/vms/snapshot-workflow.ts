@@ -1,4 +1,4 @@
-/** A snapshot on its host: made once, kept as long as somebody wants it, then removed there. */
+/** Workflow of a VM snapshot on its host: created once, retained until it is deleted, then removed from the host. */
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import { BusError } from '../../bus/bus.ts'
 import type { Tx } from '../../db/db.ts'
@@ -13,16 +13,16 @@ import type { Snapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
 const makingMs = minutes(10)
-/** Changes come by messages; this look is for what a lost one would hide. */
+/** Changes arrive as messages; this poll covers lost messages. */
 const lookAgainMs = seconds(15)
 
-/** The wish as the host gets it. Its removal is a later generation than its making, and than its moves. */
+/** The desired state as sent to the host. Removal has a later generation than creation and moves. */
 const desiredOf = (s: Snapshot): SnapshotPut => ({
   snapshotId: s.id,
   vmId: s.vmId,
   generation: s.generation,
   want: s.want,
-  // Who sleeps must not write to its volumes between its snapshot and its end.
+  // A VM that is put to sleep must not write to its volumes after its snapshot.
   ...(s.kind === 'sleep' ? { afterwards: 'stay' as const } : {}),
 })
 
@@ -55,14 +55,15 @@ export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
       },
 
       async removing({ subject: s, signal }) {
-        // Which host has it is not settled, or another one has something of it: without the row nobody would know that.
+        // Until the move ends, the owning host is unknown or another host still has leftovers. Deleting the row now
+        // would leak the files.
         if (s.moving) return wait(seconds(5))
         if (!s.hostRemoved) {
           if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
-          // Only the host itself can remove the files; one that is lost may come back.
+          // Only the host itself can remove the files, and a lost host may come back.
           if (s.hostLost) return wait(minutes(10))
           const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
-          // As long as a VM that was started from it lives, its host keeps the files.
+          // The host retains the files while a VM that was started from the snapshot exists.
           if (observed.state !== 'absent') return wait(seconds(30))
         }
         return done(async tx => {
@@ -78,13 +79,13 @@ const failed = (s: Snapshot, why: string) => async (tx: Tx) => {
   await poke(tx, 'deployment', s.deploymentId)
 }
 
-/** What the host said, when it is an answer that trying again would not change. */
+/** Returns the host's message when it is a refusal that a retry would not change. */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['unsupported_by_hypervisor', 'invalid_state', 'invalid_vm', 'not_found']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
-/** Wishes for a snapshot of a VM; its machine makes it. */
+/** Creates a snapshot row for a VM and the workflow that makes the snapshot. */
 export async function createSnapshot(tx: Tx, snapshot: Omit<store.NewSnapshot, 'id'>): Promise<string> {
   const id = newId()
   await store.insert(tx, { ...snapshot, id })
@@ -92,7 +93,7 @@ export async function createSnapshot(tx: Tx, snapshot: Omit<store.NewSnapshot, '
   return id
 }
 
-/** Wishes away what the deployment has: all of it, or only what the platform made for sleep. */
+/** Marks the deployment's snapshots for deletion: all of them, or only those that the platform made for sleep. */
 export async function dropSnapshots(tx: Tx, deploymentId: string, kind: 'sleep' | null): Promise<void> {
   for (const id of await store.idsOf(tx, deploymentId, kind)) await dropSnapshot(tx, id)
 }
@@ -101,7 +102,7 @@ export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
   if (await store.markForDeletion(tx, id)) await poke(tx, 'vm-snapshot', id)
 }
 
-/** The one way an observation of a snapshot enters the database. */
+/** Records an observation of a snapshot. All observations pass through here. */
 export async function recordSnapshot(tx: Tx, hostId: string, observed: SnapshotObserved): Promise<void> {
   const { state } = observed
   await pokeMoveOfSnapshot(tx, observed.snapshotId)

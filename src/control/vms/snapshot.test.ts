@@ -1,4 +1,4 @@
-/** A snapshot, interrupted in every way; and what starts from one. */
+/** Snapshots without volumes under every fault, and VMs that start from them. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -42,7 +42,7 @@ const cases = crashMatrix({
 })
 
 describe('crash matrix of a snapshot', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.snapshot.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
@@ -55,7 +55,7 @@ describe('a snapshot', () => {
   }
   const workflow = () => host.vms.get(vmId)!
 
-  it('brings the VM back to where it was, each time it is asked to', async () => {
+  it('restores the VM each time a restore is requested', async () => {
     const before = workflow().memory
     const id = await ready()
     for (const change of ['one', 'two']) {
@@ -68,7 +68,7 @@ describe('a snapshot', () => {
     }
   })
 
-  it('that the host refuses has failed, and says why', async () => {
+  it("fails with the host's reason when the host refuses it", async () => {
     const { id } = await snapshot()
     await db.tx(tx =>
       tx.run({ name: 'test.otherVm', text: 'UPDATE vm_snapshot SET vm_id = gen_random_uuid() WHERE id = $1' }, [id]),
@@ -77,7 +77,7 @@ describe('a snapshot', () => {
     expect((await snapshots.byId(db, id))?.error).toContain('does not run')
   })
 
-  it('goes with its deployment', async () => {
+  it('is removed together with its deployment', async () => {
     await ready()
     await world.deploymentsEnd(app)
     await world.until(async () => (await world.rows(`SELECT id FROM vm_snapshot`)).length === 0)

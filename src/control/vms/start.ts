@@ -1,4 +1,4 @@
-/** A VM that gets its row, its place and its machine at once: where it goes is known, and nobody has to look for a host. */
+/** Creates a VM with its placement and its workflow in one transaction, for callers that already know the host. */
 import type { HypervisorName } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
 import { createWorkflow } from '../../engine/runner.ts'
@@ -9,23 +9,25 @@ import * as store from './store.ts'
 
 export type NewVm = Omit<store.NewVm, 'ipv6Address'> & { readonly ipv6Prefix: string }
 
-/** A VM that has its place. */
+/** A VM that has a host. */
 export type PlacedVm = Vm & { readonly hostId: string }
 
 export interface StartOptions {
   readonly hostId: string
   readonly hypervisor: HypervisorName
-  /** Until its machine tells the host, ms; 0: at once. For a caller who is about to tell it himself. */
+  /**
+   * Delay in ms before the workflow contacts the host; 0: none. Callers that contact the host themselves set a delay.
+   */
   readonly afterMs: number
 }
 
 /**
- * In the caller's transaction, which holds its deployment: a VM on this host, if there is room; else it waits for a place like
- * any other. Not for one with volumes.
- * @returns undefined: it has no place yet
+ * Creates a VM on the given host if the host has capacity; otherwise the VM waits for a host like any other. The
+ * caller's transaction must hold the deployment. VMs with volumes are not supported.
+ * @returns the placed VM; undefined when the VM has no host yet
  */
 export async function startVmOn(tx: Tx, vm: NewVm, { hostId, hypervisor, afterMs }: StartOptions) {
-  // Sent at once, done in this order.
+  // The statements are pipelined and run in this order.
   const [, places, found] = await Promise.all([
     store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) }),
     store.place(tx, [{ vmId: vm.id, hostId, hypervisor }]),

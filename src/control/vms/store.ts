@@ -3,20 +3,20 @@ import type { FirewallSpec } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { goingWith } from '../moves/index.ts'
 
-/** A VM with what its wish is made of: its own columns and those of its deployment and app. */
+/** A VM with the data of its desired state: its own columns and those of its deployment and app. */
 export interface Vm {
   readonly id: string
   readonly projectId: string
   readonly appId: string
   readonly appName: string
-  /** Who made the app: a user, or the platform for what it offers. */
+  /** Owner of the app: a user, or the platform for one of its services. */
   readonly appOwner: 'user' | 'database'
   readonly deploymentId: string
   readonly hostId: string | null
   readonly generation: number
   readonly want: 'running' | 'paused' | 'stopped' | 'absent'
   readonly hypervisor: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null
-  /** Stored integer of the deployment: 0 scheduler's choice. */
+  /** Hypervisor that the deployment requests, as a stored integer; 0: the scheduler chooses. */
   readonly requestedHypervisor: number
   readonly image: string
   /** W3C Trace Context of the request that made its deployment. */
@@ -30,42 +30,45 @@ export interface Vm {
   readonly observedGeneration: number
   readonly observedState: VmObserved['state'] | null
   readonly observedError: string | null
-  /** How many observations have changed the row. */
+  /** Number of observations that have changed the row. */
   readonly observedCount: number
   readonly healthy: boolean
   readonly endpointHost: string | null
   readonly endpointPort: number | null
-  /** Its host was given up: nobody can be asked. */
+  /** The host was given up and cannot be reached. */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
-  /** How long requests under way may take once no new ones reach it; 0 when nothing was routed to it, or another VM waits for its volume. */
+  /**
+   * Seconds that pending requests may take after the route drops the VM; 0 when nothing was routed to it, or when
+   * another VM waits for its volume.
+   */
   readonly drainSeconds: number
-  /** Started from it instead of booted. */
+  /** Snapshot that the VM starts from instead of booting. */
   readonly fromSnapshotId: string | null
   readonly fromRenew: boolean
-  /** The only host that has what it starts from. */
+  /** The only host that has the snapshot. */
   readonly pinnedHostId: string | null
-  /** Without the snapshot it is of no use: it waits for room instead of booting elsewhere. */
+  /** The VM is useless without the snapshot: it waits for capacity instead of booting elsewhere. */
   readonly fromRequired: boolean
-  /** A volume of it is not ready on its host yet. */
+  /** A volume of the VM is not ready on its host yet. */
   readonly disksPending: boolean
-  /** One that could not be made, and why. */
+  /** Why a volume of the VM could not be created. */
   readonly diskFailure: string | null
   readonly restarts: number
-  /** The rules of its app, in the order in which they apply. */
+  /** The firewall rules of its app, in the order in which they apply. */
   readonly firewall: FirewallSpec
   readonly balloonTargetMib: number | null
-  /** While its host shall hand it over: where to. */
+  /** Target of a running move, while the source host should hand the VM over. */
   readonly outgoing: {
     readonly migrationId: string
     readonly uri: string | null
-    /** It does not go while it runs: it is to stop. */
+    /** The VM is stopped for the move instead of moving live. */
     readonly halts: boolean
-    /** Its host waits before the guest stands still. */
+    /** The host waits for permission before it pauses the guest. */
     readonly waits: boolean
     readonly volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[] | null
   } | null
-  /** It is not settled yet which host has what its volumes hold. */
+  /** It is not settled yet which host has the current content of the VM's volumes. */
   readonly takesVolumes: boolean
 }
 
@@ -83,12 +86,12 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   EXISTS (SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id
           WHERE k.vm_id = v.id AND k.want = 'present' AND (o.state <> 'ready' OR EXISTS (
             SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.kind = 'restore' AND s.state = 'creating'))) AS "disksPending",
-  (SELECT min('Volume ' || o.name || ' could not be made: ' || coalesce(o.error, 'its host did not say why')) FROM vm_disk k
+  (SELECT min('Volume ' || o.name || ' could not be created: ' || coalesce(o.error, 'its host did not say why')) FROM vm_disk k
    JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND k.want = 'present' AND o.state = 'failed') AS "diskFailure",
   jsonb_build_object('version', a.firewall_version, 'rules', coalesce(
     (SELECT jsonb_agg(jsonb_build_object('id', r.id, 'direction', r.direction, 'protocol', r.protocol,
        'portStart', r.port_start, 'action', r.action, 'cidr', r.cidr, 'portEnd',
-       -- What has no ports is written 0 to 0 as well.
+       -- Protocols without ports are stored as 0 to 0, too.
        CASE WHEN r.port_end = 0 THEN 65535 ELSE r.port_end END) ORDER BY r.priority, r.id)
      FROM security_rule r WHERE r.app_id = a.id), '[]')) AS firewall,
   v.balloon_target_mib AS "balloonTargetMib",
@@ -100,13 +103,15 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
   LEFT JOIN host h ON h.id = v.host_id`
 
-// The inner SELECT hides how many there are: else PostgreSQL plans it anew each time, which takes longer than to run it.
+// The inner SELECT hides the array's length. Otherwise PostgreSQL replans the query on each call, which takes longer
+// than running it.
 const vmsById = statement<Vm>('vms.byIds', `SELECT ${columns} ${joined} WHERE v.id = ANY((SELECT $1::uuid[])::uuid[])`)
 const envOfDeployment = statement<{ name: string; value: Buffer }>(
   'vms.env',
   `SELECT name, value FROM deployment_env WHERE deployment_id = $1`,
 )
-// Placements of one deployment take turns; whoever finds it taken comes again, instead of waiting with locks of its own.
+// Serializes placements of one deployment. A transaction that finds the deployment locked retries later instead of
+// waiting while it holds locks of its own.
 const lockDeployments = statement<{ id: string }>(
   'vms.lockDeployments',
   `SELECT id FROM deployment WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
@@ -123,20 +128,20 @@ const insertVm = statement(
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9::uuid IS NOT NULL, $10, $11)`,
 )
 /**
- * $1 VMs, $2 the host of each, $3 its hypervisor. Room and place in one statement: a VM gets its host when what the VMs
- * before it take there leaves room for it, and not otherwise. Hosts are locked in one order, VMs that somebody else holds are
- * passed by, so two of these never wait for each other. From its place on a VM is paid for (control/usage).
+ * $1 VMs, $2 the host of each, $3 its hypervisor. Checks capacity and places the VMs in one statement: a VM gets its
+ * host only if there is room after the VMs before it. Hosts are locked in id order and locked VMs are skipped, so two
+ * placements never deadlock. Billing of a VM starts with its placement (control/usage).
  */
 const placeVms = statement<{ id: string }>(
   'vms.place',
-  `WITH wish AS (
+  `WITH requested AS (
      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS w(vm_id, host_id, hypervisor, n)
    ), room AS (
      SELECT id, vcpus - used_vcpus AS vcpus, memory_mib - used_memory_mib AS memory_mib, disk_mib - used_disk_mib AS disk_mib
      FROM host WHERE id = ANY($2) AND NOT cordoned AND lost_at IS NULL AND removed_at IS NULL
      ORDER BY id FOR NO KEY UPDATE
    ), free AS (
-     SELECT v.id, v.vcpus, v.memory_mib, v.disk_mib, w.host_id, w.hypervisor, w.n FROM wish w JOIN vm v ON v.id = w.vm_id
+     SELECT v.id, v.vcpus, v.memory_mib, v.disk_mib, w.host_id, w.hypervisor, w.n FROM requested w JOIN vm v ON v.id = w.vm_id
      WHERE v.host_id IS NULL AND v.want <> 'absent' FOR NO KEY UPDATE OF v SKIP LOCKED
    ), queue AS (
      SELECT free.*, sum(vcpus) OVER line AS vcpus_so_far, sum(memory_mib) OVER line AS memory_so_far,
@@ -173,7 +178,8 @@ const setWant = statement<{ appId: string }>(
   `UPDATE vm SET want = $2, generation = generation + 1 WHERE id = $1 AND want <> $2 AND want <> 'absent'
    RETURNING app_id AS "appId"`,
 )
-// Given up with its host. The generation rises, so that a wish that is still under way to the old host is refused there.
+// Abandons the VMs of a lost host. The raised generation makes the old host refuse any desired state that is still on
+// its way.
 const abandonVms = statement<{ id: string; appId: string; deploymentId: string }>(
   'vms.abandon',
   `WITH held AS (SELECT id FROM vm WHERE host_id = $1 AND want <> 'absent' ORDER BY id FOR NO KEY UPDATE)
@@ -185,7 +191,7 @@ const deploymentsOfHost = statement<{ id: string }>(
   `SELECT DISTINCT deployment_id AS id FROM vm WHERE host_id = $1`,
 )
 const vmsOfHost = statement<{ id: string }>('vms.onHost', `SELECT id FROM vm WHERE host_id = $1`)
-// Also of one that is to go: its host hears of it anew.
+// Includes VMs that are being removed: their host receives the removal again.
 const raiseAny = statement('vms.raise', `UPDATE vm SET generation = generation + 1 WHERE id = $1`)
 const forgetSnapshot = statement(
   'vms.forgetSnapshot',
@@ -228,14 +234,14 @@ export interface NewVm {
   readonly memoryMib: number
   readonly diskMib: number
   readonly ipv6Address: string
-  /** A snapshot to start it from as a clone, and the host that has it. */
+  /** A snapshot to clone the VM from, and the host that has it. */
   readonly from?: StartFrom
 }
 
 export interface StartFrom {
   readonly snapshotId: string
   readonly hostId: string
-  /** Waits for room there; else it boots anywhere when there is none. */
+  /** True: the VM waits for capacity on that host. False: it boots on any host if that one has none. */
   readonly required: boolean
 }
 
@@ -259,16 +265,19 @@ export const insert = (tx: Tx, vm: NewVm) =>
   ])
 export const raise = (tx: Tx, id: string) => tx.run(raiseAny, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
-/** Which of the deployments nobody else places VMs of (or changes) until the end of the transaction. */
+/**
+ * Locks the deployments and returns those locked. Until the transaction ends no other transaction places their VMs or
+ * changes them.
+ */
 export const claimPlacing = async (tx: Tx, deploymentIds: readonly string[]) =>
   new Set((await tx.rows(lockDeployments, [deploymentIds])).map(row => row.id))
-/** The hosts that have VMs of each deployment. */
+/** Returns the hosts that run VMs of each deployment. */
 export async function hostsByDeployment(sql: Sql, ids: readonly string[]): Promise<Map<string, Set<string>>> {
   const hosts = new Map(ids.map(id => [id, new Set<string>()]))
   for (const row of await sql.rows(hostsOfDeployments, [ids])) hosts.get(row.deploymentId)?.add(row.hostId)
   return hosts
 }
-/** Reserves the room of each VM on its host and gives it that host; the ids of those that got it. */
+/** Reserves the resources of each VM on its host and assigns the host; returns the ids of the placed VMs. */
 export const place = async (
   tx: Tx,
   desiredStates: readonly { readonly vmId: string; readonly hostId: string; readonly hypervisor: HypervisorName }[],
@@ -282,22 +291,22 @@ export const place = async (
       ])
     ).map(row => row.id),
   )
-/** Boots it instead: where its snapshot is there is no room. */
+/** Makes the VM boot instead, because the host that has its snapshot is full. */
 export const bootInstead = (tx: Tx, id: string) => tx.run(forgetSnapshot, [id])
 export const lock = (tx: Tx, id: string) => tx.rows(lockVm, [id])
-/** Starts it anew from a snapshot that its host has. */
+/** Restarts the VM from a snapshot that its host has. */
 export const restore = (tx: Tx, id: string, snapshotId: string) => tx.run(restoreVm, [id, snapshotId])
-/** It boots with what its volumes hold now. */
+/** Makes the VM boot with the current content of its volumes. */
 export const giveUpRestore = (tx: Tx, id: string) => tx.run(keepAsItIs, [id])
-/** Ids of those that have another target now. */
+/** Returns the ids of the VMs whose target changed. */
 export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number) =>
   (await tx.rows(setBalloonTarget, [deploymentId, targetMib])).map(row => row.id)
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
-/** The app when the wish changed; `absent` is final. */
+/** Returns the app when the desired state changed; `absent` is final. */
 export const desired = async (tx: Tx, id: string, want: Vm['want']) => (await tx.maybe(setWant, [id, want]))?.appId
 export const abandonOnHost = (tx: Tx, hostId: string) => tx.rows(abandonVms, [hostId])
 export const deploymentsOnHost = async (sql: Sql, hostId: string) =>
   (await sql.rows(deploymentsOfHost, [hostId])).map(row => row.id)
 export const idsOnHost = async (sql: Sql, hostId: string) => (await sql.rows(vmsOfHost, [hostId])).map(row => row.id)
-/** VMs that wait for a host, longest first. */
+/** Returns VMs that wait for a host, longest wait first. */
 export const waiting = async (sql: Sql, limit: number) => (await sql.rows(waitingForHost, [limit])).map(row => row.id)

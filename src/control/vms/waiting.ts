@@ -2,7 +2,10 @@ import type { Sql } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
 import * as store from './store.ts'
 
-/** There may be room now: those who wait longest look again. The rest follow as these are placed or by their timer. */
+/**
+ * Pokes the VMs that have waited longest for a host, because capacity may be free now. The rest follow when these are
+ * placed or by their own timers.
+ */
 export async function pokeWaiting(sql: Sql): Promise<void> {
   const ids = await store.waiting(sql, 100)
   if (ids.length > 0) await pokeMany(sql, 'vm', ids)

@@ -1,4 +1,6 @@
-/** The life of a VM, interrupted in every way at every phase: nothing leaks, and room is given back exactly once. */
+/**
+ * Crash matrix of the VM workflow: no phase leaks anything under any fault, and resources are released exactly once.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -27,7 +29,7 @@ const cases = crashMatrix({
     if (phase !== 'steady') return
     const rounds = (roundsSteady.get(subject.id) ?? 0) + 1
     roundsSteady.set(subject.id, rounds)
-    // While it is steady it is also paused and resumed, so that the wish changes under way.
+    // The VM is also paused and resumed while steady, so that its desired state changes during the test.
     if (rounds === 2) await db.tx(tx => setVmWant(tx, subject.id, 'paused'))
     if (rounds === 4) await db.tx(tx => setVmWant(tx, subject.id, 'running'))
     if (rounds >= 6) await remove(subject)
@@ -40,7 +42,7 @@ const cases = crashMatrix({
 })
 
 describe('crash matrix of a VM', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(cases.length).toBe(Object.keys(world.workflows.vm.phases).length * faults.length))
   it.each(cases)('$name', ({ run }) => run())
 })
@@ -54,7 +56,7 @@ describe('room', () => {
       ),
     )
 
-  it('is given to exactly as many as there is room for, however many ask at once', async () => {
+  it('is granted to no more requests than fit, however many arrive at once', async () => {
     const { id } = await small(5)
     expect((await race(id, 40)).filter(Boolean)).toHaveLength(5)
   })

@@ -1,6 +1,6 @@
 /**
- * The life of one VM: find a host and reserve room on it, have the agent make the wish true, keep looking, and at the
- * end have the agent remove everything and give the room back. Which VMs there are is the deployment's business.
+ * The workflow of one VM: finds a host and reserves resources there, has the agent reach the desired state, checks it,
+ * and at the end has the agent remove everything and releases the resources. The deployment decides which VMs exist.
  */
 import type { VmObserved } from '../../contract/agent.ts'
 import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
@@ -20,13 +20,13 @@ import { recordObserved } from './observed.ts'
 import * as store from './store.ts'
 import type { Vm } from './store.ts'
 
-/** Room may appear any time without a poke; this is how long a waiting VM may miss it. */
+/** Capacity may appear without a poke; a waiting VM retries after this time. */
 const placementRetryMs = seconds(2)
-/** Somebody else held its deployment, or took the room. */
+/** Retry delay after another transaction held the deployment or took the capacity. */
 const outrunRetryMs = 50
-/** Changes come by pokes; this look is only for what a message that died with its program would have hidden. */
+/** Changes arrive as pokes; this poll covers messages that were lost in a crash. */
 const lookAgainMs = seconds(5)
-/** A host lists all it has every 15 seconds, and what is not as it should be is poked then. */
+/** Hosts report all their VMs every 15 seconds, and every difference causes a poke then. */
 const steadyLookMs = minutes(10)
 
 export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
@@ -47,8 +47,8 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
     phases: {
       async placing({ subject: vm }) {
         if (vm.hostId) return go('starting', undefined, minutes(10))
-        // In a transaction of its own, with others: behind the fence of this step it could not be. It is done once, since only
-        // a VM without a host is given one, and one that is to go is given none.
+        // The placement runs in a transaction shared with other VMs, so the fence of this step cannot cover it. It
+        // still happens only once: only a VM without a host is placed, and never one that is being removed.
         const outcome = await placeVm(vm)
         switch (outcome.is) {
           case 'placed':
@@ -70,7 +70,7 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
         const hostId = placed(vm)
         if (vm.disksPending)
           return wait(lookAgainMs, async tx => {
-            await store.explainPlacement(tx, vm.id, vm.diskFailure ?? 'Its volumes are being made ready on its host.')
+            await store.explainPlacement(tx, vm.id, vm.diskFailure ?? 'The host is preparing the volumes of the VM.')
           })
         const observed = await desiredStates.put({ ...vm, hostId }, signal)
         const record = async (tx: Parameters<typeof recordObserved>[0]) => {
@@ -83,8 +83,8 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
         if (vm.observedGeneration < vm.generation) return go('starting', undefined, minutes(10))
         const hostId = placed(vm)
         const observed: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
-        // A host that lost its disk knows nothing of the VM: tell it again.
-        // An agent that has started anew has to be told the keys of encrypted volumes again.
+        // A host that lost its disk no longer knows the VM, and a restarted agent needs the keys of encrypted volumes:
+        // send the desired state again.
         if (observed.state === 'absent' || observed.error?.code === 'volume_locked')
           return go('starting', undefined, minutes(10))
         return wait(steadyLookMs, async tx => {
@@ -94,9 +94,9 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
 
       async removing({ subject: vm, enteredAt, now, signal }) {
         const { hostId } = vm
-        // Whichever host has run it last has what its volumes hold: that is asked first.
+        // A move has not settled which host has the current volume content. Wait for that first.
         if (vm.takesVolumes) return wait(lookAgainMs)
-        // One of several that serve: the route has left it, what it is still answering may end.
+        // Let requests that are still running finish; the route no longer leads to this VM.
         const drainMs = enteredAt.getTime() + seconds(vm.drainSeconds) - now.getTime()
         if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, lookAgainMs))
         if (hostId && !vm.hostLost) {
@@ -116,13 +116,16 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
   })
 }
 
-/** What a claim brings is loaded together: a statement for each costs twice the time of the database. */
+/** Loads all claimed VMs in one statement: a statement for each takes twice the database time. */
 async function loadAll(db: Db, ids: readonly string[]): Promise<(Vm | undefined)[]> {
   const found = new Map((await store.byIds(db, ids)).map(vm => [vm.id, vm]))
   return ids.map(id => found.get(id))
 }
 
-/** A lost host may still run it: its room stays taken until the host says otherwise. A removed one is never asked again. */
+/**
+ * A lost host may still run the VM, so its resources stay reserved until the host reports otherwise. A removed host
+ * never reports again.
+ */
 async function abandonRoom(tx: Tx, hostId: string, vm: Vm): Promise<void> {
   if (!vm.hostRemoved) await abandon(tx, hostId, vm)
 }

@@ -4,15 +4,15 @@ import { list, resource, text, uuid } from '../http/types.ts'
 import { accessMode, AttachedVolume, DetachedVolume } from './resources.ts'
 
 const shared = { tag: 'Volumes', auth: 'bearer', project: 'selected' } as const
-const volumeId = () => uuid({ description: 'The volume.' })
-const appId = () => uuid({ description: 'The app, by its id.' })
+const volumeId = () => uuid({ description: 'Id of the volume.' })
+const appId = () => uuid({ description: 'Id of the app.' })
 
 export const attachOperations = operations({
   listAppVolumes: {
     method: 'GET',
     path: '/v1/apps/{app_id}/volumes',
     summary: 'List the volumes of an app',
-    description: 'Answers the volumes that the app has, and where its VMs mount them.',
+    description: 'Returns the volumes attached to the app, and where its VMs mount them.',
     ...shared,
     scope: 'read',
     params: Type.Object({ app_id: appId() }),
@@ -24,7 +24,7 @@ export const attachOperations = operations({
         path: '/v1/apps/{app_id}/volumes/{volume_id}',
         by: 'id',
         summary: 'Get a volume of an app',
-        description: 'Answers one volume that the app has. `wait=attached` answers once a VM has it.',
+        description: 'Returns one volume of the app. `wait=attached` answers once the VMs have mounted it.',
         waits: 'status',
       },
     ],
@@ -34,7 +34,7 @@ export const attachOperations = operations({
     path: '/v1/apps/{app_id}/volumes/attach',
     summary: 'Attach a volume to an app',
     description:
-      'Gives the volume to the app: its VMs have it from their next start. To attach it to VMs that run, use `POST .../deployments/{job_id}/volumes/attach`.',
+      'Attaches the volume to the app: its VMs mount it from their next start. To attach it to running VMs, use `POST .../deployments/{job_id}/volumes/attach`.',
     ...shared,
     scope: 'write',
     params: Type.Object({ app_id: appId() }),
@@ -45,7 +45,7 @@ export const attachOperations = operations({
           minLength: 1,
           maxLength: 4096,
           default: '/data',
-          description: 'Absolute path of the directory in the VM where it is mounted.',
+          description: 'Absolute path of the directory in the VM where the volume is mounted.',
           examples: ['/data'],
         }),
       ),
@@ -57,7 +57,8 @@ export const attachOperations = operations({
     method: 'DELETE',
     path: '/v1/apps/{app_id}/volumes/{volume_id}/detach',
     summary: 'Detach a volume from an app',
-    description: 'Takes the volume from the app; a VM that has it unmounts it first. The volume and its content stay.',
+    description:
+      'Detaches the volume from the app; a VM that uses it unmounts it first. The volume and its content stay.',
     ...shared,
     scope: 'write',
     params: Type.Object({ app_id: appId(), volume_id: volumeId() }),

@@ -6,19 +6,19 @@ export interface Attachment {
   readonly volumeId: string
   readonly appId: string
   readonly appName: string
-  /** Null: the app's; else only that deployment has it. */
+  /** Null: attached to the app; otherwise only to that deployment. */
   readonly deploymentId: string | null
   readonly mountPoint: string
   readonly accessMode: 0 | 1
   readonly want: 'attached' | 'detached'
-  /** Of its VMs: how many have it, or are about to; and what keeps one of them. */
+  /** Number of the app's VMs that hold the volume or are about to, and the error of one of them. */
   readonly vms: number
-  /** Those of them whose guest has it mounted. */
+  /** Number of these VMs whose guest has mounted the volume. */
   readonly attached: number
   readonly trouble: string | null
 }
 
-/** An app that volumes are attached to. */
+/** The fields of an app that attach operations need. */
 export interface AttachApp {
   readonly id: string
   readonly name: string
@@ -105,10 +105,10 @@ export const insert = (
 ) => tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
 export const markForDeletion = (tx: Tx, id: string) => tx.run(markDetached, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteAttachment, [id])
-/** The app, locked until the transaction ends; `owner` null: whoever it was made for. */
+/** Locks the app until the transaction ends; with `owner` null the app may have any owner. */
 export const lockApp = (tx: Tx, projectId: string, appId: string, owner: 'user' | null) =>
   tx.maybe(lockAppById, [projectId, appId, owner])
 export const hasApp = async (sql: Sql, projectId: string, appId: string) =>
   (await sql.rows(appExists, [projectId, appId])).length === 1
-/** The name of a volume that only one VM of the app may have. */
+/** Returns the name of a read-write volume of the app, which only one VM may attach. */
 export const writerOf = async (sql: Sql, appId: string) => (await sql.maybe(writers, [appId]))?.volumeName

@@ -1,4 +1,7 @@
-/** Who has a volume. Apps and single deployments attach through the same lock: the volume's row and its one writer. */
+/**
+ * Attaches and detaches volumes. Apps and single deployments attach through the same lock: the volume's row and its
+ * single writer.
+ */
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
@@ -14,11 +17,11 @@ export interface AttachRequest {
   readonly projectId: string
   readonly volumeId: string
   readonly appId: string
-  /** Only this deployment of the app has it, and only as long as that lives. */
+  /** Attach to this deployment only, for as long as it exists. */
   readonly deploymentId?: string
   readonly mountPoint: string
   readonly accessMode: 0 | 1
-  /** `user`: neither the app nor the volume may be made for somebody else. */
+  /** `user`: both the app and the volume must belong to the user, not to the platform. */
   readonly by: 'user' | 'platform'
 }
 
@@ -28,7 +31,7 @@ export interface Attached {
 }
 
 /**
- * The app's VMs have the volume from their next start.
+ * Attaches the volume to the app; its VMs mount it from their next start.
  * @throws ApiError 400 (mount point), 404, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
  */
 export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Attached> {
@@ -46,22 +49,26 @@ export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Atta
   try {
     await attachments.insert(tx, { ...request, id, mountPoint, deploymentId })
   } catch (cause) {
-    if (uniqueViolation(cause)) throw new ApiError('volume_in_use', `Volume ${volume.name} was attached meanwhile.`)
+    if (uniqueViolation(cause))
+      throw new ApiError('volume_in_use', `Volume ${volume.name} was attached by another request. Read it again.`)
     throw cause
   }
   const attachment = (await attachments.attachmentsOf(tx, volume.id)).find(one => one.id === id)
-  if (!attachment) throw new Error('BUG: an attachment that was just made is not there')
+  if (!attachment) throw new Error('BUG: an attachment that was just inserted does not exist')
   return { volume, attachment }
 }
 
-/** What becomes of a volume that a VM still has; null: nobody has it any more. */
+/** Explains how a volume in use is detached; null when no VM uses it. */
 export const detachMessage = (status: 'detached' | 'detaching', mountPoint: string): string | null =>
   status === 'detached'
     ? null
-    : `The VM unmounts ${mountPoint} first. While a program in the VM has a file there open, the volume stays attached and is tried again; ` +
-      'GET /v1/apps/{app_id}/volumes names what keeps it. It is free at the latest when the VM stops.'
+    : `The VM unmounts ${mountPoint} first. While a program in the VM has a file open there, the volume stays attached and the host retries; ` +
+      'GET /v1/apps/{app_id}/volumes says what prevents it. The volume is free at the latest when the VM stops.'
 
-/** `detaching`: a VM has it still; it is unmounted there first, and stays while something in the guest uses it. */
+/**
+ * Detaches a volume. `detaching`: a VM still uses it; the guest unmounts it first, and it stays attached while a
+ * program in the guest uses it.
+ */
 export async function detachVolume(
   tx: Tx,
   { id, volumeId }: Pick<Attachment, 'id' | 'volumeId'>,
@@ -73,7 +80,7 @@ export async function detachVolume(
     await attachments.remove(tx, id)
     return 'detached'
   }
-  // The VM that has it takes it along.
+  // A volume in use moves together with its VM, so it must not be moving.
   if (volume) rules.assertAtRest(volume)
   await attachments.markForDeletion(tx, id)
   await unclaim(tx, id)

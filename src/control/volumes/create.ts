@@ -1,4 +1,7 @@
-/** Volumes and snapshots come and go: rows and machines, in the caller's transaction. No host is asked. */
+/**
+ * Creates and deletes volumes and snapshots: writes rows and creates workflows in the caller's transaction, and
+ * contacts no host.
+ */
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
 import { createWorkflow, poke } from '../../engine/runner.ts'
@@ -13,27 +16,27 @@ import * as snapshots from './snapshot-store.ts'
 import * as store from './store.ts'
 import type { Volume, VolumeOwner } from './store.ts'
 
-/** A copy of a large volume without reflinks takes as long as the disk does. */
+/** Limit for creating a volume: a copy of a large volume without reflinks is as slow as the disk. */
 export const makingMs = hours(1)
-/** Each may come to be as large as the volume. */
+/** Limit of snapshots per volume, because each may grow as large as the volume. */
 const mostSnapshots = 200
 
 export interface NewVolumeRequest {
   readonly projectId: string
-  /** Default: the user. What is made for somebody else is in no list of the user's. */
+  /** Default: the user. Volumes with another owner do not appear in the user's lists. */
   readonly owner?: VolumeOwner
-  /** The machine of kind `owner` that is poked when the volume or one of its snapshots changes. */
+  /** Workflow of kind `owner` that is poked when the volume or one of its snapshots changes. */
   readonly ownerId?: string
   readonly name: string
   readonly sizeMib: number
-  /** Empty or absent: chosen when the volume gets its place. */
+  /** Empty or absent: chosen when the volume is placed. */
   readonly poolName?: string
-  /** Begins with what this image has for volumes. */
+  /** Image whose volume content the new volume starts with. */
   readonly image?: string
 }
 
 /**
- * A new, empty volume. It gets its place with the first VM that needs it.
+ * Creates an empty volume. It is placed together with the first VM that needs it.
  * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
  */
 export async function createVolume(tx: Tx, request: NewVolumeRequest): Promise<Volume> {
@@ -50,7 +53,7 @@ export interface CloneRequest {
 }
 
 /**
- * A new volume with the content of a snapshot, where that is.
+ * Creates a volume with the content of a snapshot, on the snapshot's host.
  * @throws ApiError 403 `plan_limit_exceeded`, 404, 409 `name_taken`, `operation_in_progress`, `invalid_state`
  */
 export async function cloneVolume(tx: Tx, snapshotId: string, request: CloneRequest): Promise<Volume> {
@@ -64,7 +67,7 @@ export async function cloneVolume(tx: Tx, snapshotId: string, request: CloneRequ
   return insert(tx, { ...request, sizeMib, poolName, hostId, bound, key, ...from }, 'creating')
 }
 
-/** @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken` */
+/** Inserts a volume and its workflow. @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken` */
 export async function insert(
   tx: Tx,
   request: NewVolumeRequest & Partial<Pick<Volume, 'hostId' | 'bound' | 'fromVolumeId' | 'fromSnapshotId' | 'key'>>,
@@ -74,7 +77,7 @@ export async function insert(
   const limits = await lockLimits(tx, projectId)
   const used = await store.projectUsage(tx, projectId)
   if (owner === 'user') assertWithin(limits, 'maxVolumes', used.volumes)
-  // In whole GiB, rounded up: what the plan speaks of.
+  // The plan counts whole GiB, rounded up.
   const before = Math.ceil(used.sizeMib / 1024)
   assertWithin(limits, 'maxStorageGibTotal', before, Math.ceil((used.sizeMib + request.sizeMib) / 1024) - before)
   const id = newId()
@@ -99,7 +102,7 @@ export async function insert(
 }
 
 /**
- * That what is there is within the plan, for what did not count before.
+ * Checks that the existing volumes are within the plan, after some began to count.
  * @throws ApiError 403 `plan_limit_exceeded`; the project is locked until the transaction ends
  */
 export async function assertStorageFits(tx: Tx, projectId: string): Promise<void> {
@@ -109,7 +112,7 @@ export async function assertStorageFits(tx: Tx, projectId: string): Promise<void
 }
 
 /**
- * Removes the volume and its snapshots; clones of them stay.
+ * Deletes the volume and its snapshots; clones of them stay.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`
  */
 export async function deleteVolume(tx: Tx, id: string): Promise<void> {
@@ -117,11 +120,11 @@ export async function deleteVolume(tx: Tx, id: string): Promise<void> {
   if (!volume) throw notFound()
   rules.assertFree(volume, await attachments.attachmentsOf(tx, id), 'delete')
   if ((await store.clonesUnderWay(tx, { volumeId: id })) > 0)
-    throw rules.underWay(`A clone of volume ${volume.name} is being made. Wait until that is done.`)
+    throw rules.underWay(`A clone of volume ${volume.name} is being created. Wait until it is ready.`)
   await markVolumeForDeletion(tx, id)
 }
 
-/** Without questions: its project goes. */
+/** Marks the volume for deletion without checks, because its project is being deleted. */
 export async function markVolumeForDeletion(tx: Tx, id: string): Promise<void> {
   if (!(await store.markForDeletion(tx, id))) return
   await poke(tx, 'volume', id)
@@ -129,7 +132,7 @@ export async function markVolumeForDeletion(tx: Tx, id: string): Promise<void> {
 }
 
 /**
- * Wishes for a crash-consistent snapshot; its machine has it made.
+ * Creates the row and the workflow of a crash-consistent snapshot.
  * @throws ApiError 404, 409 `name_taken`, `operation_in_progress`, `invalid_state`
  */
 export async function createVolumeSnapshot(
@@ -140,8 +143,8 @@ export async function createVolumeSnapshot(
   const volume = await store.lock(tx, volumeId)
   if (!volume) throw notFound()
   if (volume.state === 'restoring')
-    throw rules.underWay(`Volume ${volume.name} is being restored. Try again after that.`)
-  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; there is nothing in it.`)
+    throw rules.underWay(`Volume ${volume.name} is being restored. Try again afterwards.`)
+  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be created, so it has no content.`)
   if ((await snapshots.list(tx, volumeId)).length >= mostSnapshots)
     throw invalidState(`A volume has at most ${mostSnapshots} snapshots. Delete one first.`)
   const id = newId()
@@ -152,26 +155,29 @@ export async function createVolumeSnapshot(
     throw cause
   }
   await createWorkflow(tx, 'volume-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
-  // It may have to get a place first.
+  // A volume without a host is placed first.
   await poke(tx, 'volume', volumeId)
   return found(await snapshots.byId(tx, id))
 }
 
-/** @throws ApiError 404, 409 `operation_in_progress` while a volume is being made or put back from it */
+/**
+ * Deletes a snapshot. @throws ApiError 404, 409 `operation_in_progress` while a volume is being cloned or restored from
+ * it
+ */
 export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
   const snapshot = await snapshots.byId(tx, id)
   const volume = snapshot && (await store.lock(tx, snapshot.volumeId))
   if (!snapshot || !volume) throw notFound()
   if (volume.state === 'restoring' && volume.restoreSnapshotId === id)
-    throw rules.underWay(`The volume is being put back to snapshot ${snapshot.name}. Wait until that is done.`)
+    throw rules.underWay(`The volume is being restored from snapshot ${snapshot.name}. Wait until that is done.`)
   if ((await store.clonesUnderWay(tx, { snapshotId: id })) > 0)
-    throw rules.underWay(`A clone of snapshot ${snapshot.name} is being made. Wait until that is done.`)
+    throw rules.underWay(`A clone of snapshot ${snapshot.name} is being created. Wait until it is ready.`)
   if (await snapshots.markForDeletion(tx, id)) await poke(tx, 'volume-snapshot', id)
 }
 
 /**
- * Puts a volume back to a snapshot of it: all of it, or nothing. It may stay attached: VMs that start meanwhile wait for it, and one that
- * wakes from memory boots, since the volume has another attachment generation.
+ * Restores a volume from one of its snapshots, completely or not at all. The volume may stay attached: VMs that start
+ * meanwhile wait for it, and a VM that would wake from memory boots instead, because the attach generation has changed.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
  */
 export async function restoreVolume(tx: Tx, volumeId: string, snapshotId: string): Promise<Volume> {
@@ -182,14 +188,14 @@ export async function restoreVolume(tx: Tx, volumeId: string, snapshotId: string
   rules.assertAtRest(volume)
   rules.assertSnapshotReady(snapshot)
   if ((await snapshots.list(tx, volumeId)).some(one => one.state === 'creating'))
-    throw rules.underWay(`A snapshot of volume ${volume.name} is being made. Wait until that is done.`)
+    throw rules.underWay(`A snapshot of volume ${volume.name} is being taken. Wait until that is done.`)
   if (!(await store.restore(tx, volumeId, snapshotId)))
-    throw rules.underWay(`Volume ${volume.name} is being made or restored. Wait until that is done.`)
+    throw rules.underWay(`Volume ${volume.name} is being created or restored. Wait until that is done.`)
   await poke(tx, 'volume', volumeId)
   return found(await store.byId(tx, volumeId))
 }
 
 function found<T>(row: T | undefined): T {
-  if (row === undefined) throw new Error('BUG: a row that was just written is not there')
+  if (row === undefined) throw new Error('BUG: a row that was just written does not exist')
   return row
 }

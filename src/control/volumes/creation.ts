@@ -1,6 +1,6 @@
 import type { Volume } from './store.ts'
 
-/** The audit note that every volume has under its own id, however it was made. */
+/** The audit note of a new volume, under the volume's own id, for every way to create one. */
 export const creationOf = (
   volume: Pick<Volume, 'id' | 'name' | 'sizeMib' | 'poolName'>,
   origin: Readonly<Record<string, string>> = {},

@@ -1,4 +1,7 @@
-/** Volumes at rest that are still on a host that is being emptied, and what each waits for: for the operator who wants it empty. */
+/**
+ * Lists the detached volumes that are still on a draining host and what each of them waits for, for the operator who
+ * drains the host.
+ */
 import { type Sql, statement } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
@@ -11,9 +14,11 @@ export interface LeavingVolume {
   readonly volumeId: string
   readonly projectId: string
   readonly name: string
-  /** As of a VM: `moving`, `waiting` (its turn comes by itself), `staying` (only if somebody does something). */
+  /**
+   * As for a VM: `moving`, `waiting` (it leaves without intervention), `staying` (it leaves only if an operator acts).
+   */
   readonly state: 'moving' | 'waiting' | 'staying'
-  /** What it waits for, and what to do; for people. */
+  /** What the volume waits for and what to do about it, as text for the operator. */
   readonly reason: string
 }
 
@@ -26,15 +31,15 @@ interface AtRest {
   readonly poolName: string
   readonly hostId: string
   readonly bound: boolean
-  /** Snapshots of VMs have what it held. */
+  /** Snapshots of VMs contain copies of the volume, or their guests read it. */
   readonly kept: boolean
   readonly going: { readonly target: string; readonly percent: number } | null
-  /** Its last try, not long ago. */
+  /** Its last move attempt, if that was recent. */
   readonly ended: { readonly error: string | null } | null
 }
 
-// The same as in `volumes.leftBehind` of move.ts, and those that are on their way or cannot go. What only somebody can mend comes
-// first: a list that is cut must not hide it.
+// Like `volumes.leftBehind` of move.ts, plus volumes that are moving or cannot move. Volumes that need an operator come
+// first, so that the limit never hides them.
 const atRestOn = statement<AtRest>(
   'volumes.atRestOn',
   `SELECT o.id AS "volumeId", o.project_id AS "projectId", o.name, o.state = 'ready' AS "isReady", o.size_mib AS "sizeMib",
@@ -52,7 +57,7 @@ const atRestOn = statement<AtRest>(
    ORDER BY kept DESC, o.id LIMIT 100`,
 )
 
-/** The first hundred; those that a snapshot keeps there come first. */
+/** Reports at most a hundred volumes, those with retained snapshots first. */
 export async function leavingVolumes(
   sql: Sql,
   { config }: Pick<Deps, 'config'>,
@@ -83,34 +88,34 @@ interface Elsewhere {
   readonly targets: readonly HostRow[]
   readonly pools: readonly PoolView[]
   readonly together: MoveGroup
-  /** The others of these, which need room on the same host. */
+  /** The other volumes of the group, which need capacity on the same host. */
   readonly along: readonly store.Volume[]
 }
 
-/** In one reason. */
+/** Maximum of names in one reason. */
 const mostNamed = 3
 
 type Why = Pick<LeavingVolume, 'state' | 'reason'>
 const waiting = (reason: string): Why => ({ state: 'waiting', reason })
 const staying = (reason: string): Why => ({ state: 'staying', reason })
 
-/** With the volumes that go along; a few names stand for many. */
+/** Names the volumes of the group, at most `mostNamed` of them. */
 function itWith(along: readonly store.Volume[]): string {
   if (along.length === 0) return 'it'
   const more = along.length > mostNamed ? ` and ${along.length - mostNamed} more` : ''
   const names = along.slice(0, mostNamed).map(one => one.name)
-  return `it with ${along.length === 1 ? 'volume' : 'volumes'} ${names.join(', ')}${more}, of which the same snapshots of VMs have copies`
+  return `it with ${along.length === 1 ? 'volume' : 'volumes'} ${names.join(', ')}${more}, which the same snapshots of VMs need`
 }
 
 function whyHere(volume: AtRest, { source, targets, pools, together, along }: Elsewhere): Why {
   const { going, ended } = volume
   if (going) {
     const percent = going.percent > 0 ? ` (${Math.round(going.percent)} %)` : ''
-    return { state: 'moving', reason: `On its way to ${going.target}${percent}.` }
+    return { state: 'moving', reason: `Moving to ${going.target}${percent}.` }
   }
   const { behind, snapshots } = together
   if (behind) return behind.passes ? waiting(behind.why) : staying(behind.why)
-  if (!volume.isReady) return waiting('It is being made, or restored.')
+  if (!volume.isReady) return waiting('The volume is being created or restored.')
   const all = [volume, ...along.map(one => ({ ...one, volumeId: one.id }))]
   const roomy = targets.filter(({ id }) => fitMoved(pools, id, all))
   if (roomy.length === 0)
@@ -119,6 +124,6 @@ function whyHere(volume: AtRest, { source, targets, pools, together, along }: El
   if (refusals.every(why => why !== undefined))
     return staying(`${refusals.join(' ')} Delete the snapshot, or add a host like this one.`)
   if (ended)
-    return waiting(`Its move ended (${ended.error ?? 'it was cancelled'}); it is tried again after ten minutes.`)
-  return waiting('Others leave first: two of a host at a time.')
+    return waiting(`Its move ended (${ended.error ?? 'it was cancelled'}); the next attempt starts after ten minutes.`)
+  return waiting('Other volumes leave first: two of a host move at a time.')
 }

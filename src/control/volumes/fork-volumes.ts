@@ -8,7 +8,7 @@ import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
-/** A snapshot of a VM, and where its files are. */
+/** A snapshot of a VM, and the host of its files. */
 export interface RetainedVm {
   readonly id: string
   readonly name: string
@@ -17,16 +17,16 @@ export interface RetainedVm {
   readonly disks: readonly SnapshotDisk[]
 }
 
-/** What the guest of the snapshot has mounted, with the volume that it is. */
+/** A volume that the snapshot's guest has mounted. */
 export interface RetainedVolume {
   readonly disk: SnapshotDisk
   readonly volume: Volume
 }
 
-/** A volume that the fork has. */
+/** A volume of the fork. */
 export interface ForkedVolume {
   readonly volume: Volume
-  /** The one in whose place it is; the same where it is only read. */
+  /** The volume that it was cloned from; the same volume when it is only read. */
   readonly of: string
   readonly mountPoint: string
   readonly readOnly: boolean
@@ -36,22 +36,23 @@ const takenNames = statement<{ name: string }>(
   'volumes.takenNames',
   `SELECT name FROM volume WHERE project_id = $1 AND owner = 'user' AND want = 'present' AND name = ANY($2::text[])`,
 )
-/** What a name of a volume may have, see `fileName`. */
+/** Longest allowed volume name, see `fileName`. */
 const nameLength = 63
 const mostOfOneName = 20
 
 /**
- * The volumes of the snapshot, held until the transaction ends. Whoever clones one locks it before the project.
- * @throws ApiError 409 `invalid_state`, `operation_in_progress`: what of them the fork could not have, and why
+ * Locks the volumes of the snapshot until the transaction ends. Volumes must be locked before the project.
+ * @throws ApiError 409 `invalid_state`, `operation_in_progress`, naming the volume that the fork cannot use, and why
  */
 export async function lockRetained(tx: Tx, snapshot: RetainedVm): Promise<RetainedVolume[]> {
   const kept: RetainedVolume[] = []
   for (const disk of snapshot.disks.toSorted((a, b) => (a.volumeId < b.volumeId ? -1 : 1))) {
     const volume = await store.lock(tx, disk.volumeId)
-    // Which volumes it has is the host's word, which gives nobody what is of another project or of the platform.
+    // The host reported which volumes the VM had, so check that each belongs to the same project and not to the
+    // platform.
     if (!volume || volume.projectId !== snapshot.projectId || volume.owner !== 'user')
       throw invalidState(
-        `Volume ${disk.volumeId} at ${disk.mountPoint} was deleted, and what snapshot ${snapshot.name} had of it went along.`,
+        `Volume ${disk.volumeId} at ${disk.mountPoint} was deleted, together with the copy that snapshot ${snapshot.name} had of it.`,
       )
     assertThere(snapshot, disk, volume)
     kept.push({ disk, volume })
@@ -64,18 +65,19 @@ function assertThere(snapshot: RetainedVm, disk: SnapshotDisk, volume: Volume): 
   const { name } = volume
   if (volume.bound && volume.hostId !== snapshot.hostId)
     throw invalidState(
-      `Volume ${name} has been moved to another host, and what snapshot ${snapshot.name} had of it went. Take a new snapshot.`,
+      `Volume ${name} has moved to another host without snapshot ${snapshot.name}. Take a new snapshot.`,
     )
   if (disk.readOnly && volume.attachGeneration !== disk.generation)
     throw invalidState(
-      `Volume ${name}, which the VM of snapshot ${snapshot.name} only reads, has been written to since. Take a new snapshot.`,
+      `Volume ${name}, which the VM of snapshot ${snapshot.name} only reads, has been written to since then. Take a new snapshot.`,
     )
   if (!disk.readOnly && !disk.copied)
     throw invalidState(`Snapshot ${snapshot.name} has no copy of volume ${name}. Take a new snapshot.`)
 }
 
 /**
- * Gives a new app what the snapshot's guest has mounted, at the same places: clones of what it writes to, and what it only reads.
+ * Attaches to a new app the volumes that the snapshot's guest has mounted, at the same mount points: clones of volumes
+ * that it writes to, and the volumes themselves that it only reads.
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
  */
 export async function forkVolumes(
@@ -96,7 +98,7 @@ export async function forkVolumes(
   return forked
 }
 
-/** In the pool and under the key of its source: the copy is there. */
+/** Clones into the pool and with the key of the source, because the copy is stored there. */
 async function cloneKept(
   tx: Tx,
   { id, projectId }: Pick<RetainedVm, 'id' | 'projectId'>,
@@ -108,7 +110,7 @@ async function cloneKept(
   return insert(tx, { ...request, sizeMib, poolName, hostId, bound, key, ...from }, 'creating')
 }
 
-/** Volumes outlive their apps: the name may be that of an earlier fork's. */
+/** Volumes outlive their apps, so an earlier fork's volume may already have the name. */
 async function freeName(tx: Tx, projectId: string, wanted: string): Promise<string> {
   const numbered = Array.from({ length: mostOfOneName }, (_, n) => (n === 0 ? '' : `-${n + 1}`))
   const names = numbered.map(end => `${wanted.slice(0, nameLength - end.length)}${end}`)

@@ -1,16 +1,19 @@
-/** People are told when a volume is nearly full: at 80 and at 95 percent, once each. */
+/** Notifies users when a volume is 80 and 95 percent full, once for each level. */
 import { type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 import { notify } from '../notifications/index.ts'
 
-/** Percent, and how far it has to fall below before it is told of again. */
+/** Levels in percent, and how far usage must fall below a level before it is reported again. */
 const levels = [95, 80] as const
 const hysteresis = 5
 export type Fullness = 0 | (typeof levels)[number]
 
-/** What people know from now on, of a volume of which they knew `known`. @param percent used, of its size */
+/**
+ * Returns the level that users know after a measurement. @param percent used, of the volume's size @param known the
+ * level before
+ */
 export function fullnessOf(percent: number, known: Fullness): Fullness {
   return levels.find(level => percent >= level - (known >= level ? hysteresis : 0)) ?? 0
 }
@@ -26,7 +29,7 @@ interface Measured {
   readonly known: Fullness
 }
 
-// Volumes of a database speak for their branch; those of drills for nobody.
+// A volume of a database is reported as its branch; volumes of recovery drills are not reported.
 const measuredVolumes = statement<Measured>(
   'volumes.fullness',
   `SELECT o.id, o.project_id AS "projectId", o.name, d.id AS "databaseId", d.name AS "databaseName",
@@ -55,7 +58,7 @@ export const fullVolumes = (deps: Pick<Deps, 'db'>): Sweep => ({
   },
 })
 
-/** Falling is noted, and told to nobody. True when somebody was told. */
+/** Records the new level, and notifies users when it rose. Returns true when users were notified. */
 async function report(tx: Tx, volume: Measured, level: Fullness): Promise<boolean> {
   if ((await tx.run(setFullness, [volume.id, volume.known, level])) !== 1 || level < volume.known) return false
   const { projectId, databaseId, databaseName } = volume
@@ -68,7 +71,7 @@ async function report(tx: Tx, volume: Measured, level: Fullness): Promise<boolea
     projectId,
     kind: 'volume.trouble',
     title: `${what} is ${level} % full`,
-    body: `${Math.round(volume.percent)} % of ${volume.sizeMib} MiB are used. It can grow while it is used: ${mend}`,
+    body: `${Math.round(volume.percent)} % of ${volume.sizeMib} MiB are used. The volume can grow while it is in use: ${mend}`,
     entityName: databaseName ?? volume.name,
     resourceId: databaseId ?? volume.id,
     route: databaseId === null ? '/volumes' : `/databases/${databaseId}`,

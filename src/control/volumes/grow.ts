@@ -1,4 +1,4 @@
-/** A volume becomes larger: its row and its machine, in the caller's transaction. It never becomes smaller. */
+/** Grows volumes: changes the row and pokes the workflow in the caller's transaction. Volumes never shrink. */
 import { statement, type Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { listPools } from '../hosts/index.ts'
@@ -9,21 +9,21 @@ import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
 /**
- * Wishes for a volume of that size; its host follows, also while a VM has it. The same size is no wish.
- * @throws ApiError 400 (`field`: smaller than it is, or too large), 403 `plan_limit_exceeded`, 404,
- * 409 `operation_in_progress`, `invalid_state`, 503 `no_capacity`
+ * Sets a larger size; the host follows, even while a VM uses the volume. The same size changes nothing.
+ * @throws ApiError 400 (`field`: smaller than it is, or too large), 403 `plan_limit_exceeded`, 404, 409
+ * `operation_in_progress`, `invalid_state`, 503 `no_capacity`
  */
 export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 'size_mib'): Promise<Volume> {
   const volume = await store.lock(tx, id)
   if (!volume) throw notFound()
   rules.checkSize(sizeMib, field)
   if (sizeMib < volume.sizeMib)
-    throw invalidField(field, `must be at least ${volume.sizeMib}: a volume grows, and never shrinks`)
+    throw invalidField(field, `must be at least ${volume.sizeMib}: a volume can grow but not shrink`)
   if (sizeMib === volume.sizeMib) return volume
   if (volume.state === 'restoring')
     throw rules.underWay(`Volume ${volume.name} is being restored. Wait until that is done.`)
   rules.assertAtRest(volume)
-  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; see its message.`)
+  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be created; see its message.`)
   const limits = await lockLimits(tx, volume.projectId)
   const used = await store.projectUsage(tx, volume.projectId)
   const before = Math.ceil(used.sizeMib / 1024)
@@ -35,19 +35,19 @@ export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 's
   return (await store.byId(tx, id)) ?? volume
 }
 
-// Of two that grow at once, the second counts what the first has taken.
+// Serializes growth in a pool, so that the second volume sees the room that the first has taken.
 const lockPool = statement(
   'volumes.lockPool',
   `SELECT pg_advisory_xact_lock(hashtextextended('pool ' || coalesce($1::text, '') || ' ' || $2::text, 0))`,
 )
 
-/** What volumes there may still grow to counts as taken. */
+/** The room of a pool already excludes the space that its volumes may still grow into. */
 async function assertRoom(tx: Tx, volume: Volume, moreMib: number): Promise<void> {
   await tx.run(lockPool, [volume.hostId, volume.poolName])
   const pool = (await listPools(tx)).find(one => one.hostId === volume.hostId && one.name === volume.poolName)
   if (pool && pool.roomMib < moreMib)
     throw new ApiError(
       'no_capacity',
-      `Its pool has room for ${Math.max(0, pool.roomMib)} MiB more, not for ${moreMib}.`,
+      `The storage pool of the volume has room for ${Math.max(0, pool.roomMib)} MiB more, not for ${moreMib}.`,
     )
 }

@@ -1,3 +1,4 @@
+/** Volumes: creation, attachment, snapshots, growth, and moves of detached volumes. */
 import type { ProjectContents } from '../projects/index.ts'
 import { markVolumeForDeletion } from './create.ts'
 import * as store from './store.ts'
@@ -34,7 +35,7 @@ export {
 } from './snapshot-store.ts'
 export { type Volume, type VolumeOwner, byId as findVolume, recordUsages } from './store.ts'
 
-/** Volumes go after what they are attached to. */
+/** The volumes of a project are deleted after the apps and databases that use them. */
 export const volumeContents: ProjectContents = {
   name: 'volumes',
   async deleteAll(tx, projectId) {

@@ -1,16 +1,22 @@
-/** A volume that no VM has, with all that has to move with it: what the guest of one snapshot of a VM goes on with stays together. */
+/**
+ * A detached volume and everything that must move with it: all volumes that the guest of one snapshot needs stay
+ * together.
+ */
 import type { Sql } from '../../db/db.ts'
 import { type RetainedSnapshot, keptBehind, retainedWithVolumes } from '../moves/index.ts'
 
 export interface MoveGroup {
-  /** Ids of the volumes, the one that was asked about among them, in the order of all who lock several. */
+  /** Ids of the volumes, including the requested one, in lock order. */
   readonly volumeIds: readonly string[]
   readonly snapshots: readonly RetainedSnapshot[]
-  /** Why not all of it can leave, whatever the other host is. `passes`: only for now. */
+  /** Why the group cannot leave its host at all. `passes`: the obstacle is temporary. */
   readonly behind: { readonly why: string; readonly passes: boolean } | undefined
 }
 
-/** Follows snapshots to the volumes that their guests go on with, and these to other snapshots. What a VM has is not followed. */
+/**
+ * Collects the group: follows snapshots to the volumes that their guests need, and these volumes to further snapshots.
+ * Attached volumes are not followed.
+ */
 export async function moveGroupOf(sql: Sql, volumeId: string): Promise<MoveGroup> {
   const ids = new Set([volumeId])
   for (;;) {

@@ -34,10 +34,11 @@ export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers =>
     write: async call => async tx => {
       const volume = await own(tx, call)
       const move = await newestMove(tx, volume.id)
-      if (!move || move.endedAt) throw invalidState('The volume is not on its way to another host.')
-      if (move.migrationId) throw invalidState('The volume goes with the VM that has it. Cancel the migration of that.')
+      if (!move || move.endedAt) throw invalidState('The volume has no move in progress.')
+      if (move.migrationId)
+        throw invalidState('The volume moves together with its VM. Cancel the migration of the VM instead.')
       if (move.want !== 'cancel' && !(await cancelMove(tx, move.id)))
-        throw invalidState('It is too late to cancel: the volume is on its new host already.')
+        throw invalidState('It is too late to cancel: the volume is already on its new host.')
       const details = { name: volume.name }
       call.audit({ action: 'volume.move_cancel', resourceType: 'volume', resourceId: volume.id, details })
       return viewOf(tx, await own(tx, call))
@@ -45,14 +46,14 @@ export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers =>
   },
 })
 
-/** @throws ApiError 404 for what is missing, foreign, or not the user's own */
+/** @throws ApiError 404 for volumes that do not exist, belong to another project, or belong to the platform */
 async function own(sql: Tx | Deps['db'], { project, params }: VolumeCall): Promise<store.Volume> {
   const volume = await store.inProject(sql, project.id, params.volume_id)
   if (!volume) throw notFound()
   return volume
 }
 
-/** The last move, where the volume is, and what keeps it there now. */
+/** Renders the last move, the volume's host, and the obstacle to a move now. */
 async function viewOf(sql: Sql, volume: store.Volume): Promise<VolumeMoveStatus> {
   const obstacle = (await whyNotMoved(sql, volume))?.message ?? null
   return { ...lastMove(await newestMove(sql, volume.id)), host_id: volume.hostId, obstacle }

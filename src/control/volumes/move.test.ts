@@ -1,4 +1,4 @@
-/** Volumes at rest leave hosts that are emptied, whatever holds up some of them. */
+/** Detached volumes leave draining hosts even when some of them cannot. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { newId } from '../../lib/ids.ts'
@@ -37,15 +37,15 @@ const leaving = async (from: string) =>
     )
   ).map(row => row.id)
 
-describe('hosts that are emptied', () => {
-  it('do not wait for volumes with snapshots that no host can take, nor for large ones, and say why those stay', async () => {
+describe('draining hosts', () => {
+  it('skip large volumes and those with snapshots that no host can take, and report why these stay', async () => {
     const source = await world.addHost()
     const ids = async (count: number, sizeMib: number) => {
       const made = Array.from({ length: count }, newId)
       await db.run(insert, [projectId, sizeMib, source.id, made])
       return made
     }
-    // Made first, so that they come first in every order: more of each than a round looks at.
+    // Created first so that they sort first: more of each than one round inspects.
     const kept = await ids(55, 64)
     const large = await ids(55, 2 ** 30)
     const [free = ''] = await ids(1, 64)
@@ -71,7 +71,7 @@ describe('hosts that are emptied', () => {
     await db.run(clear, [source.id])
   })
 
-  it('keep volumes that have no room together on any other, and name those that would have to go along', async () => {
+  it('retain volumes that fit on no other host together, and name the whole group', async () => {
     const source = await world.addHost()
     const ids = [newId(), newId()]
     await db.run(insert, [projectId, 600 * 1024, source.id, ids])
@@ -87,8 +87,8 @@ describe('hosts that are emptied', () => {
     expect(apart.map(one => one.state)).toEqual(['waiting', 'waiting'])
   })
 
-  it('do not wait for one whose volumes have no room elsewhere, nor for one that cannot be looked at', async () => {
-    // Made first, so that they come first in every order.
+  it('continue past volumes that fit nowhere else, and past an error with one of them', async () => {
+    // Created first so that they sort first.
     await volumes(210, 2 ** 30, 0)
     const [first = '', second = ''] = await volumes(2, 64, 1)
     for (const index of [0, 1]) await db.tx(tx => cordon(tx, hostId(index), { cordoned: true, draining: true }))

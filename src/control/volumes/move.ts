@@ -1,4 +1,4 @@
-/** Volumes that nobody has move to another host: by hand, and off hosts that are being emptied. */
+/** Moves detached volumes to another host: on request, and off draining hosts. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
@@ -22,12 +22,13 @@ import * as store from './store.ts'
 import type { Volume } from './store.ts'
 import { moveGroupOf } from './move-group.ts'
 
-/** Each is read and written as fast as the disks are: more at once would only make all of them slow. */
+/** Each move reads and writes at full disk speed, so more parallel moves would slow all of them down. */
 const mostFromOneHost = 2
 
 /**
- * Wishes for the volume, with its snapshots and what has to move with it, on another host; its machine has it carried there.
- * @throws ApiError 400 (`target_host`), 404, 409 `volume_in_use` while a VM has it, `operation_in_progress`, `invalid_state`
+ * Starts moving the volume, together with its snapshots and its group, to another host.
+ * @throws ApiError 400 (`target_host`), 404, 409 `volume_in_use` while it is attached to a VM, `operation_in_progress`,
+ * `invalid_state`
  */
 export async function moveVolume(tx: Tx, id: string, target: HostRow, source?: HostRow): Promise<void> {
   const before = await moveGroupOf(tx, id)
@@ -36,12 +37,12 @@ export async function moveVolume(tx: Tx, id: string, target: HostRow, source?: H
   if (!volume) throw notFound()
   const obstacle = await whyNotMoved(tx, volume)
   if (obstacle) throw obstacle
-  if (volume.hostId === target.id) throw invalidField('target_host', `the volume is on ${target.name} already`)
+  if (volume.hostId === target.id) throw invalidField('target_host', `the volume is already on ${target.name}`)
   if (!target.up || target.cordoned)
-    throw invalidState(`Host ${target.name} takes nothing now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
+    throw invalidState(`Host ${target.name} accepts no volumes now: it is ${target.up ? 'cordoned' : 'not reporting'}.`)
   const group = await groupOf(tx, volume)
   if (group.volumes.some(one => !before.volumeIds.includes(one.id)))
-    throw rules.underWay(`Volume ${volume.name} is being kept. Wait until that is done.`)
+    throw rules.underWay(`A snapshot of volume ${volume.name} is being taken. Wait until that is done.`)
   const refused = source && notTaken(group.snapshots, source, target)
   if (refused) throw invalidState(refused)
   const pools = poolsThere(await listPools(tx), group.volumes, target.id)
@@ -67,30 +68,36 @@ async function groupOf(sql: Sql, volume: Volume): Promise<Group> {
   return { volumes: [volume, ...(await store.byIds(sql, others))], snapshots }
 }
 
-/** All of it or nothing. @throws ApiError 409 `operation_in_progress` */
+/** Starts all moves of the group, or none. @throws ApiError 409 `operation_in_progress` */
 async function start(tx: Tx, group: Group, targetHostId: string, pools: ReadonlyMap<string, PoolView>): Promise<void> {
   const groupId = newId()
   const together = group.snapshots.length > 0 ? { groupId } : {}
   for (const { id: volumeId, name } of group.volumes) {
     const targetPool = pools.get(volumeId)?.name ?? ''
     if (!(await startMove(tx, { volumeId, targetHostId, targetPool, ...together })))
-      throw rules.underWay(`Volume ${name} is being changed, kept or cloned. Wait until that is done.`)
+      throw rules.underWay(`Volume ${name} is being changed, snapshotted or cloned. Wait until that is done.`)
   }
   for (const { id: snapshotId, name } of group.snapshots)
     if (!(await startSnapshotMove(tx, { snapshotId, targetHostId, groupId, migrationId: null })))
       throw rules.underWay(`Snapshot ${name} is being forked, restored or moved. Wait until that is done.`)
 }
 
-/** What keeps the volume where it is, whatever the other host is: 409 `operation_in_progress`, `invalid_state`, `volume_in_use`. */
+/**
+ * Returns why the volume cannot move to any host now: 409 `operation_in_progress`, `invalid_state`, `volume_in_use`.
+ */
 export async function whyNotMoved(sql: Sql, volume: Volume): Promise<ApiError | undefined> {
   const { id, name, movingTo, state, hostId, bound } = volume
   if (movingTo !== null)
     return rules.underWay(`Volume ${name} is being moved to another host. Wait until that is done.`)
-  if (state === 'failed') return invalidState(`Volume ${name} could not be made; there is nothing in it.`)
-  if (hostId === null) return invalidState(`Volume ${name} has no place yet; it gets one with its first VM.`)
-  if (!bound) return invalidState(`Every host reaches volume ${name}: it need not move.`)
+  if (state === 'failed') return invalidState(`Volume ${name} could not be created, so it has no content.`)
+  if (hostId === null) return invalidState(`Volume ${name} has no host yet; its first VM decides the host.`)
+  if (!bound)
+    return invalidState(`Volume ${name} is in a shared pool that every host reaches, so it does not need to move.`)
   if ((await store.vmIds(sql, id)).length > 0)
-    return new ApiError('volume_in_use', `A VM has volume ${name}. Move that, and the volume goes along.`)
+    return new ApiError(
+      'volume_in_use',
+      `Volume ${name} is attached to a VM. Move the VM, and the volume moves with it.`,
+    )
   const { behind } = await moveGroupOf(sql, id)
   return behind && (behind.passes ? rules.underWay(behind.why) : invalidState(behind.why))
 }
@@ -102,9 +109,9 @@ const poolsThere = (pools: readonly PoolView[], volumes: readonly Volume[], host
     volumes.map(one => ({ ...one, volumeId: one.id })),
   )
 
-// Those of VMs go with these. One that could not be moved, or whose move was cancelled, stays for a while, one with a snapshot that no
-// other host goes on with as long as that is so. A few of each host: one whose volumes cannot leave holds up no other. The smallest
-// first: what finds no room elsewhere is behind what does.
+// Volumes of VMs move with their VMs. A volume whose move failed or was cancelled is skipped for a while, and one with
+// a snapshot that no other host can load is skipped until a host can. The limit is per host, so a host whose volumes
+// cannot leave delays no other. Smallest first, because large volumes are the ones that find no room elsewhere.
 const leftBehind = statement<{ id: string; hostId: string }>(
   'volumes.leftBehind',
   `SELECT left_behind.id, h.id AS "hostId" FROM host h CROSS JOIN LATERAL (
@@ -123,7 +130,7 @@ const movesFrom = statement<{ count: number }>(
      AND state IN ('preparing', 'copying', 'copied', 'complete') AND migration_id IS NULL`,
 )
 
-/** Volumes at rest leave hosts that are being emptied. */
+/** Moves detached volumes off draining hosts. */
 export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep => ({
   name: 'drained-volumes',
   everyMs: seconds(10),
@@ -134,17 +141,18 @@ export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep
       try {
         if (await deps.db.tx(tx => moveAway(tx, deps, id, hostId))) counts.moved++
       } catch (error) {
-        // Somebody else does something with it, say: the next round tries again, and this one goes on with the others.
+        // Another operation may be using the volume. The next round retries; this round continues with the other
+        // volumes.
         counts.refused++
         const level = error instanceof ApiError ? 'info' : 'error'
-        deps.log[level]({ volumeId: id, err: error }, 'a volume does not leave its host this time')
+        deps.log[level]({ volumeId: id, err: error }, 'could not move a volume off a draining host in this round')
       }
     }
     return counts
   },
 })
 
-/** False when enough others leave the host now, or no other can take it. */
+/** Returns false when enough volumes are leaving the host, or no other host can take this one. */
 async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, hostId: string): Promise<boolean> {
   if ((await tx.one(movesFrom, [hostId])).count >= mostFromOneHost) return false
   const volume = await store.byId(tx, id)

@@ -1,15 +1,15 @@
-/** What the operations of volumes speak of. */
+/** Resources of the volume operations. */
 import { type Static, Type } from 'typebox'
 import { dateTime, double, int32, int64, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
 const volume = {
-  id: uuid({ description: 'Id of the volume, which paths name it by.' }),
-  tenant_id: uuid({ description: 'The project that it belongs to.' }),
+  id: uuid({ description: 'Id of the volume, used in paths.' }),
+  tenant_id: uuid({ description: 'The project that owns the volume.' }),
   name: text({ description: 'Name of the volume; unique in the project.', examples: ['data'] }),
   size_mib: int32({ description: 'Size in MiB, as programs in the VM see it.', examples: [10_240] }),
   pool_name: text({
     default: '',
-    description: 'Kind of storage pool that it is in; empty: the default one of its host.',
+    description: 'Kind of storage pool that stores the volume; empty for the default one of its host.',
     examples: [''],
   }),
   created_at: dateTime({ description: 'When it was created.' }),
@@ -23,21 +23,21 @@ export const accessMode = (options = {}) =>
     examples: [0],
     ...options,
   })
-const mountPoint = () => text({ description: 'Directory in the VM where it is mounted.', examples: ['/data'] })
+const mountPoint = () => text({ description: 'Directory in the VM where the volume is mounted.', examples: ['/data'] })
 
-/** What we add: every volume says how it is. */
+/** Addition to the contract: the status of every volume. */
 const state = {
   status: Type.Optional(
     text({
       description:
-        '`pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`.',
+        '`pending` (placed when first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; for a volume attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`.',
       examples: ['ready'],
     }),
   ),
   message: Type.Optional(
     nullable(
       text({
-        description: 'What went wrong last; null: nothing.',
+        description: 'The last error; null if there was none.',
         examples: [null, 'The storage pool of the host is full.'],
       }),
     ),
@@ -46,7 +46,7 @@ const state = {
 export const Volume = resource(
   'Volume',
   { ...volume, ...state },
-  { description: 'A disk that outlives the VMs that have it.' },
+  { description: 'A disk that outlives the VMs it is attached to.' },
 )
 export type Volume = Static<typeof Volume>
 
@@ -58,7 +58,7 @@ export const AttachedVolume = resource(
     mount_point: mountPoint(),
     access_mode: accessMode(),
   },
-  { description: 'A volume as an app has it.' },
+  { description: 'A volume attached to an app.' },
 )
 export type AttachedVolume = Static<typeof AttachedVolume>
 
@@ -72,37 +72,43 @@ export const VolumeWithAttachments = resource(
         'VolumeAttachment',
         {
           access_mode: accessMode(),
-          app_id: uuid({ description: 'The app that has it.' }),
-          app_name: text({ description: 'Name of that app.', examples: ['web'] }),
+          app_id: uuid({ description: 'Id of the app.' }),
+          app_name: text({ description: 'Name of the app.', examples: ['web'] }),
           mount_point: mountPoint(),
         },
-        { description: 'One app that has a volume.' },
+        { description: 'An app that a volume is attached to.' },
       ),
-      { description: 'The apps that have it; empty: none.' },
+      { description: 'The apps that the volume is attached to; empty if none.' },
     ),
   },
-  { description: 'A volume and the apps that have it.' },
+  { description: 'A volume and the apps that it is attached to.' },
 )
 export type VolumeWithAttachments = Static<typeof VolumeWithAttachments>
 
 export const VolumeSnapshot = resource(
   'VolumeSnapshot',
   {
-    id: uuid({ description: 'Id of the snapshot, which paths name it by.' }),
-    tenant_id: uuid({ description: 'The project that it belongs to.' }),
-    volume_id: uuid({ description: 'The volume that it was taken of.' }),
+    id: uuid({ description: 'Id of the snapshot, used in paths.' }),
+    tenant_id: uuid({ description: 'The project that owns the volume.' }),
+    volume_id: uuid({ description: 'The volume that the snapshot was taken of.' }),
     name: text({ description: 'Name of the snapshot; unique for its volume.', examples: ['before-upgrade'] }),
-    created_at: dateTime({ description: 'When it was asked for.' }),
+    created_at: dateTime({ description: 'When the snapshot was requested.' }),
     status: Type.Optional(
-      text({ description: '`creating`, `ready` or `failed`; only `ready` ones can be used.', examples: ['ready'] }),
+      text({
+        description: '`creating`, `ready` or `failed`; only `ready` snapshots can be used.',
+        examples: ['ready'],
+      }),
     ),
     size_bytes: Type.Optional(
-      int64({ description: 'Room that it takes beside its volume; 0 until it is taken.', examples: [52_428_800] }),
+      int64({
+        description: 'Bytes that the snapshot takes beside its volume; 0 until it is taken.',
+        examples: [52_428_800],
+      }),
     ),
     pause_ms: Type.Optional(
       nullable(
         double({
-          description: 'Milliseconds for which the VM that had the volume stood still; null: no VM had it.',
+          description: 'Milliseconds for which the VM with the volume was paused; null if no VM used it.',
           examples: [12.5],
         }),
       ),
@@ -110,26 +116,26 @@ export const VolumeSnapshot = resource(
     error: Type.Optional(
       nullable(
         text({
-          description: 'Why it failed; null: it did not.',
+          description: 'Why the snapshot failed; null if it did not fail.',
           examples: [null, 'The storage pool of the host is full.'],
         }),
       ),
     ),
   },
-  { description: 'The content of a volume at one moment, under a name.' },
+  { description: 'The content of a volume at one point in time, under a name.' },
 )
 export type VolumeSnapshot = Static<typeof VolumeSnapshot>
 
 export const VolumeUsage = resource(
   'VolumeUsage',
   {
-    volume_id: uuid({ description: 'The volume.' }),
+    volume_id: uuid({ description: 'Id of the volume.' }),
     size_bytes: int64({ description: 'Size of the volume.', examples: [10_737_418_240] }),
-    used_bytes: int64({ description: 'Bytes that its files take.', examples: [1_288_490_188] }),
-    snapshot_bytes: int64({ description: 'Bytes that its snapshots take beside it.', examples: [52_428_800] }),
+    used_bytes: int64({ description: 'Bytes that the files in the volume take.', examples: [1_288_490_188] }),
+    snapshot_bytes: int64({ description: 'Bytes that its snapshots take beside the volume.', examples: [52_428_800] }),
     measured_at: nullable(dateTime({ description: 'When its host measured it; null before the first measurement.' })),
   },
-  { description: 'How much of a volume is used, as its host measured last.' },
+  { description: 'Usage of a volume, as its host last measured it.' },
 )
 export type VolumeUsage = Static<typeof VolumeUsage>
 
@@ -140,23 +146,29 @@ export const VolumeSchedule = resource(
       description: 'Minutes from one snapshot to the next, 15 to 527040; 0: none are taken.',
       examples: [1440],
     }),
-    keep: int32({ description: 'How many of them are kept, 1 to 100; older ones are deleted.', examples: [7] }),
+    keep: int32({
+      description: 'How many scheduled snapshots are retained, 1 to 100; older ones are deleted.',
+      examples: [7],
+    }),
   },
-  { description: 'When snapshots of a volume are taken without being asked for.' },
+  { description: 'Schedule of automatic snapshots of a volume.' },
 )
 
 export const DetachedVolume = resource(
   'DetachedVolume',
   {
-    status: text({ description: '`detached`, or `detaching` while a VM still has it.', examples: ['detached'] }),
+    status: text({
+      description: '`detached`, or `detaching` while a VM still uses the volume.',
+      examples: ['detached'],
+    }),
     message: nullable(
       text({
-        description: 'What happens in the VM meanwhile; null: no VM has it.',
+        description: 'What happens in the VM meanwhile; null when no VM uses the volume.',
         examples: [null, 'The VM unmounts /data first.'],
       }),
     ),
   },
-  { description: 'A volume that an app no longer has.' },
+  { description: 'A volume that was detached from an app.' },
 )
 
 const moveStates = [
@@ -168,34 +180,40 @@ export const VolumeMoveStatus = resource(
   'VolumeMoveStatus',
   {
     status: oneOf(moveStates, {
-      description: '`completed`, `cancelled` and `failed` are ends; `none`: it never moved; all others: it moves.',
+      description:
+        '`completed`, `cancelled` and `failed` are final; `none`: the volume has never moved; all others: the move is in progress.',
       examples: ['copying'],
     }),
-    move_id: Type.Optional(uuid({ description: 'The move. Absent, like its other members, with `none`.' })),
-    source_host: Type.Optional(uuid({ description: 'Id of the host that it leaves.' })),
-    target_host: Type.Optional(uuid({ description: 'Id of the host that it goes to.' })),
-    percent: Type.Optional(double({ description: 'How much is copied, 0 to 100.', examples: [62.5] })),
+    move_id: Type.Optional(
+      uuid({ description: 'Id of the move. With `none`, this and the other fields of the move are absent.' }),
+    ),
+    source_host: Type.Optional(uuid({ description: 'Id of the host that the volume leaves.' })),
+    target_host: Type.Optional(uuid({ description: 'Id of the host that the volume moves to.' })),
+    percent: Type.Optional(double({ description: 'Copied share, 0 to 100.', examples: [62.5] })),
     transferred_bytes: Type.Optional(int64({ description: 'Bytes copied so far.', examples: [6_710_886_400] })),
-    total_bytes: Type.Optional(
-      int64({ description: 'Bytes to copy; 0 while that is not known.', examples: [10_737_418_240] }),
-    ),
+    total_bytes: Type.Optional(int64({ description: 'Bytes to copy; 0 while unknown.', examples: [10_737_418_240] })),
     error: Type.Optional(
-      nullable(text({ description: 'Why it failed; null: it did not.', examples: [null, 'The target host is down.'] })),
+      nullable(
+        text({
+          description: 'Why the move failed; null if it did not fail.',
+          examples: [null, 'The target host is down.'],
+        }),
+      ),
     ),
-    started_at: Type.Optional(dateTime({ description: 'When it was asked for.' })),
+    started_at: Type.Optional(dateTime({ description: 'When the move was requested.' })),
     ended_at: Type.Optional(
       nullable(
         dateTime({ description: 'When it ended; null while it runs.', examples: [null, '2026-03-14T09:27:11.002Z'] }),
       ),
     ),
-    host_id: nullable(uuid({ description: 'The host that has the volume now; null: none yet.' })),
+    host_id: nullable(uuid({ description: 'The host that stores the volume now; null if it has none yet.' })),
     obstacle: nullable(
       text({
-        description: 'Why it cannot be moved now; null: it can.',
-        examples: [null, 'A VM has the volume. Detach it first.'],
+        description: 'Why the volume cannot be moved now; null if it can.',
+        examples: [null, 'Volume data is attached to a VM. Move the VM, and the volume moves with it.'],
       }),
     ),
   },
-  { description: 'The newest move of a volume to another host, and whether it could be moved now.' },
+  { description: 'The newest move of a volume to another host, and whether the volume can be moved now.' },
 )
 export type VolumeMoveStatus = Static<typeof VolumeMoveStatus>

@@ -7,17 +7,17 @@ import * as rules from './rules.ts'
 
 describe('mount points (I41)', () => {
   it.each(['/data', '/srv/www', '/var/lib/postgresql/data', '/usr/share/nginx/html', '/a.b/c_d-e', '/opt/app'])(
-    '%s may be used',
+    '%s is allowed',
     path => expect(rules.checkMountPoint(path)).toBe(path),
   )
   it.each([
     ...['', 'data', './data', '/', '//', '/data/', '/data//x', '/data/.', '/data/..', '/../data', '/data/../etc'],
     ...['/etc', '/etc/passwd', '/proc', '/sys/x', '/dev/sda', '/bin', '/usr/bin/x', '/usr', '/var', '/var/lib', '/tmp'],
     ...['/a b', '/a\nb', '/a\\b', '/ä', '/%2e%2e', `/${'x'.repeat(200)}`],
-  ])('%j may not', path => {
+  ])('%j is refused', path => {
     expect(() => rules.checkMountPoint(path)).toThrow(/mount_point/)
   })
-  it('are never a way out, whatever is tried', () => {
+  it('never escape the allowed directories', () => {
     const part = fc.constantFrom('..', '.', '', 'data', 'etc', 'usr', 'bin', 'x', 'a b')
     fc.assert(
       fc.property(fc.array(part, { maxLength: 5 }), parts => {
@@ -69,23 +69,31 @@ describe('attaching', () => {
     }
   }
   it.each([
-    ['free, to write', 'ok', attempt([])],
-    ['free, to read', 'ok', attempt([], { accessMode: 1 })],
-    ['written elsewhere, to write', 'volume_in_use', attempt([at({})])],
-    ['written elsewhere, to read', 'volume_in_use', attempt([at({})], { accessMode: 1 })],
-    ['read elsewhere, to write', 'volume_in_use', attempt([at({ accessMode: 1 })])],
-    ['read elsewhere, to read', 'ok', attempt([at({ accessMode: 1 })], { accessMode: 1 })],
-    ['here already', 'volume_in_use', attempt([at({ appId: 'app', accessMode: 1 })], { accessMode: 1 })],
-    ['being detached here', 'volume_in_use', attempt([at({ appId: 'app', want: 'detached' })])],
-    ['to write, by many', 'invalid_state', attempt([], { maxReplicas: 2 })],
-    ['to read, by many', 'ok', attempt([], { maxReplicas: 2, accessMode: 1 })],
-    ['where another is', 'volume_in_use', attempt([], { ofApp: [at({ mountPoint: '/data' })] })],
-    ['below another', 'volume_in_use', attempt([], { ofApp: [at({ mountPoint: '/data/x' })] })],
-    ['beside another', 'ok', attempt([], { ofApp: [at({ mountPoint: '/data2' })] })],
+    ['free volume, read-write', 'ok', attempt([])],
+    ['free volume, read-only', 'ok', attempt([], { accessMode: 1 })],
+    ['attached read-write elsewhere, read-write', 'volume_in_use', attempt([at({})])],
+    ['attached read-write elsewhere, read-only', 'volume_in_use', attempt([at({})], { accessMode: 1 })],
+    ['attached read-only elsewhere, read-write', 'volume_in_use', attempt([at({ accessMode: 1 })])],
+    ['attached read-only elsewhere, read-only', 'ok', attempt([at({ accessMode: 1 })], { accessMode: 1 })],
+    [
+      'already attached to this app',
+      'volume_in_use',
+      attempt([at({ appId: 'app', accessMode: 1 })], { accessMode: 1 }),
+    ],
+    ['being detached from this app', 'volume_in_use', attempt([at({ appId: 'app', want: 'detached' })])],
+    ['read-write, several replicas', 'invalid_state', attempt([], { maxReplicas: 2 })],
+    ['read-only, several replicas', 'ok', attempt([], { maxReplicas: 2, accessMode: 1 })],
+    ['same mount point as another volume', 'volume_in_use', attempt([], { ofApp: [at({ mountPoint: '/data' })] })],
+    [
+      'nested in the mount point of another volume',
+      'volume_in_use',
+      attempt([], { ofApp: [at({ mountPoint: '/data/x' })] }),
+    ],
+    ['next to the mount point of another volume', 'ok', attempt([], { ofApp: [at({ mountPoint: '/data2' })] })],
   ])('%s: %s', (_, wanted, found) => expect(found).toBe(wanted))
 })
 
-describe('where volumes go', () => {
+describe('placement of volumes', () => {
   const pool = (hostId: string, name: string, roomMib: number, shared = false): PoolView => ({
     hostId,
     name,
@@ -103,7 +111,7 @@ describe('where volumes go', () => {
   })
   const nameOf = (pools: readonly PoolView[], hostId: string, wanted: VolumeNeed) =>
     fitVolumes(pools, hostId, [wanted])?.get('v')?.name
-  it('the default pool comes first, then the one with most room; a named one is the only one', () => {
+  it('the default pool comes first, then the one with most room; a requested pool is the only choice', () => {
     const pools = [pool('a', 'fast', 900), pool('a', 'local', 200), pool('a', 'slow', 999)]
     expect(nameOf(pools, 'a', need())).toBe('local')
     expect(nameOf(pools, 'a', need({ sizeMib: 300 }))).toBe('slow')
@@ -111,7 +119,7 @@ describe('where volumes go', () => {
     expect(nameOf(pools, 'a', need({ poolName: 'fast', sizeMib: 901 }))).toBeUndefined()
     expect(nameOf(pools, 'b', need())).toBeUndefined()
   })
-  it('what has a place needs no room, and only its host will do', () => {
+  it('a placed volume needs no room, and requires its host', () => {
     const pools = [pool('a', 'local', 0), pool('b', 'local', 500)]
     const there = need({ hostId: 'a', poolName: 'local' })
     expect(nameOf(pools, 'a', there)).toBe('local')
@@ -120,13 +128,13 @@ describe('where volumes go', () => {
       'ceph',
     )
   })
-  it('two that fit alone need not fit together', () => {
+  it('two volumes that fit separately may not fit together', () => {
     const both = [need({ volumeId: 'v' }), need({ volumeId: 'w' })]
     expect(fitVolumes([pool('a', 'local', 150)], 'a', both)).toBeUndefined()
     expect(fitVolumes([pool('a', 'local', 200)], 'a', both)?.size).toBe(2)
     expect(fitVolumes([pool('a', 'local', 150), pool('a', 'fast', 150)], 'a', both)?.get('w')?.name).toBe('fast')
   })
-  it('one that no VM takes along goes where most room is, on a host that is up', () => {
+  it('a volume without a VM goes to the host with most room that is up', () => {
     const hosts = ['a', 'b', 'c'].map(id => ({ id, up: id !== 'c', cordoned: false }))
     const pools = [pool('a', 'local', 200), pool('b', 'local', 300), pool('c', 'local', 900)]
     expect(rules.choosePlace(pools, hosts, need())?.hostId).toBe('b')
@@ -134,7 +142,7 @@ describe('where volumes go', () => {
   })
 })
 
-describe('how full people know a volume to be', () => {
+describe('fullness levels that users are notified of', () => {
   it.each([
     [79.9, 0, 0],
     [80, 0, 80],
@@ -146,5 +154,7 @@ describe('how full people know a volume to be', () => {
     [90.1, 95, 95],
     [89.9, 95, 80],
     [10, 95, 0],
-  ] as const)('%d percent, after %d: %d', (percent, known, level) => expect(fullnessOf(percent, known)).toBe(level))
+  ] as const)('%d percent after level %d is level %d', (percent, known, level) =>
+    expect(fullnessOf(percent, known)).toBe(level),
+  )
 })

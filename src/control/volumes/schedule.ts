@@ -1,4 +1,4 @@
-/** Snapshots by schedule: who wants them, the sweep that has them taken, and how many are kept. */
+/** Scheduled snapshots: the schedules, and the sweep that takes snapshots and drops surplus ones. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { minutes } from '../../lib/duration.ts'
@@ -9,7 +9,7 @@ import * as snapshots from './snapshot-store.ts'
 
 export interface Schedule {
   readonly everyMinutes: number
-  /** How many of the snapshots made by it are kept. */
+  /** Number of scheduled snapshots to retain. */
   readonly keep: number
 }
 
@@ -21,7 +21,7 @@ const setScheduleOf = statement(
   'volumes.setSchedule',
   `UPDATE volume SET schedule_minutes = $2, schedule_keep = $3, updated_at = now() WHERE id = $1`,
 )
-// One that has no place holds nothing yet.
+// A volume without a host has no content yet.
 const dueVolumes = statement<{ id: string; keep: number }>(
   'volumes.scheduleDue',
   `SELECT id, schedule_keep AS keep FROM volume
@@ -39,7 +39,7 @@ export async function getSchedule(sql: Sql, volumeId: string): Promise<Schedule 
 const longestMinutes = 366 * 24 * 60
 const mostKept = 100
 
-/** Undefined: none any more; what it made stays. @throws ApiError 400 (field) */
+/** Sets the schedule; undefined removes it, and its existing snapshots stay. @throws ApiError 400 (field) */
 export async function setSchedule(tx: Tx, volumeId: string, schedule: Schedule | undefined): Promise<void> {
   if (schedule && (schedule.everyMinutes < 15 || schedule.everyMinutes > longestMinutes))
     throw invalidField('every_minutes', `must be from 15 to ${longestMinutes}, or 0 for none`)
@@ -59,17 +59,17 @@ export const scheduledSnapshots = (deps: Pick<Deps, 'db' | 'log'>): Sweep => ({
         counts.dropped += await deps.db.tx(tx => takeAndDrop(tx, id, keep, now))
         counts.taken++
       } catch (error) {
-        // It is being restored, or has as many snapshots as may be: the next round tries again.
+        // The volume is being restored, or has the maximum of snapshots: the next round retries.
         if (!(error instanceof ApiError)) throw error
         counts.refused++
-        deps.log.info({ volumeId: id, err: error }, 'no snapshot by schedule this time')
+        deps.log.info({ volumeId: id, err: error }, 'could not take a scheduled snapshot in this round')
       }
     }
     return counts
   },
 })
 
-/** The oldest go as the new one comes; one that a clone is being made of goes next time. */
+/** Takes a snapshot and deletes the oldest surplus ones; one that is being cloned is deleted in a later round. */
 async function takeAndDrop(tx: Tx, volumeId: string, keep: number, now: Date): Promise<number> {
   const name = `auto-${now.toISOString().slice(0, 16).replace(/[-:]/g, '').replace('T', '-')}`
   await createVolumeSnapshot(tx, volumeId, { name, kind: 'schedule' })

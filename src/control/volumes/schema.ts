@@ -15,9 +15,9 @@ import {
 export { AttachedVolume, Volume, VolumeSnapshot, VolumeUsage, VolumeWithAttachments }
 
 const shared = { tag: 'Volumes', auth: 'bearer', project: 'selected' } as const
-const volumeId = () => uuid({ description: 'The volume.' })
+const volumeId = () => uuid({ description: 'Id of the volume.' })
 const params = Type.Object({ volume_id: volumeId() })
-const ofSnapshot = Type.Object({ snapshot_id: uuid({ description: 'The snapshot.' }) })
+const ofSnapshot = Type.Object({ snapshot_id: uuid({ description: 'Id of the snapshot.' }) })
 const snapshotName = () =>
   text({
     minLength: 1,
@@ -33,7 +33,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/volumes',
     summary: 'List the volumes of a project',
-    description: 'Answers every volume of the project with the apps that have it, newest first.',
+    description: 'Returns all volumes of the project with the apps that they are attached to, newest first.',
     ...shared,
     scope: 'read',
     list: { order: ['-id'], filters: ['name', 'status'] },
@@ -44,7 +44,7 @@ const ownOperations = operations({
         path: '/v1/volumes/{volume_id}',
         by: 'id',
         summary: 'Get a volume',
-        description: 'Answers one volume with the apps that have it.',
+        description: 'Returns one volume with the apps that it is attached to.',
         waits: 'status',
       },
     ],
@@ -54,17 +54,16 @@ const ownOperations = operations({
     method: 'POST',
     path: '/v1/volumes',
     summary: 'Create a volume',
-    description:
-      'Creates an empty volume with an ext4 file system. It gets its place on a host when a VM first uses it.',
+    description: 'Creates an empty volume with an ext4 file system. It is placed on a host when a VM first uses it.',
     ...shared,
     scope: 'write',
     body: resource('CreateVolumeRequest', {
       name: volumeName(),
-      size_mib: sizeMib('Size in MiB. It can grow later, and never shrinks.'),
+      size_mib: sizeMib('Size in MiB. The volume can grow later, but never shrinks.'),
       pool_name: maybe(
         text({
           maxLength: 63,
-          description: 'Kind of storage pool that it is to be in. Default: the one that its host prefers.',
+          description: 'Kind of storage pool to use. Default: the one that the host prefers.',
           examples: ['nvme'],
         }),
       ),
@@ -77,12 +76,12 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}',
     summary: 'Grow a volume',
     description:
-      'Makes a volume larger, also while a VM has it: the file system grows with it. A volume never shrinks.',
+      'Makes a volume larger, even while a VM uses it: the file system grows with it. A volume never shrinks.',
     ...shared,
     scope: 'write',
     params,
     body: resource('UpdateVolumeRequest', {
-      size_mib: sizeMib('New size in MiB, at least what it has: a volume never shrinks.'),
+      size_mib: sizeMib('New size in MiB, at least the current size: a volume never shrinks.'),
     }),
     fails: [409],
     answer: Volume,
@@ -93,7 +92,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/move',
     summary: 'Move a volume to another host',
     description:
-      'Begins to copy a volume that no VM has, with its snapshots, to another host. Follow it with `GET .../move`; the volume cannot be used meanwhile.',
+      'Starts copying a detached volume, with its snapshots, to another host. Follow the move with `GET .../move`; the volume cannot be used meanwhile.',
     ...shared,
     scope: 'admin',
     params,
@@ -113,7 +112,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/move',
     summary: 'Get the move of a volume',
     description:
-      'Answers how far the newest move of the volume is, and what keeps it from being moved now. `status` is `none` when it never moved.',
+      'Returns the progress of the newest move of the volume, and the obstacle to a move now. `status` is `none` when it has never moved.',
     ...shared,
     scope: 'read',
     params,
@@ -125,7 +124,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/move/cancel',
     summary: 'Cancel the move of a volume',
     description:
-      'Ends a move that is not over; the volume stays where it was. A volume that moves with its VM is cancelled with the migration of the VM.',
+      'Cancels a move that is still running; the volume stays on its host. A volume that moves with its VM is cancelled with the migration of the VM.',
     ...shared,
     scope: 'admin',
     params,
@@ -135,7 +134,7 @@ const ownOperations = operations({
     method: 'DELETE',
     path: '/v1/volumes/{volume_id}',
     summary: 'Delete a volume',
-    description: 'Deletes a volume that no app has, with its snapshots. It cannot be undone.',
+    description: 'Deletes a detached volume with its snapshots. This cannot be undone.',
     ...shared,
     scope: 'write',
     params,
@@ -145,8 +144,8 @@ const ownOperations = operations({
   getVolumeUsage: {
     method: 'GET',
     path: '/v1/volumes/{volume_id}/usage',
-    summary: 'Get how much of a volume is used',
-    description: 'Answers what the host of the volume measured last.',
+    summary: 'Get the usage of a volume',
+    description: "Returns the last measurement of the volume's host.",
     ...shared,
     scope: 'read',
     params,
@@ -156,7 +155,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/volumes/{volume_id}/snapshots',
     summary: 'List the snapshots of a volume',
-    description: 'Answers the snapshots of one volume, newest first, with those that its schedule took.',
+    description: 'Returns the snapshots of one volume, newest first, including scheduled ones.',
     ...shared,
     scope: 'read',
     params,
@@ -169,7 +168,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/snapshots',
     summary: 'Take a snapshot of a volume',
     description:
-      'Takes a crash-consistent snapshot: what programs have synced is in it. The answer comes before it is taken: wait for `ready`.',
+      'Takes a crash-consistent snapshot: it contains everything that programs have synced. The request returns before the snapshot is taken: wait for `ready`.',
     ...shared,
     scope: 'write',
     params,
@@ -183,7 +182,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/restore',
     summary: 'Restore a volume from a snapshot',
     description:
-      'Puts the content of the volume back to the snapshot; what was written since is lost. It may stay attached, but no VM may run with it.',
+      'Restores the content of the volume from the snapshot; later writes are lost. The volume may stay attached, but no VM may run with it.',
     ...shared,
     scope: 'write',
     params,
@@ -196,7 +195,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/clone',
     summary: 'Clone a volume from a snapshot',
     description:
-      'Creates a new volume with the content of the snapshot, on the same host. Blocks are shared until they change, so it takes little room at first.',
+      'Creates a new volume with the content of the snapshot, on the same host. Blocks are shared until they change, so the clone takes little room at first.',
     ...shared,
     scope: 'write',
     params,
@@ -210,7 +209,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/volumes/{volume_id}/schedule',
     summary: 'Get the snapshot schedule of a volume',
-    description: 'Answers how often snapshots of the volume are taken, and how many are kept.',
+    description: 'Returns how often snapshots of the volume are taken, and how many are retained.',
     ...shared,
     scope: 'read',
     params,
@@ -222,7 +221,7 @@ const ownOperations = operations({
     path: '/v1/volumes/{volume_id}/schedule',
     summary: 'Set the snapshot schedule of a volume',
     description:
-      'Replaces the schedule. Snapshots that a schedule took are deleted when more than `keep` exist; those that you took are not.',
+      'Replaces the schedule. Scheduled snapshots are deleted when more than `keep` exist; snapshots that you took are not.',
     ...shared,
     scope: 'write',
     params,
@@ -234,7 +233,7 @@ const ownOperations = operations({
     method: 'GET',
     path: '/v1/snapshots/{snapshot_id}',
     summary: 'Get a snapshot of a volume',
-    description: 'Answers one snapshot. With `wait=ready,failed` it answers once the snapshot is taken.',
+    description: 'Returns one snapshot. With `wait=ready,failed` it answers once the snapshot is taken.',
     ...shared,
     scope: 'read',
     params: ofSnapshot,
@@ -246,7 +245,7 @@ const ownOperations = operations({
     method: 'DELETE',
     path: '/v1/snapshots/{snapshot_id}',
     summary: 'Delete a snapshot of a volume',
-    description: 'Removes the snapshot; its volume and volumes cloned from it stay as they are.',
+    description: 'Deletes the snapshot; its volume and volumes cloned from it stay unchanged.',
     ...shared,
     scope: 'write',
     params: ofSnapshot,

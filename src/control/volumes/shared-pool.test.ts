@@ -1,4 +1,4 @@
-/** A volume in a pool that two hosts reach goes from the pool whichever of them is left. */
+/** A volume in a shared pool can be deleted through any host that reaches the pool. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
@@ -19,7 +19,7 @@ const hosts = [await world.addHost(), await world.addHost()]
 const pool = { name: 'ceph', kind: 'rbd', shared: true, freeBytes: 2 ** 30, encrypted: false }
 await world.rows(`UPDATE host SET pools = $1::jsonb RETURNING id`, JSON.stringify([pool]))
 
-/** On its host; the other one finds in the pool what that one made. */
+/** Creates a volume on one host; the other host finds it in the shared pool. */
 async function made() {
   const { id } = await db.tx(tx => createVolume(tx, { projectId, name: 'data', sizeMib: 600, poolName: 'ceph' }))
   const snapshot = await db.tx(tx => createVolumeSnapshot(tx, id, { name: 'kept' }))
@@ -33,7 +33,7 @@ async function made() {
   return { id, snapshotId: snapshot.id, maker, other }
 }
 
-it('with its snapshots, also when there would be no room for another one', async () => {
+it('a volume in a shared pool is deleted with its snapshots, even when the pool has no room for another one', async () => {
   const { id, snapshotId, maker, other } = await made()
   maker.reachable = false
   await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, maker.id)
@@ -42,7 +42,7 @@ it('with its snapshots, also when there would be no room for another one', async
   expect(other.storage.snapshots.has(snapshotId)).toBe(false)
   expect((await findVolume(db, id))?.hostId).toBe(other.id)
 
-  // Its host is taken away for good, and the first one is back.
+  // Remove its host for good, and bring the first one back.
   maker.reachable = true
   await world.rows(`UPDATE host SET lost_at = NULL WHERE id = $1 RETURNING id`, maker.id)
   await db.tx(tx => removeHost(tx, other.id))

@@ -6,12 +6,12 @@ export interface VolumeSnapshot {
   readonly projectId: string
   readonly volumeId: string
   readonly name: string
-  /** `restore`: what the volume held before its VM was put back to a snapshot of the VM's. */
+  /** `restore`: the content that the volume had before its VM was restored from a snapshot of the VM. */
   readonly kind: 'user' | 'schedule' | 'restore'
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'failed'
   readonly sizeBytes: number
-  /** How long the VM that had the volume stood still. */
+  /** Milliseconds for which the VM with the volume was paused. */
   readonly pauseMs: number | null
   readonly error: string | null
   readonly createdAt: Date
@@ -20,7 +20,7 @@ export interface VolumeSnapshot {
   readonly hostLost: boolean
   readonly owner: Volume['owner']
   readonly ownerId: string | null
-  /** The volume is on its way to another host. */
+  /** The volume is moving to another host. */
   readonly moving: boolean
   readonly volumeState: 'creating' | 'ready' | 'restoring' | 'failed'
 }
@@ -64,7 +64,7 @@ const vmsThatWait = statement<{ id: string }>(
    WHERE s.id = $1 AND s.kind = 'restore'`,
 )
 const markDeleted = statement(
-  'volumes.wishSnapshotAway',
+  'volumes.markSnapshotDeleted',
   `UPDATE volume_snapshot SET want = 'absent' WHERE id = $1 AND want = 'present'`,
 )
 const deleteSnapshot = statement('volumes.deleteSnapshot', `DELETE FROM volume_snapshot WHERE id = $1`)
@@ -75,7 +75,7 @@ export const byName = (sql: Sql, volumeId: string, name: string) => sql.maybe(sn
 export const list = (sql: Sql, volumeId: string) => sql.rows(snapshotsOf, [volumeId])
 export const insert = (tx: Tx, s: Pick<VolumeSnapshot, 'id' | 'projectId' | 'volumeId' | 'name' | 'kind'>) =>
   tx.run(insertSnapshot, [s.id, s.projectId, s.volumeId, s.name, s.kind])
-/** The volume when the observation ended the making of the snapshot; undefined when it is no news. */
+/** Returns the volume when the observation ended the creation of the snapshot; otherwise undefined. */
 export const record = async (
   tx: Tx,
   hostId: string,
@@ -94,7 +94,7 @@ export const record = async (
       observed.error,
     ])
   )?.volumeId
-/** VMs that are not put back before the snapshot is there. */
+/** Returns the VMs whose restore waits for this snapshot. */
 export const vmsWaitingFor = async (tx: Tx, id: string) => (await tx.rows(vmsThatWait, [id])).map(row => row.id)
 export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1

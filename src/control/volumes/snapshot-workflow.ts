@@ -1,4 +1,6 @@
-/** A snapshot of a volume on its host: made once, kept as long as somebody wants it, then removed there. */
+/**
+ * Workflow of a volume snapshot on its host: created once, retained until it is deleted, then removed from the host.
+ */
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -14,10 +16,10 @@ import type { VolumeSnapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 import { byId as volumeById } from './store.ts'
 
-/** Changes come by messages; this look is for what a lost one would hide. */
+/** Changes arrive as messages; this poll covers lost messages. */
 const lookAgainMs = seconds(15)
 
-/** The wish as the host gets it. Its removal is a later generation than its making. */
+/** The desired state as sent to the host. Removal has a later generation than creation. */
 const desiredOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
   snapshotId: s.id,
   volumeId: s.volumeId,
@@ -35,10 +37,10 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
     phases: {
       async creating({ subject: s, enteredAt, now, signal }): Promise<Next<'keeping'>> {
         if (s.state !== 'creating') return go('keeping')
-        if (s.volumeState === 'failed') return go('keeping', failed(s, 'the volume itself could not be made'))
+        if (s.volumeState === 'failed') return go('keeping', failed(s, 'the volume itself could not be created'))
         if (now.getTime() - enteredAt.getTime() > makingMs)
           return go('keeping', failed(s, 'the host did not finish it in time'))
-        // The volume has no place yet, or is not in it yet; its machine pokes this one.
+        // The volume has no host yet, or is not ready there yet; its workflow pokes this one.
         if (!s.hostId || s.volumeState !== 'ready' || s.moving) return wait(lookAgainMs)
         if (s.hostLost) return go('keeping', failed(s, 'the host of the volume is lost'))
         const { hostId } = s
@@ -57,12 +59,12 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
       },
 
       async removing({ subject: s, signal }) {
-        // The volume's move pokes: by then it is known which host has the snapshot.
+        // The volume's move pokes this workflow once the owning host is settled.
         if (s.moving) return wait(minutes(1))
         const volume = await volumeById(deps.db, s.volumeId)
         if (volume?.hostId && !(volume.bound && volume.hostRemoved)) {
           const hostId = await reachableHost(deps, volume)
-          // Only a host that reaches it can remove it; one that is lost may come back.
+          // Only a host that reaches the volume can remove the snapshot, and a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolumeSnapshot(desiredOf(s), signal)
           if (observed.state !== 'absent') return wait(lookAgainMs)
@@ -81,7 +83,10 @@ const failed = (s: VolumeSnapshot, why: string) => async (tx: Tx) => {
   await pokeOwner(tx, s)
 }
 
-/** What the volumes of a VM hold is kept before it is put back to a snapshot; where that cannot be, it boots instead. */
+/**
+ * Before a VM is restored from a snapshot, the current content of its volumes is saved as snapshots. If that fails, the
+ * VM boots instead of being restored.
+ */
 async function notifyVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'): Promise<void> {
   for (const vmId of await store.vmsWaitingFor(tx, snapshotId)) {
     if (state === 'failed') await giveUpRestore(tx, vmId)
@@ -89,13 +94,13 @@ async function notifyVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'):
   }
 }
 
-/** What the host said, when it is an answer that trying again would not change. */
+/** Returns the host's message when it is a refusal that a retry would not change. */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['no_such_pool', 'invalid_volume', 'invalid_snapshot', 'volume_missing']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
-/** The one way an observation of a snapshot enters the database. */
+/** Records an observation of a snapshot. All observations pass through here. */
 export async function recordVolumeSnapshot(tx: Tx, hostId: string, observed: VolumeSnapshotObserved): Promise<void> {
   const { state } = observed
   if (state === 'absent') return poke(tx, 'volume-snapshot', observed.snapshotId)

@@ -1,33 +1,33 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
-/** Whom a volume was made for. Only the user's own are in the user's lists. */
+/** The owner of a volume. The user's lists show only the user's volumes. */
 export type VolumeOwner = 'user' | 'database'
 
 export interface Volume {
   readonly id: string
   readonly projectId: string
   readonly owner: VolumeOwner
-  /** The machine of kind `owner` that wants to know of changes. */
+  /** Workflow of kind `owner` to poke after changes. */
   readonly ownerId: string | null
   readonly name: string
   readonly sizeMib: number
-  /** As large as its host has made it. */
+  /** Size that the host has reached. */
   readonly grownMib: number
-  /** Empty until it has a place, unless one was asked for. */
+  /** Empty until the volume is placed, unless a pool was requested. */
   readonly poolName: string
   readonly hostId: string | null
-  /** Only that host can reach it. */
+  /** Only `hostId` can reach the volume. */
   readonly bound: boolean
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'restoring' | 'failed'
   readonly generation: number
-  /** It begins with what this image has for volumes; empty: with nothing. */
+  /** Image whose volume content the volume starts with; empty: none. */
   readonly image: string
   readonly fromVolumeId: string | null
   readonly fromSnapshotId: string | null
   readonly restoreSnapshotId: string | null
   readonly restores: number
-  /** Sealed, purpose `volume.key`; only where the pool is encrypted. */
+  /** Sealed, purpose `volume.key`; set only when the pool is encrypted. */
   readonly key: Buffer | null
   readonly usedBytes: number
   readonly snapshotBytes: number
@@ -35,18 +35,18 @@ export interface Volume {
   readonly error: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
-  /** The host was given up for now, or taken away for good. */
+  /** The host is lost for now (`hostLost`), or was removed for good (`hostRemoved`). */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
-  /** The host that it is on its way to. */
+  /** Target host of a move in progress. */
   readonly movingTo: string | null
-  /** The move by which it came to its host. */
+  /** The move that brought the volume to its host. */
   readonly arrivedBy: string | null
-  /** Some host has, or is to have, a copy of it that does not count. */
+  /** A host has, or will have, a copy of the volume that is not the owning one. */
   readonly copied: boolean
-  /** Something waits for it to get a place, though no VM needs it. */
+  /** A pending snapshot needs the volume to be placed, even without a VM. */
   readonly needed: boolean
-  /** Rises with each writer, and each time that it gets other content. */
+  /** Rises with each writer, and whenever the content is replaced. */
   readonly attachGeneration: number
 }
 
@@ -70,7 +70,8 @@ const volumeOfProject = statement<Volume>(
   'volumes.ofProject',
   `SELECT ${columns} ${joined} WHERE o.id = $2 AND o.project_id = $1 AND o.owner = 'user' AND o.want = 'present'`,
 )
-// NO KEY: rows that reference it take a key share, and must not wait for us or we for them.
+// NO KEY, so that inserts of rows that reference the volume, which take a key share lock, do not conflict with this
+// lock.
 const lockVolume = statement(
   'volumes.lock',
   `SELECT id FROM volume WHERE id = $1 AND want = 'present' FOR NO KEY UPDATE`,
@@ -106,7 +107,7 @@ const markDeleted = statement(
   'volumes.markDeleted',
   `UPDATE volume SET want = 'absent', generation = generation + 1, updated_at = now() WHERE id = $1 AND want = 'present'`,
 )
-// Other content counts as another writer: a VM that slept meanwhile must not go on with it.
+// Replaced content counts as another writer: a VM that was asleep must not resume with it.
 const startRestore = statement(
   'volumes.startRestore',
   `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
@@ -147,7 +148,7 @@ const unfinishedClones = statement<{ count: number }>(
 )
 const recordUsage = statement(
   'volumes.recordUsage',
-  // In order of their ids: several hosts tell of the volumes of a shared pool at once.
+  // Locks in id order, because several hosts report the volumes of a shared pool at once.
   `WITH locked AS (
      SELECT id FROM volume WHERE id = ANY ($2::uuid[]) AND (host_id = $1 OR NOT bound) ORDER BY id FOR NO KEY UPDATE)
    UPDATE volume o SET used_bytes = u.used, snapshot_bytes = u.snapshots, measured_at = now()
@@ -174,9 +175,9 @@ export type NewVolume = Pick<
 
 export const byId = (sql: Sql, id: string) => sql.maybe(volumeById, [id])
 export const byIds = (sql: Sql, ids: readonly string[]) => sql.rows(volumesByIds, [ids])
-/** One of the user's own. */
+/** Finds a volume of the user. */
 export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(volumeOfProject, [projectId, id])
-/** The volume, held until the transaction ends: what attaches, restores, clones or deletes it takes turns. */
+/** Locks the volume until the transaction ends, which serializes attach, restore, clone and delete. */
 export const lock = async (tx: Tx, id: string) => {
   const rows = await tx.rows(lockVolume, [id])
   return rows.length === 1 ? byId(tx, id) : undefined
@@ -197,39 +198,39 @@ export const insert = (tx: Tx, v: NewVolume) =>
     v.key,
     v.image,
   ])
-/** What the project's volumes add up to; those of databases count in the size only. */
+/** Sums up the project's volumes; those of databases count toward the size only. */
 export const projectUsage = (tx: Tx, projectId: string) => tx.one(usageOfProject, [projectId])
 export const place = async (
   tx: Tx,
   id: string,
   { hostId, bound, pool }: { readonly hostId: string; readonly bound: boolean; readonly pool: string },
 ) => (await tx.run(placeVolume, [id, hostId, bound, pool])) === 1
-/** False when it is not in `from` (any more). */
+/** Returns false when the volume is not in state `from`. */
 export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volume['state'], error: string | null) =>
   (await tx.run(setState, [id, from, to, error])) === 1
-/** Under a new generation its host tries again. */
+/** Raises the generation, which makes the host retry. */
 export const tryAgain = async (tx: Tx, v: Pick<Volume, 'id' | 'generation'>, error: string) =>
   void (await tx.run(raiseCreating, [v.id, v.generation, error]))
 export const markForDeletion = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const restore = async (tx: Tx, id: string, snapshotId: string) =>
   (await tx.run(startRestore, [id, snapshotId])) === 1
-/** False when it is as large already. */
+/** Returns false when the volume already has that size. */
 export const grow = async (tx: Tx, id: string, sizeMib: number) => (await tx.run(growVolume, [id, sizeMib])) === 1
 export const hasGrown = (tx: Tx, id: string, sizeMib: number) => tx.run(setGrown, [id, sizeMib])
-/** It stays as it was, unless somebody wants something else of it by now. */
+/** Resets the size after a failed growth, unless another size was requested in the meantime. */
 export const giveUpGrowing = (tx: Tx, v: Pick<Volume, 'id' | 'sizeMib'>, error: string) =>
   tx.run(stopGrowing, [v.id, v.sizeMib, error])
-/** Once: a volume is never opened with another. */
+/** Sets the key once; the key of a volume never changes. */
 export const setKey = (tx: Tx, id: string, sealed: Buffer) => tx.run(setKeyOf, [id, sealed])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVolume, [id])
-/** VMs that have it, or are about to. */
+/** Returns the VMs that hold the volume or are about to. */
 export const vmIds = async (sql: Sql, id: string) => (await sql.rows(vmsOfVolume, [id])).map(row => row.id)
 export const snapshotsUnderWay = async (tx: Tx, id: string) =>
   (await tx.rows(unfinishedSnapshots, [id])).map(row => row.id)
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(idsOfProject, [projectId])).map(row => row.id)
 export const remaining = async (db: Db, projectId: string) => (await db.one(remainingVolumes, [projectId])).count
-/** Clones of the volume, or of that snapshot, whose content is not their own yet. */
+/** Counts clones of the volume, or of that snapshot, that are still being created. */
 export const clonesUnderWay = async (
   tx: Tx,
   of: { readonly volumeId?: string | undefined; readonly snapshotId?: string | undefined },

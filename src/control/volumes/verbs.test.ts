@@ -1,6 +1,6 @@
 /**
- * Every verb of volumes and their snapshots in every state, before a step, during one and while the host is away: it takes effect in
- * the end, or is refused.
+ * Runs every verb of volumes and their snapshots in every state, before a step, during one and while the host is
+ * unreachable: the verb takes effect eventually, or is refused.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
@@ -32,7 +32,7 @@ let made = 0
 const name = () => `v${++made}`
 interface Subject {
   readonly id: string
-  /** Holds `one`, where it could be made. */
+  /** Holds `one` if it could be taken. */
   readonly snapshotId: string
 }
 const phaseOf = async (id: string) =>
@@ -46,7 +46,7 @@ const ready = async (): Promise<Subject> => {
   const first = await db.tx(tx => createVolumeSnapshot(tx, id, { name: name() }))
   await world.until(async () => (await findVolumeSnapshot(db, first.id))?.state === 'ready')
   const volume = stored.get(id)
-  if (!volume) throw new Error('BUG: a ready volume is on its host')
+  if (!volume) throw new Error('BUG: a ready volume is missing on its host')
   volume.content = 'one'
   const { id: snapshotId } = await db.tx(tx => createVolumeSnapshot(tx, id, { name: name() }))
   await world.until(async () => (await findVolumeSnapshot(db, snapshotId))?.state === 'ready')
@@ -75,28 +75,28 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     return subject
   },
   keeping: ready,
-  'keeping, a snapshot is being made': after((tx, { id }) => createVolumeSnapshot(tx, id, { name: name() })),
-  'keeping, a clone is being made': after((tx, { snapshotId }) =>
+  'keeping, with a snapshot being taken': after((tx, { id }) => createVolumeSnapshot(tx, id, { name: name() })),
+  'keeping, with a clone being created': after((tx, { snapshotId }) =>
     cloneVolume(tx, snapshotId, { projectId, name: name() }),
   ),
-  'keeping, its snapshot is being removed': after((tx, { snapshotId }) => deleteVolumeSnapshot(tx, snapshotId)),
-  'restoring, not yet seen': after((tx, { id, snapshotId }) => restoreVolume(tx, id, snapshotId)),
+  'keeping, with its snapshot being removed': after((tx, { snapshotId }) => deleteVolumeSnapshot(tx, snapshotId)),
+  'restoring, before the first step': after((tx, { id, snapshotId }) => restoreVolume(tx, id, snapshotId)),
   restoring: after((tx, { id, snapshotId }) => restoreVolume(tx, id, snapshotId), 'restoring'),
-  'growing, not yet seen': after((tx, { id }) => growVolume(tx, id, 80)),
+  'growing, before the first step': after((tx, { id }) => growVolume(tx, id, 80)),
   growing: after((tx, { id }) => growVolume(tx, id, 80), 'growing'),
-  'removing, not yet seen': after((tx, { id }) => deleteVolume(tx, id)),
+  'removing, before the first step': after((tx, { id }) => deleteVolume(tx, id)),
   removing: after((tx, { id }) => deleteVolume(tx, id), 'removing'),
 }
 
 interface Verb {
   readonly act: (tx: Tx, subject: Subject) => Promise<{ readonly id: string } | void>
-  /** @param id of what the verb made, else of the volume */
+  /** @param id of the created resource, otherwise of the volume */
   readonly hasEffect: (subject: Subject, id: string) => Promise<boolean>
 }
 const verbs: Readonly<Record<string, Verb>> = {
   grow: {
     act: (tx, { id }) => growVolume(tx, id, 96),
-    // One without a place is made in that size.
+    // A volume without a host is created in that size.
     hasEffect: async ({ id }) => {
       const volume = await findVolume(db, id)
       return volume?.sizeMib === 96 && (volume.grownMib === 96 || volume.hostId === null)
@@ -138,7 +138,7 @@ const apply = (verb: Verb, subject: Subject): Promise<Outcome> =>
       (refused: unknown) => ({ refused }),
     )
 
-/** The verb comes between what a step of the volume looks at and what it writes. */
+/** Runs the verb between the load and the commit of a step of the volume's workflow. */
 async function during(verb: Verb, subject: Subject): Promise<Outcome> {
   const volume: AnyWorkflow = world.workflows.volume
   let outcome: Outcome | undefined
@@ -154,7 +154,7 @@ async function during(verb: Verb, subject: Subject): Promise<Outcome> {
   await createRunner({ db, workflows: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   return outcome ?? apply(verb, subject)
 }
-/** Its host stops answering before the verb comes, and is back some time later. */
+/** The host stops answering before the verb and comes back a few rounds later. */
 async function whileAway(verb: Verb, subject: Subject): Promise<Outcome> {
   host.reachable = false
   try {
@@ -168,7 +168,7 @@ async function whileAway(verb: Verb, subject: Subject): Promise<Outcome> {
     host.reachable = true
   }
 }
-const moments = { 'before a step': apply, 'during a step': during, 'while its host is away': whileAway }
+const moments = { 'before a step': apply, 'during a step': during, 'while its host is unreachable': whileAway }
 
 describe.each(Object.entries(states))('%s', (_state, bring) => {
   it.each(
@@ -187,7 +187,7 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
   })
 })
 
-it('knows every phase', () => {
+it('covers every phase', () => {
   const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
   expect(named).toEqual(expect.arrayContaining(Object.keys(world.workflows.volume.phases)))
 })

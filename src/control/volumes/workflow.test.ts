@@ -1,4 +1,4 @@
-/** A volume and its snapshots, interrupted in every way; and VMs that have one. */
+/** Crash matrices of volumes and their snapshots, and VMs with volumes. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
@@ -31,7 +31,7 @@ const host = await world.addHost()
 const { volumes: stored, snapshots: kept } = host.storage
 
 let made = 0
-/** An app that has one VM at most. */
+/** An app with at most one VM. */
 async function oneVmApp() {
   const app = await world.app()
   await db.run({ name: 'test.oneVm', text: 'UPDATE app SET max_replicas = 1 WHERE id = $1' }, [app.id])
@@ -41,7 +41,7 @@ const create = () => db.tx(tx => createVolume(tx, { projectId, name: `v${++made}
 const snapshotOf = (volumeId: string) => db.tx(tx => createVolumeSnapshot(tx, volumeId, { name: `s${++made}` }))
 const isReady = async (id: string) => (await findVolume(db, id))?.state === 'ready'
 const snapshotReady = async (id: string) => (await findVolumeSnapshot(db, id))?.state === 'ready'
-/** A volume with a place and a ready snapshot; both hold `content`. */
+/** A placed volume and a ready snapshot; both hold `content`. */
 async function placed(content = 'one') {
   const { id } = await create()
   const first = await snapshotOf(id)
@@ -87,8 +87,8 @@ const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number
   },
 })
 
-describe('crash matrix of a volume: restored whole or not at all (I43)', () => {
-  it('has every phase with every fault', () =>
+describe('crash matrix of a volume: restored completely or not at all (I43)', () => {
+  it('covers every phase with every fault', () =>
     expect(volumeCases.length).toBe(Object.keys(world.workflows.volume.phases).length * faults.length))
   it.each(volumeCases)('$name', ({ run }) => run())
 })
@@ -115,12 +115,12 @@ const snapshotCases = crashMatrix({
 })
 
 describe('crash matrix of a snapshot of a volume', () => {
-  it('has every phase with every fault', () =>
+  it('covers every phase with every fault', () =>
     expect(snapshotCases.length).toBe(Object.keys(world.workflows.volumeSnapshot.phases).length * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
 })
 
-describe('snapshots by schedule', () => {
+describe('scheduled snapshots', () => {
   const names = async (id: string) => (await listVolumeSnapshots(db, id)).map(one => one.name)
   const sweep = scheduledSnapshots({ db, log: world.deps.log })
   const round = async (at: string, signal = new AbortController().signal) => {
@@ -131,14 +131,14 @@ describe('snapshots by schedule', () => {
     )
     return counts
   }
-  it('are taken when they are due, and the oldest go; those of people stay', async () => {
+  it('are taken when due, and replace the oldest ones; snapshots taken by users stay', async () => {
     const { id } = await placed()
     const [byHand] = await names(id)
     await db.tx(tx => setSchedule(tx, id, { everyMinutes: 60, keep: 2 }))
     for (const at of ['2026-01-01T00:00:00Z', '2026-01-01T01:00:00Z', '2026-01-01T02:00:00Z']) await round(at)
     await world.until(async () => (await names(id)).length === 3)
     expect(await names(id)).toEqual(['auto-20260101-0200', 'auto-20260101-0100', byHand])
-    // Not due yet: nothing happens.
+    // Not due yet.
     expect(await sweep.run({ now: new Date(), signal: new AbortController().signal })).toMatchObject({ due: 0 })
     await db.tx(tx => setSchedule(tx, id, undefined))
     expect(await round('2026-01-01T03:00:00Z')).toMatchObject({ due: 0, taken: 0 })
@@ -152,12 +152,12 @@ describe('snapshots by schedule', () => {
   })
 })
 
-describe('a volume that grows', () => {
+describe('growing a volume', () => {
   const size = async (id: string) => {
     const { sizeMib, grownMib, error } = (await findVolume(db, id))!
     return { sizeMib, grownMib, error }
   }
-  it('is as large as was asked for when its host has made it so, also before it has a place', async () => {
+  it('takes effect on its host, and immediately on a volume without a host', async () => {
     const { id } = await placed()
     await db.tx(tx => growVolume(tx, id, 128))
     expect(await size(id)).toEqual({ sizeMib: 128, grownMib: 64, error: null })
@@ -168,7 +168,7 @@ describe('a volume that grows', () => {
     expect(await size(nowhere)).toEqual({ sizeMib: 128, grownMib: 128, error: null })
   })
 
-  it('stays as it was when its host cannot, says why, and may be asked again', async () => {
+  it('that fails on its host leaves the size unchanged with a message, and can be retried', async () => {
     const { id, volume } = await placed()
     volume.failGrowth = 'the disk is full'
     await db.tx(tx => growVolume(tx, id, 128))
@@ -180,7 +180,7 @@ describe('a volume that grows', () => {
     expect(await size(id)).toEqual({ sizeMib: 96, grownMib: 96, error: null })
   })
 
-  it('is refused to shrink (I40), naming the field, and to grow while it is restored or has no room', async () => {
+  it('is refused when the volume would shrink (I40), is being restored, or has no room', async () => {
     const { id, snapshotId } = await placed()
     await expect(db.tx(tx => growVolume(tx, id, 63))).rejects.toMatchObject({
       code: 'invalid_request',
@@ -195,7 +195,7 @@ describe('a volume that grows', () => {
   })
 })
 
-describe('a volume that fills', () => {
+describe('a volume that fills up', () => {
   const sweep = fullVolumes({ db })
   const look = async (id: string, percent: number) => {
     await db.run(
@@ -210,21 +210,21 @@ describe('a volume that fills', () => {
   const known = async (id: string) =>
     (await world.rows<{ fullness: number }>(`SELECT fullness FROM volume WHERE id = $1`, id))[0]?.fullness
 
-  it('is told of once at 80 and once at 95 percent, and again only after it was well below', async () => {
+  it('is reported once at 80 and once at 95 percent, and again only after usage fell well below', async () => {
     const { id } = await create()
     const reported: number[] = []
     for (const percent of [50, 81, 85, 78, 82, 96, 94, 97, 91, 60, 81])
       reported.push((await look(id, percent)).reported ?? 0)
     expect(reported).toEqual([0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1])
     expect(await known(id)).toBe(80)
-    // Two that look at once: one of them tells.
+    // Of two concurrent sweeps only one reports.
     const both = await Promise.all([look(id, 99), look(id, 99)])
     expect((both[0].reported ?? 0) + (both[1].reported ?? 0)).toBe(1)
   })
 })
 
-describe('what a volume holds', () => {
-  it('is put back to the snapshot, each time it is asked to', async () => {
+describe('the content of a volume', () => {
+  it('is restored from the snapshot on each request', async () => {
     const { id, volume, snapshotId } = await placed('one')
     for (const change of ['two', 'three']) {
       volume.content = change
@@ -234,7 +234,7 @@ describe('what a volume holds', () => {
     }
   })
 
-  it('is in a clone, which stays when the volume goes', async () => {
+  it('is copied to a clone, which survives the deletion of the volume', async () => {
     const { id, snapshotId } = await placed('one')
     const clone = await db.tx(tx => cloneVolume(tx, snapshotId, { projectId, name: `c${++made}` }))
     await expect(db.tx(tx => deleteVolume(tx, id))).rejects.toMatchObject({ code: 'operation_in_progress' })
@@ -258,7 +258,7 @@ describe('a VM with a volume', () => {
   const active = async (deploymentId: string) =>
     (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, deploymentId)).length === 1
 
-  it('has it when it starts, under a generation of its own, and nobody else until it has gone', async () => {
+  it('starts with it under a new generation, and no other VM gets it before that VM is gone', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     await attach(app.id, id)
@@ -270,9 +270,9 @@ describe('a VM with a volume', () => {
           first.vmIds[0]!,
         )
       )[0]
-    await world.until(async () => (await note())?.note?.includes('being made ready') === true)
+    await world.until(async () => (await note())?.note?.includes('preparing the volumes') === true)
     await world.until(() => active(first.id))
-    expect(await note(), 'what it waited for').toEqual({ note: null })
+    expect(await note(), 'the note is cleared after the wait').toEqual({ note: null })
     expect(holders(id)).toEqual(first.vmIds)
     expect(stored.get(id)?.generation).toBe(1)
 
@@ -287,7 +287,7 @@ describe('a VM with a volume', () => {
     expect(stored.get(id)?.generation).toBe(2)
   })
 
-  it('gives way to a new version, and comes back when that fails', async () => {
+  it('yields it to a new version, and gets it back when that fails', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     await attach(app.id, id)
@@ -331,7 +331,7 @@ describe('a VM with a volume', () => {
     await world.until(async () => holders(id).length === 1)
   })
 
-  it('lets go of it when it is detached, and only then is the volume free', async () => {
+  it('releases it when it is detached, and only then is the volume free', async () => {
     const { id } = await create()
     const app = await oneVmApp()
     const { attachment } = await attach(app.id, id)
@@ -346,7 +346,7 @@ describe('a VM with a volume', () => {
     await remove({ id })
   })
 
-  it('may read what others read, too, and nobody writes then (I39)', async () => {
+  it('shares it with other readers, and no VM can write to it then (I39)', async () => {
     const { id } = await create()
     const apps = [await world.app({ replicas: 2 }), await world.app({ replicas: 2 })]
     for (const app of apps) await attach(app.id, id, 1)
@@ -358,7 +358,7 @@ describe('a VM with a volume', () => {
 })
 
 describe('attaching', () => {
-  it('has exactly one winner, of however many try at once (I38)', async () => {
+  it('has exactly one winner, however many requests arrive at once (I38)', async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     for (let round = 0; round < 25; round++) {

@@ -1,4 +1,4 @@
-/** The life of a volume: it gets a place, its host makes it and keeps it, puts it back when asked to, and removes it. */
+/** The workflow of a volume: places it, has its host create it, restore it and grow it on request, and removes it. */
 import { randomBytes } from 'node:crypto'
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeObserved, VolumePut } from '../../contract/agent.ts'
@@ -14,14 +14,14 @@ import { choosePlace } from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
-/** Changes come by messages; this look is for what a lost one would hide. */
+/** Changes arrive as messages; this poll covers lost messages. */
 const lookAgainMs = seconds(15)
 const tryAgainMs = seconds(30)
 
 type PlaceDeps = Pick<Deps, 'db' | 'config'>
 type VolumeDeps = PlaceDeps & Pick<Deps, 'bus' | 'vault'>
 
-/** The wish as the host gets it. */
+/** The desired state as sent to the host. */
 const desiredOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   volumeId: v.id,
   generation: v.generation,
@@ -32,7 +32,7 @@ const desiredOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...(v.image === '' ? {} : { image: v.image }),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
   ...(v.arrivedBy ? { arrived: { transferId: v.arrivedBy } } : {}),
-  // Of what has been put back once, nobody is told again: another host that reaches it has no note of that, and would.
+  // A completed restore is not sent again: another host of a shared pool has no record of it and would repeat it.
   ...(v.state === 'restoring' && v.restoreSnapshotId
     ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } }
     : {}),
@@ -52,7 +52,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
     load: id => store.byId(deps.db, id),
     preempt: v => (v.want === 'absent' ? 'removing' : undefined),
     phases: {
-      /** It gets its place with the first VM that needs it; for other reasons where there is most room. */
+      /** A volume is placed with the first VM that needs it; without a VM, on the host with most room. */
       async placing({ subject: v }) {
         if (v.hostId) return go('creating', undefined, makingMs)
         if (!v.needed) return wait(hours(1))
@@ -77,7 +77,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
       },
 
       async keeping({ subject: v }): Promise<Next<'creating' | 'restoring' | 'growing'>> {
-        // It has come to another host.
+        // The volume has moved to another host.
         if (v.state === 'creating') return go('creating', undefined, makingMs)
         if (v.state === 'restoring') return go('restoring', undefined, makingMs)
         return isGrowing(v) ? go('growing', undefined, makingMs) : wait(hours(1))
@@ -89,7 +89,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
         return carryOut(deps, step, {
           settled: observed => {
             if (observed.restored >= v.restores) return go('keeping', tx => settle(tx, v, 'ready', null))
-            // The content is what it was: a restore that fails changes nothing.
+            // A failed restore leaves the content unchanged.
             if (observed.state === 'failed')
               return go('keeping', tx => settle(tx, v, 'ready', `restore failed: ${observed.error ?? 'no reason'}`))
             return undefined
@@ -98,7 +98,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
         })
       },
 
-      /** Whoever has it has it meanwhile; a host that cannot make it larger leaves it as it was. */
+      /** The volume stays in use while it grows; if the host cannot grow it, the size stays unchanged. */
       async growing(step): Promise<Next<'keeping'>> {
         const { subject: v } = step
         if (v.state !== 'ready' || !isGrowing(v)) return go('keeping')
@@ -113,11 +113,11 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
       },
 
       async removing({ subject: v, signal }) {
-        // Its move is given up first, and hosts that have something of it are told.
+        // The move is cancelled first, and the hosts with copies remove them.
         if (v.copied) return wait(minutes(1))
         if (v.hostId && !(v.bound && v.hostRemoved)) {
           const hostId = await reachableHost(deps, v)
-          // Only a host that reaches it can remove it; one that is lost may come back.
+          // Only a host that reaches the volume can remove it, and a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolume(desiredOf(deps, v), signal)
           if (observed.state !== 'absent') return wait(lookAgainMs)
@@ -138,23 +138,29 @@ interface Step {
 }
 
 interface Ends {
-  /** What the host's answer leads to; undefined: it is at work. */
+  /** Maps the host's answer to the next step; undefined while the host is working. */
   readonly settled: (observed: VolumeObserved) => Next<'keeping'> | undefined
-  /** The host will not do it under this generation. */
+  /** The host refuses this generation for good. */
   readonly refused: (why: string) => Next<'keeping'>
 }
 
-/** One that has come from another host is whole here, and nowhere else for long: what fails is tried again for ever. */
+/**
+ * A failed creation is final, except for a volume that was moved here: this host has its only complete copy, so
+ * creation is retried forever.
+ */
 const notMade = (v: Volume, why: string | null): Next<'keeping'> =>
   v.arrivedBy === null
     ? go('keeping', tx => settle(tx, v, 'failed', why))
     : wait(tryAgainMs, tx => store.tryAgain(tx, v, why ?? 'no reason'))
 
-/** What the host said of the last try comes as a poke, and is no reason for the next. */
+/**
+ * Time until the next attempt. The observation of a failed attempt pokes this workflow, and must not trigger an
+ * immediate retry.
+ */
 const untilTriedAgain = ({ subject: v, now }: Pick<Step, 'subject' | 'now'>): number =>
   v.arrivedBy !== null && v.error !== null ? v.updatedAt.getTime() + tryAgainMs - now.getTime() : 0
 
-/** Tells the host the wish. */
+/** Sends the desired state to the host. */
 async function carryOut(
   deps: VolumeDeps,
   { subject: v, signal }: Step,
@@ -179,17 +185,20 @@ async function giveKey({ vault }: VolumeDeps, tx: Tx, v: Volume): Promise<void> 
   await store.setKey(tx, v.id, vault.seal('volume.key', randomBytes(32).toString('base64')))
 }
 
-/** What the host said, when it is an answer that trying again would not change. */
+/** Returns the host's message when it is a refusal that a retry would not change. */
 function refusalOf(cause: unknown): string | undefined {
   const final = ['no_such_pool', 'invalid_volume', 'snapshot_missing']
   return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
 }
 
-/** Its host; for what every host can reach, another one when that is lost. Undefined: nobody can be asked now. */
+/**
+ * Returns the volume's host; for a shared pool, another host when that one is lost. Undefined when no host can be
+ * reached now.
+ */
 export async function reachableHost(deps: PlaceDeps, v: Volume): Promise<string | undefined> {
   if (v.hostId && !v.hostLost) return v.hostId
   if (v.bound) return undefined
-  // Its room in the pool is promised already.
+  // The pool has already reserved the volume's space.
   const place = await findPlace(deps, v)
   if (place) await deps.db.tx(tx => moveTo(tx, v, place))
   return place?.hostId
@@ -208,12 +217,12 @@ async function moveTo(
   await store.place(tx, v.id, { hostId, bound: !shared, pool: name })
 }
 
-/** The volume is usable again (or never will be): whoever waits for it hears. */
+/** Ends a creation or restore, successful or not, and pokes the workflows that wait for it. */
 async function settle(tx: Tx, v: Volume, state: 'ready' | 'failed', error: string | null): Promise<void> {
   if (!(await store.enter(tx, v.id, v.state, state, error))) return
   await pokeMany(tx, 'vm', await store.vmIds(tx, v.id))
   await pokeMany(tx, 'volume-snapshot', await store.snapshotsUnderWay(tx, v.id))
-  // What is left of it where it came from may go now.
+  // The source host of a move may now remove its leftovers.
   await pokeMoveOf(tx, v.id)
   await pokeOwner(tx, v)
 }
@@ -234,7 +243,7 @@ export async function pokeOwner(tx: Tx, v: Pick<Volume, 'owner' | 'ownerId'>): P
   if (v.owner !== 'user' && v.ownerId) await poke(tx, v.owner, v.ownerId)
 }
 
-/** What a host says of a volume by itself is a reason to look. */
+/** Pokes the workflows of the volume after an observation of its host. */
 export async function recordVolume(tx: Tx, { volumeId }: Pick<VolumeObserved, 'volumeId'>): Promise<void> {
   await poke(tx, 'volume', volumeId)
   await pokeMoveOf(tx, volumeId)

@@ -1,4 +1,7 @@
-/** One tenant at full abuse of the API: `run` milliseconds of it when told so, then what was answered, by status. */
+/**
+ * One tenant that abuses the API in every way: on request, runs for `run` milliseconds and reports the number of
+ * answers by status.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
 
@@ -9,7 +12,7 @@ interface Reported {
 }
 
 const mib = 1 << 20
-/** The largest body that is read, and one that is larger. */
+/** The largest body that the server reads, and a larger one. */
 const [whole, tooLarge] = [mib - 1024, 2 * mib]
 const body = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes), git_url: '' })
 const bodies = [body(whole), body(tooLarge), `{"name":${'['.repeat(mib / 2)}`]
@@ -31,7 +34,7 @@ async function run({ url, token, runMs }: Reported): Promise<Record<string, numb
       count(String(statusCode))
     } catch {
       if (end.aborted) return
-      // As when the server ends the connection of a body that it does not read.
+      // For example, the server closes the connection of a body that it does not read.
       count('closed')
       await pause(1)
     }

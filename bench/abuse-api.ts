@@ -1,4 +1,4 @@
-/** One tenant at full abuse of the API: what another one notices. */
+/** One tenant at full abuse of the API, and the effect on another tenant. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { inTurns } from './turns.ts'
 
 const rounds = 7
 const roundMs = 4_000
-/** Of the one who stays within the allowance, which is 20. */
+/** Request rate of the quiet tenant; the limit is 20. */
 const perSecond = 15
 const limits = {
   MOTE_RATE_TENANT: String(20 * 60),
@@ -79,17 +79,17 @@ export const abuseApi: Benchmark = {
       found.quiet.flatMap(({ ms }) => ms),
     )
     report.samples(
-      'beside the abuse',
+      'during the abuse',
       'ms',
       found.abuse.flatMap(({ ms }) => ms),
     )
     report.note(
-      `the abuser was answered: ${Object.entries(answered)
+      `answers to the abuser: ${Object.entries(answered)
         .map(([what, count]) => `${what} ${count} times`)
         .join(', ')}`,
     )
     const ratios = found.abuse.map(({ ms }, n) => summarise(ms).p99 / summarise(found.quiet[n]?.ms ?? []).p99)
-    report.verdict('p99 beside the abuse / alone, median of the rounds', median(ratios), 2)
+    report.verdict('p99 during the abuse / alone, median of the rounds', median(ratios), 2)
     report.verdict(
       'errors of the quiet tenant',
       found.abuse.reduce((sum, { errors }) => sum + errors, 0),

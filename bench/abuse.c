@@ -1,6 +1,6 @@
 /*
- * A guest that uses all that it can, for a benchmark: `abuse <kind> <seconds>`. It sends only to 198.51.100.0/24, which is
- * reserved for documentation (RFC 5737) and which the benchmark leads nowhere.
+ * A guest that uses as much of its host as it can, for a benchmark: `abuse <kind> <seconds>`. It sends only to
+ * 198.51.100.0/24, which is reserved for documentation (RFC 5737) and which the benchmark routes nowhere.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ static void syn(void) {
   }
 }
 
-/* Asks for names of the private network: the host answers them without asking another resolver. */
+/* Queries names of the private network, which the host answers without an upstream resolver. */
 static void dns(void) {
   char line[256], address[64] = "";
   FILE *conf = fopen("/etc/resolv.conf", "r");
@@ -69,7 +69,7 @@ static void broadcast(void) {
   for (;;) sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof to);
 }
 
-/* The output of the app: that of the first process called httpd. */
+/* The output of the app, that is, of the first process named httpd. */
 static int log_of_app(void) {
   DIR *proc = opendir("/proc");
   for (struct dirent *entry; proc && (entry = readdir(proc));) {

@@ -1,4 +1,4 @@
-/** A guest that uses all that it can of its host, and a neighbor that serves a page. */
+/** A guest that uses as much of its host as it can, and a neighbor that serves a page. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,20 +14,20 @@ import { inTurns } from './turns.ts'
 
 const rounds = 5
 const roundMs = 8_000
-/** Of the neighbor. */
+/** Request rate of the neighbor. */
 const perSecond = 20
-/** What went before is over by then. */
+/** Pause in which the effects of the previous round end. */
 const quietMs = 1_500
 const page = '/health'
 
 interface Served {
   readonly ms: readonly number[]
   readonly errors: number
-  /** The longest stall of the event loop meanwhile. */
+  /** The longest stall of the event loop during the round. */
   readonly stallMs: number
 }
 
-/** Asks for the page at a fixed rate, whether answers come or not. */
+/** Requests the page at a fixed rate, independently of the answers. */
 async function serve(pool: Pool, host: string): Promise<Omit<Served, 'stallMs'>> {
   const ms: number[] = []
   let errors = 0
@@ -52,7 +52,7 @@ async function serve(pool: Pool, host: string): Promise<Omit<Served, 'stallMs'>>
   return { ms, errors }
 }
 
-/** Leads what the abuser sends nowhere: into a network namespace that drops it. */
+/** Routes the abuser's packets into a network namespace that drops them. */
 async function openSink(cleanup: AsyncDisposableStack): Promise<void> {
   const name = `sink${process.pid.toString(36)}`
   await run('ip', ['netns', 'add', name])
@@ -132,7 +132,7 @@ export const abuse: Benchmark = {
     const all = (served: readonly Served[]) => served.flatMap(({ ms }) => ms)
     report.samples('alone', 'ms', all(found.alone))
     report.samples('beside a guest that computes', 'ms', all(found.computing))
-    report.samples('beside the abuse', 'ms', all(found.abuse))
+    report.samples('during the abuse', 'ms', all(found.abuse))
     for (const [what, served] of Object.entries(found))
       report.note(
         `longest stall of the event loop, ${what}: ${Math.max(...served.map(one => one.stallMs)).toFixed(0)} ms`,
@@ -140,14 +140,14 @@ export const abuse: Benchmark = {
     report.note(`refused: ${(await metrics(metricsPort)).refused || 'nothing'}`)
     const ratios = (under: readonly Served[]) =>
       median(found.abuse.map(({ ms }, n) => summarise(ms).p99 / summarise(under[n]?.ms ?? []).p99))
-    report.verdict('p99 beside the abuse / alone, median of the rounds', ratios(found.alone), 2)
-    report.note(`p99 beside the abuse / beside a guest that computes: ${ratios(found.computing).toFixed(2)}`)
+    report.verdict('p99 during the abuse / alone, median of the rounds', ratios(found.alone), 2)
+    report.note(`p99 during the abuse / beside a guest that computes: ${ratios(found.computing).toFixed(2)}`)
     const errors = found.abuse.reduce((sum, served) => sum + served.errors, 0)
     report.verdict('errors of the neighbor', errors, 0)
   },
 }
 
-/** Programs with large answers, one after the other; answers how many. A guest that is busy may not answer in time. */
+/** Runs programs with large answers one after the other; returns how many. A busy guest may not answer in time. */
 async function execAll(exec: (command: string[]) => Promise<unknown>, signal: AbortSignal): Promise<number> {
   let count = 0
   for (; !signal.aborted; count++) await exec(['dd', 'if=/dev/zero', 'bs=65536', 'count=16']).catch(() => pause(100))

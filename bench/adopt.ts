@@ -1,4 +1,7 @@
-/** An agent that starts again while its VMs run: until it has all of them, beside a bare question to each of their sockets. */
+/**
+ * An agent that restarts while its VMs run: time until it has adopted all of them, compared with a bare query to each
+ * QMP socket.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { readlink } from 'node:fs/promises'
 import { connectQmp } from '../src/agent/hypervisor/qemu/qmp.ts'

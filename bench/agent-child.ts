@@ -1,4 +1,4 @@
-/** A host agent in a process of its own, whose memory and starts can be measured: `<data directory> <VMs>`; VMs are simulated. */
+/** A host agent in its own process, to measure its memory and start: `<data directory> <VMs>`; VMs are simulated. */
 import { pino } from 'pino'
 import { agentConfig } from '../src/agent/base/config.ts'
 import { startAgent } from '../src/agent/main.ts'

@@ -40,7 +40,7 @@ const settings = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
 }
 
-/** A PostgreSQL that exists until `cleanup` ends, with all migrations applied. */
+/** A PostgreSQL that runs until `cleanup` ends, with all migrations applied. */
 async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   const reaper = startReaper()
   cleanup.defer(() => reaper.finish())
@@ -58,7 +58,7 @@ async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   return postgres.url
 }
 
-/** @param migrated the address of a database of the caller's; default: one of its own */
+/** @param migrated URL of the caller's migrated database; default: a new one */
 export async function startBenchApi(more: readonly Feature[] = [], migrated?: string): Promise<BenchApi> {
   await using cleanup = new AsyncDisposableStack()
   const log = pino({ level: 'silent' })

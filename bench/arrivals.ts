@@ -1,16 +1,16 @@
-/** Counts events in what many connections receive. */
+/** Counts events that many connections receive. */
 
 export interface Arrivals {
-  /** What the `n`th connection received. */
+  /** Processes data that connection `n` received. */
   take(n: number, chunk: Buffer): void
-  /** Resolves when each has had so many events in all. */
+  /** Resolves once each connection has received this many events in total. */
   until(events: number): Promise<void>
 }
 
-/** @param marker what every event has once */
+/** @param marker bytes that occur exactly once per event */
 export function arrivals(connections: number, marker: Buffer): Arrivals {
   const observed = Array.from({ length: connections }, () => 0)
-  // A marker cut in two by a chunk is found with the end of the one before.
+  // A marker may be split across chunks, so keep the end of the previous chunk.
   const rests: Buffer[] = Array.from({ length: connections }, () => Buffer.alloc(0))
   let waiting: { readonly events: number; readonly resolve: () => void } | undefined
   let left = 0

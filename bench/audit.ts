@@ -14,7 +14,10 @@ const filters = [
 ] as const
 
 const rowsAtOnce = 100_000
-/** As the product's rows are: ids of their time (RFC 9562, version 7), so each index grows at its end, and hashes as long. */
+/**
+ * Like the product's rows: time-ordered ids (RFC 9562, version 7), so that each index grows at its end, and hashes of
+ * the same length.
+ */
 const insertRows = `INSERT INTO audit_log (id, account_id, project_id, action, resource_type, details, position, hash)
   SELECT (lpad(to_hex(i), 8, '0') || '-0000-7000-8000-' || substr(md5(i::text), 1, 12))::uuid, a.id, a.default_project_id,
     'app.' || (i % 20), CASE i % 1000 WHEN 0 THEN 'rare' ELSE 'app' END, '{"some": "details"}', i, sha256(i::text::bytea)

@@ -1,4 +1,7 @@
-/** What knowing the caller costs: CPU of this process per request over the same handler without a credential; among 1,000 to 1,000,000 tokens. */
+/**
+ * The cost of authentication: CPU of this process per request compared with the same handler without a credential,
+ * among 1,000 to 1,000,000 tokens.
+ */
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import { feature, operations } from '../src/control/http/operation.ts'
@@ -11,7 +14,7 @@ import { inTurns } from './turns.ts'
 const rounds = 7
 const requests = 3_000
 const inFlight = 32
-/** Access tokens of others. */
+/** Number of access tokens of other accounts. */
 const tokens = [1000, 100_000, 1_000_000] as const
 
 const answer = Type.Object({ ok: Type.Boolean() })
@@ -25,9 +28,9 @@ const nothing = { read: async () => ({ ok: true }) }
 const benchFeature = feature(benchOperations, { open: nothing, known: nothing, inProject: nothing })
 
 interface Cost {
-  /** CPU of this process for one request, us. */
+  /** CPU time of this process per request, us. */
   readonly cpuUs: number
-  /** Of the clock, for one of them. */
+  /** Wall time per request, us. */
   readonly us: number
 }
 
@@ -50,7 +53,7 @@ async function costOf(app: FastifyInstance, url: string, token?: string): Promis
 
 export const auth: Benchmark = {
   name: 'auth',
-  goal: 'a JWT costs at most 60 us of CPU, an access token at most 1.2 times that, and the same among a million',
+  goal: 'a JWT costs at most 60 us of CPU, an access token at most 1.2 times that, independent of their number up to a million',
   covers: ['B13'],
   how: 'Requests go directly into the server, without sockets, alternating between handlers that do nothing: one without authentication, one that needs a credential, and one that also needs a project. Measures the CPU of the process per request, without PostgreSQL. For the growth, three databases with 1,000, 100,000 and 1,000,000 access tokens alternate; this is time and includes PostgreSQL.',
   reading:
@@ -94,7 +97,7 @@ async function seedTokens({ databaseUrl }: BenchApi, count: number): Promise<voi
   const sql = new pg.Client({ connectionString: databaseUrl })
   await sql.connect()
   try {
-    // Keys of other tables are not looked up for each of them.
+    // Disables foreign key checks, which would be done per row.
     await sql.query('SET session_replication_role = replica')
     await sql.query(
       `INSERT INTO pat (account_id, hash, id, last_four, name, scopes)
@@ -103,7 +106,7 @@ async function seedTokens({ databaseUrl }: BenchApi, count: number): Promise<voi
       [count],
     )
     await sql.query('VACUUM ANALYZE pat')
-    // Or the database writes a million of them to disk while the first rounds run.
+    // Otherwise the database would write a million rows to disk during the first rounds.
     await sql.query('CHECKPOINT')
   } finally {
     await sql.end()

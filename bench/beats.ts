@@ -1,4 +1,6 @@
-/** The beats of 1,000 hosts with 10 VMs each, every second: what they cost the control plane that hears them all. */
+/**
+ * The heartbeats of 1,000 hosts with 10 VMs each, every second: their cost for the control plane that receives them.
+ */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Benchmark, median } from './benchmark.ts'
 import { heartbeatsOf } from './live-list.ts'
@@ -34,7 +36,7 @@ export const heartbeats: Benchmark = {
     const points: { at: number; value: number }[] = []
     for (const hosts of [10, 100, 1000]) {
       plane.heartbeat(all.slice(0, hosts))
-      // The first beat of a host is written down as news.
+      // The first heartbeat of a host registers it, so it is not measured.
       await pause(windowMs)
       points.push({ at: hosts, value: Math.max(0, (await share()) - without) * 1000 })
     }

@@ -1,49 +1,52 @@
-/** What a benchmark is: one readable file that exports one of these. */
+/** The definition of a benchmark: each file exports one. */
 import type { GoalId } from './goals.ts'
 
 export interface Benchmark {
   readonly name: string
-  /** What must hold, in words, with the number. */
+  /** The requirement in words, with its number. */
   readonly goal: string
   /** Rows of the table of goals that its verdicts decide. */
   readonly covers?: readonly GoalId[]
-  /** What is measured, beside which limit or peer, and why that is fair. */
+  /** What is measured, compared with which limit or peer, and why the comparison is fair. */
   readonly how?: string
-  /** What the figures say and do not say; why a goal is missed. */
+  /** What the figures mean and do not mean; why a goal is missed. */
   readonly reading?: string
   /** Runs only when it is named. */
   readonly onlyByName?: boolean
-  /** Why it cannot run on this machine; undefined: it can. */
+  /** Returns why it cannot run on this machine, or undefined if it can. */
   readonly unable?: () => Promise<string | undefined>
   readonly run: (report: Report) => Promise<void>
 }
 
 export type Unit = 'ms' | 'us' | '/s' | 'MiB' | 'MiB/s' | 'KiB'
 
-/** How something changes while something else grows. */
+/** How a value changes while another one grows. */
 export interface Growth {
   readonly what: string
   readonly unit: Unit
-  /** What grows: "apps", "subscribers", "minutes". */
+  /** The growing quantity: "apps", "subscribers", "minutes". */
   readonly along: string
-  /** What it should follow; drawn beside it. Linear: through the origin and the last point. */
+  /** The expected growth, drawn next to the measured one. Linear: through the origin and the last point. */
   readonly law?: 'flat' | 'linear'
   readonly points: readonly { readonly at: number; readonly value: number }[]
 }
 
-/** What a benchmark tells while it runs. */
+/** Receives the results of a benchmark while it runs. */
 export interface Report {
-  /** Samples of one thing; printed as min, median and p99. */
+  /** Samples of one value; printed as min, median and p99. */
   samples(what: string, unit: Unit, values: readonly number[]): Summary
-  /** A peer that is not there, and why. */
+  /** Reports a peer that is not available, and why. */
   absent(peer: string, why: string): void
   /** A line for people. */
   note(text: string): void
-  /** A number the goal is about. `most`: above it the goal is missed. `of`: the goal, when the benchmark covers several. */
+  /**
+   * A number that decides the goal. `most`: the goal is missed above it. `of`: the goal, if the benchmark covers
+   * several.
+   */
   verdict(what: string, value: number, most: number, of?: GoalId): void
-  /** The same for what must not be smaller. */
+  /** The same for a lower bound. */
   atLeast(what: string, value: number, least: number, of?: GoalId): void
-  /** A line of its own in the chart. */
+  /** Adds a line to the chart. */
   growth(series: Growth): void
 }
 

@@ -1,4 +1,6 @@
-/** The programs of others that the product is measured beside: each with files and a socket of its own, and gone at the end. */
+/**
+ * Third-party programs that the product is compared with: each has its own files and socket, and is removed at the end.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp } from 'node:fs/promises'
@@ -10,7 +12,7 @@ import { startReaper } from '../test/support/reaper.ts'
 import { until } from '../test/support/wait.ts'
 import type { Report } from './benchmark.ts'
 
-/** Starts a peer. One that cannot start is named in the report with the reason, and the benchmark goes on without it. */
+/** Starts a peer. If it cannot start, the report names the reason and the benchmark continues without it. */
 export async function beside<P extends AsyncDisposable>(
   report: Report,
   cleanup: AsyncDisposableStack,
@@ -29,10 +31,10 @@ export interface PeerProgram {
   /** Programs that must be installed. */
   readonly needs: readonly string[]
   readonly asRoot?: boolean
-  /** Its files, before it starts. */
+  /** Creates its files before it starts. */
   readonly prepare?: (dir: string) => Promise<void>
   readonly command: (dir: string) => readonly string[]
-  /** Rejects or says false until the peer answers. */
+  /** Rejects or returns false until the peer answers. */
   readonly ready: (dir: string) => Promise<unknown>
 }
 
@@ -48,9 +50,9 @@ export async function freePort(): Promise<number> {
 const lastLine = (text: string) => text.trim().split('\n').at(-1)?.slice(0, 300) ?? ''
 
 /**
- * Runs the program in a directory of its own until `cleanup` ends, also when this process is killed.
+ * Runs the program in its own directory until `cleanup` ends, or this process is killed.
  * @returns the directory
- * @throws Error why it does not run
+ * @throws Error with the reason if it does not run
  */
 export async function startPeer(cleanup: AsyncDisposableStack, peer: PeerProgram): Promise<string> {
   for (const program of peer.needs)
@@ -91,8 +93,9 @@ export async function startPeer(cleanup: AsyncDisposableStack, peer: PeerProgram
 }
 
 /**
- * The shell script in namespaces of its own, with `dir` as $1: what it mounts, and what it leaves running in the background,
- * ends with it. The shell stays: it is the first process there and has to collect orphans, or they look alive to the peer.
+ * The command that runs the shell script in its own namespaces, with `dir` as $1: its mounts and background processes
+ * end with it. The shell stays as the first process of the namespace, because orphans that nothing reaps would look
+ * alive to the peer.
  */
 export const apart = (script: string, dir: string): readonly string[] => [
   ...['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'],

@@ -1,4 +1,4 @@
-/** Children of benchmarks as the programs are shipped: built, not as sources whose types have to be stripped first. */
+/** Child processes of benchmarks as built programs, because types would have to be stripped from sources first. */
 import { rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { build } from '../scripts/build.mjs'
@@ -12,7 +12,7 @@ const built = once(async () => {
   process.once('exit', () => rmSync(outDir, { recursive: true, force: true }))
 })
 
-/** The built file of one of the children. */
+/** Returns the built file of a child. */
 export async function builtChild(name: `${string}-child.ts`): Promise<string> {
   await built()
   return join(outDir, basename(name, '.ts') + '.js')

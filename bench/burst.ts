@@ -1,4 +1,4 @@
-/** Ten deploys asked for at once through the whole cloud, beside the agent alone that is told to start as many of the same VM. */
+/** Ten concurrent deploys through the whole cloud, compared with an agent that starts as many of the same VMs. */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { subjects, type VmObserved } from '../src/contract/agent.ts'
@@ -13,7 +13,7 @@ const rounds = 5
 const count = 10
 const memoryMib = 512 as const
 
-/** Deploys a second until the last of them runs. */
+/** Returns deploys per second until the last one runs. */
 async function throughTheCloud(cloud: BenchCloud, round: number): Promise<number> {
   const names = Array.from({ length: count }, (_, n) => `burst-${round}-${n}`)
   await Promise.all(
@@ -38,7 +38,7 @@ async function throughTheCloud(cloud: BenchCloud, round: number): Promise<number
   return rate
 }
 
-/** VMs a second until the last of them is healthy. */
+/** Returns VMs per second until the last one is healthy. */
 async function byTheAgent(host: TestAgent, round: number): Promise<number> {
   const ids = Array.from({ length: count }, (_, n) => `burst-${round}-${n}`)
   const healthy = new Set<string>()

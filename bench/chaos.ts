@@ -1,6 +1,6 @@
 /**
- * Programs are killed with -9 at random for ten minutes (MOTE_CHAOS_SECONDS) while users work, over a real nats-server and
- * a real PostgreSQL. The same as `test/chaos`, for longer.
+ * Kills programs with -9 at random for ten minutes (MOTE_CHAOS_SECONDS) while users work, with a real nats-server and a
+ * real PostgreSQL. A longer run of `test/chaos`.
  */
 import { connectDb } from '../src/db/connect.ts'
 import { pino } from 'pino'
@@ -20,7 +20,7 @@ export const chaosBenchmark: Benchmark = {
   unable: async () => natsMissing,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
-    // What is awaited at the end are processes that do not keep this one alive.
+    // Keeps this process alive while it awaits child processes, which do not.
     const awake = setInterval(() => undefined, 1000)
     cleanup.defer(() => clearInterval(awake))
     const server = cleanup.use(await startPrivateServer('embedded'))

@@ -1,4 +1,4 @@
-/** A chart of one result as SVG: bars of the median with a whisker to the p99, and lines for what grows. */
+/** Renders the chart of one result as SVG: bars of the median with a whisker to the p99, and lines for growth. */
 import type { Growth, Unit } from './benchmark.ts'
 import type { Measured, Result } from './record.ts'
 
@@ -7,11 +7,11 @@ const labelWidth = 260
 const valueWidth = 200
 const rowHeight = 24
 const plotHeight = 180
-const colours = ['#2563eb', '#d97706', '#059669', '#7c3aed', '#dc2626', '#0891b2']
-const colour = (n: number) => colours[n % colours.length] ?? '#2563eb'
+const colors = ['#2563eb', '#d97706', '#059669', '#7c3aed', '#dc2626', '#0891b2']
+const color = (n: number) => colors[n % colors.length] ?? '#2563eb'
 
 const escape = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-/** What a series should be at its points, by its law. */
+/** The expected values of a series at its points, by its law. */
 function lawful({ law, points }: Growth): { readonly at: number; readonly value: number }[] {
   const [first] = points
   const last = points.at(-1)
@@ -37,14 +37,14 @@ export function figure(value: number): string {
 
 interface Panel {
   readonly height: number
-  /** @param top where it begins */
+  /** @param top vertical position of the panel */
   draw(top: number): string
 }
 
-/** Everything of one unit, on one scale from 0. */
+/** All values of one unit on one scale from 0. */
 function bars(unit: Unit, measured: readonly Measured[]): Panel {
   const room = width - labelWidth - valueWidth
-  // A p99 far away must not make the medians invisible.
+  // A distant p99 must not make the medians invisible.
   const medians = Math.max(...measured.map(({ median }) => median))
   const most = Math.min(Math.max(...measured.map(({ p99 }) => p99)), medians * 2.5) || 1
   const x = (value: number) => labelWidth + (Math.min(value, most) / most) * room
@@ -57,7 +57,7 @@ function bars(unit: Unit, measured: readonly Measured[]): Panel {
           const middle = y + rowHeight / 2 - 2
           return [
             text(labelWidth - 8, middle + 4, what, 'text-anchor="end"'),
-            `<rect x="${labelWidth}" y="${y + 3}" width="${Math.max(1, x(median) - labelWidth).toFixed(1)}" height="${rowHeight - 10}" fill="${colour(n)}" rx="2"/>`,
+            `<rect x="${labelWidth}" y="${y + 3}" width="${Math.max(1, x(median) - labelWidth).toFixed(1)}" height="${rowHeight - 10}" fill="${color(n)}" rx="2"/>`,
             `<path d="M${x(median).toFixed(1)} ${middle}H${x(p99).toFixed(1)}m0 -4v8" stroke="#64748b" fill="none"/>`,
             text(width - valueWidth + 8, middle + 4, `${figure(median)} (p99 ${figure(p99)}) ${unit}`, 'class="value"'),
           ].join('')
@@ -66,7 +66,7 @@ function bars(unit: Unit, measured: readonly Measured[]): Panel {
   }
 }
 
-/** Lines that share a unit and an axis; the axis is logarithmic when it spans more than a factor of 20. */
+/** Lines that share a unit and an axis; the axis is logarithmic if it spans more than a factor of 20. */
 function lines(series: readonly Growth[]): Panel {
   const points = series.flatMap(one => one.points)
   const [first] = series
@@ -97,15 +97,15 @@ function lines(series: readonly Growth[]): Panel {
         ...ticks.map(at => text(x(at), top + floor + 16, figure(at), 'text-anchor="middle" class="value"')),
         text(width - 30, top + floor + 32, first?.along ?? '', 'text-anchor="end" class="value"'),
         ...series.flatMap((one, n) => [
-          polyline(lawful(one), `stroke="${colour(n)}" stroke-dasharray="4 4"`),
-          polyline(one.points, `stroke="${colour(n)}" stroke-width="2"`),
+          polyline(lawful(one), `stroke="${color(n)}" stroke-dasharray="4 4"`),
+          polyline(one.points, `stroke="${color(n)}" stroke-width="2"`),
           ...(one.points.length > 40
             ? []
             : one.points.map(
                 ({ at, value }) =>
-                  `<circle cx="${x(at).toFixed(1)}" cy="${y(value).toFixed(1)}" r="3" fill="${colour(n)}"/>`,
+                  `<circle cx="${x(at).toFixed(1)}" cy="${y(value).toFixed(1)}" r="3" fill="${color(n)}"/>`,
               )),
-          `<rect x="${left}" y="${top + plotHeight + n * 18 - 9}" width="10" height="10" fill="${colour(n)}"/>`,
+          `<rect x="${left}" y="${top + plotHeight + n * 18 - 9}" width="10" height="10" fill="${color(n)}"/>`,
           text(
             left + 16,
             top + plotHeight + n * 18,
@@ -117,7 +117,7 @@ function lines(series: readonly Growth[]): Panel {
   }
 }
 
-/** @returns undefined when nothing was measured */
+/** @returns undefined if nothing was measured */
 export function chart(result: Result): string | undefined {
   const byUnit = Map.groupBy(result.measured, ({ unit }) => unit)
   const byAxis = Map.groupBy(result.growth, ({ unit, along }) => `${unit} ${along}`)

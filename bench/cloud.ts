@@ -1,4 +1,4 @@
-/** `mote up` as a process of its own, as users run it, and a signed-in user of it. */
+/** `mote up` in its own process, as users run it, with a signed-in user. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -14,11 +14,11 @@ export interface BenchCloud extends AsyncDisposable {
   readonly person: { readonly email: string; readonly password: string }
   readonly dir: string
   readonly gatewayPort: number
-  /** Of the process that is the whole cloud. */
+  /** PID of the process that runs the whole cloud. */
   readonly pid: number
 }
 
-/** @param env settings besides those of every benchmark */
+/** @param env settings in addition to those of every benchmark */
 export async function startBenchCloud(
   hypervisor: 'qemu' | 'fake',
   env: Readonly<Record<string, string>> = {},
@@ -64,7 +64,7 @@ export async function startBenchCloud(
   return { client, apiUrl: api, person, dir, gatewayPort, pid, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
-/** Reads what the child says for as long as it lives: a full pipe would keep it from ending. */
+/** Reads the output of the child while it runs: a full pipe would prevent it from exiting. */
 async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: number]> {
   let output = ''
   const found = Promise.withResolvers<[api: string, gatewayPort: number]>()

@@ -1,11 +1,14 @@
-/** Counts what a program asks of PostgreSQL and says on the bus: what a thing costs, whatever else the machine is doing. */
+/**
+ * Counts the statements that a program sends to PostgreSQL and the bytes that it sends over the bus: a cost that does
+ * not depend on other load.
+ */
 import type { Bus } from '../src/bus/bus.ts'
 import type { Db, Sql, Statement, Tx } from '../src/db/db.ts'
 
 export interface Counts {
-  /** By name; `BEGIN` and `COMMIT` as well. */
+  /** Number of statements by name, including `BEGIN` and `COMMIT`. */
   readonly statements: Map<string, number>
-  /** Of messages as JSON. */
+  /** Size of the messages as JSON. */
   busBytes: number
   reset(): void
 }
@@ -64,7 +67,7 @@ export function counting(db: Db, bus: Bus): { readonly db: Db; readonly bus: Bus
   }
 }
 
-/** How many there were, and what most of them were. */
+/** Formats the total and the most frequent statements. */
 export function describeCounts(counts: Counts, per: number): string {
   const total = [...counts.statements.values()].reduce((sum, n) => sum + n, 0)
   const most = [...counts.statements].toSorted((a, b) => b[1] - a[1]).slice(0, 8)

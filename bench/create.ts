@@ -1,4 +1,4 @@
-/** `POST` of an app and of a rule, durable, beside one durable INSERT, and LXD; among 1,000 to 100,000 apps. */
+/** `POST` of an app and of a rule, durable, compared with one durable INSERT and LXD; among 1,000 to 100,000 apps. */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Benchmark } from './benchmark.ts'
@@ -20,7 +20,7 @@ const load = { requests: 150, inFlight: 8 }
 const short = { rounds: 15, requests: 60, inFlight: 8 }
 const otherApps = [1000, 10_000, 100_000] as const
 
-/** How many a second, eight at a time. */
+/** Operations per second, eight at a time. */
 async function rateOf(count: number, act: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   let left = count
@@ -31,7 +31,10 @@ async function rateOf(count: number, act: () => Promise<unknown>): Promise<numbe
   return count / ((performance.now() - began) / 1000)
 }
 
-/** The limits: one INSERT, and what any program has to do that keeps a limit of the project: lock, count, insert, audit, commit. */
+/**
+ * The limits: one INSERT, and the work of any program that enforces a limit of the project: lock, count, insert, audit,
+ * commit.
+ */
 async function bareOf(cleanup: AsyncDisposableStack, plane: Plane) {
   await plane.sql.query('CREATE TABLE bench_row (id bigserial PRIMARY KEY, name text, data jsonb)')
   const pool = new pg.Pool({ connectionString: plane.databaseUrl, max: load.inFlight })
@@ -85,7 +88,7 @@ export const create: Benchmark = {
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
     const planes = await planesOf(cleanup, otherApps, ({ sql }, at) => seedTenants(sql, at / 100, 100, 'other'))
-    // First: each has as many apps of its own.
+    // First, while the databases still differ only in the seeded apps.
     const series = {
       what: 'POST app, 8 in flight, for each',
       unit: 'ms',

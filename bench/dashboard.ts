@@ -1,4 +1,4 @@
-/** The dashboard in a browser that has never seen it: from the address to the list of apps that can be used. */
+/** The dashboard in a browser with an empty cache: time from opening the address to a usable list of apps. */
 import { performance } from 'node:perf_hooks'
 import { chromium } from 'playwright-core'
 import { findProgram } from '../src/lib/programs.ts'
@@ -9,7 +9,7 @@ const rounds = 7
 
 export const dashboard: Benchmark = {
   name: 'dashboard',
-  goal: 'interactive at most 1 s after the address was opened, with an empty cache',
+  goal: 'interactive at most 1 s after opening the address, with an empty cache',
   unable: async () =>
     (await findProgram('chromium')) === undefined ? 'no chromium: apt-get install chromium' : undefined,
   async run(report) {

@@ -1,7 +1,7 @@
 /**
- * How long a managed database takes: from the request to the answer to SELECT 1, as its status says it (a client in the
- * VM, signed in as the owner, was answered). The image and its base are there; the VM is a real one. A branch is measured
- * twice: the one that stands ready for the newest snapshot, and one of a snapshot for which none does.
+ * Times a managed database from the request to the answer to SELECT 1, as reported by its status (a client in the VM,
+ * signed in as the owner, was answered). The image and its base exist; the VM is real. A branch is measured twice: a
+ * prepared one of the newest snapshot, and one of a snapshot without a prepared branch.
  */
 import { mkdir, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
@@ -34,13 +34,13 @@ export const database: Benchmark = {
   async run(report) {
     const imageDir = join(homedir(), '.cache', 'mote', 'test-images', await recipeDigest())
     await buildPostgresImage({ imageDir, version: 15 })
-    // Drills start VMs of their own beside what is measured.
+    // Restore drills would start VMs during the measurement.
     await using cloud = await startBenchCloud('qemu', { MOTE_DATABASE_DRILL_HOURS: '0' })
     await mkdir(join(cloud.dir, 'images'), { recursive: true })
     await symlink(join(imageDir, 'postgres'), join(cloud.dir, 'images', 'postgres'))
-    // Hosts tell each second which images they have.
+    // Hosts report their images every second.
     await pause(2000)
-    // The first one has the base made.
+    // The first database builds the base.
     const first = await create(cloud, 'first')
     await snapshot(cloud, first.id, 'older')
     await snapshot(cloud, first.id, 'newest')
@@ -53,7 +53,7 @@ export const database: Benchmark = {
     const branches: number[] = []
     const cold: number[] = []
     for (let round = 0; round < rounds; round++) {
-      // What is made ahead takes the same two cores.
+      // Preparing a branch takes the same two cores, so wait for it.
       await settled(async () => (await db.one(standing, [])).count === 1)
       const { id, ms } = await create(cloud, `db-${round}`)
       creates.push(ms)
@@ -78,7 +78,7 @@ const standing = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM branch b JOIN machine m ON m.kind = 'database' AND m.id = b.id
      JOIN vm v ON v.app_id = b.app_id WHERE b.kind = 'spare' AND m.phase = 'standing' AND v.seen_state = 'paused'`,
 )
-// The newest branch that answers: rows of the control plane, steps of its VM as the agent timed them.
+// The newest branch that answers: rows of the control plane, and the steps of its VM as timed by the agent.
 const partsOf = statement<{ toVm: number; steps: { name: string; ms: number }[]; total: number }>(
   'bench.databaseParts',
   `SELECT extract(epoch FROM v.created_at - b.created_at)::float8 * 1000 AS "toVm", v.seen_steps AS steps,
@@ -86,7 +86,9 @@ const partsOf = statement<{ toVm: number; steps: { name: string; ms: number }[];
    FROM branch b JOIN vm v ON v.app_id = b.app_id WHERE b.ready_at IS NOT NULL AND b.kind = 'user' ORDER BY b.ready_at DESC LIMIT 1`,
 )
 
-/** Where the time of one went. `healthy`: from the start of the image's program until its port is open. */
+/**
+ * Splits the time of one creation into parts. `healthy`: from the start of the image's program until its port is open.
+ */
 async function note(parts: Map<string, number[]>, db: Db): Promise<void> {
   const { toVm, steps, total } = await db.one(partsOf, [])
   const timed = steps.reduce((sum, { ms }) => sum + ms, 0)
@@ -126,7 +128,7 @@ async function branch(
 ): Promise<number> {
   const began = performance.now()
   await cloud.client.createDatabaseBranch({ id, body: { name, from_snapshot: of } })
-  // Connection info is there only while a client is answered.
+  // Connection info is available only while a client is answered.
   await settled(() =>
     cloud.client.getDatabaseConnection({ id, query: { branch: name } }).then(
       () => true,

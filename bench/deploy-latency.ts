@@ -1,4 +1,4 @@
-/** How long the answer to `POST .../deploy` takes while ten VMs are booting. The host is a simulated one. */
+/** Duration of the answer to `POST .../deploy` while ten VMs boot. The host is simulated. */
 import { startBenchCloud } from './cloud.ts'
 import { type Benchmark, summarise } from './benchmark.ts'
 
@@ -20,7 +20,7 @@ export const deployLatency: Benchmark = {
     }
     const alone = [await deploy(names[0] ?? '', 0)]
     const times: number[] = []
-    // Each round begins ten boots; all but the first deploys of a round meet VMs that are booting.
+    // Each round begins ten boots; all but the first deploys of a round overlap with booting VMs.
     for (let round = 1; round <= rounds; round++) for (const name of names) times.push(await deploy(name, round))
     report.samples('the very first deploy', 'ms', alone)
     report.verdict('median, ms', report.samples('deploys while ten VMs boot', 'ms', times).median, 50)

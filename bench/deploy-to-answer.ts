@@ -1,6 +1,7 @@
 /**
- * From the deploy request to the first HTTP answer through the gateway, in a real VM, image and kernel cached; beside the VM
- * alone, from the start of its process to the same page; and what libvirt adds to the start of a QEMU.
+ * Time from the deploy request to the first HTTP answer through the gateway, in a real VM with cached image and kernel;
+ * compared with the VM alone, from the start of its process to the same page; and with the overhead of libvirt over the
+ * start of a QEMU.
  */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,7 +17,10 @@ import { rawQemu } from './raw-qemu.ts'
 import { inTurns } from './turns.ts'
 
 const rounds = 15
-/** A file that the sample serves, also what both sides check: what an app does for its page is no part of its start. */
+/**
+ * A static file of the sample, which both sides request, because the work of an app for its page is not part of its
+ * start.
+ */
 const page = '/health'
 const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
 
@@ -27,7 +31,7 @@ export const missingForVms = async (): Promise<string | undefined> => {
 }
 
 /**
- * As whoever deploys waits for it: told by the stream of the app. Until 2026-11-22 the page was asked for every 5 ms instead, sixty
+ * Waits as a client does: by the stream of the app. Until 2026-11-22 the page was polled every 5 ms instead, sixty
  * requests on the cores on which the guest started.
  */
 async function deployOnce(cloud: BenchCloud, name: string): Promise<number> {
@@ -71,11 +75,11 @@ export const deployToAnswer: Benchmark = {
         const name = `deploy-${n++}`
         const ms = await deployOnce(cloud, name)
         await cloud.client.deleteApp({ app_name: name })
-        // What is taken away is not what comes next.
+        // Wait until everything is deleted, so that cleanup does not affect the next round.
         while ((await cloud.client.listApps({ query: { limit: 100 } })).length > 0) await pause(20)
         return ms
       },
-      // The first one also makes the base image, the guest kernel and the template.
+      // The first start also builds the base image, the guest kernel and the template.
       alone: () => machineToPage(host, `alone-${n++}`, spec, page),
       async raw() {
         await using qemu = await rawQemu()

@@ -1,15 +1,15 @@
-/** An etcd of one node, spoken to through its JSON gateway. */
+/** An etcd with one node, accessed through its JSON gateway. */
 import { request } from 'node:http'
 import { freePort, startPeer } from './beside.ts'
 
 export interface EtcdWatch extends AsyncDisposable {
-  /** Milliseconds from the request that puts a value to the news of it at a watcher. */
+  /** Milliseconds from the request that puts a value to the notification of a watcher. */
   putToWatch(): Promise<number>
 }
 
 const key = Buffer.from('bench').toString('base64')
 
-/** @throws Error why there is none */
+/** @throws Error with the reason if etcd cannot run */
 export async function startEtcd(): Promise<EtcdWatch> {
   await using cleanup = new AsyncDisposableStack()
   const [client, peer] = [`http://127.0.0.1:${await freePort()}`, `http://127.0.0.1:${await freePort()}`]

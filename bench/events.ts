@@ -1,4 +1,7 @@
-/** From the commit of a change to the client of an event stream: beside LISTEN of PostgreSQL, a watch of etcd and a subscriber of NATS. */
+/**
+ * Time from the commit of a change to the client of an event stream, compared with LISTEN of PostgreSQL, a watch of
+ * etcd and a subscriber of NATS.
+ */
 import pg from 'pg'
 import type { Benchmark, Report } from './benchmark.ts'
 import { beside } from './beside.ts'
@@ -11,10 +14,10 @@ import { seedTenants } from './seed.ts'
 import { inTurns, warm } from './turns.ts'
 
 const rounds = 200
-/** Other streams that are open. */
+/** Number of other open streams. */
 const streams = [5, 50, 500] as const
 
-/** An event of the outbox, as every transaction of the product adds it. */
+/** Inserts an event into the outbox, as every transaction of the product does. */
 export const insertEvents = `INSERT INTO event (project_id, kind, data)
   SELECT $1, 'deployment.status', '{"app_name": "an-app-of-the-bench", "status": "running", "job_id": "job-0123456789abcdef"}' FROM generate_series(1, $2::int)`
 

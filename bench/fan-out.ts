@@ -1,4 +1,7 @@
-/** Events to 10, 100 and 1,000 readers of one project, beside bare Node that writes the same bytes to as many, and NATS. */
+/**
+ * Events to 10, 100 and 1,000 readers of one project, compared with bare Node that writes the same bytes to as many,
+ * and with NATS.
+ */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -15,7 +18,7 @@ import { inTurns, ratioOfRounds } from './turns.ts'
 const rounds = 7
 const sizes = [10, 100, 1000] as const
 const path = '/v1/workspace/events'
-/** Of NATS: what it sends each of its subscribers, as long as an event. */
+/** Payload of a NATS message, as long as an event. */
 const payloadBytes = 200
 const settleMs = 1000
 const moreReaders = 2000
@@ -33,7 +36,7 @@ async function startBare(): Promise<Bare> {
   const [port] = await once(child, 'message')
   return {
     url: `http://127.0.0.1:${port}`,
-    // What the product's events have besides: the app and the deployment they are of.
+    // Members that the product's events also have: their app and deployment.
     emit: count => void child.send({ count, data: { ...data, app_id: null, deployment_id: null } }),
     cpuMs: () => cpuMsOf(child.pid ?? 0),
     rssMib: () => rssMib(child.pid ?? 0),
@@ -49,7 +52,7 @@ async function emitOf(plane: Plane, count: number): Promise<void> {
   await plane.sql.query(`SELECT pg_notify('event', '')`)
 }
 
-/** MiB that each of many more readers takes once a thousand are there: those take what earlier ones have left. */
+/** MiB per additional reader beyond a thousand, because the first thousand reuse memory of earlier readers. */
 async function memoryOfReader(of: Pick<Plane, 'rssMib'>, open: (count: number) => Promise<Readers>): Promise<number> {
   const first = await open(1000)
   await pause(settleMs)

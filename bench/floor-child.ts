@@ -1,4 +1,4 @@
-/** What Node can do at best: answers every request with the same bytes, which the parent sends first. */
+/** The upper bound for Node: answers every request with the same bytes, which the parent sends first. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

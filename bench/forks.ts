@@ -1,4 +1,4 @@
-/** Twenty clones of one VM at once, each until it has served a page; and what memory each of them takes. */
+/** Twenty concurrent clones of one VM: time until each has served a page, and their memory. */
 import { readFile } from 'node:fs/promises'
 import type { VmObserved } from '../src/contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../test/support/agent/agent.ts'
@@ -11,13 +11,13 @@ const rounds = 2
 
 const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
 
-/** A file that the sample serves: what an app does for its page is no part of a fork. */
+/** A static file of the sample, because the work of an app for its page is not part of a fork. */
 async function page({ endpoint }: VmObserved): Promise<void> {
   const response = await fetch(`http://${endpoint?.host}:${endpoint?.port}/health`)
   if ((await response.text()) !== 'ok\n') throw new Error('the clone served something else')
 }
 
-/** Proportional set size, MiB: pages that several share count in parts. */
+/** Proportional set size in MiB: shared pages count in proportion. */
 async function pssMib(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1]) / 1024
@@ -52,7 +52,7 @@ export const forks: Benchmark = {
       times.push(performance.now() - began)
       const pids = (await vmmsIn(host.config.dataDir)).filter(pid => !before.has(pid))
       sizes.push(...(await Promise.all(pids.map(pssMib))))
-      // Says more than the time on a machine that does other work.
+      // CPU time is more informative than wall time on a busy machine.
       work.push(...pids.map(pid => (cpuSeconds(pid) ?? 0) * 1000))
       await Promise.all(ids.map(vmId => host.request('vm.forget', { vmId, generation: 2 })))
       await Promise.all(ids.map(vmId => host.until(vmId, 'gone', vm => vm.state === 'absent')))

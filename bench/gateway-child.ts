@@ -1,6 +1,6 @@
 /**
- * A gateway with one route, as a process that the benchmark can measure: `<port> <port of the app> [directory]`. With a
- * directory it looks after the HAProxy there as well.
+ * A gateway with one route in its own process, to measure it: `<port> <port of the app> [directory]`. With a directory,
+ * it also configures the HAProxy there.
  */
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'

@@ -1,4 +1,4 @@
-/** The servers that `bench/gateway.ts` compares: each a process of its own on one core. */
+/** The servers that `bench/gateway.ts` compares, each in its own process on one core. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -10,12 +10,12 @@ import { haproxyConfig } from '../src/gateway/publish/haproxy-config.ts'
 export interface BenchServer {
   readonly name: string
   readonly port: number
-  /** Time on the CPU so far, ms; of all its processes. */
+  /** CPU time so far, ms, of all its processes. */
   cpuMs(): number
   stop(): Promise<void>
 }
 
-/** The machine's clock ticks (USER_HZ) are 10 ms on every Linux there is. */
+/** A clock tick (USER_HZ) is 10 ms on every Linux. */
 const tickMs = 10
 
 function cpuOf(pid: number): number {
@@ -64,7 +64,7 @@ http { access_log off; keepalive_requests 1000000; client_body_temp_path ${dir}/
 fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s; ${http} }
 `
 
-/** What answers behind all of them: it must not be what is measured. */
+/** The upstream of all servers; it must not be the bottleneck. */
 export async function startUpstream(dir: string, port: number, core: number): Promise<BenchServer> {
   const own = join(dir, 'upstream')
   await mkdir(own)
@@ -84,7 +84,7 @@ server { listen 127.0.0.1:${port}; location / { proxy_pass http://app; proxy_htt
   return started('nginx', port, ['nginx', '-c', join(own, 'conf'), '-e', join(own, 'error.log')], core)
 }
 
-/** By hand: nothing but one backend with one server. */
+/** Configured by hand, with a single backend and server. */
 export async function startPlainHaproxy(
   dir: string,
   port: number,
@@ -113,7 +113,7 @@ export async function startPlainHaproxy(
   return started('haproxy', port, ['haproxy', '-db', '-f', file], core)
 }
 
-/** As the gateway makes it: 200 backends and a map, which the child of the gateway fills. */
+/** Configured by the gateway: 200 backends and a map, which the gateway's child process fills. */
 export async function startOurHaproxy(dir: string, port: number, gateway: number, core: number): Promise<BenchServer> {
   const shape = haproxyShape(dir)
   const file = join(dir, 'ours.cfg')
@@ -141,13 +141,13 @@ export function startGatewayProcess(
   return started('gateway', port, [process.execPath, ...flags, child('gateway'), String(port), String(upstream)], core)
 }
 
-/** The gateway that tells `startOurHaproxy` its routes; it is not what is measured. */
+/** The gateway that publishes routes to `startOurHaproxy`; it is not measured. */
 export function startPublisher(dir: string, port: number, upstream: number, core: number): Promise<BenchServer> {
   const command = [process.execPath, child('gateway'), String(port), String(upstream), dir]
   return started('publisher', port, command, core)
 }
 
-/** Node without a gateway: what it could be at best. */
+/** Node without a gateway, as an upper bound. */
 export function startNodeProxy(
   client: 'undici' | 'http',
   port: number,

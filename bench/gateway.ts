@@ -1,6 +1,6 @@
 /**
- * The gateway beside nginx and HAProxy, with the same app behind them, in turns in the same run. Compared is what a
- * request costs on the CPU of the proxy: what one core can serve, whatever else the machine is doing.
+ * The gateway compared with nginx and HAProxy, with the same upstream app and alternating measurements in the same run.
+ * The metric is the CPU cost of a request at the proxy, that is, the capacity of one core, independently of other load.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -26,7 +26,7 @@ import {
 
 const rounds = 4
 const turnSeconds = 3
-/** V8 has compiled what is used after some 100,000 requests. */
+/** V8 has compiled the hot code after some 100,000 requests. */
 const warmSeconds = 8
 const connections = 64
 const needed = ['nginx', 'haproxy', 'wrk', 'taskset'] as const
@@ -34,7 +34,7 @@ const needed = ['nginx', 'haproxy', 'wrk', 'taskset'] as const
 interface Turn {
   readonly perSecond: number
   readonly p99Ms: number
-  /** On one core that does nothing else. */
+  /** Requests per second of CPU time. */
   readonly perCoreSecond: number
 }
 
@@ -91,16 +91,16 @@ async function run(report: Report): Promise<void> {
   for (const { port } of servers)
     await until(async () => (await viaGateway(port, 'bench.localhost')).status === 200, {
       timeoutMs: 10_000,
-      what: 'it serves the app',
+      what: 'the server to serve the app',
     })
-  const mutex = new Map(servers.map(server => [server.name, [] as Turn[]]))
+  const measured = new Map(servers.map(server => [server.name, [] as Turn[]]))
   for (let round = 0; round <= rounds; round++)
     for (const server of servers) {
       const turn = await measure(server, round === 0 ? warmSeconds : turnSeconds)
       // The first round warms up.
-      if (round > 0) mutex.get(server.name)?.push(turn)
+      if (round > 0) measured.get(server.name)?.push(turn)
     }
-  const median = (name: string, key: keyof Turn) => summarise((mutex.get(name) ?? []).map(turn => turn[key])).median
+  const median = (name: string, key: keyof Turn) => summarise((measured.get(name) ?? []).map(turn => turn[key])).median
   for (const { name } of servers) {
     const [rate, p99, core] = [median(name, 'perSecond'), median(name, 'p99Ms'), median(name, 'perCoreSecond')]
     report.note(
@@ -125,7 +125,7 @@ async function run(report: Report): Promise<void> {
 
 export const gateway: Benchmark = {
   name: 'gateway',
-  goal: 'for each core at least 0.35 x nginx by ourselves, 0.9 x HAProxy where it serves our routes',
+  goal: 'per core, at least 0.35 x nginx by the gateway itself, 0.9 x HAProxy where HAProxy serves our routes',
   unable: async () => {
     const found = await Promise.all(needed.map(hasProgram))
     const missing = needed.filter((_, n) => !found[n])

@@ -1,4 +1,7 @@
-/** `GET` of one app and of one deployment, beside bare Node with the same bytes, and LXD; with 20 to 100,000 other apps. */
+/**
+ * `GET` of one app and of one deployment, compared with bare Node with the same bytes and with LXD; with 20 to 100,000
+ * other apps.
+ */
 import { byName } from '../src/control/apps/store.ts'
 import { type Benchmark, median } from './benchmark.ts'
 import { beside } from './beside.ts'
@@ -12,7 +15,7 @@ import { inTurns, ratioOfRounds, warm } from './turns.ts'
 
 const rounds = 7
 const load = { requests: 400, inFlight: 1 }
-/** Short turns: a hiccup of the machine spoils one of them, and the median of all does not see it. */
+/** Short rounds: a disturbance affects one of them, which does not change the median. */
 const short = { rounds: 40, requests: 50 }
 const otherApps = [20, 10_000, 100_000] as const
 
@@ -33,7 +36,7 @@ export const getOne: Benchmark = {
       await seedServing(sql, 'mine', 4)
       await seedTenants(sql, at / 10, 10, 'other')
     })
-    // First, because what is asked more often gets faster for a while.
+    // First, because repeated requests get faster for a while.
     const series = { what: 'GET app', unit: 'ms', along: 'apps of others', law: 'flat' } as const
     const growth = await growthOf(report, series, short.rounds, planes, one =>
       medianMs(one.url, { path: '/v1/apps/mine-7', token: one.jwt }, short),

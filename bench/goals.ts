@@ -1,4 +1,4 @@
-/** What the product has to reach, beside which limit or peer. The benchmarks say which of these they decide. */
+/** The goals of the product, with the limit or peer of each. The benchmarks declare which goals they decide. */
 
 export interface Goal {
   readonly work: string
@@ -47,11 +47,11 @@ export const goals = {
     "the bare transaction; Ganeti's hspace",
     '>= 1,000/s, none oversold, >= 50 % of the transaction',
     '<= 1.3x from 10 to 1,000 hosts',
-    'no whole run yet beside the other work of this machine; before there were stored results: 1,458 a second, none oversold (compute.md)',
+    'no complete run yet because of other load on this machine; before there were stored results: 1,458 a second, none oversold (compute.md)',
   ),
   B6: goal(
     'deploy to VM running, image warm',
-    'the VM alone, from its process to the same page; what libvirt adds to a QEMU',
+    'the VM alone, from its process to the same page; the overhead of libvirt',
     'overhead p50 <= 30 ms, <= 0.2x libvirt',
     'flat in VMs of a host',
   ),
@@ -85,7 +85,7 @@ export const goals = {
     '-',
     '< 0.5 s, <= 32 KiB each',
     'linear: t(10k)/t(1k) <= 12',
-    'no whole run yet beside the other work of this machine; before there were stored results: 0.11 s, 12 to 19 KiB each (compute.md)',
+    'no complete run yet because of other load on this machine; before there were stored results: 0.11 s, 12 to 19 KiB each (compute.md)',
   ),
   B17: goal('control plane restart to ready, 10,000 deployments', 'empty database', '< 2 s', 'linear'),
   B18: goal(
@@ -113,10 +113,10 @@ export const goals = {
     '-',
     '<= 20 ms with its exact total',
     'flat',
-    'no whole run yet: its million rows were not inserted within three minutes beside the other work of this machine',
+    'no whole run yet: inserting its million rows took more than three minutes because of other load on this machine',
   ),
-  B24: goal('a noisy tenant at 10x its allowance', 'the same without it', 'p99 of others <= 2x, no errors', '-'),
-  B25: goal('the refusal 429', 'bare Node', '>= 50 % of its rate', 'flat in keys'),
+  B24: goal('a noisy tenant at 10x its rate limit', 'the same without it', 'p99 of others <= 2x, no errors', '-'),
+  B25: goal('rejection with 429', 'bare Node', '>= 50 % of its rate', 'flat in keys'),
   B26: goal('simulation', '-', '>= 5,000 steps/s of a core, 1,000 times real time', 'linear'),
   B27: goal('memory at rest', '-', 'control <= 120 MiB, agent <= 60 MiB, <= 1 MiB a VM', 'linear'),
   start: goal('mote up to ready; mote --version', '-', '<= 1.5 s on a warm directory; <= 100 ms', '-'),

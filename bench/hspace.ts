@@ -1,14 +1,14 @@
-/** Ganeti's hspace: how fast its allocator fills a cluster that it simulates. In memory; nothing is written or promised. */
+/** Ganeti's hspace: how fast its allocator fills a simulated cluster, in memory only. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { hasProgram } from '../src/lib/programs.ts'
 
 export interface Hspace extends AsyncDisposable {
-  /** Placements a second on so many empty nodes, until about `count` are made. */
+  /** Placements per second on this many empty nodes, until about `count` are placed. */
   placements(nodes: number, count: number): Promise<number>
 }
 
-/** @throws Error why there is none */
+/** @throws Error with the reason if hspace cannot run */
 export async function startHspace(): Promise<Hspace> {
   if (!(await hasProgram('hspace'))) throw new Error('hspace is not installed: npm run bench -- --install-peers')
   return {
@@ -18,7 +18,7 @@ export async function startHspace(): Promise<Hspace> {
       const began = performance.now()
       const { stdout } = await promisify(execFile)('hspace', args)
       const seconds = (performance.now() - began) / 1000
-      // It also fills the cluster with large machines first; they count.
+      // hspace first fills the cluster with large VMs, which count, too.
       const made = [...stdout.matchAll(/- +(\d+) instances /g)].reduce((sum, [, number]) => sum + Number(number), 0)
       if (made < count) throw new Error(`hspace placed ${made} of ${count}`)
       return made / seconds

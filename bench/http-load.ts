@@ -1,4 +1,4 @@
-/** Requests over connections that are kept, and the bare Node server that answers the same bytes. */
+/** Sends requests over kept-alive connections, and runs the bare Node server that answers the same bytes. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -7,22 +7,22 @@ import { cpuMsOf } from './process.ts'
 
 export interface Ask {
   readonly path: string
-  /** Another path for each request, instead. */
+  /** Returns a different path for each request. */
   readonly paths?: (request: number) => string
   readonly method?: 'GET' | 'POST'
   readonly token?: string
   readonly body?: () => object
-  /** What every answer must have; default 200. */
+  /** Expected status of every answer; default 200. */
   readonly status?: number
 }
 
 export interface Turn {
   readonly perSecond: number
-  /** Of each request. */
+  /** Duration of each request. */
   readonly ms: readonly number[]
 }
 
-/** An address, or the socket of a peer. */
+/** A URL, or the socket of a peer. */
 export type Origin = string | { readonly socketPath: string }
 
 /** @throws Error for every answer with another status */
@@ -61,11 +61,11 @@ export async function drive(
   return { perSecond, ms }
 }
 
-/** Milliseconds for each request, of as many in flight. */
+/** Milliseconds per request, with several in flight. */
 export const msOfEach = async (...asked: Parameters<typeof drive>): Promise<number> =>
   1000 / (await drive(...asked)).perSecond
 
-/** What the server answers, as text. */
+/** The server's answer as text. */
 export async function answerOf(origin: string, ask: Ask): Promise<string> {
   const response = await fetch(`${origin}${ask.path}`, {
     headers: ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` },
@@ -79,14 +79,14 @@ export interface Floor extends AsyncDisposable {
   cpuMs(): number
 }
 
-/** Bare Node that answers everything with this text. */
+/** Bare Node that answers every request with this text. */
 export async function startFloor(text: string): Promise<Floor> {
   const child = fork(join(import.meta.dirname, 'floor-child.ts'))
   child.send(text)
   return floorOf(child)
 }
 
-/** A server in a child that says its port in its first message. */
+/** A server in a child process that sends its port in its first message. */
 export async function floorOf(child: ChildProcess): Promise<Floor> {
   const [port] = await once(child, 'message')
   return {

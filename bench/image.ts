@@ -1,4 +1,7 @@
-/** An image of a registry until a host can start VMs from it, beside the bytes alone: over HTTP, and unpacked by tar. */
+/**
+ * Time until a host can start VMs from an image of a registry, compared with the bytes alone: over HTTP, and unpacked
+ * by tar.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomFillSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -28,7 +31,7 @@ interface Blob {
   readonly size: number
 }
 
-/** An image of one layer with one file that does not compress, as `layoutDir`; its layer's digest. */
+/** Writes an image with one layer and one incompressible file to `layoutDir`; returns the layer's digest. */
 async function writeImage(layoutDir: string, scratch: string): Promise<Blob> {
   const put = async (data: Buffer): Promise<Blob> => {
     const hex = createHash('sha256').update(data).digest('hex')
@@ -76,13 +79,13 @@ async function startRegistry(dir: string): Promise<{ readonly host: string; read
     `version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: ${join(dir, 'registry')}}}\nhttp: {addr: "${host}"}\n`,
   )
   const child = spawn('docker-registry', ['serve', config], { stdio: 'ignore' })
-  await until(async () => (await fetch(`http://${host}/v2/`)).ok, { what: 'the registry answers', timeoutMs: 10_000 })
+  await until(async () => (await fetch(`http://${host}/v2/`)).ok, { what: 'the registry to answer', timeoutMs: 10_000 })
   return { host, child }
 }
 
 export const image: Benchmark = {
   name: 'image',
-  goal: 'an image of 64 MiB is fetched and made into a base at half the rate of its bytes over HTTP and through tar',
+  goal: 'an image of 64 MiB is fetched and converted to a base at half the rate of its bytes over HTTP and through tar',
   covers: ['B20'],
   how: "Debian's docker-registry on this computer. The product resolves the digest, copies the image with skopeo (verifying each digest), unpacks it with umoci in a one-way directory and makes the read-only file system. Alternates with fetching the layer into a file and tar -x. The second time the product uses its existing base.",
   reading:

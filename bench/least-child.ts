@@ -1,6 +1,7 @@
 /**
- * What Node and node-pg can do at best with the statements of a request: asks them one after the other on one connection and
- * answers with the first row of the last one, or with its `page` as it is. The parent sends where and what first.
+ * The upper bound for Node and node-pg with the statements of a request: runs them one after the other on one
+ * connection and answers with the first row of the last one, or with its `page` unchanged. The parent sends the address
+ * and the statements first.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

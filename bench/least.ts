@@ -1,4 +1,4 @@
-/** The least that a request can cost: bare Node and node-pg with the very statements of the product, and nothing else. */
+/** The minimal cost of a request: bare Node and node-pg with the product's own statements, and nothing else. */
 import { fork } from 'node:child_process'
 import { programFlags } from '../scripts/build.mjs'
 import type { Db, Param, Statement } from '../src/db/db.ts'
@@ -35,7 +35,7 @@ export async function queryOf(ask: (db: Db) => Promise<unknown>): Promise<Query>
   return query
 }
 
-/** Who asks, as the control plane finds it out for the session of this JWT in its default project. */
+/** The authentication statement of the control plane for the session of this JWT in its default project. */
 export function whoAsks(jwt: string): Promise<Query> {
   const claims = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
   const session = { sessionId: claims.sid, userId: claims.sub, epoch: claims.epoch }

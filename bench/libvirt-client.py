@@ -12,7 +12,7 @@ try:
 except ImportError:
     sys.exit("python3-libvirt is not installed: npm run bench -- --install-peers")
 
-# The machine of the product's own driver, with nothing in it that QEMU would have to start.
+# The same VM as the product's driver creates, without anything for QEMU to start.
 MACHINE = """<domain type='qemu'><name>{}</name><memory unit='MiB'>128</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='microvm'>hvm</type></os><features><acpi/></features>
 <cpu mode='custom' match='exact'><model>qemu64</model></cpu>

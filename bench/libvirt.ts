@@ -1,4 +1,4 @@
-/** A libvirtd of its own, spoken to by its own client library: python3-libvirt, of all its clients the one with the least around it. */
+/** A separate libvirtd, accessed through python3-libvirt, which adds the least overhead of its client libraries. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { access, mkdir, stat, writeFile } from 'node:fs/promises'
@@ -7,11 +7,11 @@ import { createInterface } from 'node:readline'
 import { apart, startPeer } from './beside.ts'
 
 export interface Libvirt extends AsyncDisposable {
-  /** Adds so many machines that do not run. */
+  /** Defines this many VMs that do not run. */
   define(count: number): Promise<void>
-  /** Milliseconds of one getAllDomainStats. @throws Error unless it tells of so many machines */
+  /** Milliseconds of one getAllDomainStats. @throws Error unless it reports this many VMs */
   stats(count: number): Promise<number>
-  /** Milliseconds of `virDomainCreateXML` for a machine of 128 MiB, halted at its first instruction, as of the others. */
+  /** Milliseconds of `virDomainCreateXML` for a VM of 128 MiB, halted at its first instruction, like the others. */
   create(name: string): Promise<number>
   suspend(name: string): Promise<number>
   resume(name: string): Promise<number>
@@ -26,7 +26,7 @@ namespaces = []
 stdio_handler = "file"
 `
 
-/** libvirtd has its directories compiled in; in its own mount namespace they are ours. */
+/** The directories of libvirtd are compiled in, so mount ours over them in a separate mount namespace. */
 const script = `mount --bind "$1/etc" /etc/libvirt && mount --bind "$1/var" /var/lib/libvirt && mount --bind "$1/run" /run &&
 mount --bind "$1/cache" /var/cache/libvirt && mount --bind "$1/log" /var/log/libvirt && libvirtd`
 
@@ -38,7 +38,7 @@ async function prepare(dir: string): Promise<void> {
 
 type Verb = 'define' | 'stats' | 'create' | 'suspend' | 'resume' | 'destroy'
 
-/** Debian's own: its packages are not there for another Python. */
+/** Debian's Python, because its packages are not available to another one. */
 const python = '/usr/bin/python3'
 
 async function startClient(cleanup: AsyncDisposableStack, socket: string) {
@@ -70,7 +70,7 @@ async function startClient(cleanup: AsyncDisposableStack, socket: string) {
   }
 }
 
-/** @throws Error why there is none */
+/** @throws Error with the reason if libvirtd cannot run */
 export async function startLibvirt(): Promise<Libvirt> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {

@@ -1,4 +1,7 @@
-/** The live list of deployments with the numbers of their VMs, 100 a page, with 100 to 10,000 VMs; beside libvirt and LXD. */
+/**
+ * The live list of deployments with the metrics of their VMs, 100 per page, with 100 to 10,000 VMs; compared with
+ * libvirt and LXD.
+ */
 import { Pool } from 'undici'
 import type { HostHeartbeat } from '../src/contract/agent.ts'
 import { type Benchmark, median } from './benchmark.ts'
@@ -14,7 +17,7 @@ const rounds = 15
 const page = 100
 const sizes = [100, 1000, 10_000] as const
 
-/** What hosts say each second. */
+/** The heartbeats that hosts send each second. */
 export function heartbeatsOf(vms: readonly SeededVm[]): HostHeartbeat[] {
   return [...Map.groupBy(vms, ({ hostId }) => hostId)].map(([hostId, own], n) => ({
     hostId,
@@ -41,7 +44,7 @@ async function planeWith(vms: number): Promise<Plane> {
   return plane
 }
 
-/** Milliseconds for all of them, page after page on one connection. */
+/** Milliseconds for all pages, one after the other on one connection. */
 async function listAll(pool: Pool, jwt: string, vms: number): Promise<number> {
   const headers = { authorization: `Bearer ${jwt}` }
   const began = performance.now()

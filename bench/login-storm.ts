@@ -1,4 +1,4 @@
-/** How long `GET /v1/apps` takes while twenty people sign in without a pause, over how long it takes alone. */
+/** Duration of `GET /v1/apps` while twenty users sign in continuously, relative to its duration alone. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { startBenchApi, type BenchApi } from './api.ts'
 import { type Benchmark, summarise } from './benchmark.ts'
@@ -41,7 +41,7 @@ export const loginStorm: Benchmark = {
     await timesOf(api, stormers)
     const idle: number[][] = []
     const storm: number[][] = []
-    // In turns: what else the machine does meets both.
+    // Alternating, so that other load affects both.
     for (let round = 0; round < rounds; round++) {
       idle.push((await timesOf(api, 0)).ms)
       storm.push((await timesOf(api, stormers)).ms)

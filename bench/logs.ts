@@ -1,4 +1,4 @@
-/** The kept log of a VM to a client of the event stream, beside the same bytes from a bare Node server. */
+/** The stored log of a VM to a client of the event stream, compared with the same bytes from a bare Node server. */
 import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
@@ -10,13 +10,13 @@ import { seedApps, seedServing } from './seed.ts'
 import { inTurns, ratioOfRounds } from './turns.ts'
 
 const rounds = 15
-/** The most that a client may ask for; in three answers of the host, because a message of the bus holds 1 MiB. */
+/** The maximum that a client may request; takes three answers of the host, because a bus message holds 1 MiB. */
 const lines = 10_000
 const lineBytes = 200
 const startUs = 1_700_000_000_000_000
 const chunkBytes = 64 * 1024
 
-/** MiB a second until the last line is here, and all of the bytes. */
+/** MiB per second until the last line has arrived, and the total bytes. */
 async function read(
   url: string,
   token: string,

@@ -1,4 +1,4 @@
-/** An LXD of its own on a directory, with containers that never run, spoken to through its socket. */
+/** A separate LXD on a directory, with containers that never run, accessed through its socket. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -6,7 +6,7 @@ import { apart, startPeer } from './beside.ts'
 
 export interface Lxd extends AsyncDisposable {
   readonly socketPath: string
-  /** Creates empty containers `<prefix>-0` and so on, `inFlight` at a time. @returns how many a second */
+  /** Creates empty containers `<prefix>-0` and so on, `inFlight` at a time. @returns containers per second */
   create(prefix: string, count: number, inFlight: number): Promise<number>
   remove(prefix: string, count: number): Promise<void>
 }
@@ -19,20 +19,20 @@ const inTurn = async (count: number, inFlight: number, act: (n: number) => Promi
   await Promise.all(Array.from({ length: inFlight }, worker))
 }
 
-/** @throws Error why there is none */
+/** @throws Error with the reason if LXD cannot run */
 export async function startLxd(): Promise<Lxd> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {
     needs: ['lxd', 'unshare'],
     asRoot: true,
-    // It mounts file systems for its containers, which must not stay behind.
+    // LXD mounts file systems for its containers, which must not stay behind.
     command: dir => apart('LXD_DIR="$1" lxd --group root', dir),
     ready: dir => stat(join(dir, 'unix.socket')),
   })
   const socketPath = join(dir, 'unix.socket')
   const pool = new Pool('http://lxd', { socketPath, connections: 16 })
   cleanup.defer(() => pool.close())
-  /** Waits for what goes on behind an answer. */
+  /** Sends the request and waits for its background operation. */
   const ask = async (method: 'POST' | 'PUT' | 'DELETE', path: string, body: object) => {
     const answer = await pool.request({ path, method, body: JSON.stringify(body) })
     const { error, operation } = (await answer.body.json()) as { error: string; operation?: string }

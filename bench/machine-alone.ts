@@ -1,16 +1,19 @@
-/** One VM of an agent alone: what its process, its guest and its first page take, whoever asks for it. */
+/** One VM on an agent without a cloud: duration of its process start, its boot and its first page. */
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { TestAgent } from '../test/support/agent/agent.ts'
 import type { VmObserved, VmSpec } from '../src/contract/agent.ts'
 
-/** What the VM needs whoever starts it; `image`, `base`, `disk` and `prepare` are ours. */
+/** Steps that any VMM needs; `image`, `base`, `disk` and `prepare` are our own. */
 const machineSteps = ['spawn', 'load', 'resume', 'boot']
 
 export const machineMs = ({ steps }: Pick<VmObserved, 'steps'>): number =>
   steps.filter(({ name }) => machineSteps.includes(name)).reduce((sum, { ms }) => sum + ms, 0)
 
-/** Milliseconds until the page answers 200, asked at its own address; a packet sent before the network is up is not waited for. */
+/**
+ * Milliseconds until the page answers 200 at the VM's own address; does not wait for packets sent before the network is
+ * up.
+ */
 async function untilPage({ endpoint }: VmObserved, path: string): Promise<number> {
   const began = performance.now()
   for (const deadline = began + 60_000; performance.now() < deadline; await pause(2)) {
@@ -19,7 +22,7 @@ async function untilPage({ endpoint }: VmObserved, path: string): Promise<number
         { host: endpoint?.host, port: endpoint?.port, path, agent: false, timeout: 100 },
         response => response.resume().once('end', () => resolve(response.statusCode === 200)),
       )
-      // As health checks do: the bound is on the connection, not on the answer.
+      // As in health checks, the timeout applies to the connection, not to the answer.
       asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(10_000)))
       asked.on('timeout', () => asked.destroy()).on('error', () => resolve(false))
       asked.end()
@@ -29,7 +32,10 @@ async function untilPage({ endpoint }: VmObserved, path: string): Promise<number
   throw new Error('the VM did not answer within a minute')
 }
 
-/** From the start of its process to its first page, ms, without what the agent does before and beside that. The VM goes again. */
+/**
+ * Milliseconds from the start of the process to the first page, without the agent's own work. Removes the VM
+ * afterwards.
+ */
 export async function machineToPage(host: TestAgent, vmId: string, spec: VmSpec, path = '/'): Promise<number> {
   await host.put({ vmId, generation: 1, want: 'running', spec })
   const observed = await host.until(vmId, 'running', vm => vm.state === 'running')

@@ -1,4 +1,4 @@
-/** What the programs take when nothing happens, and what each VM and each open stream adds. */
+/** Memory of the idle programs, and of each additional VM and open stream. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -18,7 +18,7 @@ import { seedServing, seedTenants } from './seed.ts'
 const settleMs = 5000
 const vms = [0, 100, 200] as const
 
-/** Of an agent with so many simulated VMs, once it has settled. */
+/** Memory of an agent with this many simulated VMs, once it has settled. */
 async function agentMib(count: number): Promise<number> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   const child = fork(await builtChild('agent-child.ts'), [dir, String(count)], { execArgv: [...programFlags] })
@@ -37,7 +37,7 @@ async function agentMib(count: number): Promise<number> {
   }
 }
 
-/** What the others take when nothing happens and nothing is defined, as long after their start. */
+/** Memory of the idle peers without any VM, the same time after their start. */
 async function peersAtRest(report: Report): Promise<void> {
   const peers = { libvirtd: startLibvirt, lxd: startLxd }
   for (const [program, start] of Object.entries(peers)) {

@@ -1,4 +1,6 @@
-/** A nats-server of its own and subscribers that do nothing but count, spoken to in its own text: no client is in the way. */
+/**
+ * A separate nats-server with subscribers that only count, accessed in its own text protocol to avoid client overhead.
+ */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { arrivals } from './arrivals.ts'
@@ -6,15 +8,15 @@ import { freePort, startPeer } from './beside.ts'
 import type { Readers } from './sse-clients.ts'
 
 export interface Nats extends AsyncDisposable {
-  /** So many connections with one subscription each, to the one subject there is. */
+  /** Opens this many connections with one subscription each, all to the same subject. */
   subscribe(count: number): Promise<Readers>
-  /** Publishes as many messages of this payload, in one write. */
+  /** Publishes this many messages with this payload in one write. */
   publish(count: number, payload: string): void
 }
 
 const greeting = 'CONNECT {"verbose":false,"pedantic":false}\r\n'
 
-/** @throws Error why there is none */
+/** @throws Error with the reason if nats-server cannot run */
 export async function startNats(): Promise<Nats> {
   await using cleanup = new AsyncDisposableStack()
   const port = await freePort()
@@ -22,7 +24,7 @@ export async function startNats(): Promise<Nats> {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'data')
     socket.setNoDelay(true).write(`${greeting}${more}PING\r\n`)
-    // PONG: the server has done everything before it.
+    // PONG means that the server has processed everything before it.
     await once(socket, 'data')
     return socket
   }

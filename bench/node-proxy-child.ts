@@ -1,6 +1,6 @@
 /**
- * What Node itself can do: a proxy that only passes on, without routes, limits, retries, counts or a log. Not for use.
- * `<port> <port of the app> <undici|http>`: what asks the app.
+ * The upper bound for Node: a proxy that only forwards, without routes, limits, retries, metrics or a log. Not for use.
+ * Arguments: `<port> <port of the app> <undici|http>`, the last one selects the client.
  */
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { Pool } from 'undici'

@@ -1,4 +1,4 @@
-/** One tenant asks ten times as often as he may: what another one notices. */
+/** One tenant sends ten times its rate limit: the effect on another tenant. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Benchmark, median, summarise } from './benchmark.ts'
@@ -8,7 +8,7 @@ import { inTurns } from './turns.ts'
 const rounds = 7
 const roundMs = 2500
 const allowedPerSecond = 20
-/** Of the one who stays within his allowance. */
+/** Request rate of the tenant that stays within its limit. */
 const quietPerSecond = 15
 const other = { email: 'noisy@example.com', password: 'another long sentence of the bench' }
 
@@ -18,7 +18,7 @@ interface Asked {
   readonly refused: number
 }
 
-/** Asks at a fixed rate, whether answers come or not. */
+/** Sends requests at a fixed rate, independently of the answers. */
 async function ask(pool: Pool, token: string, perSecond: number): Promise<Asked> {
   const ms: number[] = []
   let failed = 0
@@ -58,7 +58,7 @@ export const noisy: Benchmark = {
     cleanup.defer(async () => {
       for (const pool of pools) await pool.close()
     })
-    // Its first burst is within the allowance; what is measured comes after.
+    // The first burst is within the limit; measure after it.
     while ((await ask(pools[1], loud, 10 * allowedPerSecond)).refused === 0);
     let refused = 0
     const found = await inTurns(rounds, {

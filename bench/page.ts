@@ -1,4 +1,4 @@
-/** `docs/benchmarks.md` and its charts, from the stored results. */
+/** Renders `docs/benchmarks.md` and its charts from the stored results. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Benchmark } from './benchmark.ts'
@@ -8,7 +8,7 @@ import type { Machine, Result, Verdict } from './record.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs')
 
-/** A benchmark, and what its last run said; undefined: it never ran here. */
+/** A benchmark and the result of its last run; undefined if it never ran here. */
 interface Entry {
   readonly benchmark: Benchmark
   readonly result: Result | undefined
@@ -20,7 +20,7 @@ const machineText = ({ cpu, cores, memoryMib, kernel, node }: Machine) =>
 const shown = ({ what, value, bound, limit }: Verdict) =>
   `${what} ${figure(value)} (${bound === 'most' ? '<=' : '>='} ${figure(limit)})`
 
-/** Of a benchmark that says which goal each of its verdicts is about, only those of this one. */
+/** If a benchmark assigns its verdicts to goals, only those of this goal. */
 function verdictsOf(id: GoalId, { result }: Entry): Verdict[] {
   const all = result?.verdicts ?? []
   return all.some(({ of }) => of !== undefined) ? all.filter(({ of }) => of === id) : [...all]
@@ -69,7 +69,7 @@ function section({ benchmark, result }: Entry): string {
   return parts.join('\n\n')
 }
 
-/** Writes the page and one SVG for each result. */
+/** Writes the page and one SVG per result. */
 export async function writePage(benchmarks: readonly Benchmark[], results: readonly Result[]): Promise<void> {
   const entries = benchmarks.map(benchmark => ({
     benchmark,

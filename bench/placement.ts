@@ -1,4 +1,7 @@
-/** How fast VMs find a host among 10, 100 and 1,000, durably; beside the bare transaction, and Ganeti's allocator in memory. */
+/**
+ * How fast VMs are placed durably on 10, 100 and 1,000 hosts, compared with the bare transaction and with Ganeti's
+ * allocator in memory.
+ */
 import pg from 'pg'
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'
@@ -16,10 +19,10 @@ import { inTurns, ratioOfRounds } from './turns.ts'
 
 const rounds = 4
 const sizes = [10, 100, 1000] as const
-/** Of a round, for each size. */
+/** VMs per round, for each size. */
 const vms = 1000
 const clients = 8
-/** Of hspace in one run: it takes 20 ms for each of them on 100 nodes. */
+/** VMs per run of hspace, which takes 20 ms for each on 100 nodes. */
 const simulated = 100
 
 interface Cell {
@@ -30,7 +33,7 @@ interface Cell {
   oversold(): Promise<number>
 }
 
-/** A database with so many hosts, and the step of the engine that places. */
+/** A database with this many hosts, and the workflow step that places VMs. */
 async function startCell(cleanup: AsyncDisposableStack, hosts: number): Promise<Cell> {
   const url = await startDatabase(cleanup)
   const log = pino({ level: 'fatal' })
@@ -52,7 +55,7 @@ async function startCell(cleanup: AsyncDisposableStack, hosts: number): Promise<
       const began = performance.now()
       await runner.start()
       const done = async () => (await db.one(placingSql.done)).count === before + count
-      await until(done, { what: 'all are placed', timeoutMs: 120_000, everyMs: 10 })
+      await until(done, { what: 'all VMs to be placed', timeoutMs: 120_000, everyMs: 10 })
       const rate = count / ((performance.now() - began) / 1000)
       await runner.stop()
       return rate
@@ -62,7 +65,7 @@ async function startCell(cleanup: AsyncDisposableStack, hosts: number): Promise<
   }
 }
 
-/** What any program needs that reserves room durably: take it where there is some, write the VM and what is to be done. */
+/** The minimal work of a durable reservation: take capacity if available, insert the VM and its next task. */
 async function bareOf(cleanup: AsyncDisposableStack, url: string, hosts: number): Promise<() => Promise<number>> {
   const pool = new pg.Pool({ connectionString: url, max: clients })
   cleanup.defer(() => pool.end())

@@ -1,4 +1,4 @@
-/** The rows of VMs that want a host, and the one step of their machine that finds it. */
+/** Rows of VMs that need a host, and the workflow step that finds one. */
 import { createDeployment } from '../src/control/deployments/index.ts'
 import type { Deps } from '../src/control/base/deps.ts'
 import { vmWorkflow } from '../src/control/vms/index.ts'
@@ -32,12 +32,12 @@ export const placingSql = {
     `SELECT count(*) FILTER (WHERE phase <> 'placing')::int AS placed, count(*) FILTER (WHERE phase = 'steady')::int AS steady
      FROM machine WHERE kind = 'vm'`,
   ),
-  /** Have their host and wait: `onlyPlacingRunner`. */
+  /** VMs that have a host and wait: `onlyPlacingRunner`. */
   done: statement<{ count: number }>(
     'bench.placedOnly',
     `SELECT count(*)::int AS count FROM machine WHERE kind = 'vm' AND lease IS NULL AND wake_at > now() + interval '30 minutes'`,
   ),
-  /** How far the fullest and the emptiest host are apart, as a share of the mean. */
+  /** Difference between the fullest and the emptiest host, relative to the mean. */
   spread: statement<{ share: number }>(
     'bench.spread',
     `SELECT ((max(used_vcpus) - min(used_vcpus)) / avg(used_vcpus))::float8 AS share FROM host`,
@@ -56,7 +56,7 @@ export async function makeProject(db: Db): Promise<string> {
   return projectId
 }
 
-/** Deployments of ten VMs each. */
+/** Creates deployments with ten VMs each. */
 export async function makeDeployments(db: Db, projectId: string, named: string, apps: number): Promise<void> {
   for (let n = 0; n < apps; n++) {
     const appId = newId()
@@ -84,14 +84,17 @@ type Placing = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
 const machineOf = ({ config, ...deps }: Placing) =>
   vmWorkflow({ ...deps, config, clock: systemClock, vault: createVault(config.secrets) })
 
-/** Finds a host for every VM, reserves the room and commits; what comes after waits in the phase that follows. */
+/** Finds a host for every VM, reserves its capacity and commits; the next phase waits. */
 export function placingRunner(deps: Placing): Runner {
   const whole = machineOf(deps)
   const workflow = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
   return createRunner({ ...deps, workflows: [workflow] })
 }
 
-/** The same and not a step more: whoever has its host is not claimed again. It commits that it waits, not that it goes on. */
+/**
+ * The same without any further step: a placed VM is not claimed again, because the step commits a wait instead of a
+ * transition.
+ */
 export function onlyPlacingRunner(deps: Placing): Runner {
   const whole = machineOf(deps)
   const placing: typeof whole.phases.placing = async step => {

@@ -1,6 +1,6 @@
 /**
- * A control plane in a process of its own, so that its CPU and memory can be told from those of whoever asks it. Settings
- * come as MOTE_* variables, the database as DATABASE_URL. What the parent sends are beats of hosts, published each second.
+ * A control plane in its own process, to separate its CPU and memory from those of its clients. Settings are MOTE_*
+ * variables, the database is DATABASE_URL. The parent sends host heartbeats, which it publishes every second.
  */
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'

@@ -1,4 +1,4 @@
-/** A control plane as a process of its own, on a durable PostgreSQL of its own, and its first account. */
+/** A control plane in its own process on its own durable PostgreSQL, with its first account. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp } from 'node:fs/promises'
@@ -25,13 +25,16 @@ export interface Plane extends AsyncDisposable {
   readonly projectId: string
   cpuMs(): number
   rssMib(): number
-  /** From now on the control plane hears these each second. */
+  /** From now on, the control plane receives these heartbeats every second. */
   heartbeat(heartbeats: readonly HostHeartbeat[]): void
-  /** Ends the process and starts another on the same database. @returns ms from the start of the process to its first answer */
+  /**
+   * Stops the process and starts another on the same database. @returns ms from the start of the process to its first
+   * answer
+   */
   restart(): Promise<number>
 }
 
-/** Limits so high that nothing meets them; seeded hosts, which never beat, are not missed. */
+/** Limits that are never reached; seeded hosts, which send no heartbeats, do not time out. */
 export const unlimited: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
   MOTE_STREAMS_PER_USER: '100000',
@@ -39,7 +42,7 @@ export const unlimited: Readonly<Record<string, string>> = {
   MOTE_RATE_REFUSAL_DELAY: '0',
 }
 
-/** A durable PostgreSQL that exists until `cleanup` ends, with all migrations applied. @returns its address */
+/** A durable PostgreSQL that runs until `cleanup` ends, with all migrations applied. @returns its URL */
 export async function startDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   const reaper = startReaper()
   cleanup.defer(() => reaper.finish())
@@ -56,7 +59,7 @@ export async function startDatabase(cleanup: AsyncDisposableStack): Promise<stri
   return postgres.url
 }
 
-/** @param env settings besides the secret; none of them: without limits */
+/** @param env settings in addition to the secret; default: no limits */
 export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
   await using cleanup = new AsyncDisposableStack()
   const databaseUrl = await startDatabase(cleanup)
@@ -101,7 +104,7 @@ interface Running {
   stop(): Promise<void>
 }
 
-/** `BENCH_PROFILE=<dir>` keeps a CPU profile of each control plane there. */
+/** `BENCH_PROFILE=<dir>` stores a CPU profile of each control plane there. */
 function profileFlags(): string[] {
   const dir = process.env['BENCH_PROFILE']
   return dir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${dir}`]
@@ -113,7 +116,7 @@ async function startChild(databaseUrl: string, env: Readonly<Record<string, stri
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '',
-      // As the program itself keeps it (src/programs/compile-cache.ts).
+      // The same compile cache as the program uses (src/programs/compile-cache.ts).
       NODE_COMPILE_CACHE: join(homedir(), '.cache', 'mote', 'compiled'),
       MOTE_SECRET_KEY: 'bench-'.repeat(8),
       MOTE_CAPTCHA: 'off',

@@ -1,15 +1,15 @@
-/** The same installation several times, each with more in it, asked in turns: what the hour does to one it does to all. */
+/** Several installations of increasing size, measured alternately, so that other load affects all of them. */
 import { type Growth, median, type Report } from './benchmark.ts'
 import { type Plane, startPlane } from './plane.ts'
 import { inTurns, ratioOfRounds, warm } from './turns.ts'
 
 export interface Sized<P = Plane> {
-  /** How much of what grows is in it. */
+  /** Amount of the growing quantity. */
   readonly at: number
   readonly plane: P
 }
 
-/** Control planes of which each has `at` of what `fill` puts there; they end with `cleanup`. */
+/** Control planes that `fill` has seeded with `at` items each; they end with `cleanup`. */
 export async function planesOf(
   cleanup: AsyncDisposableStack,
   [least, ...more]: readonly [number, ...number[]],
@@ -26,9 +26,9 @@ export async function planesOf(
 }
 
 /**
- * Asks every plane in turns and draws what it costs.
- * @param cost of one turn: time or CPU, more is worse
- * @returns what it costs where there is most, in what it costs where there is least: the median of the rounds' ratios
+ * Measures every plane alternately and reports the growth of the cost.
+ * @param cost cost of one round: time or CPU
+ * @returns cost of the largest relative to the smallest: the median of the rounds' ratios
  */
 export async function growthOf<P>(
   report: Report,

@@ -1,7 +1,7 @@
-/** What a process has used so far, as the kernel says. */
+/** CPU time and memory of a process, as reported by the kernel. */
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** The clock ticks of Linux (USER_HZ) are 10 ms everywhere. */
+/** A clock tick (USER_HZ) is 10 ms on every Linux. */
 const tickMs = 10
 
 export function cpuMsOf(pid: number): number {
@@ -9,7 +9,7 @@ export function cpuMsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * tickMs
 }
 
-/** Resident memory, what it shares with others as files included. */
+/** Resident memory, including shared file pages. */
 export function rssMib(pid: number): number {
   return kibOf(pid, 'VmRSS') / 1024
 }
@@ -19,9 +19,9 @@ const statusOf = (pid: number, line: RegExp) => Number(line.exec(readFileSync(`/
 const kibOf = (pid: number, field: string) => statusOf(pid, new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm'))
 
 /**
- * Resident memory of the largest process of that name that this one has started, directly or not; peers are started by
- * others in between.
- * @throws Error when there is none
+ * Resident memory of the largest descendant of this process with this name; peers are started by intermediate
+ * processes.
+ * @throws Error if there is none
  */
 export function rssOfStartedMib(name: string): number {
   const found = started().filter(pid => nameOf(pid) === name)
@@ -38,7 +38,7 @@ function started(): number[] {
   return [...parents.keys()].filter(pid => pid !== process.pid && isOurs(pid))
 }
 
-/** Of one that has ended meanwhile: nothing. */
+/** Undefined if the process has ended. */
 function nameOf(pid: number): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()

@@ -1,4 +1,4 @@
-/** A machine of QEMU alone, with nothing in it. */
+/** A QEMU VM without any content. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -16,7 +16,7 @@ export interface RawQemu extends AsyncDisposable {
 
 const machine = ['-M', 'microvm', '-m', '128', '-nodefaults', '-display', 'none']
 
-/** With as much memory as the VMs of the product; its processor runs what firmware QEMU has. */
+/** Starts QEMU with as much memory as the product's VMs; the processor runs QEMU's firmware. */
 export async function rawQemu(): Promise<RawQemu> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   const began = performance.now()

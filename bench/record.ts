@@ -1,4 +1,4 @@
-/** What a run of a benchmark leaves behind: `bench/results/<name>.json`. */
+/** Stores the result of a benchmark run: `bench/results/<name>.json`. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -37,13 +37,13 @@ export interface Result {
   readonly load: { readonly before: number; readonly after: number }
   /** Why it could not run. */
   readonly unable?: string
-  /** Why it broke off. */
+  /** Why it aborted. */
   readonly failed?: string
   readonly measured: readonly Measured[]
   readonly growth: readonly Growth[]
   readonly verdicts: readonly Verdict[]
   readonly notes: readonly string[]
-  /** Peers that it ran without. */
+  /** Peers that were not available. */
   readonly absent?: readonly { readonly peer: string; readonly why: string }[]
 }
 
@@ -60,7 +60,10 @@ const thisMachine = (): Machine => ({
 const load = () => loadavg()[0] ?? 0
 const digits = (value: number) => value.toFixed(value < 10 ? 2 : 1).padStart(9)
 
-/** Runs one and tells `say` line by line. When it breaks off, what it had measured by then is kept, and why. */
+/**
+ * Runs a benchmark and prints line by line with `say`. If it aborts, the result contains the reason and the
+ * measurements so far.
+ */
 export async function record(benchmark: Benchmark, say: (line: string) => void): Promise<Result> {
   const { name, goal } = benchmark
   const before = load()
@@ -119,7 +122,7 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
       )
     },
   }
-  // What a benchmark waits for at its end are processes that do not keep this one alive.
+  // Keeps this process alive while it awaits child processes, which do not.
   const awake = setInterval(() => undefined, 1000)
   try {
     await benchmark.run(report)

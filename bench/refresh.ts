@@ -1,4 +1,7 @@
-/** `POST /v1/auth/refresh`, one after the other, beside the bare transaction that replaces a row; with 2,000 to 200,000 tokens. */
+/**
+ * `POST /v1/auth/refresh`, one after the other, compared with the bare transaction that replaces a row; with 2,000 to
+ * 200,000 tokens.
+ */
 import { Pool } from 'undici'
 import { type Benchmark, median } from './benchmark.ts'
 import { startLeast } from './least.ts'
@@ -57,7 +60,7 @@ async function seedTokens({ sql }: Plane, at: number): Promise<void> {
   await sql.query('VACUUM ANALYZE refresh_token')
 }
 
-/** Refreshes a second, each with the token that the one before answered. */
+/** Refreshes per second, each with the token of the previous answer. */
 function refreshes(cleanup: AsyncDisposableStack, plane: Plane): () => Promise<number> {
   const pool = new Pool(plane.url, { connections: 1 })
   cleanup.defer(() => pool.close())
@@ -95,7 +98,7 @@ async function bareOf({ sql }: Plane): Promise<() => Promise<number>> {
     })
 }
 
-/** Such transactions behind the HTTP of bare Node, on one kept connection. */
+/** The same transaction behind a bare Node HTTP server, on one kept-alive connection. */
 async function leastOf(cleanup: AsyncDisposableStack, plane: Plane): Promise<() => Promise<number>> {
   await plane.sql.query(
     `CREATE TABLE least_token (hash bytea PRIMARY KEY, used_at timestamptz); CREATE SEQUENCE least_next;

@@ -1,4 +1,7 @@
-/** How fast requests over the allowance are refused, beside bare Node with the same bytes; and the limiter with many keys. */
+/**
+ * How fast requests over the rate limit are rejected, compared with bare Node with the same bytes; and the limiter with
+ * many keys.
+ */
 import { createRateLimiter } from '../src/control/http/rate-limit.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { type Benchmark, median } from './benchmark.ts'
@@ -11,7 +14,7 @@ const load = { requests: 2000, inFlight: 16 }
 const takes = 200_000
 const policy = { name: 'tenant', quota: 600, windowSeconds: 60 }
 
-/** Microseconds for one question, with so many keys in turn. */
+/** Microseconds per check of the limiter, cycling through this many keys. */
 function takeUs(keys: number): number {
   const limiter = createRateLimiter(systemClock)
   const names = Array.from({ length: keys }, (_, n) => `project:${n}`)
@@ -31,7 +34,7 @@ export const refuse: Benchmark = {
   async run(report) {
     await using plane = await startPlane({ ...unlimited, MOTE_RATE_TENANT: '1' })
     const ask = { path: '/v1/apps', token: plane.jwt, status: 429 }
-    // What the allowance lets through.
+    // Use up the requests that the limit allows.
     for (let n = 0; n < 5; n++)
       await fetch(`${plane.url}${ask.path}`, { headers: { authorization: `Bearer ${plane.jwt}` } }).then(answer =>
         answer.text(),

@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- names] [--json]`: runs the benchmarks, all of them or the named ones, one after the other, and keeps
- * their results. `--list`: what there is. `--page`: writes docs/benchmarks.md. `--install-peers`: apt-get install.
+ * `npm run bench [-- names] [--json]` runs all benchmarks, or the named ones, one after the other, and stores their
+ * results. `--list` lists them. `--page` writes docs/benchmarks.md. `--install-peers` runs apt-get install.
  */
 import { parseArgs } from 'node:util'
 import { benchmarks } from './list.ts'
@@ -15,7 +15,7 @@ const { values: flags, positionals: names } = parseArgs({
     list: { type: 'boolean', default: false },
     page: { type: 'boolean', default: false },
     'install-peers': { type: 'boolean', default: false },
-    /** Of the soak. */
+    /** Duration of the soak benchmark. */
     minutes: { type: 'string' },
   },
 })

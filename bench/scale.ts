@@ -1,4 +1,4 @@
-/** 10,000 VMs on 100 hosts and one control plane in one process: how fast they are placed, and what they cost at rest. */
+/** 10,000 VMs on 100 hosts and one control plane in one process: placement rate and idle cost. */
 import { pino } from 'pino'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createMemoryBus } from '../src/bus/memory.ts'
@@ -14,11 +14,11 @@ import { type Counts, counting, describeCounts } from './counting.ts'
 import { type InstantHost, instantHost } from './instant-host.ts'
 import { makeDeployments, makeProject, placingRunner, placingSql, replicas } from './placing.ts'
 
-/** MOTE_SCALE_APPS: fewer, for a quick look. */
+/** MOTE_SCALE_APPS sets a smaller number for a quick run. */
 const apps = Number(process.env['MOTE_SCALE_APPS'] ?? 1000)
 const hostCount = apps / 10
 const vms = apps * replicas
-/** Room for five in a hundred more than there are. */
+/** Capacity for five percent more VMs than there are. */
 const vcpusPerHost = Math.ceil((vms / hostCount) * 1.05)
 
 const sql = {
@@ -34,7 +34,7 @@ const cpuMs = () => {
   return (user + system) / 1000
 }
 const heapBytes = () => {
-  // Twice: what has a finaliser goes with the second.
+  // Twice, because objects with a finalizer are freed by the second collection.
   globalThis.gc?.()
   globalThis.gc?.()
   return process.memoryUsage().heapUsed + process.memoryUsage().external
@@ -118,7 +118,7 @@ async function serveAll(db: Db, counts: Counts, report: Report): Promise<void> {
 }
 
 async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
-  // What was poked by the placements is still looked at.
+  // Wait until the workflows that the placements poked have run.
   await pause(3000)
   const passes: number[] = []
   counts.reset()
@@ -136,7 +136,7 @@ async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report:
   )
 }
 
-/** Nothing happens but what always does: a beat a second, every fifteenth with all that a host has. */
+/** Idle operation: a heartbeat per second, and a full one every fifteen seconds. */
 async function idle(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
   const heartbeats = 15
   counts.reset()

@@ -1,4 +1,6 @@
-/** The demo a second time, when kernel, image and database are there already: from the command to the answer of the VM. */
+/**
+ * The second run of the demo, with kernel, image and database in place: time from the command to the answer of the VM.
+ */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

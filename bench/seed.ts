@@ -1,4 +1,4 @@
-/** Rows in bulk: what an installation has when many others use it. */
+/** Inserts rows in bulk: the data of an installation with many users. */
 import type pg from 'pg'
 
 const appColumns = `id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
@@ -15,7 +15,7 @@ export async function seedApps(sql: pg.Client, projectId: string, count: number,
   await sql.query('ANALYZE app')
 }
 
-/** Other people's projects, each with `apps` apps. */
+/** Projects of other tenants, each with `apps` apps. */
 export async function seedTenants(sql: pg.Client, count: number, apps: number, prefix: string): Promise<void> {
   await sql.query(
     `WITH made AS (
@@ -27,7 +27,7 @@ export async function seedTenants(sql: pg.Client, count: number, apps: number, p
      FROM made, generate_series(1, $2::int) n`,
     [count, apps, prefix],
   )
-  // Or the server does it while others measure.
+  // Otherwise the server would do this during the measurements.
   await sql.query('VACUUM ANALYZE project, app')
   await sql.query('CHECKPOINT')
 }
@@ -38,9 +38,8 @@ export interface SeededVm {
 }
 
 /**
- * A deployment that serves for every app whose name begins so, each with one VM, spread over all hosts, of which
- * `hosts` are added.
- * Their machines look again in a day.
+ * Adds `hosts` hosts, and a serving deployment with one VM, spread over all hosts, for every app whose name has this
+ * prefix. Their workflows wake up in a day.
  */
 export async function seedServing(sql: pg.Client, appsNamed: string, hosts: number): Promise<SeededVm[]> {
   await sql.query(

@@ -1,4 +1,7 @@
-/** How fast random lives of the control side are simulated: every step on a real PostgreSQL, every invariant after it. */
+/**
+ * How fast random lives of the control plane are simulated, with every step on a real PostgreSQL and every invariant
+ * checked after it.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'

@@ -1,4 +1,6 @@
-/** The wake of one app among 100, 1,000 and 10,000 that sleep; what a VM takes is not in it: hosts only pretend. */
+/**
+ * Waking one app among 100, 1,000 and 10,000 suspended ones. Hosts are simulated, so the start of a VM is not included.
+ */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -16,7 +18,9 @@ interface Sleeper {
   wake(): Promise<number>
 }
 
-/** Apps of a hundred others that sleep, with their routes; their machines look again once a minute, as they do. */
+/**
+ * Suspended apps of a hundred other tenants with their routes; their workflows wake up once a minute, as in production.
+ */
 const seed = `
   WITH tenants AS (
     INSERT INTO project (id, slug, name, plan, ipv6_prefix)

@@ -1,16 +1,16 @@
-/** The whole cloud under mixed load for a while (`-- soak --minutes N`): its memory must not grow. */
+/** The whole cloud under mixed load (`-- soak --minutes N`): its memory must not grow. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Benchmark } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud } from './cloud.ts'
 import { rssMib } from './process.ts'
 
-/** Read when it runs: `--minutes` comes after the imports. */
+/** Read at run time, because `--minutes` is parsed after the imports. */
 const chosenMinutes = () => Number(process.env['MOTE_SOAK_MINUTES'] ?? 10)
 const sampleMs = 5000
-/** What is compiled, cached and pooled once comes in the first part. */
+/** The first part of the run, in which code is compiled, caches fill and pools open. */
 const warmShare = 0.3
 const workers = 4
-/** Between two requests of a worker. */
+/** Pause between two requests of a worker. */
 const thinkMs = 20
 
 interface Sample {
@@ -18,7 +18,7 @@ interface Sample {
   readonly mib: number
 }
 
-/** Least squares: MiB in ten minutes. */
+/** Least squares: MiB per ten minutes. */
 function growthIn10Minutes(samples: readonly Sample[]): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const x = mean(samples.map(({ minute }) => minute))
@@ -27,7 +27,7 @@ function growthIn10Minutes(samples: readonly Sample[]): number {
   return (over / mean(samples.map(({ minute }) => (minute - x) ** 2))) * 10
 }
 
-/** One person's day, over and over: makes an app, deploys it, looks at it, changes it, deletes it. */
+/** The cycle of one user: creates an app, deploys, reads, changes and deletes it. */
 async function work({ client }: BenchCloud, name: string, done: () => boolean): Promise<number> {
   let asked = 0
   const ask = async (request: () => Promise<unknown>) => {
@@ -43,7 +43,7 @@ async function work({ client }: BenchCloud, name: string, done: () => boolean): 
       await ask(() => client.listDeployments({ app_name: name }))
     }
     await ask(() => client.deleteApp({ app_name: name }))
-    // Its name is free again when it has gone.
+    // The name is free again once the app is gone.
     for (const deadline = performance.now() + 30_000; performance.now() < deadline; )
       if (!(await client.listApps()).some(app => app.name === name)) break
       else await pause(50)
@@ -53,8 +53,8 @@ async function work({ client }: BenchCloud, name: string, done: () => boolean): 
 }
 
 /**
- * Log lines are kept for a day, as many as fit: with the default of 64 MiB half an hour is too short to see more than how they
- * add up.
+ * Log lines are kept for a day, up to this limit. With the default of 64 MiB, a run of half an hour would only measure
+ * their accumulation.
  */
 const busMib = '4'
 
@@ -65,7 +65,7 @@ export const soak: Benchmark = {
   onlyByName: true,
   how: 'mote up (control plane, gateway, agent with simulated VMs in one process; PostgreSQL as another process; 4 MiB for stored log lines) while four clients create, deploy, list and delete without pauses. Resident memory is read every five seconds; the result is the slope of a linear fit through the samples after the first 30 %.',
   reading:
-    'Resident memory follows the garbage collector: it climbs, stays, and comes back after a full collection (281 MiB after eight minutes, 283 after twelve). Between two of them it creeps: 349 to 360 MiB in the last sixteen minutes and some 50,000 requests, in which there was none.',
+    'Resident memory follows the garbage collector: it climbs, levels off, and falls after a full collection (281 MiB after eight minutes, 283 after twelve). Between two of them it creeps: 349 to 360 MiB in the last sixteen minutes and some 50,000 requests, without a full collection.',
   async run(report) {
     const minutes = chosenMinutes()
     await using cloud = await startBenchCloud('fake', { MOTE_BUS_MIB: busMib })

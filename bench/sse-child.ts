@@ -1,4 +1,7 @@
-/** Bare Node that serves event streams: what the product's streams are compared with. Each message of the parent goes to all. */
+/**
+ * Bare Node that serves event streams, for comparison with the product's streams. Each message of the parent goes to
+ * all clients.
+ */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -13,7 +16,7 @@ server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressI
 
 process.once('disconnect', () => process.exit(1))
 
-/** Each of `count` events is made into text once and written to everybody. */
+/** Serializes each of `count` events once and writes it to all clients. */
 process.on('message', ({ count, data }: { readonly count: number; readonly data: object }) => {
   for (let n = 1; n <= count; n++) {
     const text = `id: ${n}\nevent: deployment.status\ndata: ${JSON.stringify({ ...data, n, at: new Date().toISOString() })}\n\n`

@@ -1,4 +1,4 @@
-/** Many readers of event streams that do nothing but count. */
+/** Many event stream clients that only count. */
 import { type ClientRequest, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Arrivals, arrivals } from './arrivals.ts'
@@ -7,7 +7,10 @@ export interface Readers extends Pick<Arrivals, 'until'> {
   close(): void
 }
 
-/** Opens a stream for each path; resolves when every one has had its first event. They count `deployment.status` events. */
+/**
+ * Opens a stream for each path; resolves once every one has received its first event. Counts `deployment.status`
+ * events.
+ */
 export async function openReaders(origin: string, paths: readonly string[], token?: string): Promise<Readers> {
   const { take, until } = arrivals(paths.length, Buffer.from('event: deployment.status'))
   const requests: ClientRequest[] = []
@@ -23,7 +26,7 @@ export async function openReaders(origin: string, paths: readonly string[], toke
       asked.on('error', reject).end()
       requests.push(asked)
     })
-  // Not all at once: a thousand connections in one moment overflow the queue of the listening socket.
+  // In batches, because a thousand simultaneous connections overflow the listen queue.
   for (let from = 0; from < paths.length; from += 50) {
     await Promise.all(paths.slice(from, from + 50).map((path, n) => open(path, from + n)))
     await pause(1)

@@ -1,4 +1,4 @@
-/** How long the programs take to be there: `mote up` on a directory it has used before, and `mote --version`. */
+/** Start time of the programs: `mote up` on a directory that it has used before, and `mote --version`. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -1,20 +1,20 @@
-/** Things that are compared take turns, so that whatever else the machine does meets all of them. */
+/** Alternates the measurements of a comparison, so that other load affects all of them. */
 
-/** MOTE_BENCH_SCALE=0.2: a fifth of the rounds, for a quick look. */
+/** MOTE_BENCH_SCALE=0.2 runs a fifth of the rounds, for a quick look. */
 const share = Number(process.env['MOTE_BENCH_SCALE'] ?? 1)
 export const scaled = (count: number) => Math.max(1, Math.round(count * share))
 
 export interface Warmth {
-  /** Each act goes on for so long before the first round; default: it runs once. */
+  /** Each act is repeated for this long before the first round; default: once. */
   readonly warmMs?: number
 }
 
-/** Enough for V8 to compile what a request runs: after it, the rounds of a control plane no longer get faster. */
+/** Enough for V8 to compile the code of a request: later rounds of a control plane do not get faster. */
 export const warm: Warmth = { warmMs: 2500 }
 
 /**
- * Runs each of `acts` once a round, in another order each time, and collects what they return. All are warmed up alike before
- * the first round, and that does not count. Acts that are undefined (of a peer that is not there) collect nothing.
+ * Runs each of `acts` once per round, in rotating order, and collects the results. All are warmed up alike before the
+ * first round, without counting. Undefined acts (of an unavailable peer) yield no results.
  */
 export async function inTurns<K extends string, T>(
   rounds: number,
@@ -37,7 +37,7 @@ export async function inTurns<K extends string, T>(
   return found
 }
 
-/** Median of the ratios of each round: what slows a round slows both of its parts. */
+/** Median of the ratios of the rounds, because a disturbance slows both parts of a round. */
 export function ratioOfRounds(over: readonly number[], under: readonly number[]): number {
   const ratios = over.map((value, round) => value / (under[round] ?? Number.NaN)).toSorted((a, b) => a - b)
   return ratios[Math.floor(ratios.length / 2)] ?? Number.NaN

@@ -1,4 +1,7 @@
-/** Pause, resume and the end of a VM through the agent, beside QEMU's own commands, a SIGKILL of the same program, and libvirt. */
+/**
+ * Pause, resume and removal of a VM through the agent, compared with QEMU's own commands, a SIGKILL of the same
+ * program, and libvirt.
+ */
 import { once } from 'node:events'
 import { type TestAgent, testAgent, testSpec } from '../test/support/agent/agent.ts'
 import type { VmObserved } from '../src/contract/agent.ts'
@@ -13,7 +16,7 @@ import { inTurns } from './turns.ts'
 const rounds = 15
 const stops = 3
 
-/** Milliseconds from the wish until the agent says that it is so; asked each millisecond. */
+/** Milliseconds from the request until the agent reports the desired state; polled every millisecond. */
 async function desiredFor(
   host: TestAgent,
   vmId: string,
@@ -22,7 +25,11 @@ async function desiredFor(
 ): Promise<number> {
   const began = performance.now()
   await act()
-  await until(async () => holds(await host.get(vmId)), { what: `${vmId} is as wished`, timeoutMs: 60_000, everyMs: 1 })
+  await until(async () => holds(await host.get(vmId)), {
+    what: `${vmId} to reach its desired state`,
+    timeoutMs: 60_000,
+    everyMs: 1,
+  })
   return performance.now() - began
 }
 

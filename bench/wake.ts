@@ -1,4 +1,4 @@
-/** A request to an app that sleeps: until its answer, beside the restore of such a VM alone. */
+/** A request to a suspended app until its answer, compared with restoring the same VM alone. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { join } from 'node:path'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
@@ -10,9 +10,9 @@ import { machineToPage } from './machine-alone.ts'
 
 const rounds = 12
 const name = 'sleeper'
-/** Before each measure: by then what went before it, the end of a VM or what follows a wake, is over. */
+/** Pause before each measurement, in which the effects of the previous one end. */
 const goneMs = 1500
-/** A file that the sample serves: what an app does for its page is no part of a wake. */
+/** A static file of the sample, because the work of an app for its page is not part of a wake-up. */
 const page = '/health'
 
 async function asleep(cloud: BenchCloud, job: string): Promise<void> {

@@ -27,7 +27,7 @@ void fatal(const char *what) {
   for (;;) pause();
 }
 
-/* `mote.<key>=<value>` on the kernel's command line; NULL: not there. */
+/* Returns `mote.<key>=<value>` of the kernel command line, or NULL. */
 static const char *kernel_argument(const char *key, char *value, size_t size) {
   static char line[4096];
   char wanted[64];
@@ -46,7 +46,7 @@ static const char *kernel_argument(const char *key, char *value, size_t size) {
   return value;
 }
 
-/* Firecracker knows no power-off: there a reboot ends the machine, and a power-off would stop it for ever. */
+/* Firecracker has no power-off: there a reboot ends the VM, and a power-off would hang it. */
 void power_off(void) {
   char how[16];
   sync();
@@ -55,14 +55,14 @@ void power_off(void) {
 }
 
 /*
- * `mote.proof=1`: the host only asks whether this kernel reaches user space here. Waiting for disks that do not come would
- * answer that, too, after 2 s where timers are fine and after 20 s where a millisecond's sleep takes ten.
+ * `mote.proof=1`: the host only checks whether this kernel reaches user space. Waiting for missing disks would give the
+ * same answer, but after 2 s, or 20 s where a sleep of a millisecond takes ten.
  */
 void end_proof(void) {
   char asked[4];
   if (!kernel_argument("proof", asked, sizeof asked)) return;
   dprintf(2, "mote-init: proof\n");
-  /* Wait for the host to kill the VM: a VM that powers off may be gone before the host has read this line. */
+  /* Wait for the host to kill the VM: after a power-off the VM might be gone before the host has read this line. */
   for (;;) pause();
 }
 
@@ -84,7 +84,7 @@ void mount_kernel_trees(void) {
 
 static int initramfs = -1;
 
-/* The list names files of the initramfs in dependency order; the host worked that order out. */
+/* The list names files of the initramfs in dependency order, which the host computed. */
 static void load_listed(const char *name) {
   int list_fd = openat(initramfs, name, O_RDONLY | O_CLOEXEC);
   FILE *list = list_fd < 0 ? NULL : fdopen(list_fd, "r");
@@ -114,7 +114,7 @@ void load_vsock_modules(void) {
   load_listed("modules.vsock");
 }
 
-/* What only some guests need, when they need it: SCSI costs an emulated boot 90 ms. */
+/* Modules that only some guests need, loaded on demand: SCSI costs an emulated boot 90 ms. */
 void load_late_modules(void) {
   if (initramfs < 0) return;
   load_listed("modules.late");
@@ -123,8 +123,8 @@ void load_late_modules(void) {
 }
 
 /*
- * Finds the disk by its virtio serial: the order of virtio-mmio slots is not a promise. A hypervisor that gives disks
- * serials of its own (Firecracker) has them on the command line.
+ * Finds the disk by its virtio serial, because the order of virtio-mmio slots is not guaranteed. A hypervisor that
+ * assigns its own serials (Firecracker) passes them on the command line.
  */
 static int find_disk(const char *name, char *path, size_t size) {
   char given[32];
@@ -173,8 +173,8 @@ void config_take(struct config *config, const char *key, char *value) {
 }
 
 /*
- * The base's type, when this machine is to become a template: all that is alike in every VM of an image is done, and the
- * configuration is left unread until the host says `begin`.
+ * Returns the type of the base if this VM is to become a template: the steps common to all VMs of an image are done
+ * now, and the configuration is read only after the host sends `begin`.
  */
 int template_base(char *type, size_t size) {
   return kernel_argument("template", type, size) != NULL;
@@ -186,7 +186,7 @@ void read_config(struct config *config) {
   if (find_disk("config", disk, sizeof disk) < 0) fatal("config disk");
   int fd = open(disk, O_RDONLY | O_CLOEXEC);
   if (fd < 0) fatal(disk);
-  /* A machine that goes on from a template must not see what the template's disk held: drops what the kernel keeps. */
+  /* A VM that resumes from a template must not read the content of the template's disk, so drop cached blocks. */
   ioctl(fd, BLKFLSBUF, 0);
   size_t used = 0;
   /* The rest of the disk is padding. */
@@ -248,7 +248,7 @@ static void bring_up(int fd, struct ifreq *device) {
   if (ioctl(fd, SIOCSIFFLAGS, device) < 0) fatal("network up");
 }
 
-/* A fixed neighbour entry saves the first packet an ARP round trip. */
+/* A static neighbor entry saves an ARP round trip for the first packet. */
 static void fix_gateway(int fd, const struct config *config) {
   struct arpreq arp = {.arp_flags = ATF_PERM | ATF_COM, .arp_dev = "eth0"};
   struct sockaddr_in *in = (struct sockaddr_in *)&arp.arp_pa;
@@ -276,17 +276,17 @@ void configure_network(const struct config *config) {
     ((struct sockaddr_in *)&route.rt_genmask)->sin_family = AF_INET;
     ((struct sockaddr_in *)&route.rt_gateway)->sin_family = AF_INET;
     ((struct sockaddr_in *)&route.rt_gateway)->sin_addr.s_addr = inet_addr(config->gateway);
-    /* A clone that has its origin's address has its route, too. */
+    /* A clone that keeps the address of its origin also keeps its route. */
     if (ioctl(fd, SIOCADDRT, &route) < 0 && errno != EEXIST) fatal("default route");
     ipv6_configure(config);
   }
   close(fd);
 }
 
-/* Written over, not emptied first: ext4 writes out at once what was emptied, which took a wake 30 to 50 ms. */
+/* Overwrites the file without truncating it first: ext4 flushes truncated files at once, which took a wake 30 to 50 ms. */
 void put_file(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) return; /* an image without /etc is still an image */
+  if (fd < 0) return; /* an image without /etc is valid */
   off_t length = (off_t)strlen(text);
   struct stat was;
   if (write(fd, text, (size_t)length) < 0) fatal(path);

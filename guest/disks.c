@@ -1,4 +1,7 @@
-/* Volumes: disks that come and go while the guest runs, found by their serial: SCSI under QEMU, virtio elsewhere. */
+/*
+ * Volumes: disks that are attached and detached while the guest runs, found by their serial: SCSI under QEMU, virtio
+ * elsewhere.
+ */
 #include "mote.h"
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +24,7 @@ static int has_scsi_serial(const char *name, const char *serial) {
   return n > 4 && !strcmp(page + 4, serial);
 }
 
-/* Asked of the device anew at every read; at most 20 bytes (virtio 1.2, 5.2.6.1). */
+/* Queried from the device at every read; at most 20 bytes (virtio 1.2, 5.2.6.1). */
 static int has_virtio_serial(const char *name, const char *serial) {
   char path[300], found[32] = "";
   snprintf(path, sizeof path, "/sys/block/%s/serial", name);
@@ -52,7 +55,7 @@ static int find_volume(const char *serial, char *name, size_t size) {
   return found;
 }
 
-/* A guest that goes on from a snapshot may have other disks in the places of those that it knows. */
+/* After a resume from a snapshot, known device names may belong to other disks. */
 void disk_rescan_all(void) {
   DIR *dir = opendir("/sys/block");
   for (struct dirent *entry; dir && (entry = readdir(dir));)
@@ -75,7 +78,7 @@ static int is_mounted(const char *device, const char *at) {
   return found;
 }
 
-/* A new volume is the workload's; one that holds something is left as it is. */
+/* Gives an empty new volume to the workload's user; a volume with content is left unchanged. */
 static void give_to_workload(const struct config *config, const char *at) {
   struct stat stat_of;
   int entries = 0;
@@ -86,7 +89,7 @@ static void give_to_workload(const struct config *config, const char *at) {
   if (dir && !entries && !stat(at, &stat_of) && !stat_of.st_uid && chown(at, config->uid, config->gid) < 0) perror(at);
 }
 
-/* `<volume> <rw|ro> <mount point>`; `err absent` until the kernel has found the disk: the host asks again. */
+/* `<volume> <rw|ro> <mount point>`; `err absent` until the kernel has found the disk: the host retries. */
 void disk_mount(const struct config *config, const char *id, char *text) {
   char serial[64], mode[4], at[512], name[256], device[300];
   if (sscanf(text, "%63s %3s %511s", serial, mode, at) != 3) {
@@ -104,14 +107,14 @@ void disk_mount(const struct config *config, const char *id, char *text) {
   if (!is_mounted(device, at)) {
     make_path(at);
     unsigned long flags = MS_NOATIME | MS_NODEV | MS_NOSUID | (read_only ? MS_RDONLY : 0);
-    /* A volume whose last writer died cannot replay its journal when nothing may be written. */
+    /* After a crash of the last writer, the journal cannot be replayed on a read-only mount, so skip it. */
     if (mount(device, at, "ext4", flags, NULL) < 0 && (!read_only || mount(device, at, "ext4", flags, "noload") < 0)) {
       control_say("%s err cannot mount at %s: %s\n", id, at, strerror(errno));
       return;
     }
   }
   if (!read_only) {
-    /* It may have got more room since it was mounted last; with less than it has it is a volume all the same. */
+    /* The disk may have grown since the last mount. If growing the file system fails, the volume is still usable. */
     if (disk_fill(device, at) < 0) perror(at);
     give_to_workload(config, at);
   }
@@ -119,8 +122,8 @@ void disk_mount(const struct config *config, const char *id, char *text) {
 }
 
 /*
- * `<volume> <mount point> [MiB]`: its disk has become larger, and its file system shall. `err absent` until the kernel has
- * heard of as much: the host asks again.
+ * `<volume> <mount point> [MiB]`: grows the file system to the size of the grown disk. `err absent` until the kernel
+ * has seen the new size: the host retries.
  */
 void disk_grow(const char *id, char *text) {
   char serial[64], at[512], name[256], device[300];
@@ -141,7 +144,7 @@ void disk_grow(const char *id, char *text) {
   else control_say("%s ok\n", id);
 }
 
-/* `<volume> <mount point>`: what was written is on the disk, and the kernel has let go of it. */
+/* `<volume> <mount point>`: flushes and unmounts the volume and detaches its disk. */
 void disk_unmount(const char *id, char *text) {
   char serial[64], at[512], name[256], path[300];
   if (sscanf(text, "%63s %511s", serial, at) != 2) {
@@ -160,7 +163,7 @@ void disk_unmount(const char *id, char *text) {
     return;
   }
   if (!is_scsi(name)) {
-    /* The host takes a virtio disk away by itself. */
+    /* The host detaches a virtio disk itself. */
     control_say("%s ok\n", id);
     return;
   }
@@ -171,9 +174,9 @@ void disk_unmount(const char *id, char *text) {
   control_say(gone ? "%s ok\n" : "%s err cannot let go of the disk\n", id);
 }
 
-/* A host that has gone must not leave the workload's writes waiting for ever. */
+/* If the host disappears, the freeze ends after this time, so that writes of the workload do not block for ever. */
 enum { FROZEN_SECONDS = 10 };
-/* linux/fs.h, which musl does not bring. */
+/* From linux/fs.h, which musl lacks. */
 #define FIFREEZE _IOWR('X', 119, int)
 #define FITHAW _IOWR('X', 120, int)
 static char frozen[512];
@@ -191,7 +194,7 @@ void disk_thaw_all(void) {
   *frozen = 0;
 }
 
-/* `<mount point>`: what was written is on the disk, whole, and nothing more is until `thaw`. */
+/* `<mount point>`: flushes the file system and blocks writes until `thaw`. */
 void disk_freeze(const char *id, char *text) {
   char at[512];
   disk_thaw_all();

@@ -1,4 +1,4 @@
-/* Programs that the host runs in the guest for somebody: as the image's user, each with its output sent as it comes. */
+/* Programs that the host runs in the guest on request: as the image's user, with streamed output. */
 #include "mote.h"
 #include <errno.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ void exec_start(const struct config *config, const char *id, char *text, void (*
   watch(job->fds[0]), watch(job->fds[1]);
 }
 
-/* Whether the pid was one of ours. Its process group goes with it: nothing of a program outlives its answer. */
+/* Returns whether the PID belongs to such a program. Kills its process group, so that no child outlives the answer. */
 int exec_reaped(pid_t pid, int status) {
   for (struct job *job = jobs; job < jobs + MAX_RUNNING; job++) {
     if (!job->used || job->pid != pid) continue;
@@ -53,14 +53,14 @@ int exec_reaped(pid_t pid, int status) {
   return 0;
 }
 
-/* Sends what is there while the control port has room. Past the limit output is read and thrown away. */
+/* Sends available output while the control port has room. Output beyond the limit is read and discarded. */
 static void pump(struct job *job, int which) {
   char chunk[CHUNK], encoded[3 * CHUNK + 1];
   while (job->fds[which] >= 0 && control_room() > sizeof encoded + 64) {
     ssize_t n = read(job->fds[which], chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN && job->pid) return;
-    if (n <= 0) { /* the end, or all that the ended program left */
+    if (n <= 0) { /* end of file, or everything that the ended program left */
       close(job->fds[which]);
       job->fds[which] = -1;
       return;
@@ -83,7 +83,7 @@ void exec_pump(void) {
   }
 }
 
-/* Milliseconds until a program's time is up; -1 when none runs. */
+/* Milliseconds until the next timeout of a program; -1 if none runs. */
 int exec_wait_ms(void) {
   uint64_t now = now_us(), first = UINT64_MAX;
   for (struct job *job = jobs; job < jobs + MAX_RUNNING; job++)

@@ -1,4 +1,4 @@
-/* The host may give a volume more room, while it is mounted or between two mounts: its file system follows. */
+/* The host may grow a volume while it is mounted or between two mounts; this grows its file system. */
 #include "mote.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,11 +6,11 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-/* linux/fs.h and fs/ext4/ext4.h, which musl does not bring. */
+/* From linux/fs.h and fs/ext4/ext4.h, which musl lacks. */
 #define BLKGETSIZE64 _IOR(0x12, 114, size_t)
 #define EXT4_IOC_RESIZE_FS _IOW('f', 16, uint64_t)
 
-/* A SCSI disk is asked for its size anew; a virtio disk tells by itself. */
+/* Rescans the size of a SCSI disk; a virtio disk reports it by itself. */
 void disk_rescan(const char *name) {
   char path[300];
   snprintf(path, sizeof path, "/sys/block/%s/device/rescan", name);
@@ -28,7 +28,10 @@ uint64_t disk_bytes(const char *device) {
   return bytes;
 }
 
-/* The mounted ext4 takes all of its disk. -1, errno: it stays as it was. One that does already is not touched. */
+/*
+ * Grows the mounted ext4 to the size of its disk. Returns -1 with errno if it is unchanged because of an error. No
+ * change if it already fills the disk.
+ */
 int disk_fill(const char *device, const char *at) {
   struct statfs stat_of;
   int fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* A guest that goes on from a snapshot: the right time, fresh randomness, and for a clone a name and address of its own. */
+/* Resuming from a snapshot: sets the time, adds fresh randomness, and gives a clone its own name and address. */
 #include "mote.h"
 #include <fcntl.h>
 #include <net/if.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* linux/random.h, which musl's headers do not have. */
+/* From linux/random.h, which musl's headers lack. */
 enum { ADD_ENTROPY = 0x40085203, RESEED = 0x5207 };
 
 static void set_clock(const char *microseconds) {
@@ -20,7 +20,7 @@ static void set_clock(const char *microseconds) {
   clock_settime(CLOCK_REALTIME, &now);
 }
 
-/* Hexadecimal. Added with credit, then the generator is made to use it: two clones must not draw the same numbers. */
+/* Hexadecimal. Credits the entropy, then reseeds the generator, so that two clones do not draw the same numbers. */
 static int reseed(const char *hex) {
   struct {
     int bits, size;
@@ -35,8 +35,8 @@ static int reseed(const char *hex) {
 }
 
 /*
- * The device stays up: taking it down and up again costs an emulated guest 20 ms more. Its IPv6 addresses go and come with
- * the new MAC in them; the IPv4 address is replaced by the next, which takes its routes away.
+ * The device stays up, because taking it down and up costs an emulated guest 20 ms more. Disabling and enabling IPv6
+ * renews its addresses for the new MAC; the new IPv4 address replaces the old one, which removes its routes.
  */
 static void set_mac(const char *text) {
   static const char without_ipv6[] = "/proc/sys/net/ipv6/conf/eth0/disable_ipv6";
@@ -51,13 +51,13 @@ static void set_mac(const char *text) {
   close(fd);
 }
 
-/* `key=value` words, as in the config disk, and `seed`, `now_us`, `mac`. */
+/* `key=value` words, as on the config disk, plus `seed`, `now_us`, `mac`. */
 struct renewed {
   int seeded, mac;
 };
 
 static struct renewed take_words(struct config *config, const char *text) {
-  char *rest = NULL, *words = strdup(text); /* the configuration keeps pointing into it */
+  char *rest = NULL, *words = strdup(text); /* the configuration keeps pointers into it */
   struct renewed renewed = {0, 0};
   for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     char *value = strchr(word, '=');
@@ -72,7 +72,7 @@ static struct renewed take_words(struct config *config, const char *text) {
   return renewed;
 }
 
-/* Without `mac` the network stays. */
+/* Without `mac`, the network is unchanged. */
 void identity_renew(struct config *config, const char *id, char *text) {
   struct renewed renewed = take_words(config, text);
   if (renewed.mac) configure_network(config);
@@ -81,8 +81,8 @@ void identity_renew(struct config *config, const char *id, char *text) {
 }
 
 /*
- * A template becomes one VM. Randomness comes first: whatever draws from it afterwards (addresses' temporary parts, the
- * network's secrets, the workload) draws what no other VM of the template has.
+ * Turns a template into a VM. Randomness comes first, so that everything that uses it afterwards (temporary addresses,
+ * network secrets, the workload) differs from other VMs of the template.
  */
 int identity_begin(struct config *config, char *text) {
   if (!take_words(config, text).seeded) return -1;

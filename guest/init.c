@@ -1,6 +1,6 @@
 /*
- * PID 1 of every Mote guest: builds the root, runs the image's program, carries its output to the host, reaps what
- * dies, and does what the host says on the control port. It never restarts anything by itself: the host decides.
+ * PID 1 of every Mote guest: mounts the root, runs the image's program, forwards its output to the host, reaps
+ * processes, and executes requests from the control port. It never restarts anything by itself: the host decides.
  */
 #include "mote.h"
 #include <errno.h>
@@ -32,7 +32,7 @@ static void halt(void) {
   power_off();
 }
 
-/* Reads what is there, at most a few pipes full, so that one loud writer cannot starve the control port. */
+/* Reads available data, at most a few pipes full, so that one busy writer cannot starve the control port. */
 static void drain(int *fd, enum stream stream) {
   char buffer[16384];
   if (*fd < 0) return;
@@ -64,7 +64,7 @@ static void reap(void) {
 
 static int start(void) {
   if (workload.pid) return 0;
-  /* Children of the last run may still hold its pipes; what they write belongs to nobody. */
+  /* Children of the previous run may still hold its pipes; their output is discarded. */
   if (workload.out >= 0) close(workload.out);
   if (workload.err >= 0) close(workload.err);
   if (workload_start(&workload, &config) < 0) return -1;
@@ -73,7 +73,7 @@ static int start(void) {
   return 0;
 }
 
-/* Once: a machine that has its configuration keeps it. */
+/* Runs once: a VM that has its configuration keeps it. */
 static void begin(const char *id, char *text) {
   if (!begun && identity_begin(&config, text) < 0) {
     control_say("%s err no entropy\n", id);
@@ -103,7 +103,7 @@ static void network_counters(const char *id) {
   control_say("%s ok %llu %llu\n", id, rx, tx);
 }
 
-/* For hypervisors whose balloon tells no statistics. */
+/* For hypervisors whose balloon reports no statistics. */
 static void memory_counters(const char *id) {
   unsigned long long total = 0, available = 0;
   char line[256];
@@ -172,11 +172,11 @@ int main(void) {
   kill_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   epoll = epoll_create1(EPOLL_CLOEXEC);
   watch(signals, EPOLLIN), watch(kill_timer, EPOLLIN);
-  /* Edge-triggered: a port without a host is readable (end of file) for ever. */
+  /* Edge-triggered, because a port without a host is always readable (end of file). */
   for (int which = 0; which < 2; which++)
     if (port_listeners(which) >= 0) watch(port_listeners(which), EPOLLIN);
   if (log_fd() >= 0) watch(log_fd(), EPOLLIN | EPOLLOUT | EPOLLET), watch(control_fd(), EPOLLIN | EPOLLOUT | EPOLLET);
-  /* With volumes, the host mounts them first and then says `start`. */
+  /* With volumes, the host mounts them first and then sends `start`. */
   if (begun && !config.wait && start() < 0) fatal("start");
 
   for (;;) {

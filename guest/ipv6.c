@@ -1,4 +1,4 @@
-/* The private network: one address, one route. A kernel without IPv6 does without. */
+/* The private network: one address, one route. Skipped on a kernel without IPv6. */
 #include "mote.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* struct in6_ifreq of linux/ipv6.h, which musl's headers do not have. */
+/* struct in6_ifreq of linux/ipv6.h, which musl's headers lack. */
 struct address6 {
   struct in6_addr address;
   uint32_t prefix;
@@ -18,8 +18,8 @@ struct address6 {
 };
 
 /*
- * Before the device comes up: the host is the only neighbour and gives every address, so there is nothing to wait for
- * (duplicate address detection takes a second) and nobody to listen to (router advertisements).
+ * Runs before the device comes up. The host is the only neighbor and assigns every address, so duplicate address
+ * detection (which takes a second) and router advertisements are disabled.
  */
 void ipv6_prepare(void) {
   put_file("/proc/sys/net/ipv6/conf/eth0/accept_dad", "0");

@@ -1,4 +1,4 @@
-/* What the parts of Mote's guest init share. The protocol is described in docs/agent.md. */
+/* Shared declarations of Mote's guest init. The protocol is described in docs/agent.md. */
 #ifndef MOTE_H
 #define MOTE_H
 #define _GNU_SOURCE
@@ -9,7 +9,7 @@
 
 enum { MAX_ARGS = 1024, MAX_GROUPS = 64, CONFIG_MAX = 1 << 20 };
 
-/* The config disk, decoded. Strings point into one buffer that lives for ever. */
+/* The decoded config disk. Strings point into one buffer that is never freed. */
 struct config {
   char *argv[MAX_ARGS + 1], *env[MAX_ARGS + 1];
   int argc, envc, groupc, prefix, stop_signal, wait, vsock;
@@ -18,7 +18,7 @@ struct config {
   const char *cwd, *hostname, *base_type, *machine_id, *ip, *gateway, *gateway_mac, *dns, *ip6, *gateway6, *route6;
 };
 
-/* boot.c: from a bare kernel to a root file system and a network. Each ends in fatal() where it cannot go on. */
+/* boot.c: from a bare kernel to a root file system and a network. Each function calls fatal() if it cannot continue. */
 void fatal(const char *what);
 void power_off(void);
 void end_proof(void);

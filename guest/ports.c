@@ -1,4 +1,7 @@
-/* The two ports to the host: log lines out (kept until the host acknowledges them), control lines both ways. */
+/*
+ * The two ports to the host: outgoing log lines (kept until the host acknowledges them), and control lines in both
+ * directions.
+ */
 #include "mote.h"
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +30,7 @@ static size_t out_used, out_sent;
 static char partial[4][LINE_MAX_BYTES];
 static size_t partial_used[4];
 static int log_port = -1, control_port = -1;
-static int subscribed; /* nothing is sent before a host has said from where on */
+static int subscribed; /* nothing is sent before a host has requested a start position */
 
 uint64_t now_us(void) {
   struct timespec t;
@@ -60,7 +63,7 @@ static int open_port(const char *wanted) {
   return -1;
 }
 
-/* Privileged ports: the workload cannot take them, unless it is root. */
+/* Privileged ports, so that only a workload that runs as root could take them. */
 enum { CONTROL_VSOCK = 1001, LOG_VSOCK = 1002 };
 static int listeners[2] = {-1, -1};
 
@@ -75,10 +78,10 @@ void ports_open(const struct config *config) {
   control_port = open_port("mote.ctl");
 }
 
-/* -1 with virtio-serial, whose ports are there all the time. */
+/* -1 with virtio-serial, whose ports are always open. */
 int port_listeners(int which) { return listeners[which]; }
 
-/* A new connection takes the place of the one before, which an agent that has gone left, or a snapshot cut. */
+/* A new connection replaces the previous one, which belonged to a stopped agent or was cut by a snapshot. */
 int port_accept(int listener) {
   int *port = listener == listeners[0] ? &control_port : &log_port;
   int fd = vsock_accept(listener);
@@ -102,7 +105,7 @@ static void drop_oldest(void) {
   struct record record;
   ring_get(oldest, &record, sizeof record);
   uint64_t end = oldest + sizeof record + record.length;
-  if (next < end) next = end; /* never sent: the host sees the hole in the sequence and counts it */
+  if (next < end) next = end; /* never sent: the host detects the gap in the sequence and counts it */
   oldest = end;
 }
 
@@ -156,7 +159,7 @@ void log_pump(void) {
       if (!out_used) return;
     }
     ssize_t n = write(log_port, out + out_sent, out_used - out_sent);
-    if (n <= 0) return; /* edge-triggered: epoll tells when there is room again */
+    if (n <= 0) return; /* edge-triggered: epoll reports when there is room again */
     out_sent += (size_t)n;
   }
 }
@@ -170,7 +173,10 @@ static void forget_until(uint64_t seq) {
   }
 }
 
-/* Host -> guest: `from <seq> <nonce>` (once a connection), `ack <seq>`. Answer to `from`: `H <nonce> <now_us> <last_seq>`. */
+/*
+ * Host -> guest: `from <seq> <nonce>` (once per connection), `ack <seq>`. Answer to `from`: `H <nonce> <now_us>
+ * <last_seq>`.
+ */
 static void on_log_line(char *line) {
   uint64_t seq;
   char nonce[40];
@@ -187,9 +193,9 @@ static void on_log_line(char *line) {
 }
 
 /*
- * Calls on_line for every whole line that has come. An end of file means "no host" and changes nothing: the kernel may
- * hand over the first bytes of a new connection before it knows that the host is back, so forgetting anything here
- * would forget what the new host has just said. Hosts begin with a newline, which ends what an earlier one left.
+ * Calls on_line for every complete line. An end of file means "no host" and keeps the buffer: the kernel may deliver
+ * the first bytes of a new connection before it reports the host as connected, and clearing the buffer would lose them.
+ * Hosts begin with a newline, which ends a partial line of the previous host.
  */
 static void read_lines(int fd, char *buffer, size_t size, size_t *used, void (*on_line)(char *line)) {
   for (;;) {
@@ -237,7 +243,7 @@ void control_pump(void) {
   }
 }
 
-/* Answers to a host that has gone reach the next one, which knows its own requests by their ids. */
+/* Answers for a disconnected host go to the next one, which recognizes its own requests by their ids. */
 void control_read(void (*on_line)(char *line)) {
   static char buffer[1 << 17];
   static size_t used;

@@ -14,7 +14,7 @@ void decode(char *text) {
   *to = 0;
 }
 
-/* Room for three bytes each is needed. */
+/* `to` needs room for three bytes per input byte. */
 void encode(char *to, const char *from, size_t length) {
   for (size_t i = 0; i < length; i++) {
     unsigned char byte = (unsigned char)from[i];

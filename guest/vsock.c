@@ -1,9 +1,9 @@
-/* The two ports over virtio-vsock, where the machine has no virtio-serial: this side listens, the host connects. */
+/* The two ports over virtio-vsock, for VMs without virtio-serial: the guest listens, the host connects. */
 #include "mote.h"
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* linux/vm_sockets.h, which musl's headers do not have. */
+/* From linux/vm_sockets.h, which musl's headers lack. */
 enum { FAMILY = 40, HOST_CID = 2 };
 struct vsock_address {
   sa_family_t family;
@@ -19,7 +19,7 @@ int vsock_listen(unsigned port) {
   return fd;
 }
 
-/* The next connection that comes from the host; -1: none. A program in the guest is not the host. */
+/* Returns the next connection from the host, or -1. Connections from programs in the guest are rejected. */
 int vsock_accept(int listener) {
   for (;;) {
     struct vsock_address peer = {0};

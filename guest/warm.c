@@ -1,4 +1,4 @@
-/* What an image says will be read at once is in memory when its template is taken: no VM of it reads it from the disk. */
+/* Preloads files that an image lists into memory before its template is taken, so that no VM reads them from the disk. */
 #include "mote.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #define LIST "/usr/share/mote/warm"
-/* A list may name anything; a template that nobody can afford helps nobody. */
+/* The list is not trusted: this limits the size of the template. */
 enum { WARM_MAX = 96 << 20 };
 
 static size_t read_through(const char *path, size_t room) {
@@ -19,7 +19,7 @@ static size_t read_through(const char *path, size_t room) {
   return used;
 }
 
-/* One path a line. What cannot be read is left out: it only makes a start slower. */
+/* One path per line. Unreadable files are skipped, which only makes a start slower. */
 void warm_up(void) {
   char path[4096];
   size_t used = 0;

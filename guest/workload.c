@@ -1,4 +1,4 @@
-/* The image's program: started as its user, with its streams in pipes. */
+/* The image's program: started as its user, with pipes for its streams. */
 #include "mote.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ static const char *path_of(const struct config *config) {
   return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 }
 
-/* execvpe with the PATH of the workload, not of init. Returns only on failure, with the errno to report. */
+/* Like execvpe, but with the PATH of the workload, not of init. Returns only on failure, with the errno to report. */
 static void run(const struct config *config, char *const *argv) {
   if (strchr(argv[0], '/')) {
     execve(argv[0], argv, config->env);
@@ -47,7 +47,7 @@ static void become(const struct config *config, char *const *argv, int out, int 
   dup2(null, 0), dup2(out, 1), dup2(err, 2);
   if (null > 2) close(null);
   mkdir(config->cwd, 0755);
-  /* The pipes belong to the workload, so that /dev/stdout can be opened by an unprivileged program. */
+  /* The pipes belong to the workload's user, so that an unprivileged program can open /dev/stdout. */
   if (fchown(1, config->uid, config->gid) < 0 || fchown(2, config->uid, config->gid) < 0) dprintf(2, "mote-init: fchown\n");
   if (setgroups((size_t)config->groupc, config->groups) < 0 || setgid(config->gid) < 0 || setuid(config->uid) < 0) {
     dprintf(2, "mote-init: cannot become uid %u: %s\n", config->uid, strerror(errno));
@@ -62,7 +62,7 @@ static void become(const struct config *config, char *const *argv, int out, int 
   _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Starts the program as the image's user, in a session of its own; fds are the non-blocking ends of its output. */
+/* Starts the program as the image's user in its own session; fds are the non-blocking ends of its output. */
 pid_t spawn(const struct config *config, char *const *argv, int fds[2]) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) < 0) return -1;
@@ -84,7 +84,10 @@ int workload_start(struct workload *workload, const struct config *config) {
   return 0;
 }
 
-/* Whether something accepts on the port: the host's own connect proves nothing behind QEMU's user networking. */
+/*
+ * Whether a process accepts connections on the port: with QEMU's user networking, a connect from the host proves
+ * nothing.
+ */
 int listening(const struct config *config, int port) {
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};

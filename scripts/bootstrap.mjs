@@ -1,5 +1,5 @@
-// Runs on any Node from 18 up with nothing installed: brings the project's own packages and its own Node, then hands
-// over. Plain JavaScript for that reason; everything else is TypeScript that Node 24 runs as it is.
+// Runs on any Node from version 18 with nothing installed: installs the project's packages and its own Node, then runs
+// the command. For that reason it is plain JavaScript; all other code is TypeScript that Node 24 runs directly.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,11 +10,11 @@ import { isNewEnough, projectNode, root, starts, tool, withProjectTools } from '
 import { Failure, npmInstall, step } from './step.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
-// Other users run programs of ours (PostgreSQL, VMs): what is installed for everybody must be readable under umask 077 too.
+// Other users run our programs (PostgreSQL, VMs), so installed files must be readable for all even under umask 077.
 process.umask(0o022)
 
 const [verb = 'help', ...rest] = process.argv.slice(2)
-/** Of an installation that runs npm with a newer Node than the system's. */
+/** A Node that is installed only to run npm, if the system's Node is too old. */
 const firstNode = join(root, 'node_modules', '.first-node')
 
 try {
@@ -58,7 +58,7 @@ async function main() {
   } else {
     if (['demo', 'up'].includes(verb) && !asksForHelp() && !simulates())
       await ensureSystemPackages(['vm', 'image'], { mandatory: verb === 'demo' })
-    // A cloud keeps its data beside the checkout; a command for people is about the folder they are in.
+    // A cloud keeps its data in the checkout; other commands refer to the folder in which they are run.
     const ofCloud = ['up', 'demo', 'control', 'agent', 'gateway'].includes(verb)
     const flags = ofCloud ? programFlags : []
     const cwd = ofCloud ? root : (process.env.INIT_CWD ?? process.cwd())
@@ -70,7 +70,7 @@ function asksForHelp() {
   return ['help', '--help', '-h', '--version', '-V'].includes(verb) || rest.includes('--help') || rest.includes('-h')
 }
 
-/** Simulated machines need no program of the system. */
+/** Simulated VMs need no system packages. */
 function simulates() {
   const at = rest.indexOf('--hypervisor')
   return (
@@ -78,7 +78,7 @@ function simulates() {
   )
 }
 
-/** `--help` installs nothing; the commands describe themselves only once their packages are there. */
+/** `--help` installs nothing; the help of single commands needs the packages. */
 function helpBeforeInstallation() {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   if (['--version', '-V'].includes(verb)) return `${version}\n`
@@ -115,8 +115,8 @@ function isInstalled() {
 }
 
 /**
- * Installs what the lock file says, when it is not the one that was installed from last. Not `npm ci`: that refuses a
- * lock file without the optional packages of foreign platforms, which registries that mirror only some of them leave out.
+ * Installs the packages of the lock file unless it is the one that was installed last. `npm ci` is not usable: it
+ * rejects a lock file if the registry lacks optional packages of other platforms, which partial mirrors leave out.
  */
 async function ensureNodePackages() {
   if (isInstalled()) return
@@ -124,11 +124,14 @@ async function ensureNodePackages() {
   rmSync(firstNode, { recursive: true, force: true })
   writeFileSync(stampFile(), lockHash())
   const node = nodeOrFail()
-  // Without it the sources run, which is slower and nothing else.
+  // Without the build, the sources run, which is only slower.
   spawnSync(node, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'ignore' })
 }
 
-/** @returns the Node of this process when it is new enough, else the project's, fetched ahead of the other packages */
+/**
+ * @returns the Node of this process if it is new enough, else the project's, which is installed before the other
+ * packages
+ */
 async function nodeForNpm() {
   const name = `node-${process.platform}-${process.arch}`
   const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -140,7 +143,7 @@ async function nodeForNpm() {
   return starts(node) ? node : process.execPath
 }
 
-/** Ends with the child's own exit code when it is not 0; signals reach the child, which decides. */
+/** Exits with the child's exit code if it is not 0; signals are left to the child. */
 function run(label, command, args, node, cwd = root) {
   if (label) process.stderr.write(`\n== ${label}\n`)
   return new Promise((resolve, reject) => {

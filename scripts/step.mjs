@@ -1,20 +1,20 @@
-// Runs a program as one named step: prints its name at once and the elapsed time every 5 s, and keeps its output for errors.
-// Plain JavaScript: see bootstrap.mjs.
+// Runs a program as one named step: prints its name at once and the elapsed time every 5 s, and keeps its output for
+// errors. Plain JavaScript: see bootstrap.mjs.
 import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 
 const tickMs = 5_000
 const keptChars = 20_000
-/** The registry is asked only during installations that take longer than this. */
+/** The registry is checked only if an installation takes longer than this. */
 const patienceMs = 20_000
 
-/** Something that a person can act on; printed without a stack trace. */
+/** An error that the user can fix; printed without a stack trace. */
 export class Failure extends Error {}
 
 /**
- * @param label what is being done, without a full stop
- * @param work answers what to add to the line, or nothing
+ * @param label description of the step, without a full stop
+ * @param work may return text to append to the line
  */
 export async function step(label, work) {
   const startedMs = Date.now()
@@ -33,8 +33,8 @@ export async function step(label, work) {
 }
 
 /**
- * @returns {Promise<{ status: number | null, output: string }>} the last of what it printed; status null: it was not found
- *   or was killed
+ * @returns {Promise<{ status: number | null, output: string }>} the end of its output; status null: the program was not
+ * found or was killed
  */
 export function program(command, args, options = {}) {
   return new Promise(resolve => {
@@ -48,17 +48,17 @@ export function program(command, args, options = {}) {
 }
 
 /**
- * Installs packages in a folder of the project, without what an outer npm has set for its own children.
- * @param node the Node to run npm with. npm leaves out optional packages that its own Node is too old for, such as the
- *   native parts of the bundlers under Debian 12's Node 18, although another Node will run them.
- * @param wanted packages to install in place of those of the folder
- * @param askAfterMs when to ask the registry whether it answers, so that a person hears why nothing happens
- * @throws Failure at once for a certificate that is not trusted; else once npm has given up
+ * Installs packages in a folder of the project, without variables that an outer npm sets for its children.
+ * @param node the Node that runs npm. npm skips optional packages that its own Node is too old for, such as the native
+ * parts of the bundlers under Debian 12's Node 18, even if another Node will run them.
+ * @param wanted packages to install instead of those of the folder
+ * @param askAfterMs when to check whether the registry answers, to explain a long wait
+ * @throws Failure at once for an untrusted certificate; otherwise once npm has given up
  */
 export async function npmInstall(cwd, node = process.execPath, wanted = [], askAfterMs = patienceMs) {
   const cli = npmCli()
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
-  // Scripts of packages run by this Node, too; Debian's npm finds its own modules only with Debian's Node or like this.
+  // Package scripts use this Node, too; Debian's npm finds its modules only with Debian's Node or with NODE_PATH.
   env.PATH = [dirname(node), env.PATH].join(delimiter)
   if (cli?.startsWith(debianModules)) env.NODE_PATH = debianModules
   const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error', ...wanted]
@@ -68,7 +68,7 @@ export async function npmInstall(cwd, node = process.execPath, wanted = [], askA
   const hopeless = new AbortController()
   let said = ''
   let isOver = false
-  // npm retries a request that cannot succeed for 15 minutes and prints nothing.
+  // npm retries a request that cannot succeed for 15 minutes without any output.
   const asking = setTimeout(async () => {
     const { status, output } = await npm(['ping', '--fetch-retries=0', '--fetch-timeout=10000', '--loglevel=error'])
     if (status === 0 || isOver) return
@@ -89,7 +89,7 @@ const isUntrusted = output =>
 
 const debianModules = '/usr/share/nodejs'
 
-/** The script behind `npm`; undefined: it is something else, or not installed. */
+/** The script behind `npm`; undefined if it is not a script or not installed. */
 function npmCli() {
   const onPath = (process.env.PATH ?? '').split(delimiter).map(dir => join(dir, 'npm'))
   const found = onPath.find(path => existsSync(path))
@@ -97,7 +97,7 @@ function npmCli() {
   return script.endsWith('npm-cli.js') ? script : undefined
 }
 
-/** What to do about the failure of an installer, from what it printed. */
+/** The remedy for a failed installation, derived from its output. */
 export function reasonOf(output) {
   if (/ENOSPC|no space left on device/i.test(output)) return 'The disk is full: free at least 1.5 GB and try again.'
   if (isUntrusted(output))

@@ -1,12 +1,12 @@
-// What the programs need from the distribution, and how to get it: with apt as root or through sudo; otherwise the one
-// command to run is printed. Plain JavaScript: see bootstrap.mjs.
+// The distribution packages that the programs need, and their installation: with apt as root or through sudo; otherwise
+// prints the command to run. Plain JavaScript: see bootstrap.mjs.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { Failure, program, reasonOf, step } from './step.mjs'
 
 /**
- * `probe`: any of these existing means the package is there. `needed`: no virtual machine runs without it; without the
- * others something is missing that the programs name when it is asked for.
+ * `probe`: the package counts as installed if any of these exists. `needed`: virtual machines cannot run without it;
+ * the others enable features that name the missing program when used.
  */
 const packages = [
   {
@@ -22,7 +22,7 @@ const packages = [
   { group: 'vm', name: 'qemu-utils', probe: ['qemu-img'], why: 'encrypted volumes' },
   { group: 'vm', name: 'e2fsprogs', probe: ['mke2fs'], why: 'writable disks of the virtual machines', needed: true },
   { group: 'vm', name: 'gcc', probe: ['gcc'], why: 'compiles the init program of the virtual machines', needed: true },
-  // musl-tools and gcc only recommend what they cannot do without.
+  // musl-tools and gcc only recommend packages that they require.
   {
     group: 'vm',
     name: 'libc6-dev',
@@ -77,7 +77,7 @@ const present = probe =>
 const isMissing = ({ probe }) => !probe.some(present)
 
 /**
- * Installs what is missing of the groups. With `mandatory` it fails when virtual machines cannot run without a missing
+ * Installs missing packages of the groups. With `mandatory` it fails if virtual machines cannot run without a missing
  * package; otherwise it prints the missing packages and returns.
  * @throws Failure that names the packages and the command to run
  */
@@ -100,14 +100,14 @@ export async function ensureSystemPackages(groups, { mandatory = false } = {}) {
 
 const notLinux = `Virtual machines need Linux; this is ${process.platform}. What works here: the command line ("bin/mote login --url <address of a Mote>") and a cloud of simulated machines ("npm start -- --hypervisor fake").`
 
-/** Returns the prefix that runs a command as root without asking for a password; undefined when there is none. */
+/** Returns the command prefix that runs a command as root without a password prompt, or undefined if there is none. */
 function rootCommand() {
   if (process.getuid() === 0) return []
   const sudo = spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' })
   return sudo.status === 0 ? ['sudo', '-n'] : undefined
 }
 
-/** @returns what apt said last */
+/** @returns the last output of apt */
 async function install(asRoot, names) {
   // A fresh server often runs its unattended upgrades: wait for their lock instead of failing.
   const wait = ['-o', 'DPkg::Lock::Timeout=300']
@@ -121,7 +121,7 @@ async function install(asRoot, names) {
   await step(`Installing ${names.join(', ')}`, async () => {
     await apt(['update', '-q'])
     last = await add(names)
-    // A package that this distribution does not have must not cost us the others.
+    // A package that this distribution lacks must not prevent the installation of the others.
     if (last.status !== 0 && /Unable to locate package|has no installation candidate/.test(last.output))
       for (const name of names) last = await add([name])
     const lacking = packages.filter(one => names.includes(one.name) && isMissing(one)).length
@@ -130,7 +130,7 @@ async function install(asRoot, names) {
   return last.status === 0 ? '' : last.output
 }
 
-/** @throws Failure when nothing works without what is missing */
+/** @throws Failure if nothing works without the missing packages */
 function reportMissing(missing, mandatory, output = '') {
   const needed = missing.filter(one => one.needed)
   const list = missing.map(one => `  ${one.name.padEnd(18)} ${one.why}${one.needed ? ' (needed)' : ''}`).join('\n')

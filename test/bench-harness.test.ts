@@ -1,4 +1,7 @@
-/** What benchmarks are made of: turns, and peers that come and go without a trace, or are said to be missing. */
+/**
+ * The benchmark harness: alternating measurements, and peers that start and stop without leftovers or are reported as
+ * missing.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,7 +26,7 @@ const recorded = (run: (report: Report) => Promise<void>) => {
 }
 
 describe('a peer', () => {
-  test('is there until the end, and then neither it nor its directory', async () => {
+  test('runs until the end, and is then removed with its directory', async () => {
     const cleanup = new AsyncDisposableStack()
     const dir = await startPeer(cleanup, sleeper('echo $$ > "$1/pid"; touch "$1/ready"; exec sleep 600'))
     const pid = (await readFile(join(dir, 'pid'), 'utf8')).trim()
@@ -33,7 +36,7 @@ describe('a peer', () => {
     expect(existsSync(dir)).toBe(false)
   })
 
-  test.skipIf(!isRoot)('apart takes along what it mounts and what it leaves running', async () => {
+  test.skipIf(!isRoot)('in its own namespaces takes its mounts and leftover processes with it', async () => {
     const cleanup = new AsyncDisposableStack()
     const nap = `600.${process.pid}`
     const naps = () =>
@@ -49,10 +52,10 @@ describe('a peer', () => {
     expect(readFileSync('/proc/mounts', 'utf8')).not.toContain(dir)
     await cleanup.disposeAsync()
     expect(existsSync(dir)).toBe(false)
-    await until(() => naps().length === 0, { what: 'both are gone' })
+    await until(() => naps().length === 0, { what: 'both processes to end' })
   })
 
-  test('that cannot start is named with the reason, and the run goes on', async () => {
+  test('that cannot start is reported with the reason, and the run continues', async () => {
     const { result, text } = await recorded(async report => {
       await using cleanup = new AsyncDisposableStack()
       const start = (script: string, needs: readonly string[]) => async () => {
@@ -77,7 +80,7 @@ describe('a peer', () => {
 })
 
 describe('turns', () => {
-  test('all are warmed up before the first round, and then each goes first in turn', async () => {
+  test('warm up all candidates first, and then rotate which one starts a round', async () => {
     const ran: string[] = []
     const act = (name: string) => async () => ran.push(name)
     const found = await inTurns(2, { a: act('a'), b: act('b') })
@@ -85,7 +88,7 @@ describe('turns', () => {
     expect(found).toEqual({ a: [3, 6], b: [4, 5] })
   })
 
-  test('warming up goes on for its time and counts for nothing', async () => {
+  test('warm up for the given time without counting it', async () => {
     let ran = 0
     const act = async () => {
       ran++
@@ -98,7 +101,7 @@ describe('turns', () => {
   })
 })
 
-test('a chart shows beside what grows what it should be', async () => {
+test('a chart shows the expected growth next to the measured one', async () => {
   const points = [
     { at: 1, value: 4 },
     { at: 10, value: 8 },

@@ -1,7 +1,8 @@
-// once-is-enough: about this program.
+// once-is-enough: tests this program.
 /**
- * The fast part of the benchmarks: CPU of this process over CPU of the least that could do the same work, in many short
- * turns. The limits are three times what was measured, which a machine that does much else does not reach. `npm run bench` measures properly.
+ * The fast part of the benchmarks: CPU time of the product divided by that of a minimal program for the same work, in
+ * many short alternating rounds. The limits are three times the measured ratios, which a busy machine does not reach.
+ * `npm run bench` measures properly.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +16,10 @@ import { eventSubject } from '../src/control/events/relay.ts'
 import { newId } from '../src/lib/ids.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 
-/** As measured on two cores at loads of 14 to 30 (one app 4.6 to 10.4, a row 3.9 to 7.9, a delivery 1.2 to 1.5); what is allowed is `slack` times that. */
+/**
+ * Measured on two cores at loads of 14 to 30 (one app 4.6 to 10.4, a row 3.9 to 7.9, a delivery 1.2 to 1.5); the limit
+ * is `slack` times that.
+ */
 const measured = { oneApp: 7, row: 5, pat: 1.2, delivery: 1.4 }
 const slack = 3
 const rounds = 7
@@ -25,7 +29,7 @@ let api: BenchApi
 let sql: pg.Client
 let projectId = ''
 
-/** The whole file takes 8 s of CPU; at a load of 30 on two cores that is a minute. */
+/** The whole file takes 8 s of CPU time; at a load of 30 on two cores that is a minute. */
 const timeoutMs = 90_000
 
 beforeAll(async () => {
@@ -43,7 +47,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Microseconds of CPU of this process. */
+/** CPU time of this process, in microseconds. */
 async function cpuOf(act: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage()
   await act()
@@ -51,7 +55,10 @@ async function cpuOf(act: () => Promise<unknown>): Promise<number> {
   return user + system
 }
 
-/** CPU of each act, in turns, at its best: what a busy machine adds is never less than nothing. The first rounds warm up. */
+/**
+ * The minimum CPU time of each act over alternating rounds, because other load only ever adds time. The first rounds
+ * are warm-up.
+ */
 async function inTurns<K extends string>(
   acts: Readonly<Record<K, () => Promise<unknown>>>,
 ): Promise<Record<K, number>> {
@@ -65,7 +72,7 @@ async function inTurns<K extends string>(
   return Object.fromEntries(names.map(name => [name, Math.min(...(found.get(name) ?? []))])) as Record<K, number>
 }
 
-/** All at once: what waits for PostgreSQL one after the other waits for the machine's other work each time. */
+/** Runs all copies concurrently: sequential waits for PostgreSQL would each be lengthened by other load. */
 const each = (act: () => PromiseLike<unknown>) => () => Promise.all(Array.from({ length: 60 }, act))
 
 const get = (url: string, token: string) =>
@@ -75,7 +82,7 @@ const get = (url: string, token: string) =>
   })
 
 it(
-  'reading one app costs a small multiple of a server that does nothing, and a token no more than a JWT',
+  'reading one app costs a small multiple of a minimal server, and an access token no more than a JWT',
   async () => {
     const body = (await api.app.inject({ url: '/v1/apps/app-7', headers: { authorization: `Bearer ${api.jwt}` } })).body
     const floor = fastify()
@@ -118,7 +125,7 @@ it(
 )
 
 it(
-  'an event to many readers costs a small multiple of writing the same bytes to as many',
+  'an event to many readers costs a small multiple of writing the same bytes to as many connections',
   async () => {
     const size = 40
     const burst = 30

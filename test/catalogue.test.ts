@@ -1,5 +1,5 @@
-// once-is-enough: about this program.
-/** What is declared is implemented, and nothing else is. */
+// once-is-enough: tests this program.
+/** Every declared operation is implemented, and every implemented operation is declared. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMemoryBus } from '../src/bus/memory.ts'
@@ -40,7 +40,7 @@ it('every operation of the catalogue has a handler', () => {
     Object.entries(feature.handlers).flatMap(([id, handler]) => (handler ? [id] : [])),
   )
   const catalogue: Readonly<Record<string, Operation>> = allOperations
-  // Single items are answered from their list.
+  // The framework answers single items from their list.
   const done = new Set(handled.flatMap(id => [id, ...(catalogue[id]?.items ?? []).map(item => item.id)]))
   expect(Object.keys(allOperations).filter(id => !done.has(id))).toEqual([])
 })

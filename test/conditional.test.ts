@@ -16,7 +16,7 @@ const tagOf = async (path: string) => (await user.get(path)).headers.get('etag')
 const change = (path: string, body: object, tag: string) => user.call('PATCH', path, body, { 'if-match': tag })
 
 describe('If-Match', () => {
-  it('lets a change through that knows the newest state, and refuses one that does not', async () => {
+  it('accepts a change based on the newest state, and rejects one based on an older state', async () => {
     const read = await tagOf('/v1/apps/web')
     expect((await change('/v1/apps/web', { port: 3000 }, read)).body).toMatchObject({ port: 3000 })
     const late = await change('/v1/apps/web', { port: 4000 }, read)
@@ -27,24 +27,24 @@ describe('If-Match', () => {
     expect((await change('/v1/apps/web', { port: 5000 }, '*')).status).toBe(200)
   })
 
-  it('is compared with the app where an app is scaled', async () => {
+  it('is compared with the tag of the app when an app is scaled', async () => {
     const read = await tagOf('/v1/apps/web')
     expect((await change('/v1/apps/web/scale', { desired_replicas: 2 }, read)).status).toBe(200)
     expect((await change('/v1/apps/web/scale', { desired_replicas: 3 }, read)).status).toBe(412)
   })
 
-  it('lets one of many changes at once through, whoever else changes it without', async () => {
+  it('accepts at most one of many concurrent changes, even beside a change without it', async () => {
     const read = await tagOf('/v1/apps/web')
     const tries = Array.from({ length: 12 }, (_, n) => change('/v1/apps/web', { port: 6000 + n }, read))
     const answers = await Promise.all([...tries, user.call('PATCH', '/v1/apps/web', { port: 7000 })])
     const statuses = answers.slice(0, -1).map(({ status }) => status)
-    // The one without may have been first, and then none of the others knew of it.
+    // The change without If-Match may have been first; then every other change is rejected.
     expect(statuses.filter(status => status === 200).length).toBeLessThanOrEqual(1)
     expect(statuses.filter(status => status !== 200 && status !== 412)).toEqual([])
     expect(answers.at(-1)?.status).toBe(200)
   })
 
-  it('guards deletions, and what does not exist', async () => {
+  it('applies to deletions, and to resources that do not exist', async () => {
     const [{ id }] = (await user.get('/v1/volumes')).body
     const path = `/v1/volumes/${id}`
     const read = await tagOf(path)
@@ -57,7 +57,7 @@ describe('If-Match', () => {
 
 describe('failures', () => {
   const failing = (accept: string) => user.get('/v1/apps/none', { accept })
-  it('are problems for who accepts them', async () => {
+  it('are problem documents for clients that accept them', async () => {
     const answer = await failing('application/problem+json, application/json')
     expect(answer.headers.get('content-type')).toMatch(/^application\/problem\+json/)
     expect(answer.body).toEqual({

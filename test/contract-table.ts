@@ -1,8 +1,8 @@
 /**
- * The specification, transcribed by hand: 106 operations and the resources they speak of. It is not derived from the
- * code, so that the two can disagree. Types are written as the specification writes them:
+ * The specification, transcribed by hand: 106 operations and their resources. The table is not derived from the code,
+ * so that the two can disagree. Types use the notation of the specification:
  * `T?` may be null; a leading `~` is not required; `T[]` is a list; `= x` is a default; `free` is any JSON.
- * In bodies and queries everything that the specification does not mark as required has the `~`.
+ * In bodies and queries, everything that the specification does not mark as required has the `~`.
  */
 export type Fields = Readonly<Record<string, string>>
 
@@ -280,7 +280,7 @@ export const resources: Readonly<Record<string, Fields>> = {
     metadata: 'free',
     is_read: 'boolean',
     created_at: 'date-time',
-    // Listed without a "?", and there is no such time before it is read: absent until then.
+    // Listed without a "?", but the time does not exist before the notification is read: absent until then.
     read_at: '~date-time',
   },
   AuditLogList: { items: 'AuditLog[]', total: 'int64' },
@@ -562,7 +562,7 @@ export const operations: Readonly<Record<string, Row>> = {
   },
 }
 
-/** What we add to the specification's resources and bodies. In bodies each is optional, so that no client breaks. */
+/** Our additions to the specification's resources and bodies. In bodies each is optional, so that no client breaks. */
 export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   Error: ['code', 'request_id', 'details', 'limit', 'used', 'max'],
   User: ['email_verified'],
@@ -603,9 +603,9 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/apps/{app_name}/security-groups': ['direction', 'cidr', 'priority'],
   'POST /v1/volumes': ['pool_name'],
 }
-/** Of every list. */
+/** Added to every list. */
 const pageNames = ['limit', 'offset', 'cursor']
-/** Query parameters we add (`project` to every operation that acts in one). */
+/** Query parameters that we add (`project` to every operation that acts in a project). */
 export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/auth/captcha': ['format'],
   'GET /v1/scm/install': ['confirm'],
@@ -633,7 +633,7 @@ export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/apps/{app_name}/logs/stream': ['tail'],
   'GET /v1/apps/{app_name}/deployments/{job_id}/logs': ['tail'],
 }
-/** Operations we add. */
+/** Operations that we add. */
 export const operationAdditions = [
   'GET /v1/auth/tokens/{token_id}',
   'GET /v1/auth/ssh-keys/{key_id}',
@@ -721,5 +721,5 @@ export const operationAdditions = [
   'POST /v1/admin/hosts/{host_id}/drain',
   'DELETE /v1/admin/hosts/{host_id}',
 ]
-/** Bodies we accept where the specification has none. */
+/** Bodies that we accept where the specification has none. */
 export const bodyAdditions = ['POST /re-attach', 'POST /v1/auth/2fa/disable', 'DELETE /v1/auth/me']

@@ -1,4 +1,4 @@
-/** The served OpenAPI document against the specification, in both directions. */
+/** Compares the served OpenAPI document with the specification, in both directions. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { createFixture, neverCalled } from './support/api-fixture.ts'
 import { allOperations } from '../src/control/operations.ts'
@@ -14,7 +14,7 @@ import {
   type Row,
 } from './contract-table.ts'
 
-/** What this test looks at of an OpenAPI document. */
+/** The parts of an OpenAPI document that this test reads. */
 interface Schema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -60,7 +60,7 @@ const served: ReadonlyMap<string, Operation> = new Map(
 afterAll(() => app.close())
 
 describe('the contract', () => {
-  it('has 106 operations, and the document is of the right version', () => {
+  it('has 106 operations, and the document has the right version', () => {
     expect(Object.keys(specified)).toHaveLength(106)
     expect(Object.values(specified).filter(row => row.auth !== 'none')).toHaveLength(88)
     expect(document.openapi).toBe('3.1.0')
@@ -68,7 +68,7 @@ describe('the contract', () => {
     expect(document.servers[0]?.url).toBe('/v1')
   })
 
-  it('serves exactly these, and marks whatever is more', () => {
+  it('serves exactly these, and marks additions', () => {
     const ours = [...served].filter(([, operation]) => !operation['x-mote-addition']).map(([key]) => key)
     expect(ours.toSorted()).toEqual(Object.keys(specified).toSorted())
     expect([...served.keys()].filter(key => !(key in specified)).toSorted()).toEqual(operationAdditions.toSorted())
@@ -101,7 +101,7 @@ describe('the contract', () => {
     }
   })
 
-  it('says for every operation how it fails', () => {
+  it('documents the failures of every operation', () => {
     for (const [key, { responses }] of served)
       for (const status of ['400', '500', '503']) expect(responses[status], `${key} ${status}`).toBeDefined()
   })
@@ -159,9 +159,9 @@ function checkBody(key: string, operation: Operation, row: Row): void {
       'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
     })
   const schema = resolve(requestBody?.content['application/json']?.schema)
-  // Shapes that the specification leaves open are ours to choose.
+  // The specification leaves this shape open, so any object conforms.
   if (row.body === 'free') return expect(schema.type).toBe('object')
-  // Shapes that the specification does not show are ours to choose.
+  // The specification does not show this shape, so any object conforms.
   if (Object.keys(row.body).length > 0) checkFields(key, row.body, schema)
 }
 
@@ -179,7 +179,7 @@ function checkAnswer(key: string, operation: Operation, { answer }: Row): void {
   checkType(key, answer, schema)
 }
 
-/** Every field with its type, and no field that is neither specified nor listed as an addition. */
+/** Checks every field with its type; a field must be specified or listed as an addition. */
 function checkFields(owner: string, fields: Fields, schema: Schema): void {
   expect(schema.type, owner).toBe('object')
   const additions = fieldAdditions[owner] ?? []
@@ -189,7 +189,7 @@ function checkFields(owner: string, fields: Fields, schema: Schema): void {
   const required = Object.entries(fields)
     .filter(([, type]) => !type.startsWith('~'))
     .map(([name]) => name)
-  // A body may require no more than is specified; an answer may always have what we add.
+  // A body may require at most the specified fields; an answer may always include our additions.
   const isBody = owner.includes(' ')
   const declared = (schema.required ?? []).filter(name => isBody || !additions.includes(name))
   expect(declared.toSorted(), `required fields of ${owner}`).toEqual(required.toSorted())
@@ -228,7 +228,7 @@ function checkType(where: string, text: string, schema: Schema = {}): void {
   if (type === 'uint32') expect(schema.maximum, where).toBeLessThanOrEqual(4_294_967_295)
 }
 
-/** Null is either one more type or one more branch. */
+/** Null is either an additional type or an additional branch. */
 function checkNullable(where: string, type: string, schema: Schema): void {
   if (schema.anyOf) {
     expect(schema.anyOf[1], where).toEqual({ type: 'null' })

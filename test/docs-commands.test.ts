@@ -1,4 +1,4 @@
-/** Commands that the documentation shows exist, with the flags that it shows. */
+/** Commands in the documentation exist, with the flags that they are shown with. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { moteCommand } from '../src/cli/tree.ts'
@@ -10,7 +10,9 @@ interface Shown {
   readonly line: string
 }
 
-/** `mote ...` in backticks, and lines of blocks that begin with it; what others print is none. */
+/**
+ * Finds `mote ...` in backticks, and lines of code blocks that begin with it; output of other programs does not count.
+ */
 function shownIn(page: string): Shown[] {
   const text = readFileSync(page, 'utf8')
   const inline = [...text.matchAll(/`(mote [^`\n]+)`/g)].map(match => match[1] ?? '')
@@ -20,7 +22,7 @@ function shownIn(page: string): Shown[] {
 
 const mote = moteCommand()
 
-/** Why the command would not work; undefined: it would. */
+/** Returns why the command would not work, or undefined if it would. */
 function faultOf({ line }: Shown): string | undefined {
   const [own = ''] = line.split(/ -- | \| /)
   const [, ...words] = own.split(/\s+/)
@@ -39,7 +41,7 @@ function faultOf({ line }: Shown): string | undefined {
   return unknown.length > 0 ? `${unknown.join(', ')} is no flag of it: ${line}` : undefined
 }
 
-it('every command that the documentation shows is there, with its flags', () => {
+it('every command in the documentation exists, with its flags', () => {
   const shown = pages.flatMap(shownIn).filter(({ line }) => !notCommands.has(line))
   expect(shown.length).toBeGreaterThan(60)
   const faults = shown.flatMap(one => {
@@ -49,7 +51,7 @@ it('every command that the documentation shows is there, with its flags', () => 
   expect(faults).toEqual([])
 })
 
-/** Said about commands, or made by the library of completions. */
+/** Placeholders in the text, and commands of the completion library. */
 const notCommands = new Set([
   ...['mote <command> --help', 'mote on <computer>', 'mote --version', 'mote --help'],
   ...['mote complete bash', 'mote complete fish | source'],

@@ -1,4 +1,4 @@
-/** A missing body is an empty one wherever an empty object would be valid. */
+/** A missing body counts as an empty object wherever an empty object is valid. */
 import { afterAll, expect, it } from 'vitest'
 import { bearer, createFixture } from './support/api-fixture.ts'
 import { allOperations } from '../src/control/operations.ts'

@@ -2,7 +2,10 @@ import { readFileSync, globSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/** The layering of the house: what a room may import besides itself. This table is the document. */
+/**
+ * The layers of the source tree: the folders that each top-level folder may import besides itself. This table is the
+ * documentation.
+ */
 const rooms = {
   lib: [],
   contract: ['lib'],
@@ -35,7 +38,7 @@ function importsOf(file: string): Import[] {
 const imports = sources.flatMap(importsOf)
 const show = ({ from, to }: Import) => `${from} -> ${to}`
 
-/** The room itself for files that are directly in it, otherwise `src/<room>/<folder>`. */
+/** The top-level folder for files directly in it, otherwise `src/<folder>/<subfolder>`. */
 const folderOf = (file: string) => dirname(file).split('/').slice(0, 3).join('/')
 
 /** Folders of a room that reach themselves by imports. Files directly in a room compose it and are ignored. */
@@ -57,17 +60,17 @@ function foldersInCycles(room: Room): string[] {
   return [...next.keys()].filter(folder => reaches(folder).has(folder))
 }
 
-/** Rooms of `control` that are not features: what features are built from. */
+/** Parts of `control` that are not features: the base that features build on. */
 const shared = ['base', 'http', 'scheduler', 'app.ts', 'main.ts', 'operations.ts']
 
 describe('layers', () => {
-  it('finds imports at all', () => expect(imports.length).toBeGreaterThan(500))
+  it('there are imports', () => expect(imports.length).toBeGreaterThan(500))
 
-  it('every room is in the table', () => {
+  it('every top-level folder is in the table', () => {
     expect([...new Set(sources.map(roomOf))].filter(room => !(room in rooms))).toEqual([])
   })
 
-  it('a room imports only what the table allows', () => {
+  it('a top-level folder imports only what the table allows', () => {
     const bad = imports.filter(({ from, to }) => {
       const [here, there] = [roomOf(from), roomOf(to)]
       const allowed: readonly string[] = rooms[here]
@@ -92,8 +95,8 @@ describe('layers', () => {
     expect(bad.filter(({ from, to }) => folderOf(from) !== folderOf(to)).map(show)).toEqual([])
   })
 
-  it('nothing but the programs, the command line and the starters of child processes reads the environment', () => {
-    /** They hand parts of it on to a child, or look for one on the PATH; they take no setting from it. */
+  it('only the programs, the CLI and the starters of child processes read the environment', () => {
+    /** They pass parts of it to a child or search the PATH; they read no settings. */
     const starters = ['src/lib/child-env.ts', 'src/db/embedded/server.ts']
     const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
     const readers = sources.filter(
@@ -102,8 +105,8 @@ describe('layers', () => {
     expect(readers.sort()).toEqual(starters.sort())
   })
 
-  it('only these files of a server start programs, each with an environment of its own', () => {
-    /** The command line is the user's own, as is their environment. */
+  it('only these server files start programs, each with an explicit environment', () => {
+    /** The CLI belongs to its user, and so does its environment. */
     const own = ['src/agent/hypervisor/process.ts', 'src/agent/launcher/launcher.ts', 'src/lib/exec.ts']
     const starters = [
       ...own,
@@ -118,7 +121,7 @@ describe('layers', () => {
     for (const file of own) expect(readFileSync(file, 'utf8'), file).toMatch(/\benv\b/)
   })
 
-  it('every thread is built as a file of its own', () => {
+  it('every thread is built as a separate file', () => {
     const isThread = (file: string) =>
       /\bworkerData\b|\banswerJob[<(]|\bparentPort\?\.on/.test(readFileSync(file, 'utf8'))
     const built = /const threads = \[([^\]]*)\]/.exec(readFileSync('scripts/build.mjs', 'utf8'))?.[1] ?? ''
@@ -127,6 +130,6 @@ describe('layers', () => {
     expect(threads.length).toBeGreaterThan(3)
     expect(listed.toSorted()).toEqual(threads.toSorted())
     const names = listed.map(file => file?.split('/').at(-1))
-    expect(new Set(names).size, 'they lie beside each other').toBe(names.length)
+    expect(new Set(names).size, 'file names are unique, because they share a folder').toBe(names.length)
   })
 })

@@ -1,4 +1,6 @@
-/** Every list of the API: all of it without `limit`, pages by `Link` with it, and pages that inserts and deletions do not shift. */
+/**
+ * Every list of the API: complete without `limit`, paginated by `Link` with it, and stable under inserts and deletions.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bearer, createFixture, neverCalled } from './support/api-fixture.ts'
 import { allOperations } from '../src/control/operations.ts'
@@ -8,7 +10,7 @@ import { notify } from '../src/control/notifications/index.ts'
 import type { Answer } from './support/api.ts'
 import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
-/** Answers that hold several lists; each is always whole. */
+/** Responses that contain several lists; each list is always complete. */
 const wholeAnswers = ['listMembers', 'listBillingProducts']
 
 const isArray = ({ answer }: Operation) => typeof answer === 'object' && Reflect.get(answer, 'type') === 'array'
@@ -17,7 +19,7 @@ const lists = Object.entries(allOperations).flatMap(([id, operation]) =>
 )
 const nameOf = (order: string) => order.replace(/^-/, '')
 
-it('every operation that answers a list declares it', () => {
+it('every operation that returns a list declares it', () => {
   const answering = Object.entries(allOperations).filter(
     ([id, operation]) => operation.method === 'GET' && (isArray(operation) || id.startsWith('list')),
   )
@@ -31,7 +33,7 @@ it.each(lists)('$id orders and filters by members of its items', ({ operation, r
   expect(members).toEqual(expect.arrayContaining([...rule.order.map(nameOf), ...(rule.filters ?? [])]))
 })
 
-describe('pages that the frame cuts', () => {
+describe('pages cut by the framework', () => {
   let items: Record<string, string | number>[] = []
   const operations = Object.fromEntries(
     lists.map(({ id, operation }) => [id, { ...operation, answer: 'free' as const }]),
@@ -59,7 +61,7 @@ describe('pages that the frame cuts', () => {
     if (rule.defaultLimit === undefined) expect((await get(url)).items).toEqual(ordered)
     const first = await get(`${url}?limit=7`)
     expect(first.items).toEqual(ordered.slice(0, 7))
-    // One item before the cursor, the item that the cursor names, and one after it change between two pages.
+    // Between two pages, the items before, at and after the cursor change.
     items = [
       ...newestLast.filter(item => item !== ordered[6] && item !== ordered[8]),
       itemOfRule(rule, -1),
@@ -98,8 +100,8 @@ it('the document names the parameters and the header of every list', async () =>
   await app.close()
 })
 
-// What a store cuts, the frame does not: these run on PostgreSQL.
-describe('pages that stores cut', () => {
+// Lists that are paginated in SQL; these tests run on PostgreSQL.
+describe('pages cut by stores', () => {
   let system: TestSystem
   let user: TestUser
   let appCount = 0
@@ -151,7 +153,7 @@ describe('pages that stores cut', () => {
     expect(found.toSorted()).toEqual(all.toSorted())
   })
 
-  it('filters before it cuts', async () => {
+  it('filters before pagination', async () => {
     const page = await user.get('/v1/deployments/active?app_name=deployed&status=pending&limit=1')
     expect(page.body).toHaveLength(1)
     expect((await user.get(nextOf(page) ?? '')).body[0].deployment_id).not.toBe(page.body[0].deployment_id)
@@ -159,7 +161,7 @@ describe('pages that stores cut', () => {
     expect((await user.get('/v1/apps?name=built')).body.map((app: { name: string }) => app.name)).toEqual(['built'])
   })
 
-  it('refuses the cursor of another list', async () => {
+  it('rejects the cursor of another list', async () => {
     const named = Buffer.from(JSON.stringify(['name'])).toString('base64url')
     expect(await user.get(`/v1/apps?cursor=${named}`)).toMatchObject({ status: 400, body: { code: 'invalid_request' } })
   })

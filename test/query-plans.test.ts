@@ -1,8 +1,8 @@
-// once-is-enough: about plans that only the newer server can make without values.
+// once-is-enough: requires GENERIC_PLAN, which only the newer server has.
 /**
- * Every statement of the program, planned by PostgreSQL: none may look at rows that it neither answers nor changes, so that
- * its cost does not grow with what exists. A scan without an index condition is the sign; so is a foreign key without an
- * index, by which every deletion would look for those that name the row.
+ * PostgreSQL plans every statement of the program. No statement may read rows that it neither returns nor changes, so
+ * that its cost does not grow with the number of rows. A scan without an index condition is a violation; so is a
+ * foreign key without an index, because every deletion would search the referencing table.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,34 +19,34 @@ vi.mock('../src/db/db.ts', async original => ({
   },
 }))
 
-/** Tables whose number of rows has nothing to do with how much tenants have. */
+/** Tables whose number of rows does not depend on tenants. */
 const smallTables: Readonly<Record<string, string>> = {
   audit_chain: 'one row',
   private_network: 'one row',
   installation_secret: 'one row',
   usage_mark: 'one row',
   sweep_run: 'one row for each sweep of the program',
-  host: 'machines of the operator',
-  mesh_host: 'machines of the operator',
+  host: 'computers of the operator',
+  mesh_host: 'computers of the operator',
   bastion_key: 'one row for each gateway',
-  runner: 'one row for each program that runs machines',
-  machine_poke: 'a queue: every row is work, and leaves with it',
-  billing_sandbox_session: 'of the provider for demonstrations and tests',
-  billing_sandbox_subscription: 'of the provider for demonstrations and tests',
-  billing_sandbox_event: 'of the provider for demonstrations and tests',
+  runner: 'one row for each program that runs workflows',
+  machine_poke: 'a queue: every row is work and is deleted with it',
+  billing_sandbox_session: 'data of the sandbox billing provider',
+  billing_sandbox_subscription: 'data of the sandbox billing provider',
+  billing_sandbox_event: 'data of the sandbox billing provider',
 }
 
-/** Statements that look at everything, and why that is right. */
+/** Statements that read a whole table, and why that is correct. */
 const wholeTable: Readonly<Record<string, string>> = {
   'auth.anyAccount': 'stops at the first row',
   'auth.otherAccounts': 'stops at the second row',
   'engine.release_dead':
-    'an index on the lease would be written twice for each step of every machine, and this runs once in ten seconds',
+    'an index on the lease would be written twice per step of every workflow, and this runs once every ten seconds',
   'installation_secret.samples': 'stops at the fifth row of each table, at the first start only',
-  'engine.unknown_kinds': 'once, at the start of the program',
-  'notifications.everybody': 'news of the product go to every account',
-  'usage.budgets': 'the sweep answers every budget',
-  'scm.orphanPreviews': 'the sweep looks at every preview that is still there',
+  'engine.unknown_kinds': 'runs once, at the start of the program',
+  'notifications.everybody': 'product news go to every account',
+  'usage.budgets': 'the sweep returns every budget',
+  'scm.orphanPreviews': 'the sweep checks every preview that still exists',
 }
 
 const notPlanned = new Set(['mote.savepoint', 'mote.release', 'mote.rollback'])
@@ -68,7 +68,7 @@ interface Plan {
 describe('plans', () => {
   let database: TestDatabase
   let client: pg.Client
-  /** What such an index has is what is looked for. */
+  /** Names of partial indexes, whose condition selects the wanted rows. */
   let partial: ReadonlySet<string>
 
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe('plans', () => {
     client = new pg.Client(database.url)
     await client.connect()
     await fill(client)
-    // Whatever an index can do is done by one: small tables would otherwise be read whole.
+    // Disable alternatives to indexes, because small tables would otherwise be scanned.
     for (const way of ['seqscan', 'hashjoin', 'mergejoin']) await client.query(`SET enable_${way} = off`)
     const { rows } = await client.query(
       `SELECT relname AS name FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indpred IS NOT NULL`,
@@ -88,12 +88,12 @@ describe('plans', () => {
     await database[Symbol.asyncDispose]()
   })
 
-  it('has read the statements of the whole program', () => {
+  it('include the statements of the whole program', () => {
     expect(statements.size).toBeGreaterThan(500)
     for (const name of [...Object.keys(wholeTable), ...notPlanned]) expect(statements.has(name), name).toBe(true)
   })
 
-  it('finds what it answers or changes by an index', async () => {
+  it('use an index to find the rows that a statement returns or changes', async () => {
     const faults: string[] = []
     const needed = new Set<string>()
     for (const [name, text] of statements) {
@@ -108,12 +108,12 @@ describe('plans', () => {
     expect(Object.keys(wholeTable).filter(name => !needed.has(name))).toEqual([])
   })
 
-  it('would notice a statement without an index', async () => {
+  it('reveal a statement without an index', async () => {
     const { rows } = await client.query('EXPLAIN (GENERIC_PLAN, FORMAT JSON) SELECT id FROM app WHERE git_url = $1')
     expect(scansOf(rows[0]['QUERY PLAN'][0].Plan, partial)).toHaveLength(1)
   })
 
-  it('has an index for each foreign key', async () => {
+  it('can use an index for each foreign key', async () => {
     const { rows } = await client.query(
       `SELECT format('%s: %s', conrelid::regclass, pg_get_constraintdef(oid)) AS missing FROM pg_constraint
        WHERE contype = 'f' AND NOT EXISTS (
@@ -123,7 +123,7 @@ describe('plans', () => {
   })
 })
 
-/** Scans of tables that grow which are bounded by nothing: no index condition, and no first few rows in an index's order. */
+/** Finds unbounded scans of tables that grow: without an index condition, and without a LIMIT in index order. */
 function scansOf(plan: Plan, partial: ReadonlySet<string>, limited = false): string[] {
   const { 'Node Type': type, 'Relation Name': table, 'Index Name': index = '', 'Index Cond': condition } = plan
   const isBounded =
@@ -140,7 +140,7 @@ function scansOf(plan: Plan, partial: ReadonlySet<string>, limited = false): str
 
 const rowsEach = 2000
 
-/** Rows in every table. Values of one kind are the same in all of them, so that a join finds one row. */
+/** Inserts rows into every table. Values of one type are the same in all tables, so that a join finds one row. */
 async function fill(client: pg.Client): Promise<void> {
   await client.query('SET session_replication_role = replica')
   const { rows: checks } = await client.query(
@@ -148,7 +148,7 @@ async function fill(client: pg.Client): Promise<void> {
        (SELECT attname FROM pg_attribute WHERE attrelid = conrelid AND conkey = ARRAY[attnum]) AS only
      FROM pg_constraint con WHERE contype = 'c' AND connamespace = 'public'::regnamespace`,
   )
-  /** Columns with a list of words, such as states, have each of them in turn. */
+  /** Columns with an enumerated CHECK constraint, such as states, cycle through the allowed values. */
   const words = new Map<string, string>()
   for (const { table, name, text, only } of checks) {
     const [, list] = /= ANY \(\(?ARRAY\[([^\]]*)\]/.exec(text) ?? []

@@ -1,23 +1,26 @@
-/** Every resource can be read by itself, as its list shows it, and those that change can be waited for. */
+/**
+ * Every resource can be read individually, with the same representation as in its list, and resources that change can
+ * be waited for.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { allOperations } from '../src/control/operations.ts'
 import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
 const readable = new Set(Object.values(allOperations).flatMap(({ method, path }) => (method === 'GET' ? [path] : [])))
 
-/** What cannot be read, and why. */
+/** Paths that cannot be read, and why. */
 const unreadable: Readonly<Record<string, string>> = {
   '/v1/apps/{app_name}/volumes/{volume_id}/detach': 'a verb',
 }
 
-it('whatever is changed or deleted under its own name can be read under it', () => {
+it('every path of a resource that can be changed or deleted can also be read', () => {
   const named = Object.values(allOperations).filter(
     ({ method, path }) => ['PATCH', 'PUT', 'DELETE'].includes(method) && path.endsWith('}'),
   )
   expect(named.map(({ path }) => path).filter(path => !readable.has(path) && !(path in unreadable))).toEqual([])
 })
 
-/** Lists whose items are read elsewhere, or have no name of their own. */
+/** Lists whose items are read at another path, or cannot be addressed. */
 const elsewhere: Readonly<Record<string, string>> = {
   listProjects: '/v1/projects/{tenant_slug}',
   listApps: '/v1/apps/{app_name}',
@@ -26,9 +29,9 @@ const elsewhere: Readonly<Record<string, string>> = {
   listVolumeSnapshots: '/v1/snapshots/{snapshot_id}',
   listDatabases: '/v1/databases/{id}',
   listHosts: '/v1/admin/hosts/{host_id}',
-  listRepositories: 'of the source host',
-  listScmAccounts: 'of the source host',
-  listAuditLogs: 'an entry has no use but in its order',
+  listRepositories: 'belongs to the source host',
+  listScmAccounts: 'belongs to the source host',
+  listAuditLogs: 'an entry is only useful in sequence',
 }
 
 it('the items of every list can be read', () => {
@@ -85,20 +88,20 @@ describe('on a real system', () => {
     expect((await user.get(`${single}/nothing`)).status).toBe(404)
   })
 
-  it('answers once a deployment is in the state that is waited for', async () => {
+  it('answers once a deployment reaches the awaited state', async () => {
     const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'example/app:1' })).body
     const at = `/v1/apps/web/deployments/${job_id}`
     expect((await user.get(`${at}?wait=running&timeout=20`)).body.status).toBe('running')
     await user.delete(at)
     expect((await user.get(`${at}?wait=stopped,failed&timeout=20`)).body.status).toBe('stopped')
     const began = performance.now()
-    expect((await user.get(`${at}?wait=running&timeout=1`)).body.status, 'the time is over').toBe('stopped')
+    expect((await user.get(`${at}?wait=running&timeout=1`)).body.status, 'after the timeout').toBe('stopped')
     expect(performance.now() - began).toBeGreaterThan(900)
     expect((await user.get(`${at}?wait=running&timeout=61`)).status).toBe(400)
     expect((await user.get(`${at}?wait=runing`)).body.error).toMatch(/^wait must have states/)
   })
 
-  it('does not wait for what cannot come any more', async () => {
+  it('does not wait for a state that can no longer be reached', async () => {
     await user.call('PUT', '/v1/apps/web/env/MOTE_FAKE', { value: 'crash' })
     const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'example/app:1' })).body
     const answer = await user.get(`/v1/apps/web/deployments/${job_id}?wait=running&timeout=60`)

@@ -1,7 +1,7 @@
-// once-is-enough: about parsers, not about the database.
+// once-is-enough: tests parsers, not the database.
 /**
- * Every parser of bytes from tenants, guests, builders and registries gets the worst input that is known for it, and the
- * event loop never stands still for long. A parser that is not in the table fails the second test.
+ * Every parser of bytes from tenants, guests, builders and registries gets the worst known input, and must never block
+ * the event loop for long. A parser that is missing from the table fails the second test.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -45,7 +45,7 @@ const placed = async (data: Buffer) => {
 const never = new AbortController().signal
 const limits = { maxBytes: 512 << 20, maxEntries: 50_000 }
 
-/** What the reader of tar archives cost most with: in an upload of 639 KB, a minute and more. */
+/** The most expensive inputs for a tar reader: an upload of 639 KB took more than a minute. */
 const manyKeys = globalHeaderBomb(300_000, 2000)
 const smallKeys = globalHeaderBomb(4000, 20_000)
 const manyHeaders = Buffer.concat([
@@ -56,7 +56,7 @@ const manyHeaders = Buffer.concat([
 ])
 const archives = [manyKeys, smallKeys, manyHeaders, Buffer.alloc(300 << 20)] as const
 const packed = archives.map(data => gzipSync(data, { level: 1 }))
-/** Names that point to each other, as deep as a message of 64 KiB lets them. */
+/** DNS names that point to each other, as deep as a message of 64 KiB allows. */
 const pointers = (() => {
   const message = Buffer.alloc(65_000)
   message.writeUInt16BE(3000, 4)
@@ -79,30 +79,30 @@ async function layoutOf(layers: readonly Buffer[], config: Buffer = Buffer.from(
   return layout
 }
 
-/** Nested as deep as it is long. */
+/** JSON with maximum nesting. */
 const deepJson = (bytes: number) => '['.repeat(bytes / 2) + ']'.repeat(bytes / 2)
-/** As many names as it has room for. */
+/** JSON with as many names as possible. */
 const wideJson = (bytes: number) => `{${Array.from({ length: bytes / 12 }, (_, n) => `"k${n}":1`).join()}}`
 
 const documents = [deepJson, wideJson].map(json => [json(4_000_000), json(65_000)] as const)
 
 interface Case {
   readonly name: string
-  /** What it is about. */
+  /** The source files that the case covers. */
   readonly files: readonly string[]
   run(): Promise<unknown>
 }
 
 const cases: readonly Case[] = [
   {
-    name: 'a source that is uploaded',
+    name: 'an uploaded source',
     files: ['src/control/builds/source-archive.ts', 'src/control/builds/source-rewrite.ts', 'src/lib/archive/tar.ts'],
     async run() {
       for (const data of packed) await settled(takeSource(Readable.from([data]), place(), limits, never))
     },
   },
   {
-    name: 'a source that is sent to a builder',
+    name: 'a source for a builder',
     files: ['src/agent/build/upload.ts', 'src/agent/build/upload-read.ts'],
     async run() {
       for (const data of packed.slice(0, 3)) {
@@ -113,7 +113,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: 'what a builder left',
+    name: 'the output of a builder',
     files: ['src/agent/build/output.ts', 'src/agent/build/output-read.ts'],
     async run() {
       for (const data of archives.slice(0, 3)) {
@@ -157,7 +157,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: 'what plans are made by',
+    name: 'the files that determine a build plan',
     files: ['src/agent/build/plan.ts'],
     async run() {
       const texts = [deepJson(250_000), `{"scripts":${wideJson(250_000)}}`, 'web:'.repeat(60_000), '\n'.repeat(250_000)]
@@ -170,7 +170,7 @@ const cases: readonly Case[] = [
               files: new Map([[name, text]]),
             })
           } catch {
-            // It cannot be built.
+            // The source cannot be built.
           } finally {
             await turn()
           }
@@ -281,7 +281,7 @@ const cases: readonly Case[] = [
       }),
   },
   {
-    name: 'what a program says',
+    name: 'the output of a program',
     files: ['src/lib/exec.ts'],
     run: () =>
       run('sh', ['-c', 'yes xxxxxxxxxxxxxxxx | head -c 30000000; yes | head -c 30000000 >&2'], {
@@ -294,8 +294,8 @@ const cases: readonly Case[] = [
 const longestMs = 50
 
 /**
- * The longest computation of the main thread between two turns of its event loop, in CPU time: what other processes take
- * from a busy machine does not count.
+ * The longest uninterrupted computation of the main thread, in CPU time, so that other processes on a busy machine do
+ * not count.
  */
 async function stallOf(work: () => Promise<unknown>): Promise<number> {
   let longest = 0
@@ -314,7 +314,10 @@ async function stallOf(work: () => Promise<unknown>): Promise<number> {
 
 const mostFactor = 3
 
-/** Neighbors on the same core slow it down, too: how much longer the same work takes now than when it is left alone. */
+/**
+ * Processes on the same core also slow down computation: returns how much longer the same work takes now than
+ * undisturbed.
+ */
 function busyFactor(): number {
   const text = `[${'{"a":[1,2,3]},'.repeat(40_000)}0]`
   const parse = () => {
@@ -327,9 +330,9 @@ function busyFactor(): number {
   return Math.min(mostFactor, Math.max(1, (times[4] ?? 1) / (times[0] ?? 1)))
 }
 
-describe('the event loop goes on', { timeout: 60_000 }, () => {
-  it.each(cases)('with the worst of $name', async one => {
-    // Other processes may hold this one back for a moment: a parser that computes for long does so every time.
+describe('the event loop is not blocked', { timeout: 60_000 }, () => {
+  it.each(cases)('by the worst of $name', async one => {
+    // Other processes may delay a run, so use the best of several runs; a slow parser is slow in every run.
     let best = Number.POSITIVE_INFINITY
     let allowed = longestMs
     for (let tries = 0; tries < 3 && best > allowed; tries++) {
@@ -341,7 +344,7 @@ describe('the event loop goes on', { timeout: 60_000 }, () => {
 })
 
 describe('the table', () => {
-  /** They read what the platform's own programs and hosts say, which a tenant has no part in. */
+  /** These read the output of the platform's own programs and hosts, which a tenant cannot influence. */
   const trusted = [
     'src/agent/guest/pace.ts',
     'src/agent/hypervisor/console.ts',
@@ -351,7 +354,7 @@ describe('the table', () => {
     'src/gateway/upgrade.ts',
     'src/lib/archive/thread.ts',
   ]
-  it('has every module that reads bytes of others as they come', () => {
+  it('contains every module that reads bytes from outside incrementally', () => {
     const marks =
       /\.on\(\s*'data'|readPaced\(|lineReader\(|tarEntries\(|inThread\(|inThread<|packet\.decode\(|frameReader\(/
     const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
@@ -363,7 +366,7 @@ describe('the table', () => {
     expect([...known].filter(file => readFileSync(file).length === 0)).toEqual([])
   })
 
-  it('uses a reader that looks at each byte once', () => {
+  it('is backed by a reader that scans each byte once', () => {
     const part = Buffer.from('x')
     const read = lineReader(
       1 << 20,

@@ -1,5 +1,5 @@
-// once-is-enough: about the API, not about the server of the database.
-/** Every status of every operation: what the document names is what requests provoke, neither more nor less. */
+// once-is-enough: tests the API, not the database server.
+/** Every status of every operation: the documented statuses are exactly those that requests provoke. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { accounts } from './statuses/account.ts'
 import { apps, deployments } from './statuses/compute.ts'
@@ -23,7 +23,7 @@ const provocations = {
   requestsRefused: generic.requestsRefused,
   staleVersions: generic.staleVersions,
   reusedKeys: generic.reusedKeys,
-  copyTimeouts: generic.copyTimeouts,
+  rateLimits: generic.rateLimits,
   faults: generic.faults,
 }
 
@@ -31,7 +31,7 @@ it.each(Object.entries(journeys))('%s', (_name, journey) => journey(world))
 
 it.each(Object.entries(provocations))('%s', (_name, provoke) => provoke(world))
 
-it('the document names every status that was seen, and no other', () => {
+it('the document names exactly the observed statuses', () => {
   const expected = pairs(documented)
   const { observed, provoked } = world.record
   expect({
@@ -40,6 +40,6 @@ it('the document names every status that was seen, and no other', () => {
   }).toEqual({ undocumented: [], neverProvoked: [] })
 })
 
-it('docs/api-statuses.md is what was seen', async () => {
+it('docs/api-statuses.md matches the observed statuses', async () => {
   await expect(world.record.table).toMatchFileSnapshot('../docs/api-statuses.md')
 })

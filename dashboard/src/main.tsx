@@ -14,12 +14,12 @@ const root = document.getElementById('root')
 if (!root) throw new Error('BUG: the page has no root')
 
 applyTheme()
-// The code of the page that was asked for comes while the session is taken up, not after it.
+// Load the code of the requested page while the session is being resumed, not afterwards.
 const [pages] = router.getMatchedRoutes(location.pathname)
 for (const { options } of pages) void options.component?.preload?.()
-// A server that cannot be reached leaves the refresh token where it is: the next reload tries again.
+// If the server cannot be reached, keep the refresh token; the next reload tries again.
 await startSession(refresh).catch(() => sessionState.set('out'))
-// Signed out, here or in another tab: nothing of the account stays in memory.
+// After a sign-out, here or in another tab, no data of the account stays in memory.
 sessionState.subscribe(() => {
   if (sessionState.get() === 'out') queryClient.clear()
   void router.invalidate()

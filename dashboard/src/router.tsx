@@ -1,4 +1,4 @@
-/** Every address of the dashboard. A page is loaded when it is first opened. */
+/** Every route of the dashboard. A page is loaded when it is first opened. */
 import {
   createRootRoute,
   createRoute,
@@ -17,7 +17,7 @@ interface Back {
   readonly next?: string
 }
 
-/** Where to go after signing in: a path of ours, never another site. */
+/** The path to open after signing in; rejects other origins. */
 const backOf = (search: Record<string, unknown>): Back =>
   typeof search.next === 'string' && /^\/(?!\/)/.test(search.next) ? { next: search.next } : {}
 
@@ -159,7 +159,7 @@ const database = createRoute({
   path: '/databases/$id',
   component: lazyRouteComponent(() => import('./pages/databases/page.tsx'), 'DatabasePage'),
 })
-/** The callback URL of the integration with a source host, see docs/builds.md. */
+/** Callback of the source host's integration, see docs/builds.md. */
 const connected = createRoute({
   ...inside,
   path: '/connected',

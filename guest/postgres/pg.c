@@ -1,11 +1,11 @@
 /*
- * A client of the server in the same VM, as small as its questions: psql takes an emulated guest 0.3 to 0.8 s to load, this
- * 10 ms. PostgreSQL's protocol 3.0 (documentation, chapter "Frontend/Backend Protocol"), over its socket, which knows by
- * the process's user who asks.
+ * A minimal client for the server in the same VM: psql takes an emulated guest 0.3 to 0.8 s to load, this 10 ms. Uses
+ * PostgreSQL's protocol 3.0 (documentation, chapter "Frontend/Backend Protocol") over its unix socket, with peer
+ * authentication.
  *
- *   mote-pg wait                                        until the server takes clients
- *   mote-pg ask <user> <database> <statement> [name=value]...   first column of each row; settings of the session
- *   mote-ready [ms]                                     whether the owner is answered, at most so much later
+ *   mote-pg wait                                        until the server accepts clients
+ *   mote-pg ask <user> <database> <statement> [name=value]...   first column of each row; session settings
+ *   mote-ready [ms]                                     whether the owner is answered within this time
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static long long now_ms(void) {
   return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* The last line of postmaster.pid: asking by connecting would have a server that starts make a process for each answer. */
+/* Reads the last line of postmaster.pid, because every connection attempt makes a starting server fork a process. */
 static int takes_clients(void) {
   char text[1024];
   int fd = open(STATUS, O_RDONLY | O_CLOEXEC);
@@ -66,7 +66,7 @@ static size_t put_text(size_t used, const char *text) {
   return used + length;
 }
 
-/* A message begins with its kind (the first one of a connection has none) and its length without the kind. */
+/* A message begins with its type (except the first one of a connection) and its length without the type. */
 static int send_message(int fd, char kind, size_t used) {
   uint32_t length = htonl((uint32_t)used - 1);
   message[0] = kind;
@@ -85,7 +85,7 @@ static void say_error(size_t length) {
     if (message[at] == 'M') fprintf(stderr, "%s\n", message + at + 1);
 }
 
-/* Reads until the server is ready for the next statement: 0, or -1 when it refused or is gone. */
+/* Reads until the server is ready for the next statement. Returns 0, or -1 on an error or disconnect. */
 static int until_ready(int fd, FILE *rows) {
   int result = 0;
   for (;;) {

@@ -1,4 +1,4 @@
-/** The operations of the document as functions on a transport (src/client/transport.ts). */
+/** Generates the operations of the document as functions on a transport (src/client/transport.ts). */
 import { type Json, isJson, list, members, object, text, typeOf } from './schema.ts'
 
 interface Parameter {
@@ -29,7 +29,7 @@ export function operationsSource(document: Json): string {
   return `export const createOperations = (transport: Transport) => ({\n${described.map(operationSource).join('')}})\n`
 }
 
-/** The project is chosen for the whole client, and streams resume by themselves: both with a header. */
+/** Set by the client itself as headers: the project is selected per client, and streams resume automatically. */
 const sentAsHeader: ReadonlySet<string> = new Set(['project', 'last_event_id'])
 
 function operationSource(operation: Described): string {
@@ -90,7 +90,7 @@ function bodyOf(json: Json, where: string): { readonly type: string; readonly re
   return { type, required: required === true }
 }
 
-/** Which function of the transport reads the answer, and the type argument it is given. */
+/** Selects the transport function that reads the answer, and its type argument. */
 function answerOf(json: Json, where: string): { readonly call: 'json' | 'text' | 'stream'; readonly answer: string } {
   const success = object(object(json.responses, where)['200'], where)
   const [[type, media] = ['', {}]] = Object.entries(object(success.content ?? {}, where))
@@ -99,7 +99,7 @@ function answerOf(json: Json, where: string): { readonly call: 'json' | 'text' |
   return { call: 'json', answer: `<${typeOf(object(media, where).schema, where)}>` }
 }
 
-/** The data of each event of a stream by its name. */
+/** Types of the data of a stream's events, by event name. */
 function eventsOf(media: Json, where: string): string {
   const content = object(object(media.schema, where).contentSchema, where)
   const events = list(content.oneOf).map(branch => {

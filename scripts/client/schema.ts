@@ -7,7 +7,7 @@ export type Json = Readonly<Record<string, unknown>>
 export const isJson = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** @throws Error naming the place when the value is no object */
+/** @throws Error with the location if the value is not an object */
 export function object(value: unknown, where: string): Json {
   if (!isJson(value)) throw new Error(`${where}: expected an object, found ${JSON.stringify(value)}`)
   return value
@@ -24,7 +24,7 @@ const primitives: Readonly<Record<string, string>> = {
   null: 'null',
 }
 
-/** The type a schema describes, as TypeScript. @param where for the message when it cannot be said */
+/** The TypeScript type of a schema. @param where location for the error message */
 export function typeOf(schema: unknown, where: string): string {
   const json = object(schema, where)
   const reference = text(json.$ref)
@@ -34,7 +34,7 @@ export function typeOf(schema: unknown, where: string): string {
     return json.anyOf.map((branch, index) => typeOf(branch, `${where}/anyOf/${index}`)).join(' | ')
   if (Array.isArray(json.type)) return json.type.map(type => typeOf({ ...json, type }, where)).join(' | ')
   const type = text(json.type)
-  // The document says nothing of it: any JSON (scripts/client/source.ts has the type).
+  // The document leaves the value open: any JSON (scripts/client/source.ts has the type).
   if (type === undefined) return 'JsonValue'
   if (type === 'array') return `readonly ${wrap(typeOf(json.items ?? {}, `${where}/items`))}[]`
   if (type === 'object') return objectType(json, where)
@@ -51,7 +51,7 @@ function objectType(json: Json, where: string): string {
   return json.properties === undefined ? 'Readonly<Record<string, JsonValue>>' : `{\n${members(json, where)}}`
 }
 
-/** The members of an object schema, one line each, with what the document says about them. */
+/** The members of an object schema, one per line, with their descriptions. */
 export function members(json: Json, where: string): string {
   const required = new Set(list(json.required))
   return Object.entries(object(json.properties ?? {}, where))

@@ -14,7 +14,7 @@ export type JsonValue =
   | { readonly [name: string]: JsonValue }
 `
 
-/** The text of src/client/generated/api.ts for an OpenAPI 3.1 document of ours. */
+/** Returns the text of src/client/generated/api.ts for our OpenAPI 3.1 document. */
 export function clientSource(document: unknown): string {
   const json = object(document, 'document')
   const schemas = object(object(json.components, 'components').schemas, 'schemas')

@@ -125,7 +125,7 @@ describe('crash matrix', () => {
       return go('sending')
     })
     const found = crashMatrix(options(broken)).find(({ name }) => name === 'packing: after-handler')
-    await expect(found?.run()).rejects.toThrow(/never came to rest: it is in "packing".*parcel_reserved_check/)
+    await expect(found?.run()).rejects.toThrow(/never settled: it is in "packing".*parcel_reserved_check/)
   })
 
   test('finds a teardown that leaks external state', async () => {

@@ -1,5 +1,5 @@
-// once-is-enough: it brings its own database.
-/** One cell of the table, in turn; `npm run test:anywhere` runs all of them. */
+// once-is-enough: starts its own database.
+/** Runs one cell of the table per day; `npm run test:anywhere` runs all of them. */
 import { expect, it } from 'vitest'
 import { run } from '../../src/lib/exec.ts'
 import { runCell } from './cell.ts'
@@ -9,7 +9,7 @@ import { cellInTurn } from './turn.ts'
 const limitMs = 25 * 60_000
 
 const isOffline = () =>
-  // Not `npm ping`: mirrors answer for packages only.
+  // Not `npm ping`, because mirrors only serve packages.
   run('npm', ['view', 'npm', 'version', '--loglevel=error'], { timeoutMs: 30_000 }).then(
     () => false,
     () => true,

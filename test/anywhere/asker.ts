@@ -1,4 +1,4 @@
-/** Run in the network of a cell: `asker.ts <gateway port> <host name>` ends with 0 once the app behind it greets. */
+/** Runs in the network of a cell: `asker.ts <gateway port> <host name>` exits with 0 once the app greets. */
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 

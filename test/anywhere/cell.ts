@@ -1,4 +1,7 @@
-/** One cell: a root of its distribution, the checkout in it, the README's first command and a short journey. */
+/**
+ * Runs one cell: a root file system of its distribution, the checkout in it, the README's first command and a short
+ * journey.
+ */
 import { createWriteStream, existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -30,20 +33,20 @@ export interface CellResult {
   readonly seconds: number
   readonly steps: readonly StepResult[]
   readonly outcome: Outcome | 'fails'
-  /** The step that failed and why; null: none did. */
+  /** The step that failed, with the reason; null if none failed. */
   readonly failed: string | null
   readonly log: string
 }
 
 export interface CellOptions {
-  /** The whole test suite in place of the journey. */
+  /** Runs the whole test suite instead of the journey. */
   readonly suite: boolean
-  /** Whether it has the host's /dev/kvm. */
+  /** Whether the cell has the host's /dev/kvm. */
   readonly kvm: boolean
 }
 const usualOptions: CellOptions = { suite: false, kvm: true }
 
-/** More than all that a working cell does on a slow machine. */
+/** Upper bound for a working cell on a slow machine. */
 const cellMs = 45 * 60_000
 const suiteMs = 90 * 60_000
 const prepareSeconds = 20 * 60
@@ -93,7 +96,7 @@ async function carryOut(
   write: (text: string) => void,
 ): Promise<Outcome> {
   await using undo = new AsyncDisposableStack()
-  // Two runs of one checkout would share what they download.
+  // Two runs of one checkout would share their download cache.
   const lock = await step('turn', cellMs / 1000, signal => hostLock(`cells in ${cacheDir}`, signal))
   undo.defer(() => lock.release())
   await sweep()
@@ -104,7 +107,7 @@ async function carryOut(
     oddity?.installed ? unpackInstalled(cell, root, signal, write) : makeRoot(cell, root, signal),
   )
   const { dir, home, user } = checkoutOf(cell)
-  // After the room: its processes hold what they were given.
+  // Registered before the room, and so released after it, because the room's processes use these resources.
   const releases = undo.use(new AsyncDisposableStack())
   const room = await step('room', prepareSeconds, async () =>
     undo.use(
@@ -125,7 +128,7 @@ async function carryOut(
   const journey: Journey = { room, session, dir, step }
   if (suite) return await wholeSuite(journey, suiteMs / 1000)
   if (oddity !== null) return await oneCommand(journey, oddity.says)
-  // Where sudo asks for no password, the first command installs the packages by itself.
+  // With passwordless sudo, the first command installs the packages itself.
   if (cell.place === 'user') await installAsPrinted(journey)
   await firstCommand(journey, 'cold')
   await firstCommand(journey, 'warm')
@@ -133,13 +136,13 @@ async function carryOut(
   return 'works'
 }
 
-/** What the suite's storage pools are made on. */
+/** Devices for the storage pools of the suite. */
 const disks = ['fuse', 'loop-control', ...Array.from({ length: 8 }, (_, n) => `loop${n}`)]
 
 const usualRoom = (cell: Cell, root: string, kvm = true) => ({
   root,
   hostname: 'anywhere',
-  // Debian mounts it so since 13.
+  // Debian mounts /tmp as tmpfs since version 13.
   tmp: cell.distribution === 'bookworm' ? null : 'nosuid,nodev,mode=1777,size=50%',
   devices: kvm ? ['net/tun', 'kvm'] : ['net/tun'],
   freeMib: null,
@@ -155,7 +158,7 @@ async function prepare(oddity: Oddity | null, room: Room, session: Session, sign
 
 const usualEnvironment = () => ({ LANG: 'C.UTF-8', TERM: 'dumb', ...carriedEnvironment() })
 
-/** With the checkout as it is now, and without programs that were built from an earlier one. */
+/** Unpacks the root with the current checkout, without programs built from an earlier one. */
 async function unpackInstalled(cell: Cell, root: string, signal: AbortSignal, write: (text: string) => void) {
   const { dir, home, user } = checkoutOf(cell)
   const tarball = await installedTarball(cell, signal, async fresh => {
@@ -163,7 +166,7 @@ async function unpackInstalled(cell: Cell, root: string, signal: AbortSignal, wr
     await using room = await openRoom({ ...usualRoom(cell, fresh), binds: await caches(cell, home, user, fresh) })
     const session = openSession({ room, user, home, env: usualEnvironment(), write })
     const { code } = await session.run(['npm', 'run', 'demo', '--', '--once'], { cwd: dir, signal })
-    if (code !== 0) throw new Error(`the demo ended with ${code} on a machine that is not odd`)
+    if (code !== 0) throw new Error(`the demo ended with ${code} on an ordinary machine`)
   })
   await unpackRoot(tarball, root, signal)
   await rm(join(root, dir, 'dist'), { recursive: true, force: true })
@@ -186,7 +189,7 @@ async function makeRoot(cell: Cell, root: string, signal: AbortSignal): Promise<
   if (user !== 'root') await run('chroot', [root, 'chown', '-R', `${user}:${user}`, home])
 }
 
-/** The image of databases, where the tests of this machine have made it. @returns whether it is there */
+/** Adds the database image if the tests of this machine have built it. @returns whether it is available */
 async function addDatabaseImage(cell: Cell, root: string): Promise<boolean> {
   const made = await databaseImageDir()
   if (!existsSync(made)) return false
@@ -209,7 +212,7 @@ async function addUser(root: string, user: string, hasSudo: boolean): Promise<vo
   await writeFile(join(sudoers, user), `${user} ALL=(ALL) NOPASSWD: ALL\n`, { mode: 0o440 })
 }
 
-/** What is downloaded once: packages of the distribution, and those of npm, owned by whoever runs it. */
+/** Download caches: packages of the distribution, and npm packages owned by the user of the cell. */
 async function caches(cell: Cell, home: string, user: string, root: string) {
   const archives = join(cacheDir, 'apt', cell.distribution)
   const npm = join(cacheDir, 'npm')

@@ -1,13 +1,13 @@
 /**
- * The machines on which the README's first command is run: one table. The full product of the axes would be 48 cells and
- * take a working day, so bookworm and trixie get the 8 cells that hold each pair of values of two axes, and sid the 4 that
- * hold each single value. The odd machines come on top.
+ * The machines on which the README's first command runs, in one table. The full product of the axes would be 48 cells
+ * and take a working day, so bookworm and trixie get the 8 cells that cover each pair of values of two axes, and sid
+ * the 4 that cover each single value. Unusual machines are additional cells.
  */
 import { type OddName, oddities } from './oddities.ts'
 
 export type Distribution = 'bookworm' | 'trixie' | 'sid'
 export type NodeChoice = 'distribution' | 'newer'
-/** Where the checkout is, and who runs it there. Homes have mode 0700. */
+/** Location of the checkout, and the user that runs the command. Homes have mode 0700. */
 export type Place = 'root' | 'srv' | 'sudo' | 'user'
 export type PathKind = 'plain' | 'umlaut'
 
@@ -17,7 +17,7 @@ export interface Cell {
   readonly node: NodeChoice
   readonly place: Place
   readonly path: PathKind
-  /** What is unusual about this machine; null: nothing. */
+  /** The unusual property of this machine; null if it has none. */
   readonly odd: OddName | null
 }
 
@@ -36,7 +36,7 @@ export const places = {
 
 type Row = readonly [node: NodeChoice, place: Place, path: PathKind]
 
-/** Each pair of values of two axes is in one of these rows. */
+/** Together, these rows cover each pair of values of two axes. */
 const pairs: readonly Row[] = [
   ['distribution', 'root', 'plain'],
   ['newer', 'root', 'umlaut'],
@@ -48,7 +48,7 @@ const pairs: readonly Row[] = [
   ['newer', 'user', 'plain'],
 ]
 
-/** Each single value is in one of these rows. */
+/** Together, these rows cover each single value. */
 const singles: readonly Row[] = [
   ['distribution', 'root', 'plain'],
   ['newer', 'srv', 'umlaut'],
@@ -69,7 +69,7 @@ function usualCells(distribution: Distribution): Cell[] {
   }))
 }
 
-/** On what works most often, so that what fails is due to the oddity. */
+/** Based on the combination that works most often, so that a failure is due to the oddity. */
 const oddCells = (Object.keys(oddities) as OddName[]).map(
   (odd): Cell => ({
     name: `odd-${odd}`,
@@ -86,7 +86,7 @@ export const cells: readonly Cell[] = [
   ...oddCells,
 ]
 
-/** Where the checkout of this cell is, and the account that owns it. */
+/** Path of the checkout of this cell, and the account that owns it. */
 export function checkoutOf({ place, path }: Cell): {
   readonly dir: string
   readonly home: string

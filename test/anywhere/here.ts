@@ -10,7 +10,7 @@ const programs = {
   tar: 'tar',
 } as const
 
-/** What is missing, with what to do; undefined: nothing. */
+/** Returns the missing requirement with its remedy, or undefined if cells can run. */
 export async function missingHere(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'they need Linux on x86-64'
   if (process.getuid?.() !== 0) return 'they need root, for mounts and network namespaces'

@@ -1,4 +1,7 @@
-/** A root in which the first command has run once: odd machines whose oddity does not concern the installation start there. */
+/**
+ * A root in which the first command has run once. Unusual machines whose oddity does not affect the installation start
+ * from it.
+ */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -7,7 +10,7 @@ import { run } from '../../src/lib/exec.ts'
 import type { Cell } from './cells.ts'
 import { cacheDir, checkout } from './roots.ts'
 
-/** What decides which packages are installed. */
+/** Files that determine the installed packages. */
 const inputs = [
   'package-lock.json',
   'dashboard/package-lock.json',
@@ -18,8 +21,8 @@ const inputs = [
 const templates = '/root/.cache/mote/templates'
 
 /**
- * The tarball of that root, made when there is none for these packages.
- * @param make makes the root in a directory that does not exist yet
+ * Returns the tarball of the root; builds it if there is none for these packages.
+ * @param make creates the root in a directory that does not exist yet
  */
 export async function installedTarball(
   { distribution, node }: Cell,
@@ -36,7 +39,7 @@ export async function installedTarball(
   const root = join(cacheDir, 'cells', `installed-${process.pid}`)
   try {
     await make(root)
-    // Without templates: an odd machine boots its first VM itself.
+    // VM templates are excluded, so that an unusual machine boots its first VM itself.
     const options = ['--numeric-owner', '--xattrs', '--sparse', `--exclude=.${templates}`]
     await run('tar', ['-C', root, ...options, '-cf', `${tarball}.partial`, '.'], { signal })
     await rename(`${tarball}.partial`, tarball)

@@ -1,4 +1,4 @@
-/** What a person does in the first quarter of an hour: the README's command, twice, then an app by hand. */
+/** The first fifteen minutes of a new user: the README's command, twice, then an app by hand. */
 import { fileURLToPath } from 'node:url'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -12,25 +12,25 @@ import type { Step } from './step.ts'
 export interface Journey {
   readonly room: Room
   readonly session: Session
-  /** Of the checkout. */
+  /** Path of the checkout. */
   readonly dir: string
   readonly step: Step
 }
 
-/** With the app's host name. */
+/** Captures the app's host name. */
 const serves = /serves at ([a-z0-9.-]*[a-z0-9])/
 const asker = fileURLToPath(new URL('./asker.ts', import.meta.url))
 const api = 'http://localhost:7070'
 const gatewayPort = '7080'
 
-/** As a first run on a slow machine takes; what is above is a hang. */
+/** Upper bounds for a first run on a slow machine; anything longer is a hang. */
 const coldSeconds = 12 * 60
 const warmSeconds = 5 * 60
 const commandSeconds = 3 * 60
 
 const demoOnce = ['npm', 'run', 'demo', '--', '--once']
 
-/** The README's first command. The time of the first step is that from the command to the answer. */
+/** Runs the README's first command. The duration of the first step is the time from the command to the answer. */
 export async function firstCommand(
   { session, dir, step }: Journey,
   name: string,
@@ -44,7 +44,7 @@ export async function firstCommand(
   })
 }
 
-/** The command that the first run of a user who cannot become root prints, run by an administrator as it says. */
+/** Runs the package installation command that the first run prints for a user without root, as an administrator. */
 export async function installAsPrinted({ session, dir, step }: Journey): Promise<void> {
   const printed = await step('demo names packages', coldSeconds, async signal => {
     const { code, text } = await session.run(demoOnce, { cwd: dir, signal })
@@ -60,7 +60,7 @@ export async function installAsPrinted({ session, dir, step }: Journey): Promise
   })
 }
 
-/** The README's second command, without the cells: a cell in a cell proves nothing more. */
+/** The README's second command, without the cells: nested cells would test nothing new. */
 export async function wholeSuite({ session, dir, step }: Journey, seconds: number): Promise<Outcome> {
   const projects = ['all', 'dashboard', 'installed', 'lives'].flatMap(name => ['--project', name])
   return step<Outcome>('npm test', seconds, async signal => {
@@ -70,15 +70,15 @@ export async function wholeSuite({ session, dir, step }: Journey, seconds: numbe
   })
 }
 
-/** Lines at the end in which a person looks for what went wrong. */
+/** Number of final lines in which a user looks for the cause of a failure. */
 const lastLines = 25
 
-/** `refuses`: it ended soon, and said what this machine lacks. */
+/** `refuses`: the command ended soon and named the missing requirement. */
 export type Outcome = 'works' | 'refuses'
 
 /**
- * The first command on an odd machine.
- * @param says what its last lines say where it does not work; null: it has to
+ * Runs the first command on an unusual machine.
+ * @param says must match the last lines if the command fails; null: it must not fail
  */
 export async function oneCommand({ session, dir, step }: Journey, says: RegExp | null): Promise<Outcome> {
   return step('first command', coldSeconds, async signal => {
@@ -87,21 +87,21 @@ export async function oneCommand({ session, dir, step }: Journey, says: RegExp |
     expectPlainWords(text)
     if (says === null) throw new Error(`the demo ended with ${code}`)
     const end = text.trimEnd().split('\n').slice(-lastLines).join('\n')
-    if (!says.test(end)) throw new Error(`the demo ended with ${code} and does not say ${says.source}`)
+    if (!says.test(end)) throw new Error(`the demo ended with ${code} without a message that matches ${says.source}`)
     return 'refuses'
   })
 }
 
-/** A person can act on it: no stack trace, no path into our sources. */
+/** Throws if the output contains a stack trace with paths into our sources. */
 export function expectPlainWords(text: string): void {
   const trace = /^\s+at .*(?:\.m?[jt]s:\d+|\(node:)/m.exec(text)?.[0]
   if (trace !== undefined) throw new Error(`a stack trace is shown: ${trace.trim()}`)
 }
 
 /**
- * Everything by hand while the demo runs.
- * @param hasDatabases whether the image of databases is there
- * @param isRoot whether the agent is root, as databases need
+ * Deploys by hand while the demo runs.
+ * @param hasDatabases whether the database image is available
+ * @param isRoot whether the agent runs as root, which databases require
  */
 export async function byHand(journey: Journey, hasDatabases: boolean, isRoot: boolean): Promise<void> {
   const { session, dir, step, room } = journey
@@ -130,7 +130,7 @@ export async function byHand(journey: Journey, hasDatabases: boolean, isRoot: bo
   } else if (hasDatabases) {
     const create = ['db', 'create', 'main', '--version', String(databaseVersion)] as const
     await mote('db create', create, /answers/, warmSeconds).catch(async (cause: unknown) => {
-      // Into the log: they say why. Not a step, which would be taken for the one that failed.
+      // Log the notifications, which contain the reason. Not a step, because it would be reported as the failed one.
       await session.run(['bin/mote', 'notifications'], { cwd: dir, signal: AbortSignal.timeout(30_000) })
       throw cause
     })
@@ -143,7 +143,7 @@ async function stopDemo({ step }: Journey, demo: Running, room: Room): Promise<v
   await step('Ctrl-C', commandSeconds, async signal => {
     demo.interrupt()
     expectPlainWords((await demo.ended(signal)).text)
-    // npm closes its outputs before it ends.
+    // npm closes its output before it ends.
     const isEmpty = async () => (await room.processes()).length === 0
     await until(isEmpty, { what: 'its programs to end', timeoutMs: 10_000 }).catch(async (cause: unknown) => {
       throw new Error(`these programs still run: ${(await room.processes()).join(', ')}`, { cause })
@@ -160,7 +160,7 @@ const moteOf =
       return ran
     })
 
-/** `script` gives the question for the password its terminal. */
+/** `script` provides the terminal for the password prompt. */
 async function logIn(
   { session, dir }: Journey,
   { email, password }: { readonly email: string; readonly password: string },
@@ -181,7 +181,7 @@ function newestOf(text: string): string {
   return newest.job_id
 }
 
-/** Asked by this machine's Node in the cell's network: a new root has no program for HTTP. */
+/** This machine's Node sends the request from the cell's network, because a new root has no HTTP client. */
 async function answers({ room, step }: Journey, { text }: Ran): Promise<void> {
   await step('answer', commandSeconds, async signal => {
     const [program, ...args] = room.beside([process.execPath, asker, gatewayPort, serves.exec(text)?.[1] ?? ''])

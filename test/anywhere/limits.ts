@@ -1,4 +1,4 @@
-/** Limits of a machine that the kernel enforces: memory, capabilities. */
+/** Machine limits that the kernel enforces: memory, capabilities. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,23 +10,23 @@ const prefix = 'mote-anywhere-'
 const name = `${prefix}${process.pid}`
 
 /**
- * A control group (version 2) that a room has in place of the root of all groups: an agent ends what it does not know in
- * the groups of its data directory, which an installation on this machine may have at the same path.
+ * A control group (version 2) that a room uses in place of the root group. An agent kills unknown processes in the
+ * groups of its data directory, and an installation on this machine may use the same path.
  */
 export interface OwnGroup extends AsyncDisposable {
   readonly dir: string
-  /** Where version 2 is mounted. */
+  /** Mount point of version 2. */
   readonly mount: string
 }
 
-/** undefined: version 2 is not mounted. Its release removes what programs of the room made in it. */
+/** Returns undefined if version 2 is not mounted. Disposal also removes groups that programs in the room created. */
 export async function ownGroup(): Promise<OwnGroup | undefined> {
   const mount = await mountPoint()
   if (mount === undefined) return undefined
   const dir = join(mount, name)
   await mkdir(dir)
   for (const controller of ['cpu', 'memory', 'pids'])
-    await writeFile(join(mount, 'cgroup.subtree_control'), `+${controller}`).catch(() => undefined) // Version 1 has it.
+    await writeFile(join(mount, 'cgroup.subtree_control'), `+${controller}`).catch(() => undefined) // fails if version 1 uses the controller
   return { dir, mount, [Symbol.asyncDispose]: () => removeTree(dir) }
 }
 
@@ -34,7 +34,7 @@ async function mountPoint(): Promise<string | undefined> {
   return /^\S+ (\S+) cgroup2 /m.exec(await readFile('/proc/self/mounts', 'utf8'))?.[1]
 }
 
-/** Those of every run, this one too. */
+/** Groups of every run, including this one. */
 export async function groupsOfRuns(): Promise<string[]> {
   const parents = [await mountPoint(), join(cgroups, 'memory')].filter(dir => dir !== undefined)
   const found = parents.map(async parent => {
@@ -51,8 +51,8 @@ export async function removeTree(dir: string): Promise<void> {
 }
 
 /**
- * A control group with that much memory, which the session enters. In version 2 the VMs of Mote leave it for groups of
- * their own; in version 1 they count.
+ * Creates a control group with this memory limit, which the session enters. In version 2, Mote's VMs leave it for their
+ * own groups; in version 1 they count towards it.
  */
 export async function smallGroup({ room }: Preparing, memoryMib: number): Promise<Prepared> {
   const version1 = join(cgroups, 'memory')
@@ -68,7 +68,7 @@ export async function smallGroup({ room }: Preparing, memoryMib: number): Promis
 
 const removeMs = 10_000
 
-/** A group is busy until its last process has been reaped. */
+/** Removes the group with retries: it is busy until its last process has been reaped. */
 async function removeSoon(group: string): Promise<void> {
   for (const deadline = Date.now() + removeMs; Date.now() < deadline; await sleep(20)) {
     const done = await rmdir(group).then(
@@ -79,7 +79,7 @@ async function removeSoon(group: string): Promise<void> {
   }
 }
 
-/** What Docker leaves to a container by default. */
+/** The default capabilities of a Docker container. */
 const kept = [
   'chown',
   'dac_override',
@@ -98,8 +98,8 @@ const kept = [
 ]
 
 /**
- * In a root that is not that of the mount namespace the kernel refuses user namespaces, as Docker's filter does; the
- * sysctl that forbids them would hold for the whole test machine.
+ * The kernel refuses user namespaces to a process whose root differs from that of the mount namespace, which has the
+ * effect of Docker's filter. The sysctl that forbids them would apply to the whole test machine.
  */
 export const dropped = [
   'sh',

@@ -1,4 +1,4 @@
-/** Run in the network of a cell: `occupier.ts <port>` listens there until its standard input ends. */
+/** Runs in the network of a cell: `occupier.ts <port>` listens on the port until its standard input ends. */
 import { createServer } from 'node:net'
 
 const server = createServer(socket => socket.destroy()).listen(Number(process.argv[2]), '127.0.0.1', () => {

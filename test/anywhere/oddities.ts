@@ -1,6 +1,6 @@
 /**
- * Machines that are unusual in one way. On each the README's first command works, or ends soon and says in words that a
- * stranger can act on what it lacks.
+ * Machines with one unusual property. On each, the README's first command works, or fails soon with a message that
+ * tells a new user how to fix it.
  */
 import type { RoomOptions } from './room.ts'
 import { dropped, smallGroup } from './limits.ts'
@@ -16,21 +16,21 @@ import {
 } from './prepare.ts'
 
 export interface Oddity {
-  /** For docs/anywhere.md. */
+  /** Description for docs/anywhere.md. */
   readonly about: string
-  /** null: the command works. Otherwise it may, or its output ends with a sentence that fits. */
+  /** null: the command must work. Otherwise it may fail if its output ends with a message that matches. */
   readonly says: RegExp | null
-  /** Packages are there already: the oddity does not concern their installation. */
+  /** The packages are installed beforehand, because the oddity does not affect their installation. */
   readonly installed?: true
   readonly room?: Partial<Pick<RoomOptions, 'devices' | 'tmp' | 'freeMib'>>
   readonly env?: Readonly<Record<string, string>>
-  /** Commands between the login and the README's. */
+  /** Command prefix between the login and the README's command. */
   readonly through?: readonly string[]
   prepare?(at: Preparing): Promise<Prepared | undefined>
 }
 
 const throughShell = (script: string) => ['sh', '-c', `${script}; exec "$@"`, 'sh']
-/** What is wrong and what to change are both said, in either order. */
+/** Matches a message that contains both the problem and the remedy, in either order. */
 const named = (wrong: string, change: string) => new RegExp(`^(?=[\\s\\S]*${wrong})[\\s\\S]*(?:${change})`, 'i')
 const tmp = 'nosuid,nodev,mode=1777'
 
@@ -60,7 +60,7 @@ export const oddities = {
   'no-ipv6': { about: 'IPv6 switched off', says: null, installed: true, prepare: withoutIpv6 },
   'no-tun': { about: 'no /dev/net/tun', says: null, installed: true, room: { devices: ['kvm'] } },
   'no-nftables': {
-    // The kernel of the test machine has nf_tables: a program of that name that fails as nft does without it stands in.
+    // The kernel of the test machine has nf_tables; a fake `nft` fails as the real one does without it.
     about: 'no nf_tables in the kernel (simulated by the program)',
     says: null,
     installed: true,
@@ -112,7 +112,7 @@ export const oddities = {
   },
   'no-apt': {
     about: 'a distribution without apt',
-    // A list of programs; a command of apt would help nobody there.
+    // Requires a list of programs, because an apt command would not help there.
     says: /^(?![\s\S]*apt-get)[\s\S]*qemu/i,
     prepare: async ({ asRoot }) =>
       void (await asRoot(['sh', '-c', 'rm /usr/bin/apt /usr/bin/apt-get /usr/bin/apt-cache'])),

@@ -1,4 +1,4 @@
-/** What makes a machine unusual, done in its room before the first command. */
+/** Applies the unusual property of a machine in its room, before the first command. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -8,12 +8,12 @@ import type { Room } from './room.ts'
 
 export interface Preparing {
   readonly room: Room
-  /** Runs a command inside as root. @throws Error when it fails */
+  /** Runs a command inside as root. @throws Error if it fails */
   asRoot(argv: readonly string[]): Promise<void>
 }
 
 export interface Prepared {
-  /** Commands between the login and the README's. */
+  /** Command prefix between the login and the README's command. */
   readonly through?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly release?: () => Promise<void>
@@ -40,7 +40,7 @@ export async function withoutIpv6({ asRoot }: Preparing): Promise<undefined> {
   await asRoot(['sh', '-c', 'for file; do echo 1 > "$file"; done', 'sh', ...files])
 }
 
-/** A program that comes before the real one on the PATH and only complains. */
+/** Installs a fake program ahead of the real one on the PATH; it prints an error and fails. */
 export async function shadow({ asRoot }: Preparing, program: string, complaint: string): Promise<undefined> {
   const script = `#!/bin/sh\\necho "${complaint}" >&2\\nexit 1\\n`
   const file = `/usr/local/sbin/${program}`
@@ -54,7 +54,7 @@ export async function occupyPort({ room }: Preparing, port: number): Promise<Pre
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   await Promise.race([
     once(child.stdout, 'data'),
-    once(child, 'exit').then(() => Promise.reject(new Error(`port ${port} cannot be taken`))),
+    once(child, 'exit').then(() => Promise.reject(new Error(`port ${port} cannot be occupied`))),
   ])
   return {
     async release() {
@@ -67,7 +67,7 @@ export async function occupyPort({ room }: Preparing, port: number): Promise<Pre
 
 const authorityFile = '/usr/local/share/ca-certificates/company.crt'
 
-/** Neither a route nor a resolver: what is not asked of the proxy does not get out. */
+/** Removes the route and the resolver, so that only traffic through the proxy gets out. */
 export async function behindProxy({ room, asRoot }: Preparing): Promise<Prepared> {
   const { port, certificate, ...proxy } = await interceptingProxy(room.host)
   const [program, ...args] = room.beside(['ip', 'route', 'del', 'default'])

@@ -1,6 +1,7 @@
 /**
- * A root file system that programs run in as on a machine of its own: mount, process, host name, IPC and network
- * namespaces. All of it, taps and firewall rules too, goes with the first process, and that one goes with this one.
+ * A root file system in which programs run as on a separate machine: mount, process, host name, IPC and network
+ * namespaces. Everything, including taps and firewall rules, disappears with the first process, which ends with this
+ * one.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +12,7 @@ import { run } from '../../src/lib/exec.ts'
 import { type OwnGroup, ownGroup } from './limits.ts'
 import { wire } from './wire.ts'
 
-/** A directory of this machine that is mounted there. */
+/** A directory of this machine that is mounted in the room. */
 export interface Bind {
   readonly from: string
   readonly to: string
@@ -21,30 +22,30 @@ export interface RoomOptions {
   readonly root: string
   readonly hostname: string
   readonly binds: readonly Bind[]
-  /** Options of the tmpfs on /tmp; null: a directory of the root, as Debian had it before 13. */
+  /** Options of the tmpfs on /tmp; null: /tmp is a plain directory, as in Debian before 13. */
   readonly tmp: string | null
-  /** Devices besides those that each machine has. */
+  /** Devices in addition to those of every machine. */
   readonly devices: readonly string[]
-  /** What is left on the disk of the root; null: as much as this machine has. */
+  /** Free space on the root's disk; null: as much as this machine has. */
   readonly freeMib: number | null
 }
 
 export interface Room extends AsyncDisposable {
-  /** Address of this machine, seen from inside. */
+  /** Address of this machine as seen from inside. */
   readonly host: string
-  /** Control groups of its own; undefined: this machine has none. */
+  /** Its own control groups; undefined if this machine has none. */
   readonly group: OwnGroup | undefined
-  /** The command that runs `argv` inside as root, with nothing in its environment. */
+  /** Returns the command that runs `argv` inside as root, with an empty environment. */
   inside(argv: readonly string[]): readonly [program: string, ...args: string[]]
-  /** The same in its network only, with the programs of this machine. */
+  /** The same, but only in the room's network, with the programs of this machine. */
   beside(argv: readonly string[]): readonly [program: string, ...args: string[]]
-  /** Names of the programs that run there. */
+  /** Names of the programs that run in the room. */
   processes(): Promise<string[]>
 }
 
 /**
- * The first process: a shell that reaps orphans, as programs that wait for theirs to be gone expect, until its standard
- * input ends, which it does with this process.
+ * The first process: a shell that reaps orphans, because programs wait for theirs to disappear. It runs until its
+ * standard input ends, which happens when this process ends.
  */
 const init = 'exec 3<&0; cat <&3 >/dev/null & echo up; wait $!'
 const namespaces = ['--mount', '--pid', '--uts', '--ipc', '--net']
@@ -116,14 +117,14 @@ async function mountAll(
 }
 
 /**
- * A copy on a file system of its own with so much room left. Not a tmpfs: where one is full, programs that map its files
- * are killed instead of told.
- * @returns where it is
+ * Copies the root to its own file system with this much free space. Not a tmpfs: when one is full, programs that map
+ * its files are killed instead of getting an error.
+ * @returns the path of the copy
  */
 async function onOwnDisk(root: string, freeMib: number, outside: Outside) {
   const image = `${root}.img`
   const used = Number((await run('du', ['-sm', root])).split('\t')[0])
-  // Tables of inodes and their like take some 3 %.
+  // Inode tables and other metadata take some 3 %.
   const sizeMib = Math.ceil((used + freeMib) * 1.03)
   await run('mke2fs', ['-q', '-t', 'ext4', '-m', '0', '-O', '^has_journal', '-d', root, image, `${sizeMib}m`])
   const place = join(root, 'media')
@@ -131,7 +132,7 @@ async function onOwnDisk(root: string, freeMib: number, outside: Outside) {
   return place
 }
 
-/** As a switch of roots does at boot: in a mere chroot the kernel refuses user namespaces. */
+/** Switches the root as an initramfs does at boot: in a mere chroot the kernel refuses user namespaces. */
 async function enterRoot(root: string, outside: Outside): Promise<void> {
   await outside('pivot_root', root, join(root, 'mnt'))
   await outside('umount', '--lazy', '/mnt')
@@ -140,7 +141,7 @@ async function enterRoot(root: string, outside: Outside): Promise<void> {
 async function ended(holder: ChildProcess): Promise<void> {
   if (holder.exitCode !== null || holder.signalCode !== null) return
   const exit = once(holder, 'exit')
-  // With its parent, it kills the first process, and the kernel everything else of the process namespace.
+  // The first process dies with its parent, and the kernel then kills everything else in the process namespace.
   holder.kill('SIGKILL')
   holder.stdin?.destroy()
   await exit

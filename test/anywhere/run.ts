@@ -1,8 +1,9 @@
 /**
- * `npm run test:anywhere [-- options]`: runs the cells of cells.ts one after the other, since each starts VMs on all cores.
- * `--list`: what there is. `--only <pattern>`: those whose name fits. `--cells a,b`: the named ones. `--json`: results.
- * `--table`: keeps the results, and writes them into docs/anywhere.md and the README. `--suite`: the README's second command,
- * `npm test`, in place of the journey. `--no-kvm`: without /dev/kvm.
+ * `npm run test:anywhere [-- options]` runs the cells of cells.ts one after the other, because each starts VMs on all
+ * cores.
+ * `--list` lists the cells. `--only <pattern>` selects cells by name. `--cells a,b` selects the named cells. `--json`
+ * prints the results. `--table` stores the results and writes them to docs/anywhere.md and the README. `--suite` runs
+ * the README's second command, `npm test`, instead of the journey. `--no-kvm` hides /dev/kvm.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -33,11 +34,11 @@ const fail = (line: string, code: number) => {
 
 const named = flags.cells?.split(',')
 const unknown = named?.filter(name => !cells.some(cell => cell.name === name)) ?? []
-if (unknown.length > 0) fail(`No cell is called ${unknown.join(', ')}; --list shows them all.`, 2)
+if (unknown.length > 0) fail(`There is no cell named ${unknown.join(', ')}; --list shows them all.`, 2)
 const pattern = new RegExp(flags.only ?? '')
 const isWanted = ({ name }: Cell) => (named?.includes(name) ?? true) && pattern.test(name)
 const wanted = cells.filter(isWanted)
-if (wanted.length === 0) fail(`No cell fits ${flags.only}; --list shows them all.`, 2)
+if (wanted.length === 0) fail(`No cell matches ${flags.only}; --list shows them all.`, 2)
 
 if (flags.list) for (const { name } of wanted) process.stdout.write(`${name}\n`)
 else await runAll()

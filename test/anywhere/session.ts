@@ -1,4 +1,6 @@
-/** Commands in a room, as its user types them: with their home, environment and working directory, into the cell's log. */
+/**
+ * Runs commands in a room as its user would, with the user's home, environment and working directory, and logs them.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Room } from './room.ts'
@@ -8,42 +10,42 @@ export interface SessionOptions {
   readonly user: string
   readonly home: string
   readonly env: Readonly<Record<string, string>>
-  /** Commands between the login and each program: limits of this machine. */
+  /** Command prefix between the login and each program, which applies the limits of this machine. */
   readonly through?: readonly string[]
   write(text: string): void
 }
 
 export interface Ran {
   readonly code: number | null
-  /** Both outputs, as on a terminal. */
+  /** Standard output and standard error, as on a terminal. */
   readonly text: string
 }
 
 export interface CommandOptions {
   readonly cwd?: string
   readonly signal?: AbortSignal
-  /** What is typed once, and after which output. */
+  /** Text to type once, and the output to wait for first. */
   readonly types?: readonly [after: RegExp, text: string]
 }
 
-/** A program that goes on until it is interrupted. */
+/** A program that runs until it is interrupted. */
 export interface Running {
-  /** Resolves with the match as soon as the output has it. @throws Error when the program ends before */
+  /** Resolves with the match once the output contains it. @throws Error if the program ends before */
   printed(pattern: RegExp, signal: AbortSignal): Promise<RegExpExecArray>
-  /** Ctrl-C. */
+  /** Sends Ctrl-C. */
   interrupt(): void
-  /** Resolves when nothing of it writes any more. */
+  /** Resolves once no process holds its output any more. */
   ended(signal: AbortSignal): Promise<Ran>
 }
 
 export interface Session {
   run(argv: readonly string[], options?: CommandOptions): Promise<Ran>
   start(argv: readonly string[], options?: CommandOptions): Running
-  /** The same person's commands, as root. */
+  /** Runs commands of the same user as root. */
   readonly asRoot: Pick<Session, 'run'>
 }
 
-/** As Debian's /etc/profile sets it. */
+/** The PATH of Debian's /etc/profile. */
 const searchPath = (user: string) =>
   user === 'root' ? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' : '/usr/local/bin:/usr/bin:/bin'
 
@@ -67,7 +69,7 @@ export function openSession(options: SessionOptions): Session {
   const begin = (argv: readonly string[], as: string, { cwd = home, types }: CommandOptions) => {
     write(`\n${as === 'root' ? '#' : '$'} ${argv.join(' ')}\n`)
     const [program, ...args] = command(argv, cwd, as)
-    // A process group of its own, which Ctrl-C is for.
+    // Its own process group, which receives Ctrl-C.
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
     return watch(child, write, types)
   }
@@ -104,7 +106,7 @@ function watch(child: ChildProcess, write: (text: string) => void, types: Comman
       }
       for (const listener of listeners) listener()
     })
-  child.stdin?.on('error', () => undefined) // It may end without reading what is typed.
+  child.stdin?.on('error', () => undefined) // The program may end without reading its input.
   return { child, text: () => all, onText: listener => void listeners.push(listener) }
 }
 
@@ -157,6 +159,6 @@ function group(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-(child.pid ?? 0), signal)
   } catch {
-    // All of it has ended.
+    // Every process has ended.
   }
 }

@@ -1,16 +1,16 @@
-/** Steps of a cell: each with a time limit, a line of output when it ends, and an entry in the result. */
+/** Steps of a cell, each with a time limit, a line of output at its end, and an entry in the result. */
 export interface StepResult {
   readonly name: string
   readonly seconds: number
 }
 
-/** Does the work of a named step. @throws what the work throws, or Error when the limit is over */
+/** Runs the work of a named step. @throws the error of the work, or Error on a timeout */
 export type Step = <T>(name: string, limitSeconds: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>
 
 export interface Steps {
   readonly step: Step
   readonly results: readonly StepResult[]
-  /** The step that is being done, or was done when it failed. */
+  /** The step in progress, or the step that failed. */
   current(): string
 }
 
@@ -22,10 +22,7 @@ export function openSteps(say: (line: string) => void, all: AbortSignal): Steps 
     current = name
     const startedMs = performance.now()
     const late = new AbortController()
-    const timer = setTimeout(
-      () => late.abort(new Error(`it did not end within ${limitSeconds} s`)),
-      limitSeconds * 1000,
-    )
+    const timer = setTimeout(() => late.abort(new Error(`timed out after ${limitSeconds} s`)), limitSeconds * 1000)
     const line = (mark: string) =>
       say(`  ${mark} ${name.padEnd(22)} ${secondsSince(startedMs).toFixed(1).padStart(6)} s`)
     try {

@@ -1,4 +1,6 @@
-/** Removes what a killed run left: processes and mounts go by themselves, files, groups and rules do not. */
+/**
+ * Removes the leftovers of a killed run. Processes and mounts disappear on their own; files, groups and rules do not.
+ */
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +9,7 @@ import { groupsOfRuns, removeTree } from './limits.ts'
 import { cacheDir } from './roots.ts'
 import { tablePrefix } from './wire.ts'
 
-/** The name ends with the id of a process that is gone, perhaps before a suffix. */
+/** Whether the name ends with the PID of a process that is gone, possibly before a suffix. */
 const isOrphan = (name: string) => {
   const pid = /[-_](\d+)(?:\.img)?$/.exec(name)?.[1]
   return pid !== undefined && !existsSync(`/proc/${pid}`)

@@ -17,12 +17,12 @@ describe('the table of cells', () => {
     expect(distinct(names)).toHaveLength(names.length)
   })
 
-  it.each(Object.keys(distributions) as Distribution[])('%s has each value of each axis', distribution => {
+  it.each(Object.keys(distributions) as Distribution[])('%s covers each value of each axis', distribution => {
     for (const axis of axes)
       expect(distinct(usualOf(distribution).map(cell => cell[axis]))).toEqual(distinct(cells.map(cell => cell[axis])))
   })
 
-  it.each(['bookworm', 'trixie'] as const)('%s has each pair of values of two axes', distribution => {
+  it.each(['bookworm', 'trixie'] as const)('%s covers each pair of values of two axes', distribution => {
     const valuesOf = (axis: (typeof axes)[number]) => distinct(cells.map(cell => cell[axis]))
     for (const [one, other] of [
       ['node', 'place'],
@@ -34,7 +34,7 @@ describe('the table of cells', () => {
     }
   })
 
-  it('gives each usual cell of a stable release a turn within as many days', () => {
+  it('runs each ordinary cell of a stable release once within as many days', () => {
     const days = inTurn.map((_, n) => new Date(Date.UTC(2026, 10, 22 + n)))
     expect(distinct(days.map(day => cellInTurn(day).name))).toEqual(distinct(inTurn.map(({ name }) => name)))
     expect(inTurn).toHaveLength(usualOf('bookworm').length + usualOf('trixie').length)
@@ -42,7 +42,7 @@ describe('the table of cells', () => {
 })
 
 describe('documents', () => {
-  it.each(Object.entries(documents))('%s says what the stored results say', (file, rendered) => {
+  it.each(Object.entries(documents))('%s matches the stored results', (file, rendered) => {
     const text = readFileSync(file, 'utf8')
     expect(text).toBe(rendered(text, storedResults()))
   })
@@ -55,7 +55,7 @@ describe('documents', () => {
     warmSeconds: 10,
   })
 
-  it('the README names a distribution without a count only when each of its cells works', () => {
+  it('the README names a distribution without a count only if each of its cells works', () => {
     const all = cells.filter(({ odd }) => odd === null).map(worked)
     expect(testedSentence(all)).toContain('Debian 12, 13 and unstable;')
     const [first] = usualOf('trixie')
@@ -81,7 +81,7 @@ describe('documents', () => {
     expect(merged([worked(one), worked(other)], [run])).toEqual([worked(one), failed])
   })
 
-  it('text without markers is not written over', () => {
+  it('text without markers is not overwritten', () => {
     expect(() => between('text', 'cells', 'table')).toThrow('markers')
   })
 })

@@ -1,12 +1,15 @@
-/** The cell whose turn it is. */
+/** Selects the cell of the day. */
 import { type Cell, cells } from './cells.ts'
 
 const dayMs = 86_400_000
 
-/** Usual machines with a stable release; sid changes under us, and odd machines need a root that takes minutes to make. */
+/**
+ * Ordinary machines with a stable release: sid changes without notice, and unusual machines need a root that takes
+ * minutes to build.
+ */
 export const inTurn: readonly Cell[] = cells.filter(({ odd, distribution }) => odd === null && distribution !== 'sid')
 
-/** Another one each day, so that each is run within weeks. */
+/** Selects a different cell each day, so that each runs within weeks. */
 export function cellInTurn(now: Date): Cell {
   const cell = inTurn[Math.floor(now.getTime() / dayMs) % inTurn.length]
   if (cell === undefined) throw new Error('BUG: the table of cells is empty')

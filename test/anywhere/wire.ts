@@ -1,8 +1,8 @@
-/** The way from a cell to the network of this machine: a cable, and its addresses translated. */
+/** Connects a cell to the network of this machine: a cable with address translation. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { run } from '../../src/lib/exec.ts'
 
-/** Addresses that nothing else on this machine has: four of 198.18.0.0/15, which is for tests (RFC 2544). */
+/** Four addresses of 198.18.0.0/15, which is reserved for tests (RFC 2544), unique to this process. */
 function ownAddresses(): readonly [here: string, there: string] {
   const first = (process.pid % 2 ** 15) * 4
   const address = (n: number) => `198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + n}`
@@ -17,8 +17,8 @@ export interface Wire extends AsyncDisposable {
 }
 
 /**
- * A namespace instead of ports of this machine: the README's command runs as it stands there, and an instance of Mote
- * that runs beside the tests shares neither taps nor firewall rules with it.
+ * Uses a namespace instead of ports of this machine, so that the README's command runs verbatim, and an instance of
+ * Mote that runs beside the tests shares neither taps nor firewall rules with it.
  * @param pid of a process in the network namespace
  */
 export async function wire(pid: number): Promise<Wire> {
@@ -50,7 +50,7 @@ export async function wire(pid: number): Promise<Wire> {
   return { host: here, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
-/** It stays on, as after a run of Mote itself: another program may rely on it by then. */
+/** Forwarding stays enabled, as after a run of Mote itself, because another program may rely on it by then. */
 async function enableForwarding(): Promise<void> {
   const file = '/proc/sys/net/ipv4/ip_forward'
   if ((await readFile(file, 'utf8')).trim() !== '1') await writeFile(file, '1')

@@ -1,4 +1,4 @@
-/** once-is-enough: this is about processes. Twenty seconds of `npm run bench -- chaos`, which takes ten minutes. */
+/** once-is-enough: this tests processes. Twenty seconds of `npm run bench -- chaos`, which takes ten minutes. */
 import { expect, it } from 'vitest'
 import { testDatabase } from '../support/database.ts'
 import { natsMissing } from '../support/nats.ts'
@@ -8,7 +8,7 @@ const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? 20)
 const seed = Number(process.env['MOTE_CHAOS_SEED'] ?? 1)
 
 it.skipIf(natsMissing)(
-  `survives ${seconds} s of kill -9 under load: nothing leaks, nothing promised is lost ${natsMissing ?? ''}`,
+  `survives ${seconds} s of kill -9 under load without leaks or lost acknowledged writes ${natsMissing ?? ''}`,
   async () => {
     await using database = await testDatabase()
     const result = await chaos({ database, seconds, seed, killEveryMs: 1500, settleSeconds: 60 })

@@ -1,6 +1,6 @@
 /**
- * Processes of control and of hosts are killed with -9 at random while users work; then everything has to come to rest
- * as it was promised. Used by the test (seconds) and the benchmark (minutes).
+ * Kills processes of the control plane and of hosts with -9 at random while users work; afterwards the installation
+ * must converge to every acknowledged state. Used by the test (seconds) and the benchmark (minutes).
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Type } from 'typebox'
@@ -20,21 +20,21 @@ export interface ChaosOptions {
   /** Mean time between two kills. */
   readonly killEveryMs: number
   readonly settleSeconds: number
-  /** Hosts with QEMU beside those with simulated VMs, and one user who deploys there. Default 0. */
+  /** Hosts with QEMU in addition to those with simulated VMs, and one user who deploys there. Default 0. */
   readonly realHosts?: number
 }
 
 export interface ChaosResult {
   readonly kills: Readonly<Record<Program['kind'], number>>
-  /** Hosts that stayed away long enough to be given up. */
+  /** Hosts that stayed away long enough to be declared lost. */
   readonly hostsLost: number
   readonly acknowledged: number
   readonly repeated: number
-  /** From the last kill on. */
+  /** Time since the last kill. */
   readonly convergedSeconds: number
-  /** What was at rest last of all. */
+  /** The last faults that were resolved. */
   readonly slowest: readonly string[]
-  /** What is not as it was promised in the end; empty when all is well. */
+  /** Deviations from the acknowledged state at the end; empty on success. */
   readonly faults: readonly string[]
 }
 
@@ -48,7 +48,7 @@ const simulated: Taste & { readonly pauseMs: number } = {
   mostReplicas: 3,
   pauseMs: 150,
 }
-/** Emulated on cores that everything else of this needs, too. */
+/** Emulated VMs, which share the cores with everything else. */
 const real: Taste & { readonly pauseMs: number } = {
   deploy: () => ({ image: 'oci:hello', hypervisor: 'qemu' }),
   mostApps: 2,
@@ -109,7 +109,7 @@ async function signIn(plane: string): Promise<string> {
   return (await anonymous.post('/v1/auth/login', account)).body.token
 }
 
-/** Mostly back at once, now and then only after the others have given it up. */
+/** Usually restarts the program at once, sometimes only after others have declared it lost. */
 async function killAtRandom(cluster: Cluster, dice: Random, options: ChaosOptions, signal: AbortSignal) {
   const kills = { control: 0, agent: 0, bus: 0 }
   let hostsLost = 0
@@ -137,12 +137,12 @@ async function killAtRandom(cluster: Cluster, dice: Random, options: ChaosOption
   return { kills, hostsLost }
 }
 
-/** What is found in the end: nothing, as soon as there is nothing to be found. */
+/** Repeats the search until it finds nothing or time is up. */
 async function untilNone(find: () => Promise<string[]>, seconds: number) {
   const endMs = performance.now() + seconds * 1000
   let slowest: string[] = []
   for (;;) {
-    const faults = await find().catch((cause: unknown) => [`could not look: ${String(cause)}`])
+    const faults = await find().catch((cause: unknown) => [`the search failed: ${String(cause)}`])
     if (faults.length === 0 || performance.now() > endMs) return { faults, slowest }
     slowest = faults.slice(0, 5)
     await pause(200)
@@ -165,7 +165,7 @@ const restless = statement<{ what: string }>(
   `SELECT kind || ' ' || id || ' ' || phase || ' ' || coalesce(last_error, '') AS what FROM machine
    WHERE (kind, phase) NOT IN (('vm', 'steady'), ('deployment', 'serving'), ('vm-snapshot', 'keeping'))
    UNION ALL SELECT 'stray ' || vm_id FROM stray
-   UNION ALL SELECT 'room of ' || name || ' is not that of its VMs' FROM host h, LATERAL (
+   UNION ALL SELECT 'reserved capacity of ' || name || ' differs from that of its VMs' FROM host h, LATERAL (
      SELECT coalesce(sum(vcpus), 0) AS vcpus, coalesce(sum(memory_mib), 0) AS memory, coalesce(sum(disk_mib), 0) AS disk
      FROM vm WHERE host_id = h.id) vms
    WHERE used_vcpus <> vms.vcpus OR used_memory_mib <> vms.memory OR used_disk_mib <> vms.disk`,
@@ -182,7 +182,7 @@ const unrest = async (db: Db) => (await db.rows(restless)).map(row => row.what)
 
 const VmList = Type.Object({ vms: Type.Array(Type.Object({ vmId: Type.String(), state: Type.String() })) })
 
-/** VMs on hosts that nobody wants, and the other way round. */
+/** VMs on hosts that should not be there, and missing ones. */
 async function leaks(cluster: Cluster, db: Db): Promise<string[]> {
   const wanted = new Set((await db.rows(placedVms)).map(vm => `${vm.host} ${vm.id}`))
   const faults: string[] = []
@@ -196,7 +196,7 @@ async function leaks(cluster: Cluster, db: Db): Promise<string[]> {
   return [...faults, ...[...wanted].map(vm => `missing on its host: ${vm}`)]
 }
 
-/** Acknowledged writes that are not there. */
+/** Acknowledged writes that were lost. */
 async function broken(call: Call, ledger: Ledger): Promise<string[]> {
   const faults: string[] = []
   const expect = (what: string, found: unknown, wanted: unknown) => {

@@ -1,6 +1,6 @@
 /**
- * A user who writes down what was acknowledged. Every call is repeated, with the same Idempotency-Key, until there is an
- * answer, so what is written down is exactly what the installation has promised.
+ * A client that records acknowledged writes. Every call is repeated with the same Idempotency-Key until it is answered,
+ * so the record is exactly what the installation has promised.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,7 +12,7 @@ export interface PromisedApp {
   readonly env: Set<string>
   /** Acknowledged deployments, oldest first. */
   readonly jobs: string[]
-  /** What the newest of them was last asked to be. */
+  /** The last acknowledged desired state of the newest deployment. */
   newest: 'running' | 'paused' | 'stopped'
 }
 
@@ -30,7 +30,7 @@ export interface Answer {
 
 export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
 
-/** Calls any of the control planes until one gives a definite answer. */
+/** Sends the call to any of the control planes until one gives a definite answer. */
 export function persistentCall(
   planes: readonly string[],
   token: string,
@@ -53,7 +53,7 @@ export function persistentCall(
           signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]),
         })
         const answer: Answer = { status: response.status, body: await response.json() }
-        // 409 `operation_in_progress`: the first try is still being answered by a plane that died meanwhile.
+        // 409 `operation_in_progress`: a plane died while it answered the first attempt.
         const pending = answer.status === 409 && answer.body.code === 'operation_in_progress'
         if (answer.status < 500 && answer.status !== 429 && !pending) return answer
       } catch (cause) {
@@ -65,14 +65,14 @@ export function persistentCall(
   }
 }
 
-/** What a user deploys, and how much of it. */
+/** What a client deploys, and how much. */
 export interface Taste {
   readonly deploy: (rollout: number) => Readonly<Record<string, unknown>>
   readonly mostApps: number
   readonly mostReplicas: number
 }
 
-/** One random operation on apps that only this client touches. */
+/** Runs one random operation on apps that only this client uses. */
 export async function act(call: Call, ledger: Ledger, random: Random, prefix: string, taste: Taste): Promise<void> {
   const app = random.pick([...ledger.apps.values()])
   const ops: readonly (readonly [number, () => Promise<void>])[] = [
@@ -135,7 +135,7 @@ async function verb(call: Call, ledger: Ledger, app: PromisedApp, what: 'pause' 
 }
 
 async function remove(call: Call, ledger: Ledger, app: PromisedApp): Promise<void> {
-  // A repeated DELETE finds what the first one has deleted already.
+  // A repeated DELETE may find the app already deleted.
   const { status } = await call('DELETE', `/v1/apps/${app.name}`)
   if (status !== 200 && status !== 404) throw new Error(`${app.name} could not be deleted: ${status}`)
   ledger.counts.acknowledged++

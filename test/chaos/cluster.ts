@@ -1,4 +1,4 @@
-/** An installation of several machines as processes of its own, each of which may be killed at any moment. */
+/** An installation of several machines in separate processes, each of which may be killed at any moment. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -30,21 +30,21 @@ export interface Cluster extends AsyncDisposable {
   /** Base addresses of the control planes. */
   readonly planes: readonly string[]
   readonly hostIds: readonly string[]
-  /** Those of them that run QEMU. */
+  /** The hosts that run QEMU. */
   readonly realHostIds: readonly string[]
-  /** Everything on disk is in it, and whatever is started names it. */
+  /** Contains all files on disk; the command line of every started process contains this path. */
   readonly dir: string
   readonly bus: Bus
-  /** What the programs wrote last, for a failure's explanation. */
+  /** The last output of the programs, for error messages. */
   lately(): string
 }
 
 export interface ClusterOptions {
   readonly databaseUrl: string
   readonly planes: number
-  /** With simulated VMs. */
+  /** Number of hosts with simulated VMs. */
   readonly hosts: number
-  /** With QEMU and the image `oci:hello`. */
+  /** Number of hosts with QEMU and the image `oci:hello`. */
   readonly realHosts: number
   readonly hostTimeoutSeconds: number
 }
@@ -99,7 +99,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ...rates,
       MOTE_SECRET_KEY: 'chaos-'.repeat(8),
       MOTE_CAPTCHA: 'off',
-      // Room for all of them on any two hosts.
+      // Any two hosts have room for all VMs.
       MOTE_CPU_OVERCOMMIT: '64',
       MOTE_HOST_TIMEOUT: String(options.hostTimeoutSeconds),
     }),
@@ -121,7 +121,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     await until(async () => (await fetch(`${plane}/v1/health/ready`)).status === 200, {
       timeoutMs: 60_000,
       everyMs: 50,
-      what: `${plane} is ready; ${output.slice(-5).join('')}`,
+      what: `${plane} to be ready; ${output.slice(-5).join('')}`,
     })
   const all = cleanup.move()
   return {
@@ -136,7 +136,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** The bus itself dies, too; what it had written down is there again. */
+/** The bus is killed, too, and restarts with its stored data. */
 function restartable(nats: NatsServer): Program {
   let back = Promise.withResolvers<void>()
   return {

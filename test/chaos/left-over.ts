@@ -1,4 +1,4 @@
-/** What real VMs have on this machine, whatever anybody believes: processes and interfaces. */
+/** Finds processes and network interfaces of real VMs on this machine, independently of the database. */
 import { readdir, readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { removeTap, tapNames } from '../../src/agent/net/devices.ts'
@@ -11,15 +11,15 @@ import { readIfExists } from '../../src/lib/files.ts'
 const slotDir = '/run/mote/slots'
 
 /**
- * @param dir below it are the directories of the hosts
- * @param wanted the VMs that there should be on those with real ones
- * @returns what is too much and what is missing
+ * @param dir parent of the host directories
+ * @param wanted VMs that should run on real hosts
+ * @returns leftover and missing processes and taps
  */
 export async function leftOver(dir: string, wanted: readonly string[]): Promise<string[]> {
   const missing = new Set(wanted)
   const faults: string[] = []
   for (const pid of await vmmsIn(dir)) {
-    // Each runs in the directory of its VM.
+    // Each VMM runs in the directory of its VM.
     const vmId = basename(await readlink(`/proc/${pid}/cwd`).catch(() => ''))
     if (!missing.delete(vmId)) faults.push(`left over: process ${pid} of ${vmId}`)
   }
@@ -29,7 +29,7 @@ export async function leftOver(dir: string, wanted: readonly string[]): Promise<
   return faults
 }
 
-/** Ends what the hosts would have left when all their programs were killed for good. */
+/** Removes what hosts leave behind if all their programs are killed for good. */
 export async function clearHosts(dir: string): Promise<void> {
   for (const pid of await vmmsIn(dir)) process.kill(pid, 'SIGKILL')
   for (const slot of await slotsOf(dir)) {
@@ -41,7 +41,9 @@ export async function clearHosts(dir: string): Promise<void> {
   }
 }
 
-/** Each host has a slot of this machine, and the slot's number is in the names of what it has in the network. */
+/**
+ * Each host has a slot on this machine, and its network devices and tables contain the slot's number in their names.
+ */
 async function slotsOf(dir: string): Promise<number[]> {
   const slots: number[] = []
   for (const slot of await readdir(slotDir).catch(() => []))

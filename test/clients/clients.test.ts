@@ -1,7 +1,7 @@
-// once-is-enough: about generated clients, not the database.
+// once-is-enough: tests generated clients, not the database.
 /**
- * Clients that others generate from the OpenAPI document: each has every operation, compiles, and runs one journey on a
- * running cloud. The one in TypeScript always, the others with `npm run test:clients`.
+ * Clients generated from the OpenAPI document by third-party generators: each has every operation, compiles, and runs
+ * one journey on a running cloud. TypeScript always runs, the others with `npm run test:clients`.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-/** `getMe`, `get_me` and `GetMe` are one name. */
+/** Normalizes names: `getMe`, `get_me` and `GetMe` are equal. */
 const plain = (names: readonly string[]) => names.map(name => name.replaceAll('_', '').toLowerCase()).toSorted()
 
 for (const generator of wanted) {

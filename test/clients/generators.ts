@@ -1,4 +1,6 @@
-/** Generators of clients, in pinned versions below .cache: how each makes a client, and how the client runs its journey. */
+/**
+ * Client generators in pinned versions below .cache: how each generates a client, and how the client runs its journey.
+ */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,22 +12,22 @@ const cache = join(here, '../../.cache')
 const versions = {
   openapiTypescript: '7.13.0',
   openapiFetch: '0.17.0',
-  // openapi-typescript uses the API of the compiler, which TypeScript 7 does not have.
+  // openapi-typescript uses the compiler API, which TypeScript 7 lacks.
   typescript: '5.9.3',
   openapiPythonClient: '0.29.1',
   oapiCodegen: 'v2.8.2',
 }
 
 export interface Client {
-  /** Operations that the generated client has, by whatever name it gives them. */
+  /** Operations of the generated client, in the generator's own naming. */
   readonly operations: readonly string[]
-  /** @param args base URL, address and password of a new account @returns what the journey printed */
+  /** @param args base URL, address and password of a new account @returns the output of the journey */
   journey(...args: readonly string[]): Promise<string>
 }
 
 export interface Generator {
   readonly language: string
-  /** What is missing here, and how to get it; undefined: nothing. */
+  /** Returns what is missing on this machine and how to get it, or undefined. */
   missing(): string | undefined
   /** @param dir an empty folder @param document path of the OpenAPI document */
   generate(dir: string, document: string): Promise<Client>

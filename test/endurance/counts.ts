@@ -1,4 +1,4 @@
-/** What an installation holds at one moment, counted from outside: by the kernel, PostgreSQL and NATS. */
+/** Counts the resources that an installation holds, measured from outside: by the kernel, PostgreSQL and NATS. */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { get } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -8,7 +8,7 @@ import type { Installation, RunningProgram } from './installation.ts'
 /** By name, such as `control-0: sockets`. */
 export type Counts = Readonly<Record<string, number>>
 
-/** @param observer a session of its own, in another database */
+/** @param observer a separate session, in another database */
 export async function countAll(installation: Installation, observer: pg.Client): Promise<Counts> {
   const parts = await Promise.all([
     ...installation.programs.map(countProgram),
@@ -20,7 +20,7 @@ export async function countAll(installation: Installation, observer: pg.Client):
 
 async function countProgram({ name, pid, metricsUrl, runs }: RunningProgram): Promise<Counts> {
   if (!runs()) throw new Error(`${name} has ended`)
-  // Before its metrics are read, which takes a socket.
+  // Counted before reading the metrics, which opens a socket.
   const files = await readdir(`/proc/${pid}/fd`)
   const links = await Promise.all(files.map(file => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')))
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
@@ -51,7 +51,7 @@ async function countSessions(databaseUrl: string, observer: pg.Client): Promise<
      FROM pg_stat_activity WHERE datname = $1`,
     [new URL(databaseUrl.replace('@/', '@socket/')).pathname.slice(1), ['mote', 'mote-tx']],
   )
-  // Locks, listeners, migrations.
+  // The other sessions are for locks, listeners and migrations.
   return { 'postgresql: sessions in pools': rows[0]?.pooled ?? 0, 'postgresql: other sessions': rows[0]?.other ?? 0 }
 }
 
@@ -61,7 +61,7 @@ const numberIn = (said: string, pattern: RegExp): number => {
   return Number(found)
 }
 
-/** On a connection of its own, which ends with the answer: what is counted must not grow by the counting. */
+/** Uses a separate connection that closes with the response, so that measuring does not add to the counts. */
 function ask(url: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   get(url, { agent: false, headers: { connection: 'close' }, timeout: 10_000 }, answer =>

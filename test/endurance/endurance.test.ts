@@ -1,4 +1,4 @@
-// once-is-enough: about processes, not about the database.
+// once-is-enough: tests processes, not the database.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -8,31 +8,31 @@ import { natsMissing } from '../support/nats.ts'
 import { endurance } from './endurance.ts'
 import { growthOf, tableOf } from './growth.ts'
 
-const copyTimeout = { count: 2, pooled: 10, mib: 16 }
+const allowance = { count: 2, pooled: 10, mib: 16 }
 const samplesOf = (name: string, values: readonly number[]) => values.map(value => ({ [name]: value }))
-const grows = (values: readonly number[], name = 'sockets') => growthOf(samplesOf(name, values), copyTimeout)[0]?.grows
+const grows = (values: readonly number[], name = 'sockets') => growthOf(samplesOf(name, values), allowance)[0]?.grows
 
 describe('growth', () => {
   const minute = Array.from({ length: 60 }, (_, n) => n)
 
-  it('is found where one more is held each second, and where one more is held every ten', () => {
+  it('is detected at one more per second, and at one more every ten seconds', () => {
     expect(grows(minute)).toBe(true)
     expect(grows(minute.map(n => 40 + Math.floor(n / 10)))).toBe(true)
   })
-  it('is found below what comes and goes', () => {
+  it('is detected beneath fluctuation', () => {
     expect(grows(minute.map(n => 40 + n / 5 + (n % 3) * 10))).toBe(true)
   })
-  it('of what a control plane has in pools is more than a pool', () => {
+  it('of pooled sessions counts only beyond the size of a pool', () => {
     const some = minute.map(n => 15 + n / 6)
     expect([grows(some, 'control-0: sockets'), grows(some, 'gateway-0: sockets')]).toEqual([false, true])
     expect(grows(minute, 'control-0: sockets')).toBe(true)
   })
-  it('is not a pool that fills up once, or a level that comes back', () => {
+  it('excludes a pool that fills up once, and a level that recovers', () => {
     expect(grows(minute.map(n => (n < 30 ? 4 : 10)))).toBe(false)
     expect(grows(minute.map(n => 40 + (n % 7)))).toBe(false)
     expect(grows(minute.map(n => 100 - n))).toBe(false)
   })
-  it('of memory is more than what the collector leaves for later', () => {
+  it('of memory counts only beyond what the garbage collector defers', () => {
     const slowly = minute.map(n => 100 + n / 6)
     expect(grows(slowly, 'control-0: MiB')).toBe(false)
     expect(grows(slowly)).toBe(true)
@@ -46,7 +46,7 @@ describe('growth', () => {
 })
 
 describe.skipIf(natsMissing)(`two of each program, as they are built ${natsMissing ?? ''}`, () => {
-  it('hold as much at the end as at the beginning, idle and used', { timeout: 180_000 }, async () => {
+  it('hold as many resources at the end as at the beginning, idle and used', { timeout: 180_000 }, async () => {
     const outDir = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', `mote-endurance-${process.pid}`)
     await using cleanup = new AsyncDisposableStack()
     cleanup.defer(() => rm(outDir, { recursive: true, force: true }))
@@ -58,8 +58,8 @@ describe.skipIf(natsMissing)(`two of each program, as they are built ${natsMissi
       observerUrl: database.url.replace(/\/test_\w+\?/, '/postgres?'),
       seconds: 15,
       sampleMs: 500,
-      // Too short for the collector to come round: a short run is about what is counted.
-      copyTimeout: { count: 4, pooled: 14, mib: 100 },
+      // Too short for a full garbage collection, so the limit for memory is high; a short run is about the counts.
+      allowance: { count: 4, pooled: 14, mib: 100 },
     })
     expect(result.work).toMatchObject({ requests: expect.any(Number), deployments: expect.any(Number) })
     expect(Math.min(...Object.values(result.work)), 'requests, deployments and streams').toBeGreaterThan(0)

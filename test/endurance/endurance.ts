@@ -1,6 +1,6 @@
 /**
- * Two of each program, as they are built, idle and then under light use, while all that they hold is counted: sessions,
- * sockets, descriptors, timers, threads, subscriptions and memory. Nothing may grow.
+ * Runs two of each built program, first idle, then under light use, and counts all resources that they hold: sessions,
+ * sockets, descriptors, timers, threads, subscriptions and memory. None may grow.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
@@ -10,16 +10,16 @@ import { startInstallation } from './installation.ts'
 import { prepareLoad } from './load.ts'
 
 export interface EnduranceOptions {
-  /** The built file of the programs. */
+  /** Path of the built programs. */
   readonly main: string
-  /** A migrated database of its own. */
+  /** A separate migrated database. */
   readonly databaseUrl: string
   /** Another database of the same server, so that the observer does not count itself. */
   readonly observerUrl: string
-  /** Of each of the two parts. */
+  /** Duration of each of the two parts. */
   readonly seconds: number
   readonly sampleMs: number
-  readonly copyTimeout: Allowance
+  readonly allowance: Allowance
 }
 
 export interface EnduranceResult {
@@ -28,7 +28,7 @@ export interface EnduranceResult {
   readonly work: { readonly requests: number; readonly deployments: number; readonly streams: number }
 }
 
-/** After its warm-up: streams that clients left, requests under way. */
+/** Time after the warm-up for abandoned streams and requests in flight to end. */
 const settleMs = 3_000
 
 export async function endurance(options: EnduranceOptions): Promise<EnduranceResult> {
@@ -46,12 +46,12 @@ export async function endurance(options: EnduranceOptions): Promise<EnduranceRes
       samples.push(await countAll(installation, observer))
     return samples
   }
-  const { copyTimeout } = options
-  const idle = growthOf(await watch(), { ...copyTimeout, pooled: copyTimeout.count })
+  const { allowance } = options
+  const idle = growthOf(await watch(), { ...allowance, pooled: allowance.count })
   const end = new AbortController()
   const working = load.run(end.signal)
-  working.catch(() => end.abort()) // shown when it is awaited
+  working.catch(() => end.abort()) // the error surfaces when `working` is awaited
   const samples = await watch().finally(() => end.abort())
   const work = await working
-  return { idle, used: growthOf(samples, copyTimeout), work }
+  return { idle, used: growthOf(samples, allowance), work }
 }

@@ -1,4 +1,4 @@
-/** An installation of several machines as built programs: two of each, on one PostgreSQL and one NATS. */
+/** An installation of several machines with built programs: two of each, on one PostgreSQL and one NATS. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -18,9 +18,9 @@ const password = 'secret'
 export interface RunningProgram {
   readonly name: string
   readonly pid: number
-  /** Of its Prometheus metrics. */
+  /** URL of its Prometheus metrics. */
   readonly metricsUrl: string
-  /** False once it has ended. */
+  /** False once the program has ended. */
   runs(): boolean
 }
 
@@ -30,14 +30,14 @@ export interface Installation extends AsyncDisposable {
   /** Base addresses. */
   readonly planes: readonly string[]
   readonly gatewayPorts: readonly number[]
-  /** NATS' own numbers. */
+  /** URL of NATS' monitoring endpoint. */
   readonly natsUrl: string
-  /** What the programs wrote last, for a failure's explanation. */
+  /** The last output of the programs, for error messages. */
   lately(): string
 }
 
 /**
- * @param main the built file of the programs
+ * @param main path of the built programs
  * @param databaseUrl a migrated database
  */
 export async function startInstallation(main: string, databaseUrl: string): Promise<Installation> {
@@ -115,7 +115,7 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
     await until(async () => (await fetch(`${plane}/v1/health/ready`)).status === 200, {
       timeoutMs: 60_000,
       everyMs: 50,
-      what: `${plane} is ready`,
+      what: `${plane} to be ready`,
     }).catch((cause: unknown) => Promise.reject(new Error(lately(), { cause })))
   const all = cleanup.move()
   return {

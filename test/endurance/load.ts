@@ -1,4 +1,4 @@
-/** Light use of an installation: requests through its gateways, deployments, and streams that are opened and closed. */
+/** Light use of an installation: requests through its gateways, deployments, and streams that open and close. */
 import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Api, api } from '../support/api.ts'
@@ -10,9 +10,9 @@ const requestEveryMs = 100
 const streamMs = 700
 
 export interface Load {
-  /** Everything once, so that what is opened at its first use is open. */
+  /** Does everything once, so that lazily opened resources are open. */
   warmUp(): Promise<void>
-  /** Until the signal aborts. @returns how much was done */
+  /** Runs until the signal aborts. @returns how much was done */
   run(signal: AbortSignal): Promise<Work>
 }
 

@@ -1,6 +1,6 @@
 /**
- * `npm run endurance [-- --minutes 10]`: builds the programs, lets two of each run idle for half of the time and under
- * light use for the other half, prints what they held, and exits with 1 when something grew.
+ * `npm run endurance [-- --minutes 10]` builds the programs, runs two of each idle for half of the time and under light
+ * use for the other half, prints the resources that they held, and exits with 1 if any grew.
  */
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -23,7 +23,7 @@ if (natsMissing !== undefined) {
   process.exit(2)
 }
 
-// What is awaited at the end are processes that do not keep this one alive.
+// Keeps this process alive while it awaits child processes, which do not.
 const awake = setInterval(() => undefined, 1_000)
 await using cleanup = new AsyncDisposableStack()
 cleanup.defer(() => clearInterval(awake))
@@ -36,7 +36,7 @@ const { idle, used, work } = await endurance({
   observerUrl: server.adminUrl,
   seconds: minutes * 30,
   sampleMs: 2_000,
-  copyTimeout: { count: 2, pooled: 10, mib: 16 },
+  allowance: { count: 2, pooled: 10, mib: 16 },
 })
 say(tableOf(`idle, ${minutes / 2} min`, idle))
 say('')

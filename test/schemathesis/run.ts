@@ -1,7 +1,8 @@
 /**
- * `npm run test:schemathesis [-- options]`: installs schemathesis into .cache and runs it over the whole OpenAPI document,
- * against a control plane with simulated hosts and something of every kind. `--examples <n>`: generated requests of each
- * operation besides the enumerated ones, default 5. `--only <regular expression>`: operations whose path fits. `--seed <n>`.
+ * `npm run test:schemathesis [-- options]` installs schemathesis into .cache and runs it over the whole OpenAPI
+ * document, against a control plane with simulated hosts and a resource of every kind. `--examples <n>`: generated
+ * requests per operation besides the enumerated ones, default 5. `--only <regular expression>`: operations with a
+ * matching path. `--seed <n>`.
  */
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'

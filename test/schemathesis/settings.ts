@@ -3,17 +3,17 @@ import { allOperations } from '../../src/control/operations.ts'
 
 export interface Run {
   readonly token: string
-  /** Slug of the project that holds everything. */
+  /** Slug of the project that owns all resources. */
   readonly project: string
-  /** Path parameters that name something. */
+  /** Path parameters of existing resources. */
   readonly params: Readonly<{ [name: string]: string }>
-  /** Generated requests of each operation. */
+  /** Generated requests per operation. */
   readonly examples: number
 }
 
 /**
- * Not among them: checks that take a 400 to a request that fits its schema as a fault. Rules that no schema states (a
- * name that is taken, a host that does not exist) are refused so.
+ * Without the checks that treat a 400 to a request that matches its schema as a fault: rules that no schema expresses
+ * (a name that is taken, a host that does not exist) are rejected with 400.
  */
 const checks = [
   'not_a_server_error',
@@ -31,7 +31,7 @@ const quoted = (text: string) => JSON.stringify(text)
 const isUuid = (text: string) => /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(text)
 const nothing = (named: string) => (isUuid(named) ? '00000000-0000-7000-8000-000000000000' : 'nothing')
 
-/** What would end the seeds names nothing. */
+/** Operations that would delete the seeded resources get no existing ids. */
 const unseeded = ['include-method = "DELETE"', 'include-path = "/v1/admin/hosts/{host_id}/drain"']
 
 const off = (operation: string, check: string) => `
@@ -40,13 +40,13 @@ include-name = ${quoted(operation)}
 checks.${check}.enabled = false
 `
 
-/** An OpenAPI 3.1 schema describes the text of a stream; schemathesis compares each event with it. */
+/** An OpenAPI 3.1 schema describes the whole text of a stream, but schemathesis compares each event with it. */
 const streams = Object.values(allOperations)
   .filter(({ answer }) => answer === 'stream')
   .map(({ method, path }) => off(`${method} ${path}`, 'response_schema_conformance'))
   .join('')
 
-/** Where an empty object is valid, a missing body is one, although the document calls the body required. */
+/** Where an empty object is valid, a missing body is accepted, although the document marks the body as required. */
 const emptyBodies = Object.values(allOperations)
   .filter(({ body, bodyRequired }) => bodyRequired && body !== undefined && Reflect.get(body, 'required') === undefined)
   .map(({ method, path }) => off(`${method} ${path}`, 'negative_data_rejection'))

@@ -1,6 +1,6 @@
 /**
- * What the tests that enumerate operations must know about each: a valid body, and what its path parameters mean. They
- * fail when an operation is added that this table does not know.
+ * Data about each operation for the tests that enumerate operations: a valid body, and the meaning of its path
+ * parameters. The tests fail if an operation is added that this table lacks.
  */
 import { features } from '../../src/control/app.ts'
 import { createLiveStats } from '../../src/control/hosts/index.ts'
@@ -17,7 +17,7 @@ export interface Case {
   readonly operation: Operation
 }
 
-/** Every operation that is served, in the order of its path. */
+/** Every served operation, ordered by path. */
 export function everyOperation(api: Identity): readonly Case[] {
   const served = {
     ...allOperations,
@@ -26,16 +26,16 @@ export function everyOperation(api: Identity): readonly Case[] {
   return Object.entries<Operation>(served).map(([id, operation]) => ({ id, operation }))
 }
 
-/** Ids and names of what somebody owns, one for each path parameter there is. */
+/** Ids and names of an account's resources, one for each path parameter. */
 export interface Belongings {
   readonly person: Person
   readonly projectId: string
   readonly params: Readonly<Record<string, string>>
-  /** A personal access token of its own. */
+  /** A personal access token of the account. */
   readonly pat: string
 }
 
-/** An account with a project, an app, a deployment, a token, a notification, a member and an invitation. */
+/** Creates an account with a project, an app, a deployment, a token, a notification, a member and an invitation. */
 export async function settle(api: Identity): Promise<Belongings> {
   const person = await api.person()
   const token = person.token
@@ -73,7 +73,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       id: String(database['id']),
       branch_name: 'main',
       key_id: String(key['id']),
-      // Of parts that have no rows here; any id will do until they have.
+      // These resources have no rows here; any id will do.
       volume_id: newId(),
       snapshot_id: newId(),
       build_id: newId(),
@@ -87,7 +87,7 @@ export async function settle(api: Identity): Promise<Belongings> {
   }
 }
 
-/** A key that nobody has the other half of. */
+/** A key whose private half was discarded. */
 const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU9ssHxnby8P3/dd2NJHdRNGx7nLhcSyEcsRt51y/JW'
 
 export function pathOf({ id, operation }: Case, params: Readonly<Record<string, string>>): string {
@@ -99,7 +99,9 @@ export function pathOf({ id, operation }: Case, params: Readonly<Record<string, 
   })
 }
 
-/** A valid body of every operation that has one. Keep it harmless: it is sent by people who own nothing. */
+/**
+ * A valid body of every operation that has one. Bodies must be harmless, because accounts without resources send them.
+ */
 const bodies: Readonly<Record<string, object>> = {
   register: { email: 'new@example.com', password: testPassword, captcha_id: 'x', captcha_answer: 'x' },
   login: { email: 'nobody@example.com', password: 'wrong wrong' },
@@ -163,10 +165,10 @@ const bodies: Readonly<Record<string, object>> = {
 }
 
 export function bodyOf({ id, operation }: Case): object | undefined {
-  // Any bytes: whose app it is for is asked before they are looked at.
+  // Any bytes: ownership of the app is checked before the content.
   if (operation.upload) return {}
   if (!operation.body || operation.rawBody) return undefined
   const body = bodies[id]
-  if (!body) throw new Error(`${id} has a body, and test/security/cases.ts has no example of it`)
+  if (!body) throw new Error(`${id} has a body without an example in test/security/cases.ts`)
   return body
 }

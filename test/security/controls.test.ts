@@ -1,5 +1,5 @@
-// once-is-enough: about requests and output, not the database.
-/** Control characters: no request brings one into a name, and no output of others reaches a terminal as it is. */
+// once-is-enough: tests requests and output, not the database.
+/** Control characters: no request stores one in a name, and output never passes one to a terminal. */
 import { globSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rawTextMark } from '../../src/control/http/types.ts'
@@ -16,7 +16,9 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** Texts that may hold them: each is a secret, a file or a value, and none is shown in a list, a mail or a log. */
+/**
+ * Fields that may contain control characters: secrets, files or values that never appear in a list, a mail or a log.
+ */
 const rawFields = [
   'register.password',
   'login.password',
@@ -44,10 +46,10 @@ const isRaw = (schema: Schema): boolean =>
   Reflect.get(schema, rawTextMark) === true || (schema.items !== undefined && isRaw(schema.items))
 const fieldsOf = (schema: unknown) => Object.entries((schema as Schema | undefined)?.properties ?? {})
 
-/** ESC, BEL, a C1 control, a line break, and what turns text around. */
+/** ESC, BEL, a C1 control, a line break, and bidirectional overrides. */
 const samples = ['a\u001b]0;owned\u0007b', 'a\u001b[2Jb', 'a\u009b2Jb', 'a\nb', 'a\u202eb', 'a\u2028b', 'a\u007fb']
 
-it('the fields that take them are these', () => {
+it('the fields that accept control characters are these', () => {
   const found = everyOperation(api).flatMap(({ id, operation }) =>
     fieldsOf(operation.body)
       .filter(([, schema]) => isRaw(schema))
@@ -60,7 +62,7 @@ describe('every text of a request', () => {
   const send = (one: Case, path: string, body: object | undefined) =>
     api.call(one.operation.method, path, { token: own.person.token, ...(body === undefined ? {} : { body }) })
 
-  it('in a body is refused with one, whatever the field', async () => {
+  it('in any field of a body is rejected with one', async () => {
     const accepted: string[] = []
     for (const one of everyOperation(api)) {
       const example = bodyOf(one)
@@ -83,10 +85,10 @@ describe('every text of a request', () => {
     expect(accepted).toEqual([])
   })
 
-  it('in a path or a query is refused with one', async () => {
+  it('in a path or a query is rejected with one', async () => {
     const accepted: string[] = []
     for (const one of everyOperation(api)) {
-      // A stream would stay open where it were accepted, and GET with a sample never is.
+      // One sample is enough here: a stream would stay open if it were accepted.
       const [sample = ''] = samples
       for (const [name] of fieldsOf(one.operation.params)) {
         const path = pathOf(one, { ...own.params, [name]: sample })
@@ -120,7 +122,7 @@ describe('output', () => {
     ).toBe(false)
   })
 
-  it('keeps colours, and no other sequence', () => {
+  it('keeps colors, and no other sequence', () => {
     const red = `${escape}[1;31mred${escape}[39m`
     expect(printableInColour(red)).toBe(red)
     for (const code of ['[8m', '[0;8m', '[08;31m', '[2J', '[?25l', ']8;;http://x\u0007', '[31', 'c', '(0'])
@@ -133,7 +135,7 @@ describe('output', () => {
   })
 
   it('of commands goes through one function', () => {
-    /** Text of our own only. */
+    /** These print only text of our own. */
     const others = ['src/cli/terminal.ts', 'src/cli/commands/programs.ts']
     const direct = globSync('src/cli/**/*.ts').filter(
       file =>

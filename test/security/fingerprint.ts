@@ -1,11 +1,11 @@
-/** What a database holds, as one value per table: whether a request changed anything. */
+/** Hashes each table of a database, to detect whether a request changed anything. */
 import pg from 'pg'
 
-/** Counters of refused sign-ins change by design. */
+/** Counters of rejected sign-ins change by design. */
 const ignored = new Set(['login_backoff', 'schema_migration'])
 
 export interface Fingerprints {
-  /** Table to hash of its rows, without those that mention one of `except` (ids of whoever may change his own). */
+  /** Hash of the rows by table, without rows that mention one of `except` (ids that the requester may change). */
   take(except?: readonly string[]): Promise<Readonly<Record<string, string>>>
   close(): Promise<void>
 }

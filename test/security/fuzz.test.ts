@@ -1,6 +1,6 @@
-// once-is-enough: about the API, not the database.
+// once-is-enough: tests the API, not the database.
 /**
- * Malformed requests to every operation: zero 5xx, zero rows changed, always the error shape. `MOTE_FUZZ=2000` sends
+ * Sends malformed requests to every operation: no 5xx, no changed rows, always the error shape. `MOTE_FUZZ=2000` sends
  * more of them.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -50,7 +50,7 @@ async function send(subject: Case, what: string, url: string, payload?: string |
   times.push(performance.now() - began)
   statuses.set(reply.statusCode, (statuses.get(reply.statusCode) ?? 0) + 1)
   const context = [subject.id, what, reply.statusCode, reply.body.slice(0, 300)]
-  // 501 is what an operation says that is declared and not there yet.
+  // 501 is the answer of an operation that is declared but not implemented yet.
   expect(reply.statusCode < 500 || reply.statusCode === 501, context.join(' ')).toBe(true)
   if (reply.statusCode < 400) return reply
   const body: unknown = JSON.parse(reply.body)
@@ -62,7 +62,7 @@ async function send(subject: Case, what: string, url: string, payload?: string |
   return reply
 }
 
-it('refuses malformed bodies of every operation that has one', async () => {
+it('rejects malformed bodies of every operation that has a body', async () => {
   const before = await prints.take()
   for (const subject of cases) {
     const { operation } = subject
@@ -113,20 +113,20 @@ const oddSegments = [
   '%0d%0aSet-Cookie:x=1',
 ]
 
-it('finds nothing behind odd path parameters', async () => {
+it('finds no resource for odd path parameters', async () => {
   const before = await prints.take()
   for (const subject of cases) {
     const names = [...subject.operation.path.matchAll(/\{(\w+)\}/g)].map(match => match[1] ?? '')
     if (subject.operation.auth === 'none') continue
     for (const name of names) {
-      // A PUT makes what the end of its path names; which names it takes, its own tests say.
+      // PUT creates the resource that the last path segment names; its own tests cover the valid names.
       if (subject.operation.method === 'PUT' && subject.operation.path.endsWith(`{${name}}`)) continue
       for (const odd of oddSegments) {
-        // A name the caller may choose: it would rightly be made.
+        // A valid name, which would rightly be created.
         if (subject.id === 'putAppEnv' && name === 'name' && /^[A-Za-z_]\w*$/.test(odd)) continue
         const marker = 'odd-segment'
         const url = pathOf(subject, { ...owner.params, [name]: marker }).replace(marker, odd)
-        // `..` is resolved by whoever sends the URL, and may then be another operation's address.
+        // Clients resolve `..` before sending, and the result may be the path of another operation.
         const resolved = new URL(url, 'http://x').pathname
         if (resolved !== url && cases.some(other => pathOf(other, owner.params) === resolved)) continue
         const body = bodyOf(subject)
@@ -156,23 +156,23 @@ const oddValues = [
   '٣',
 ]
 
-it('answers odd query parameters with an answer or a reason', async () => {
+it('answers odd query parameters with a result or an error', async () => {
   const before = await prints.take()
   for (const subject of cases) {
     const { operation } = subject
-    // Everything else would do what it is for.
+    // Other methods would have their effect.
     if (operation.method !== 'GET' || operation.answer === 'stream' || !operation.query) continue
     const fields = Object.keys((Reflect.get(operation.query, 'properties') ?? {}) as object)
     for (const field of [...fields, 'project', 'unknown', '__proto__'])
       for (const odd of oddValues)
         await send(subject, `${field} = ${odd}`, `${pathOf(subject, owner.params)}?${field}=${odd}`)
   }
-  // Asking for a captcha makes one.
+  // Requesting a captcha creates one.
   const { captcha: _, ...after } = await prints.take()
   expect(after).toEqual(Object.fromEntries(Object.entries(before).filter(([name]) => name !== 'captcha')))
 }, 120_000)
 
-it('refuses malformed headers', async () => {
+it('rejects malformed headers', async () => {
   const before = await prints.take()
   const [subject] = cases.filter(({ id }) => id === 'createToken')
   if (!subject) throw new Error('createToken is gone')

@@ -1,15 +1,18 @@
-/** Bodies that no operation may accept, made from its schema: every field in every wrong way, and every way to be no JSON. */
+/**
+ * Generates bodies that no operation may accept from its schema: every field with every kind of invalid value, and text
+ * that is not JSON.
+ */
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 
 export interface Malformed {
   readonly what: string
-  /** The bytes as sent. */
+  /** The bytes to send. */
   readonly payload: string | Buffer
   readonly contentType?: string
 }
 
-/** Repeatable: mulberry32. */
+/** A reproducible generator (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed
   return () => {
@@ -57,7 +60,7 @@ const junk: readonly unknown[] = [
   ['x', 1, null],
 ]
 
-/** Strings PostgreSQL cannot store are refused whatever the schema says. */
+/** Strings that PostgreSQL cannot store are rejected regardless of the schema. */
 const unstorable = (value: unknown): boolean =>
   typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())
 
@@ -137,7 +140,7 @@ const fieldsOf = (schema: TSchema) => Object.keys((Reflect.get(schema, 'properti
 
 const short = (value: unknown) => JSON.stringify(value)?.slice(0, 40)
 
-/** Some junk is valid in some fields; only what the schema refuses, or no database can store, must be refused. */
+/** Some junk is valid in some fields; keeps only values that violate the schema or cannot be stored. */
 function keepInvalid(
   schema: TSchema,
   candidates: readonly (readonly [Record<string, unknown>, string])[],

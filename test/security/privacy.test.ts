@@ -1,4 +1,4 @@
-/** What members of one project see of each other on its event stream. */
+/** The events that members of one project receive about each other on its event stream. */
 import { expect, it } from 'vitest'
 import { notify, notifyAccount } from '../../src/control/notifications/index.ts'
 import { startRelay } from '../../src/control/events/index.ts'

@@ -1,5 +1,5 @@
-// once-is-enough: about the API, not the database.
-/** Open event streams end within a second of what takes the right to them away. */
+// once-is-enough: tests the API, not the database.
+/** Open event streams end within a second after the credential or the access is revoked. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'
 import { type Identity, testPassword } from '../support/identity.ts'

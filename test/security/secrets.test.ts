@@ -1,4 +1,7 @@
-/** No secret in any log line, audit row, error or table: everything that has a secret is done once, then all is searched. */
+/**
+ * No secret appears in a log line, audit row, error or table: uses every operation with a secret once, then searches
+ * everything.
+ */
 import { Writable } from 'node:stream'
 import { Secret, TOTP } from 'otpauth'
 import pg from 'pg'
@@ -10,7 +13,10 @@ import { startWholeApi } from './cases.ts'
 const secretKey = 'the-installation-secret-that-nobody-may-see'
 const newPassword = 'quite another staple 8 horses'
 
-/** Does everything that makes or takes a secret, right and wrong, and returns all of them by what they are. */
+/**
+ * Uses every operation that creates or accepts a secret, with valid and invalid values, and returns all secrets by
+ * kind.
+ */
 async function useEverySecret(api: Identity): Promise<Map<string, string>> {
   const secrets = new Map([
     ['password', testPassword],
@@ -74,7 +80,7 @@ async function dump(url: string): Promise<string> {
     )
     const texts = []
     for (const { name } of tables.rows) {
-      // As text, and binary columns also as the text they may hold.
+      // As text; binary columns are also searched as the text they may contain.
       const { rows } = await client.query<{ row: string }>(`SELECT t::text AS row FROM ${pg.escapeIdentifier(name)} t`)
       texts.push(...rows.map(({ row }) => row))
     }

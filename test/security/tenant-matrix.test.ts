@@ -1,4 +1,4 @@
-/** Every operation that needs a credential x everything that can be wrong with it. */
+/** Every operation that needs a credential x every fault of a credential. */
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'
@@ -30,7 +30,7 @@ let cells = 0
 
 beforeAll(async () => {
   api = await startWholeApi()
-  // The first account is Admin; nobody in this test is.
+  // The first account is an Admin; the accounts of this test are not.
   await api.person()
   prints = await fingerprints(api.url)
   victim = await settle(api)
@@ -92,13 +92,13 @@ function send(subject: Case, options: CallOptions, params = victim.params): Prom
   return api.call(subject.operation.method, pathOf(subject, params), { ...(body ? { body } : {}), ...options })
 }
 
-/** That a credential was refused is itself written down. */
+/** The audit log is excluded, because it records rejected credentials. */
 async function allButAudit(): Promise<Readonly<Record<string, string>>> {
   const { audit_log: _, ...rest } = await prints.take()
   return rest
 }
 
-it.each(credentialFaults)('refuses everything: %s', async fault => {
+it.each(credentialFaults)('rejects every operation: %s', async fault => {
   const before = await allButAudit()
   for (const subject of cases) {
     const tries = headers[fault].length === 0 ? [undefined] : headers[fault]
@@ -116,7 +116,7 @@ it.each(credentialFaults)('refuses everything: %s', async fault => {
   expect(await allButAudit()).toEqual(before)
 })
 
-it("does not find a stranger's project, and says the same of one that does not exist", async () => {
+it("answers for another tenant's project as for one that does not exist", async () => {
   const stranger = await settle(api)
   const before = await prints.take()
   for (const subject of cases.filter(({ operation }) => operation.project !== 'none')) {
@@ -137,14 +137,15 @@ it("does not find a stranger's project, and says the same of one that does not e
   expect(await prints.take()).toEqual(before)
 })
 
-it("reaches nothing of a stranger's from one's own project", async () => {
+it("cannot reach another tenant's resources from one's own project", async () => {
   const stranger = await settle(api)
   const before = await prints.take(await idsOf(stranger))
-  // Deleting oneself comes last.
+  // Deleting the account comes last.
   const ordered = cases.toSorted((a, b) => Number(a.id === 'deleteMe') - Number(b.id === 'deleteMe'))
   for (const subject of ordered) {
     const { operation } = subject
-    // Opens his own stream, rightly, and would never end; that he gets no stranger's is shown above.
+    // Rightly opens the tenant's own stream, which would never end; the test above shows that it cannot open another
+    // tenant's.
     if (operation.answer === 'stream' && !/\{/.test(operation.path)) {
       cells++
       continue
@@ -163,7 +164,10 @@ it("reaches nothing of a stranger's from one's own project", async () => {
   expect(await prints.take(await idsOf(stranger))).toEqual(before)
 })
 
-/** What a stranger may be told: that it is not his to operate, that it is not there, or whatever concerns himself. */
+/**
+ * Statuses that another tenant may get: forbidden for operators' operations, not found for foreign resources, anything
+ * for its own.
+ */
 function expectedOfStranger({ adminOnly, path }: Operation): (status: number) => boolean {
   if (adminOnly) return status => status === 403
   if (/\{(?!tenant_slug)/.test(path)) return status => status === 404 || status === 501
@@ -181,12 +185,12 @@ const owned = statement<{ id: string }>(
    )
    SELECT id FROM projects UNION ALL SELECT c.id FROM children c JOIN projects p ON p.id = c.project_id`,
 )
-/** Everything he may change: rows that mention one of these are his own. */
+/** Ids of the tenant's own resources, whose rows may change. */
 async function idsOf({ person }: Belongings): Promise<string[]> {
   return [person.id, ...(await api.deps.db.rows(owned, [person.id])).map(row => row.id)]
 }
 
-/** Some of what he does to himself ends his session. */
+/** Signs in again if an operation ended the session. */
 async function tokenOf(stranger: Belongings): Promise<string> {
   const alive = await api.call('GET', '/v1/auth/me', { token: stranger.person.token })
   return alive.status === 200 ? stranger.person.token : (await api.login(stranger.person.email)).token

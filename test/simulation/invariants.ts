@@ -1,4 +1,4 @@
-/** What must hold after every single step, whatever happened; and what must hold once everybody can talk again. */
+/** Invariants that hold after every single step, and invariants that hold once every fault has ended. */
 import { expect } from 'vitest'
 import { statement } from '../../src/db/db.ts'
 import type { WorkflowNow, Simulation } from './simulation.ts'
@@ -12,7 +12,7 @@ interface HostRoom {
   readonly accounted: number
 }
 
-/** The room of a host is that of its VMs, of what was given up there, and of migrations to or away from it. */
+/** The reserved capacity of a host is that of its VMs, of strays, and of migrations to or away from it. */
 const roomsOf = (
   what: string,
   column: string,
@@ -23,32 +23,32 @@ const roomsOf = (
       AND CASE WHEN state = 'clearing' THEN source_host_id ELSE target_host_id END = h.id))::int AS accounted FROM host h`
 const rooms = `${roomsOf('vCPUs', 'vcpus')} UNION ALL ${roomsOf('memory', 'memory_mib')}`
 
-/** Statements that find what must not be; the name says what it would be. */
+/** Queries that find violations, by description. */
 const never: Readonly<Record<string, string>> = {
-  'scale out of order (I22)': `SELECT id FROM app WHERE NOT (0 <= min_replicas AND min_replicas <= desired_replicas AND desired_replicas <= max_replicas)`,
+  'replica limits out of order (I22)': `SELECT id FROM app WHERE NOT (0 <= min_replicas AND min_replicas <= desired_replicas AND desired_replicas <= max_replicas)`,
   'an active deployment of another app, or a deleted one (I23)': `SELECT a.id FROM app a LEFT JOIN deployment d ON d.id = a.active_deployment_id
      WHERE a.active_deployment_id IS NOT NULL AND (d.id IS NULL OR d.app_id <> a.id OR d.outcome IS NOT NULL)`,
   'a VM of an app that is scaled to zero (I25)': `SELECT v.id FROM vm v JOIN app a ON a.active_deployment_id = v.deployment_id
      WHERE a.scale_state = 'scaled_to_zero' AND v.want <> 'absent'`,
-  'instants out of order (I26)': `SELECT id FROM deployment WHERE started_at IS NOT NULL AND (scheduled_at IS NULL OR scheduled_at > started_at OR stopped_at < started_at)`,
-  'a VM without a machine, or a machine without a VM (I27)': `SELECT coalesce(v.id, m.id) AS id FROM vm v
+  'timestamps out of order (I26)': `SELECT id FROM deployment WHERE started_at IS NOT NULL AND (scheduled_at IS NULL OR scheduled_at > started_at OR stopped_at < started_at)`,
+  'a VM without a workflow, or a workflow without a VM (I27)': `SELECT coalesce(v.id, m.id) AS id FROM vm v
      FULL JOIN (SELECT id FROM machine WHERE kind = 'vm') m ON m.id = v.id WHERE v.id IS NULL OR m.id IS NULL`,
-  'a VM that is wanted by a deployment that is over (I27)': `SELECT v.id FROM vm v JOIN deployment d ON d.id = v.deployment_id
+  'a wanted VM of a deployment that has ended (I27)': `SELECT v.id FROM vm v JOIN deployment d ON d.id = v.deployment_id
      WHERE v.want <> 'absent' AND d.outcome IN ('stopped', 'cancelled', 'superseded', 'failed')`,
-  'a live deployment without a machine': `SELECT d.id FROM deployment d WHERE d.outcome IS NULL AND NOT EXISTS (
+  'a live deployment without a workflow': `SELECT d.id FROM deployment d WHERE d.outcome IS NULL AND NOT EXISTS (
      SELECT FROM machine m WHERE m.kind = 'deployment' AND m.id = d.id)`,
   'a route to a VM that is not healthy, or not of the active deployment': `SELECT r.hostname AS id, r.state, v.id AS vm, v.healthy, v.want, v.deployment_id, a.active_deployment_id FROM route r, jsonb_array_elements(r.backends) b
      LEFT JOIN vm v ON v.id::text = b->>'vmId' JOIN app a ON true
      WHERE a.id = r.app_id AND (v.id IS NULL OR NOT v.healthy OR v.want <> 'running' OR v.deployment_id IS DISTINCT FROM a.active_deployment_id)`,
-  'two VMs that may write to one volume (I38)': `SELECT volume_id AS id FROM vm_disk WHERE NOT read_only GROUP BY volume_id HAVING count(*) > 1`,
-  'a volume that is read and written (I39)': `SELECT volume_id AS id FROM vm_disk GROUP BY volume_id HAVING bool_or(read_only) AND bool_or(NOT read_only)`,
-  'a volume that goes, or is put back, while a VM has it (I40)': `SELECT o.id FROM volume o WHERE (o.want = 'absent' OR o.state = 'restoring')
+  'two VMs with write access to one volume (I38)': `SELECT volume_id AS id FROM vm_disk WHERE NOT read_only GROUP BY volume_id HAVING count(*) > 1`,
+  'a volume with readers and a writer (I39)': `SELECT volume_id AS id FROM vm_disk GROUP BY volume_id HAVING bool_or(read_only) AND bool_or(NOT read_only)`,
+  'a volume that is deleted or restored while attached (I40)': `SELECT o.id FROM volume o WHERE (o.want = 'absent' OR o.state = 'restoring')
      AND EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)`,
   'a VM on another host than its volume': `SELECT k.volume_id AS id FROM vm_disk k JOIN volume o ON o.id = k.volume_id JOIN vm v ON v.id = k.vm_id
      WHERE o.bound AND o.host_id IS DISTINCT FROM v.host_id`,
-  'a volume without its machine (I47)': `SELECT coalesce(o.id, m.id) AS id FROM volume o
+  'a volume without its workflow (I47)': `SELECT coalesce(o.id, m.id) AS id FROM volume o
      FULL JOIN (SELECT id FROM machine WHERE kind = 'volume') m ON m.id = o.id WHERE o.id IS NULL OR m.id IS NULL`,
-  'a volume that is on its way, and nobody carries it': `SELECT o.id FROM volume o WHERE o.moving_to IS NOT NULL AND NOT EXISTS (
+  'a moving volume without a workflow that moves it': `SELECT o.id FROM volume o WHERE o.moving_to IS NOT NULL AND NOT EXISTS (
      SELECT FROM volume_move x JOIN machine m ON m.kind = 'volume-move' AND m.id = x.id WHERE x.volume_id = o.id AND x.ended_at IS NULL)`,
   'two VMs with one address (I20)': `SELECT min(id::text) AS id FROM vm GROUP BY ipv6_address HAVING count(*) > 1`,
 }
@@ -82,7 +82,7 @@ const forbidden = Object.entries(never)
   .map(([what, text]) => `SELECT '${what}' AS what, row_to_json(found) AS found FROM (${text}) found`)
   .join(' UNION ALL ')
 
-/** Everything in one statement, and so at one moment: it runs after every step. */
+/** Reads everything in one statement, and so at one instant, because it runs after every step. */
 const picture = statement<Picture>(
   'simulation.picture',
   `SELECT ${all(rooms)} AS rooms, ${all(forbidden)} AS never,
@@ -93,7 +93,7 @@ const picture = statement<Picture>(
 )
 
 export interface Watch {
-  /** After each step. */
+  /** Checks the invariants; called after each step. */
   check(): Promise<void>
 }
 
@@ -115,12 +115,12 @@ export function watch(sim: Simulation): Watch {
     async check() {
       checkPlaces(sim)
       checkWriters(sim)
-      // Half of all steps only look around.
+      // Half of all steps write nothing that an invariant reads.
       if (!sim.changed()) return
       const now = await sim.world.db.one(picture)
       sim.workflowsNow = now.workflows
       checkRooms(now.rooms)
-      if (now.never.length > 0) expect(now.never, 'what must never be').toEqual([])
+      if (now.never.length > 0) expect(now.never, 'violated invariants').toEqual([])
       for (const vm of now.vms) checkVm(vm, generations, placed)
       for (const app of now.apps) checkScale(app, scaleStates)
       for (const d of now.deployments) checkOutcome(d, outcomes)
@@ -131,24 +131,25 @@ export function watch(sim: Simulation): Watch {
 function checkRooms(hosts: readonly HostRoom[]): void {
   for (const room of hosts) {
     if (room.used !== room.accounted)
-      expect(room.used, `${room.what} of ${room.name}: other room is taken than is accounted for (I34)`).toBe(
-        room.accounted,
-      )
+      expect(
+        room.used,
+        `${room.what} of ${room.name}: the reserved capacity differs from the sum of its users (I34)`,
+      ).toBe(room.accounted)
     if (room.used > room.capacity)
-      expect(room.used, `${room.what} of ${room.name} are oversold (I33)`).toBeLessThanOrEqual(room.capacity)
+      expect(room.used, `${room.what} of ${room.name} exceed the capacity (I33)`).toBeLessThanOrEqual(room.capacity)
   }
 }
 
 function checkVm(vm: VmRow, generations: Map<string, number>, placed: Map<string, string | null>): void {
   const before = generations.get(vm.id) ?? 0
-  if (vm.generation < before) expect(vm.generation, 'a generation went back (I28)').toBeGreaterThanOrEqual(before)
+  if (vm.generation < before) expect(vm.generation, 'a generation decreased (I28)').toBeGreaterThanOrEqual(before)
   generations.set(vm.id, vm.generation)
   if (vm.host && placed.get(vm.id) === null && vm.barred)
-    expect.fail(`VM ${vm.id} was placed on a host that takes none (I37)`)
+    expect.fail(`VM ${vm.id} was placed on a cordoned or lost host (I37)`)
   placed.set(vm.id, vm.host)
 }
 
-/** What really runs, whatever the database believes. */
+/** Checks what the hosts actually run, independently of the database. */
 function checkPlaces(sim: Simulation): void {
   const running = new Map<string, string>()
   const identities = new Map<string, string>()
@@ -159,16 +160,16 @@ function checkPlaces(sim: Simulation): void {
       vcpus += vm.desired.spec.vcpus
       if (running.has(id)) expect.fail(`VM ${id} runs on ${running.get(id)} and on ${host.name} (I48)`)
       running.set(id, host.name)
-      if (identities.has(vm.identity)) expect.fail(`${id} and ${identities.get(vm.identity)} are the same guest (I50)`)
+      if (identities.has(vm.identity)) expect.fail(`${id} and ${identities.get(vm.identity)} share an identity (I50)`)
       identities.set(vm.identity, id)
     }
-    // Also what was given up there, and runs on where nobody can see it.
+    // This includes strays on hosts that are unreachable.
     const capacity = host.heartbeat(false).vcpus
     if (vcpus > capacity) expect.fail(`${host.name} runs ${vcpus} vCPUs, and has ${capacity} (I33)`)
   }
 }
 
-/** Whoever really has a volume, whatever the database believes. */
+/** Checks which VMs actually have a volume, independently of the database. */
 function checkWriters(sim: Simulation): void {
   const writers = new Map<string, string>()
   for (const host of sim.world.hosts)
@@ -184,13 +185,13 @@ function checkWriters(sim: Simulation): void {
 
 function checkScale({ id, state, active }: AppRow, states: Map<string, string>): void {
   const before = states.get(id)
-  // Another deployment became active, or none is: the state starts afresh.
+  // Activating another deployment, or none, resets the state.
   if (before && before !== state && state !== 'active' && !scaleEdges.has(`${before}>${state}`))
-    expect.fail(`scale_state ${before}>${state} of ${active} (I25)`)
+    expect.fail(`invalid transition ${before}>${state} of scale_state of ${active} (I25)`)
   states.set(id, state)
 }
 
-/** Over is over, but for one that is activated again. */
+/** An outcome is final, except for a deployment that is activated again. */
 function checkOutcome({ id, outcome }: DeploymentRow, outcomes: Map<string, string>): void {
   const before = outcomes.get(id)
   if (before && outcome && outcome !== before) expect.fail(`deployment ${id} was ${before} and is ${outcome} (I26)`)
@@ -200,11 +201,11 @@ function checkOutcome({ id, outcome }: DeploymentRow, outcomes: Map<string, stri
 
 const restingPhases = new Set([
   ...['deployment serving', 'deployment sleeping', 'vm steady', 'vm-snapshot keeping', 'volume keeping'],
-  // One that no VM has needed yet has no place.
+  // A volume that no VM has needed yet is not placed.
   ...['volume placing', 'volume-snapshot keeping'],
 ])
 
-/** Everybody is reachable, nothing is lost any more: everything comes to rest, as it was wished (I32). */
+/** Ends all faults and expects every workflow to settle in its desired state (I32). */
 export async function settle(sim: Simulation): Promise<void> {
   sim.faults = 0
   const { world } = sim
@@ -232,14 +233,14 @@ export async function settle(sim: Simulation): Promise<void> {
       .map(one => `${one.kind} ${one.phase} ${one.error ?? ''}`)
     if (left.length === 0 && round > 6) break
   }
-  expect(left, 'never came to rest').toEqual([])
+  expect(left, 'workflows that never settled').toEqual([])
   const stray = await world.rows(`SELECT vm_id FROM stray`)
-  expect(stray, 'room of VMs that are gone is kept').toEqual([])
+  expect(stray, 'capacity is still reserved for VMs that are gone').toEqual([])
   const owned = await world.rows<{ id: string; host: string }>(`SELECT id, host_id AS host FROM vm ORDER BY id`)
   const real = world.hosts.flatMap(host => [...host.vms.keys()].map(id => ({ id, host: host.id })))
   expect(
     real.sort((a, b) => a.id.localeCompare(b.id)),
-    'VMs on the hosts are not those that there should be (I27)',
+    'VMs on the hosts differ from the placed ones (I27)',
   ).toEqual(owned)
   const volumes = await world.rows<{ id: string; host: string }>(
     `SELECT id, host_id AS host FROM volume WHERE host_id IS NOT NULL ORDER BY id`,
@@ -247,12 +248,12 @@ export async function settle(sim: Simulation): Promise<void> {
   const stored = world.hosts.flatMap(host => [...host.storage.volumes.keys()].map(id => ({ id, host: host.id })))
   expect(
     stored.sort((a, b) => a.id.localeCompare(b.id)),
-    'a volume is not where it belongs, or there is more than one of it',
+    'a volume is missing on its host, or exists more than once',
   ).toEqual(volumes)
   const short = await world.rows(
     `SELECT a.name, a.desired_replicas, (SELECT count(*)::int FROM vm v WHERE v.deployment_id = d.id AND v.healthy) AS healthy
      FROM app a JOIN deployment d ON d.id = a.active_deployment_id
      WHERE a.scale_state = 'active' AND (SELECT count(*) FROM vm v WHERE v.deployment_id = d.id AND v.healthy) <> greatest(a.desired_replicas, 1)`,
   )
-  expect(short, 'not as many replicas as are wished for (I32)').toEqual([])
+  expect(short, 'fewer healthy replicas than desired (I32)').toEqual([])
 }

@@ -1,16 +1,19 @@
-/** One life from beginning to end: random events, then peace; the invariants after every step. */
+/**
+ * One life of the simulation: random events with faults, then recovery without faults; the invariants are checked after
+ * every step.
+ */
 import { settle, watch } from './invariants.ts'
 import { operations } from './operations.ts'
 import { simulation } from './simulation.ts'
 import type { Stage } from './stage.ts'
 
 const chances = operations.flatMap(([name, often, act]) => Array.from({ length: often }, () => ({ name, act })))
-/** Share of messages and steps that go wrong. */
+/** Share of messages and steps that fail. */
 const faults = 0.08
 
 /**
- * @param visited gets every phase that was run
- * @returns what happened, without the ids, which differ from run to run
+ * @param visited receives every phase that was run
+ * @returns the history without ids, which differ between runs
  */
 export async function live(
   stage: Omit<Stage, typeof Symbol.asyncDispose>,
@@ -34,7 +37,7 @@ export async function live(
       } else await sim.step()
       await invariants.check()
     }
-    sim.history.push('everybody can talk again')
+    sim.history.push('all faults end')
     await settle(sim)
     await invariants.check()
     return numbered(sim.history)
@@ -47,7 +50,7 @@ export async function live(
   }
 }
 
-/** Ids by the order in which they were first spoken of. */
+/** Replaces ids by the order in which they first appear. */
 function numbered(history: readonly string[]): string[] {
   const known = new Map<string, string>()
   return history.map(line =>

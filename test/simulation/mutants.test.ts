@@ -1,6 +1,7 @@
 /**
- * Bugs planted one at a time: the simulation has to find each, and to find it again under the same seed. The fence of the
- * engine is not among them, since what machines write bears being written twice; src/engine/mutants.test.ts has it.
+ * Plants one bug at a time: the simulation has to find each, and to find it again with the same seed. The fence of the
+ * engine is not among them, because workflow steps are idempotent and tolerate a repeated write;
+ * src/engine/mutants.test.ts covers it.
  */
 import { afterAll, expect, it } from 'vitest'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
@@ -8,7 +9,7 @@ import { live } from './life.ts'
 import { type Stage, simulationStage, stageOf } from './stage.ts'
 
 interface Change {
-  /** Name of the statement, and what in it is replaced by what. */
+  /** Name of the statement, the part to replace, and its replacement. */
   readonly statement: string
   readonly piece: string | RegExp
   readonly by: string
@@ -20,7 +21,7 @@ interface Mutant {
 
 const mutants: readonly Mutant[] = [
   {
-    what: 'hosts look empty, and the place of a VM is given whatever room there is',
+    what: 'hosts look empty, and VMs are placed regardless of capacity',
     changes: [
       {
         statement: 'hosts.rooms',
@@ -35,7 +36,7 @@ const mutants: readonly Mutant[] = [
     ],
   },
   {
-    what: 'room is counted without the VM that takes it',
+    what: 'the reserved capacity omits the placed VM',
     changes: [
       {
         statement: 'vms.place',
@@ -45,7 +46,7 @@ const mutants: readonly Mutant[] = [
     ],
   },
   {
-    what: 'VMs are placed on hosts that are cordoned or lost',
+    what: 'VMs are placed on cordoned or lost hosts',
     changes: [
       {
         statement: 'hosts.rooms',
@@ -55,13 +56,13 @@ const mutants: readonly Mutant[] = [
       { statement: 'vms.place', piece: 'AND NOT cordoned AND lost_at IS NULL', by: '' },
     ],
   },
-  { what: 'room is not given back', changes: [{ statement: 'hosts.release', piece: /\$3/g, by: '0 * $3' }] },
+  { what: 'capacity is not released', changes: [{ statement: 'hosts.release', piece: /\$3/g, by: '0 * $3' }] },
   {
-    what: 'routes lead to VMs that are not well',
+    what: 'routes lead to unhealthy VMs',
     changes: [{ statement: 'routing.refresh', piece: 'AND v.healthy AND', by: 'AND' }],
   },
   {
-    what: 'the generation does not rise with a wish',
+    what: 'a change of the desired state does not increase the generation',
     changes: [{ statement: 'vms.setWant', piece: 'generation = generation + 1', by: 'generation = generation' }],
   },
 ]
@@ -73,7 +74,7 @@ afterAll(async () => {
   for (const stage of stages) await stage[Symbol.asyncDispose]()
 })
 
-/** The database, with statements of the program replaced. */
+/** Returns the database with some statements of the program replaced. */
 function mutated(db: Db, { what, changes }: Mutant): Db {
   const change = <Row>(asked: Statement<Row>): Statement<Row> => {
     const mine = changes.find(one => one.statement === asked.name)
@@ -113,7 +114,7 @@ it.each(mutants.map(mutant => [mutant.what, mutant] as const))(
       await live(stage, seed, steps, new Set())
       return
     }
-    expect.fail(`no life of ${mostSeeds} noticed it`)
+    expect.fail(`no life of ${mostSeeds} found it`)
   },
   600_000,
 )

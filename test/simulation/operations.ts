@@ -1,4 +1,4 @@
-/** What users, operators and fate do; each is something that may happen at any time. */
+/** Random operations of users and operators, and random faults; each may happen at any time. */
 import { startDeletingApp } from '../../src/control/apps/end.ts'
 import { removeDeployment, takeDown } from '../../src/control/deployments/end.ts'
 import * as deployments from '../../src/control/deployments/store.ts'
@@ -43,7 +43,7 @@ const desired = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async 
   })
 }
 
-/** Name, how often, and what it does. */
+/** Name, weight and action. */
 export type Operation = readonly [string, number, (sim: Simulation) => Promise<unknown>]
 
 export const operations: readonly Operation[] = [
@@ -53,7 +53,7 @@ export const operations: readonly Operation[] = [
     9,
     async sim => {
       if (sim.apps.length >= 4) return
-      // One VM at most: such an app may have a volume that it writes to.
+      // Such an app has at most one VM, so that it may have a writable volume.
       const isAlone = sim.random.chance(0.4)
       const replicas = isAlone ? 1 : 1 + sim.random.below(2)
       const app = await sim.world.app({ replicas, minReplicas: sim.random.chance(0.25) ? 1 : 0 })
@@ -134,12 +134,12 @@ export const operations: readonly Operation[] = [
     'a request',
     9,
     async sim => {
-      // Mostly to one that sleeps: there it matters.
+      // Usually a suspended app, for which waking matters.
       const asleep = await sim.world.rows<{ id: string }>(
         `SELECT id FROM app WHERE scale_state = 'scaled_to_zero' ORDER BY id`,
       )
       const app = sim.random.chance(0.2) ? sim.random.pick(sim.apps) : sim.random.pick(asleep)
-      // With and without a host that is told at once: the machines do the same.
+      // Both variants are covered: with and without an immediate request to a host.
       const now = { hostTimeoutSeconds: 3600, afterMs: 0 }
       const wake = sim.random.chance(0.5) ? wakeApp : (tx: Tx, id: string) => wakeAppNow(tx, id, now)
       if (app) await sim.world.db.tx(async tx => void (await wake(tx, app.id)))
@@ -160,7 +160,7 @@ export const operations: readonly Operation[] = [
     },
   ],
   [
-    'go back to a snapshot',
+    'restore a snapshot',
     2,
     async sim => {
       const d = await anyDeployment(sim)
@@ -173,7 +173,7 @@ export const operations: readonly Operation[] = [
       )
       const snapshot = sim.random.pick(kept.filter(one => one.state === 'ready'))
       if (!snapshot) return
-      // What the rules refuse is refused.
+      // The rules may reject this.
       await sim.world.db
         .tx(tx => putBack(tx, snapshot))
         .catch((error: unknown) => {
@@ -182,7 +182,7 @@ export const operations: readonly Operation[] = [
     },
   ],
   [
-    'drop the snapshots',
+    'delete the snapshots',
     1,
     async sim => {
       const d = await anyDeployment(sim)
@@ -202,7 +202,7 @@ export const operations: readonly Operation[] = [
       const [source, there] = [sourceHostId, target.id].map(id => hosts.find(host => host.id === id))
       const coMoved = await coMovedOf(sim.world.db, vm.id)
       if (!source || !there || moveObstacle(vm, coMoved)) return
-      // What the rules refuse is refused.
+      // The rules may reject this.
       const begun = sim.world.db.tx(async tx => {
         const choice = chooseMove(vm, source, there, await coMovedOf(tx, vm.id))
         if (!('plan' in choice) || !(await reserve(tx, target.id, d))) return
@@ -237,7 +237,7 @@ export const operations: readonly Operation[] = [
   ],
   ['a host loses power', 1, async sim => sim.random.pick(sim.world.hosts)?.powerCut()],
   [
-    'a host is cut off',
+    'a host becomes unreachable',
     2,
     async sim => {
       const host = sim.random.pick(sim.world.hosts)
@@ -245,7 +245,7 @@ export const operations: readonly Operation[] = [
     },
   ],
   [
-    'a host is back',
+    'a host becomes reachable',
     4,
     async sim => {
       const host = sim.random.pick(sim.world.hosts.filter(one => !one.reachable))
@@ -272,5 +272,5 @@ export const operations: readonly Operation[] = [
     },
   ],
   ['time passes', 4, sim => sim.passTime(80)],
-  ['hosts are looked for', 4, sim => sim.sweep()],
+  ['the sweep for lost hosts runs', 4, sim => sim.sweep()],
 ]

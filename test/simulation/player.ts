@@ -1,6 +1,7 @@
 /**
- * A program that lives lives: on a PostgreSQL of its own, one after the other, as it is told by whoever started it
- * (`players.ts`). Both stay on one core: each waits for the other, and waking up on another core costs more than the statement.
+ * Program that simulates lives, one after the other, on its own PostgreSQL, on orders from `players.ts`. The program
+ * and its PostgreSQL share one core: each waits for the other, and waking up another core costs more than the
+ * statement.
  */
 import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'
@@ -8,31 +9,31 @@ import { databaseUrl, startPrivateServer, templateName } from '../support/global
 import { live } from './life.ts'
 import { stageOf } from './stage.ts'
 
-/** What it is told. */
+/** An order to the program. */
 export interface Order {
   readonly seed: number
   readonly steps: number
 }
 
-/** What it answers: first that it is there, then once for each order. */
+/** Its answers: first that it is ready, then one per order. */
 export type Answer =
   | { readonly is: 'ready' }
   | { readonly is: 'lived'; readonly seed: number; readonly visited: readonly string[] }
   | { readonly is: 'failed'; readonly seed: number; readonly why: string }
 
-/** Nobody asks this server what it does; what it would clean up `stage.ts` does, and plans stay as they are. */
+/** Statistics are not needed here; `stage.ts` does the vacuuming, and plans must not change. */
 const settings = { autovacuum: 'off', track_counts: 'off', track_activities: 'off' }
 
 async function main(): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
-  // What is awaited at the end are processes that do not keep this one alive.
+  // Keeps this process alive while it awaits child processes, which do not.
   const awake = setInterval(() => undefined, 1000)
   cleanup.defer(() => clearInterval(awake))
   const server = cleanup.use(await startPrivateServer('embedded', settings))
   if (!server) throw new Error('no PostgreSQL server programs: run npm install')
   const url = databaseUrl(server.adminUrl, templateName)
   const log = pino({ level: 'silent' })
-  // One of each: every statement is planned once, and nothing overtakes anything, so that a seed replays.
+  // One connection each: every statement is planned once, and statements run in order, so that a seed replays.
   const db = await connectDb({ url, log, autocommitConnections: 1, txConnections: 1 })
   cleanup.defer(() => db.close())
   const stage = stageOf(db)

@@ -1,4 +1,4 @@
-/** Lives on every core: programs that live them (`player.ts`), each with a PostgreSQL of its own. */
+/** Runs lives on every core, in programs (`player.ts`) that each have their own PostgreSQL. */
 import { type ChildProcess, execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
@@ -6,15 +6,15 @@ import { join } from 'node:path'
 import { startReaper } from '../support/reaper.ts'
 import type { Answer, Order } from './player.ts'
 
-/** More would take memory and time from whatever else is tested meanwhile. */
+/** More would take memory and time from other tests. */
 const mostPlayers = 4
 
 /**
- * Lives the lives of these seeds, as long as there are any; the first failure ends it.
- * @param next the next seed, or undefined when it is enough
- * @param visited gets every phase that was run
- * @returns how many were lived
- * @throws Error that says which seed failed, and how to replay it
+ * Runs the lives of these seeds until there are none left, or one fails.
+ * @param next the next seed, or undefined to stop
+ * @param visited receives every phase that was run
+ * @returns how many lives were run
+ * @throws Error with the seed that failed and how to replay it
  */
 export async function play(next: () => number | undefined, steps: number, visited: Set<string>): Promise<number> {
   await using cleanup = new AsyncDisposableStack()
@@ -64,7 +64,7 @@ function died(child: ChildProcess): never {
   throw new Error(`a player ended by itself: ${child.signalCode ?? child.exitCode}`)
 }
 
-/** Through taskset (util-linux), where there is one. */
+/** Pins the program to a core with taskset (util-linux), if available. */
 function onCore(core: number): { readonly execPath: string; readonly execArgv: string[] } {
   try {
     execFileSync('taskset', ['-c', String(core), 'true'], { stdio: 'ignore' })

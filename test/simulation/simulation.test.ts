@@ -1,7 +1,7 @@
 /**
- * Random lives of the whole control side.
+ * Random lives of the whole control plane.
  *
- * | variable | what it says |
+ * | variable | meaning |
  * |---|---|
  * | `MOTE_SIMULATION_SEED` | only this seed; prints what happened when it fails |
  * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes (250; a release runs 1,000) |
@@ -9,7 +9,7 @@
  * | `MOTE_SIMULATION_FROM` | the first seed (1); `today`: others on each day |
  * | `MOTE_SIMULATION_STEPS` | how long a life is (500) |
  *
- * The suite lives the same seeds each time, so that what breaks it is the change that was made; `today` is for looking further.
+ * The suite uses the same seeds each time, so that a failure is due to the change under test; `today` explores further.
  */
 import { afterAll, expect, it } from 'vitest'
 import { live } from './life.ts'
@@ -62,7 +62,7 @@ it('replays exactly', async () => {
   expect(second).toEqual(once)
 }, 120_000)
 
-it('keeps every invariant, whatever happens', async () => {
+it('keeps every invariant in random lives', async () => {
   if (!Number.isNaN(one)) return void (await live(await stage(), one, steps, visited))
   const beganMs = performance.now()
   let begun = 0
@@ -71,7 +71,7 @@ it('keeps every invariant, whatever happens', async () => {
   const lives = await play(next, steps, visited)
   const took = (performance.now() - beganMs) / 1000
   console.info(
-    `simulation: ${lives} lives of ${steps} steps in ${took.toFixed(1)} s, seeds from ${first}; phases seen: ${[...visited].sort().join(', ')}`,
+    `simulation: ${lives} lives of ${steps} steps in ${took.toFixed(1)} s, seeds from ${first}; phases run: ${[...visited].sort().join(', ')}`,
   )
   expect(lives).toBe(begun)
   expect(lives).toBeGreaterThan(0)

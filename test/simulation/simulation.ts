@@ -1,6 +1,6 @@
 /**
- * One life: real machines, sweeps and statements of the control plane on a real database; simulated hosts; a seed that
- * decides what happens next. Time is virtual: nothing waits, and hours pass by moving every stored instant back.
+ * One life: real workflows, sweeps and statements of the control plane on a real database, with simulated hosts; a seed
+ * decides every next event. Time is virtual: nothing waits, and time passes by moving every stored timestamp back.
  */
 import type { VmObserved } from '../../src/contract/agent.ts'
 import { deadHosts, reconcileHost } from '../../src/control/fleet/index.ts'
@@ -24,7 +24,7 @@ export interface WorkflowNow {
   readonly error: string | null
 }
 
-/** Every stored instant that a decision looks at. */
+/** Every stored timestamp that a decision reads. */
 const instants: Readonly<Record<string, readonly string[]>> = {
   machine: ['entered_at', 'deadline'],
   host: ['last_seen_at', 'suspected_at'],
@@ -37,7 +37,7 @@ const sql = {
     'simulation.machines',
     'SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind',
   ),
-  // What a runner does with the one machine that the seed has chosen.
+  // Claims the chosen workflow, as a runner does.
   claim: statement<ClaimedRow>(
     'simulation.claim',
     `UPDATE machine SET lease = $3, lease_until = now() + interval '1 hour', runner = $3 WHERE kind = $1 AND id = $2
@@ -54,9 +54,9 @@ const sql = {
   ),
 }
 
-/** Phases in which a machine waits until somebody wants something else. */
+/** Phases in which a workflow waits for a change of the desired state. */
 const resting: ReadonlySet<string> = new Set(['steady', 'serving', 'keeping', 'missing'])
-/** Nothing here hangs; a machine may be busy, and a step that was given up on would not replay. */
+/** Long, because nothing hangs here, a machine may be busy, and a step that timed out would not replay. */
 const stepTimeoutMs = 120_000
 
 interface Heard {
@@ -64,33 +64,33 @@ interface Heard {
   readonly observed: VmObserved
 }
 
-/** `twice`: when it has decided, another runner makes the step, and it finds its lease gone. */
+/** `twice`: after the step has decided, another runner runs it, and the first one finds its lease gone. */
 type Fate = 'fine' | 'dies-before' | 'dies-after' | 'twice'
 
 export interface Simulation extends AsyncDisposable {
   readonly world: ComputeWorld
   readonly random: Random
   readonly apps: (TestApp & { readonly isAlone: boolean })[]
-  /** What was done, oldest first. */
+  /** Past events, oldest first. */
   readonly history: string[]
-  /** Share of messages and steps that go wrong. */
+  /** Share of messages and steps that fail. */
   faults: number
-  /** True when something that an invariant could see was written since the last question. */
+  /** True if an invariant could be affected by writes since the last call. */
   changed(): boolean
-  /** What there was when somebody looked last; the invariants look after every step. */
+  /** Workflows at the last check of the invariants, which run after every step. */
   workflowsNow: readonly WorkflowNow[]
-  /** One machine makes one step, perhaps interrupted. */
+  /** Runs one step of one workflow, possibly with a fault. */
   step(): Promise<void>
-  /** A host moves, and what it says arrives, or not, or twice, or late. */
+  /** Advances a host by one step; its reports arrive, or are lost, duplicated or delayed. */
   hostMoves(host: SimHost): Promise<void>
-  /** A full beat arrives. */
+  /** Delivers a full heartbeat. */
   heartbeat(host: SimHost): Promise<void>
   passTime(seconds: number): Promise<void>
   sweep(): Promise<void>
   workflows(): Promise<WorkflowNow[]>
 }
 
-/** @param visited gets every phase that was run */
+/** @param visited receives every phase that was run */
 export async function simulation(
   seed: number,
   stage: Omit<Stage, typeof Symbol.asyncDispose>,
@@ -102,14 +102,14 @@ export async function simulation(
   const world = await computeWorld(settings, { db: stage.db, drop: async () => undefined })
   const state = { faults: 0 }
   const heard: Heard[] = []
-  /** What each host said last of each VM, and was heard. */
+  /** The last delivered report of each VM by each host. */
   const known = new Map<string, string>()
   const passes = () => !dice.chance(state.faults)
-  // One is small: it is full most of the time. From it and to it VMs that have volumes are stopped to move.
+  // The small host is full most of the time. VMs with volumes have to stop to move from it or to it.
   for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes, movesVolumes: vcpus > 4 })
   let fate: Fate = 'fine'
   let under: Pick<WorkflowNow, 'kind' | 'id'> | undefined
-  /** Somebody else, to whom the lease has gone, makes the same step from beginning to end. */
+  /** Another runner, which now holds the lease, runs the whole step. */
   const overtake = async () => {
     fate = 'fine'
     if (under) await run(under)
@@ -124,9 +124,9 @@ export async function simulation(
     const { kind, id } = chosen
     under = chosen
     const workflow = workflows.get(kind)
-    if (!workflow) throw new Error(`BUG: no machine of kind ${kind}`)
+    if (!workflow) throw new Error(`BUG: no workflow of kind ${kind}`)
     const claimed = world.db.maybe(sql.claim, [kind, id, newId()])
-    // In the same trip, and behind it on the same connection: it is what the runner would load next.
+    // Sent in the same round trip, after the claim on the same connection, because the runner would load it next.
     const subject = workflow.load(id)
     subject.catch(() => undefined)
     const row = await claimed
@@ -150,7 +150,7 @@ export async function simulation(
     workflows: () => world.db.rows(sql.workflows),
     async step() {
       const all = sim.workflowsNow
-      // Mostly one that is under way: what rests only looks around.
+      // Usually a workflow in progress, because one that has settled only checks its state.
       const chosen = dice.pick(dice.chance(0.6) ? all.filter(one => !resting.has(one.phase)) : all) ?? dice.pick(all)
       if (!chosen) return
       visited.add(`${chosen.kind} ${chosen.phase}`)
@@ -165,7 +165,7 @@ export async function simulation(
       for (const vmId of host.vms.keys()) {
         const message = { hostId: host.id, observed: host.observed(vmId) }
         const text = JSON.stringify(message.observed)
-        // Most of what is said again says nothing new.
+        // Most repeated reports contain nothing new.
         if (known.get(vmId + host.id) === text && !dice.chance(0.1)) continue
         heard.push(message)
         if (heard.length > 200) heard.shift()
@@ -187,7 +187,7 @@ export async function simulation(
     async heartbeat(host) {
       if (!host.reachable) return
       await touchHosts(world.db, [host.id])
-      // A forget that gets lost is made good by the next beat.
+      // The next heartbeat repeats a `forget` request that was lost.
       await reconcileHost(world.deps, host.id, host.heartbeat().vms ?? []).catch(() => undefined)
     },
     async passTime(seconds) {
@@ -201,7 +201,7 @@ export async function simulation(
   return sim
 }
 
-/** The process may die before a handler, or after it has acted and before anything of it is written. */
+/** Injects a crash before a handler, or after its external effects and before its commit. */
 function mortal(workflow: AnyWorkflow, fate: () => Fate, overtake: () => Promise<void>): AnyWorkflow {
   const phases = Object.entries(workflow.phases).map(([name, handler]) => [
     name,

@@ -1,4 +1,4 @@
-/** A database that many lives use one after the other: making one for each would cost more than most lives. */
+/** A database that many lives reuse one after the other: creating one for each would cost more than most lives. */
 import { connectDb } from '../../src/db/connect.ts'
 import { type Db, statement } from '../../src/db/db.ts'
 import { testDatabase } from '../support/database.ts'
@@ -7,9 +7,9 @@ import { watched } from './watched.ts'
 
 export interface Stage extends AsyncDisposable {
   readonly db: Db
-  /** True when something that an invariant could see was written since the last question. */
+  /** True if an invariant could be affected by writes since the last call. */
   changed(): boolean
-  /** Empties it. */
+  /** Deletes all rows. */
   clear(): Promise<void>
 }
 
@@ -33,18 +33,18 @@ const written = [
   ],
   ...['vm', 'deployment_env', 'deployment', 'app_env', 'app', 'host', 'project_member', 'project', 'account'],
 ]
-/** In one statement: references are checked at its end. TRUNCATE takes 0.7 s here, this a few milliseconds. */
+/** One statement, because references are checked at its end. TRUNCATE takes 0.7 s here, this a few milliseconds. */
 const clear = statement(
   'simulation.clear',
   `WITH ${written.map(table => `d_${table} AS (DELETE FROM ${table})`).join(', ')} SELECT 1`,
 )
 
-/** Every look reads what earlier lives left dead: a step of the tenth life took twice as long as one of the first. */
+/** Dead rows of earlier lives slow down every read: a step of the tenth life took twice as long as one of the first. */
 const vacuum = statement('simulation.vacuum', `VACUUM ${written.join(', ')}`)
-/** Each has all statements planned anew, which costs as much as what three lives leave behind. */
+/** Each VACUUM invalidates all plans, which costs as much as the dead rows of three lives. */
 const livesBetweenVacuums = 3
 
-/** @param db with one connection of each kind: nothing overtakes anything, so that a seed replays */
+/** @param db with one connection of each kind: statements run in order, so that a seed replays */
 export function stageOf(db: Db): Omit<Stage, typeof Symbol.asyncDispose> {
   let lives = 0
   return {
@@ -59,7 +59,7 @@ export function stageOf(db: Db): Omit<Stage, typeof Symbol.asyncDispose> {
 
 export async function simulationStage(): Promise<Stage> {
   const database = await testDatabase()
-  // One of each: every statement is planned once, and nothing overtakes anything, so that a seed replays.
+  // One connection each: every statement is planned once, and statements run in order, so that a seed replays.
   const db = await connectDb({ url: database.url, log: testLog(), autocommitConnections: 1, txConnections: 1 })
   return {
     ...stageOf(db),

@@ -1,4 +1,4 @@
-/** What users do with volumes, and what programs in guests write to them. */
+/** Random operations of users on volumes, and random writes of guests. */
 import * as deployments from '../../src/control/deployments/store.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
 import { holdSnapshot, startFork } from '../../src/control/vm-operations/index.ts'
@@ -28,7 +28,7 @@ const anySnapshot = async (sim: Simulation) =>
       `SELECT id, volume_id AS "volumeId" FROM volume_snapshot WHERE want = 'present' ORDER BY id`,
     ),
   )
-/** What the rules refuse is refused. */
+/** Ignores rejections by the rules. */
 const tryTo = (sim: Simulation, act: (tx: Tx) => Promise<unknown>) =>
   sim.world.db.tx(act).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error
@@ -147,14 +147,14 @@ export const volumeOperations: readonly Operation[] = [
     async sim => {
       const id = await anyVolume(sim)
       const target = sim.random.pick(sim.world.hosts)
-      // One that a VM has, or is being given to, moves with that.
+      // An attached volume, or one being attached, moves with its VM.
       const held = await sim.world.rows(`SELECT vm_id AS id FROM vm_disk WHERE volume_id = $1`, id ?? null)
       if (!id || !target || held.length > 0) return
       await tryTo(sim, tx => startMove(tx, { volumeId: id, targetHostId: target.id, targetPool: 'local' }))
     },
   ],
   [
-    'give up the move of a volume',
+    'cancel the move of a volume',
     1,
     async sim => {
       const live = await sim.world.rows<{ id: string }>(
@@ -179,7 +179,7 @@ export const volumeOperations: readonly Operation[] = [
     },
   ],
   [
-    'keep or fork a VM with volumes',
+    'snapshot or fork a VM with volumes',
     3,
     async sim => {
       const all = await sim.world.rows<{ name: string; deploymentId: string }>(

@@ -1,14 +1,14 @@
-/** A database that says whether anything in it that an invariant could see has changed. */
+/** Wraps a database and tracks writes that an invariant could observe. */
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
 import { engineStatements } from '../../src/engine/statements.ts'
 
 export interface Watched {
   readonly db: Db
-  /** True when something was written since the last question. */
+  /** True if something was written since the last call. */
   changed(): boolean
 }
 
-/** They touch leases and times of machines, which no invariant looks at. */
+/** Statements that write only leases and times of workflows, which no invariant reads. */
 const silent: ReadonlySet<string> = new Set([
   ...[engineStatements.wait, engineStatements.fail, engineStatements.poke, engineStatements.release].map(
     one => one.name,
@@ -17,7 +17,7 @@ const silent: ReadonlySet<string> = new Set([
 ])
 
 const reads = (statement: Statement<unknown>) => /^\s*SELECT\b/.test(statement.text) || silent.has(statement.name)
-/** What begins with WITH may write without an answer. */
+/** A statement that begins with WITH may write without returning rows. */
 const isPlain = (statement: Statement<unknown>) => /^\s*(INSERT|UPDATE|DELETE)\b/.test(statement.text)
 
 export function watched(db: Db): Watched {

@@ -1,4 +1,7 @@
-/** Operations on accounts, projects, members, tokens and notifications: each succeeds once, and conflicts where it can. */
+/**
+ * Operations on accounts, projects, members, tokens and notifications: each succeeds once, and conflicts where
+ * possible.
+ */
 import { TOTP } from 'otpauth'
 import { newLinkToken } from '../../src/control/auth/credentials.ts'
 import { putLink } from '../../src/control/auth/link-store.ts'
@@ -63,7 +66,7 @@ export async function accounts(world: World): Promise<void> {
   await projects(world)
 }
 
-/** A link of a mail that nobody sends. */
+/** Creates the link of a mail, without sending it. */
 async function linkFor(world: World, of: string, purpose: 'verify' | 'reset' | 'change', to: string | null) {
   const { config, system } = world
   const token = newLinkToken()

@@ -1,4 +1,4 @@
-/** Operations on apps, deployments, their VMs and builds: each succeeds once, and conflicts where it can. */
+/** Operations on apps, deployments, their VMs and builds: each succeeds once, and conflicts where possible. */
 import { gzipSync } from 'node:zlib'
 import { createHmac } from 'node:crypto'
 import { pack } from 'tar-stream'
@@ -85,7 +85,7 @@ async function sources({ see, params, system, config }: World): Promise<void> {
   await see('putAppSource', 409, { ...archived, how: 'installation without source uploads' })
 }
 
-/** A deployment of the app that runs. */
+/** Deploys the app and waits until it runs. */
 export async function runs({ see, params }: World, app = params['app_name'] ?? '') {
   const { job_id, deployment_id } = (await see('deployApp', 200, { params: { app_name: app }, body: { image } })).body
   await hasStatus({ see }, { app_name: app, job_id }, 'running')
@@ -96,7 +96,7 @@ const hasStatus = ({ see }: Pick<World, 'see'>, params: { app_name: string; job_
   until(async () => (await see('getDeployment', 200, { params })).body.status === status, {
     timeoutMs: 30_000,
     everyMs: 20,
-    what: `the deployment is ${status}`,
+    what: `the deployment to be ${status}`,
   })
 
 export async function deployments(world: World): Promise<void> {
@@ -119,7 +119,9 @@ export async function deployments(world: World): Promise<void> {
   await snapshots(world)
   await see('getMigration', 200)
   await moving(world, { app_name, job_id }, async () => void (await see('cancelMigration', 200)))
-  await until(async () => (await see('getMigration', 200)).body.status !== 'cancelling', { what: 'it is cancelled' })
+  await until(async () => (await see('getMigration', 200)).body.status !== 'cancelling', {
+    what: 'the move to be cancelled',
+  })
   await hasStatus(world, { app_name, job_id }, 'running')
   await see('pauseDeployment', 200)
   await hasStatus(world, { app_name, job_id }, 'paused')
@@ -138,7 +140,7 @@ export async function deployments(world: World): Promise<void> {
   await see('getBalloon', 409, { ...its, how: 'no running VM' })
 }
 
-/** Runs `work` while the VM is on its way to another host. */
+/** Runs `work` while the VM moves to another host. */
 export async function moving(
   { see, ask, hosts, whileHostsRest }: World,
   params: { readonly app_name: string; readonly job_id: string },
@@ -149,12 +151,12 @@ export async function moving(
   const begins = () =>
     whileHostsRest(async () => {
       const begun = await ask('startMigration', { params, body: { target_host: target, target_uri: '' } })
-      // A volume or a snapshot may still be with the VM.
+      // A volume or a snapshot may still be in use by another operation.
       if (begun.status !== 200) return false
       await work()
       return true
     })
-  await until(begins, { what: 'the VM moves', everyMs: 20 })
+  await until(begins, { what: 'the VM to move', everyMs: 20 })
 }
 
 async function another({ see }: World): Promise<string> {
@@ -168,10 +170,10 @@ async function snapshots(world: World): Promise<void> {
   await see('createVmSnapshot', 200, { body: { snapshot_name: 'before' } })
   const isReady = async (name: string) =>
     (await see('getVmSnapshot', 200, { params: { snapshot_name: name } })).body.status === 'ready'
-  await until(() => isReady('before'), { what: 'the snapshot is ready', everyMs: 20 })
+  await until(() => isReady('before'), { what: 'the snapshot to be ready', everyMs: 20 })
   await see('listVmSnapshots', 200)
   await see('createVmSnapshot', 200, { body: { snapshot_name: 'spare' } })
-  await until(() => isReady('spare'), { what: 'the snapshot is ready', everyMs: 20 })
+  await until(() => isReady('spare'), { what: 'the snapshot to be ready', everyMs: 20 })
   const forked = await world.whileHostsRest(async () => {
     const { body } = await see('forkVmSnapshot', 200, { body: { app_name: 'fork' } })
     await see('deleteVmSnapshot', 409, { how: 'fork in progress' })

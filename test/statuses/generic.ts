@@ -13,7 +13,7 @@ import { type Asked, operationOf, type World } from './world.ts'
 const operations = Object.entries(allOperations)
 const documents = (id: string, status: number) => documented.get(id)?.includes(status) ?? false
 
-/** A body that the operation takes. */
+/** A body that the operation accepts. */
 export const bodyOf = (id: string): Pick<Asked, 'body' | 'headers'> => {
   const { body, rawBody, upload } = operationOf(id)
   if (upload || rawBody) return { body: 'x', headers: { 'content-type': 'application/octet-stream' } }
@@ -41,7 +41,7 @@ export async function credentials({ ask, ann, bob }: World): Promise<void> {
   }
 }
 
-/** Uuids where the parameter is one, else a name that nothing has. */
+/** Random UUIDs for UUID parameters, otherwise an unused name. */
 function unknownParams({ params }: Operation): Record<string, string> {
   const { properties = {} } = (params ?? {}) as { properties?: Record<string, { format?: string }> }
   return Object.fromEntries(
@@ -76,7 +76,7 @@ export async function bodiesRefused({ ask }: World): Promise<void> {
   }
 }
 
-/** Where the query has required members. */
+/** Query parameters of operations that require some. */
 const queryOf = (id: string): Pick<Asked, 'query'> =>
   id.includes('Sandbox') ? { query: { session: 'x'.repeat(43) } } : {}
 
@@ -97,7 +97,7 @@ export async function staleVersions({ ask }: World): Promise<void> {
       await ask(id, { ...bodyOf(id), headers: { 'if-match': '"stale"' }, expects: 412, how: 'stale `If-Match`' })
 }
 
-/** An answered request leaves its key; the same key with any other request is refused. */
+/** A request that succeeded reserves its key; reusing the key for a different request is rejected. */
 export async function reusedKeys({ ask, see }: World): Promise<void> {
   const [key, other] = [newId(), newId()]
   await see('markNotificationRead', 200, { headers: { 'idempotency-key': key } })
@@ -109,13 +109,13 @@ export async function reusedKeys({ ask, see }: World): Promise<void> {
   }
 }
 
-export async function copyTimeouts(world: World): Promise<void> {
+export async function rateLimits(world: World): Promise<void> {
   const { ask, system, config } = world
   const once = { tenantPerMinute: 1, anonymousPerMinute: 1, loginPerMinute: 1, createsPerSecond: 1 }
   const rateLimits = { ...once, refusalDelayMs: 0 }
   await using stingy = await faultyServer(system, { config: { ...config, rateLimits, streamsPerUser: 1 } })
   const { port } = stingy
-  // They use up the allowances of this address, of Ann and of her project.
+  // These exhaust the rate limits of this address, of Ann and of her project.
   for (const id of ['validateGenerations', 'getCaptcha', 'getMe', 'listApps', 'listMembers'])
     await ask(id, { ...bodyOf(id), port })
   for (const [id, { throttle }] of operations)
@@ -131,7 +131,7 @@ export async function copyTimeouts(world: World): Promise<void> {
 export async function faults(world: World): Promise<void> {
   const { system, config } = world
   const broken = new Error('injected fault')
-  const away = new DbUnavailable('connect', 'the database is away')
+  const away = new DbUnavailable('connect', 'the database is down')
   await using defect = await faultyServer(system, { config, database: broken })
   await using outage = await faultyServer(system, { config, database: away })
   await using bug = await faultyServer(system, {

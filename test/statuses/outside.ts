@@ -1,4 +1,4 @@
-/** Operations that others take part in: payment, source hosts, storage nodes, probes. */
+/** Operations that involve external parties: payment, source hosts, storage nodes, probes. */
 import { createHmac } from 'node:crypto'
 import { sign } from '../../src/control/billing/signature.ts'
 import { sandboxKeys } from '../../src/control/billing/sandbox/provider.ts'

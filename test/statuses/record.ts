@@ -1,18 +1,18 @@
-/** Which statuses each operation was seen to answer, and how each was provoked. */
+/** Records which statuses each operation answered, and how each was provoked. */
 import { allOperations } from '../../src/control/operations.ts'
 import { buildOpenApi } from '../../src/control/api-docs/openapi.ts'
 
 export interface Record {
   /**
-   * The first provocation of a status is the one that the table names.
-   * @param how undefined: another status was to be provoked
+   * The table describes the first provocation of a status.
+   * @param how undefined: the request was meant to provoke another status
    */
   add(id: string, status: number, how: string | undefined): void
-  /** Whether it was provoked. */
+  /** Whether the status was provoked. */
   has(id: string, status: number): boolean
   /** `id status`, in the order of the document. */
   readonly observed: readonly string[]
-  /** Those of `observed` that were provoked. */
+  /** The statuses in `observed` that were provoked. */
   readonly provoked: readonly string[]
   readonly table: string
 }
@@ -27,7 +27,7 @@ interface Document {
 
 const document = buildOpenApi(allOperations) as unknown as Document
 
-/** The statuses that the document names, of each operation. */
+/** The documented statuses of each operation. */
 export const documented = new Map(
   Object.entries(allOperations).map(([id, { method, path }]) => [
     id,

@@ -1,4 +1,4 @@
-/** One request to a server of the tests, with every byte of its head as the test wants it. */
+/** Sends one request with full control over every byte of its head. */
 import { request as open } from 'node:http'
 import { text } from 'node:stream/consumers'
 
@@ -7,10 +7,10 @@ export interface Sent {
   readonly method: string
   readonly path: string
   readonly token?: string | undefined
-  /** Sent as JSON; text and bytes are sent as they are. */
+  /** Sent as JSON; strings and buffers are sent unchanged. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** Sends the header `Host` so often. */
+  /** Number of `Host` headers to send. */
   readonly hosts?: number
 }
 
@@ -21,7 +21,7 @@ export interface Answered {
   readonly headers: NodeJS.Dict<string | string[]>
 }
 
-/** Event streams end once their head has arrived. */
+/** For event streams, resolves after the head. */
 export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 }: Sent) =>
   new Promise<Answered>((resolve, reject) => {
     const bytes = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
@@ -43,12 +43,12 @@ export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 
       }
       text(response).then(all => {
         resolve({ status, headers: found, body: type.includes('json') && all !== '' ? JSON.parse(all) : all })
-        // A body that was announced and not sent would keep the connection.
+        // A body that was announced but not sent would keep the connection open.
         request.destroy()
       }, reject)
     })
     request.on('error', reject)
-    // A head alone is enough to be refused when it announces too much.
+    // The server rejects an oversized announced body by the head alone.
     if (headers['content-length'] === undefined) request.end(bytes)
     else request.flushHeaders()
   })

@@ -1,4 +1,4 @@
-/** More servers on the database of one system, each with one fault. */
+/** Additional servers on the database of one system, each with one fault. */
 import type { AddressInfo } from 'node:net'
 import type { Db } from '../../src/db/db.ts'
 import { features } from '../../src/control/app.ts'
@@ -16,13 +16,13 @@ import type { TestSystem } from '../support/system.ts'
 
 export interface FaultyServer extends AsyncDisposable {
   readonly port: number
-  /** From now on it answers as one that is stopping. */
+  /** From now on, the server answers as if it were shutting down. */
   stop(): Promise<void>
 }
 
 interface Faults {
   readonly config: ControlConfig
-  /** What every statement of a handler fails with; undefined: none fails. */
+  /** Error of every statement of a handler; undefined: no statement fails. */
   readonly database?: Error
   readonly pages?: ServerOptions['pages']
 }
@@ -36,7 +36,7 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   const deps = { config, bus, clock, vault, log, live: createLiveStats(clock) }
   const db = database ? failing(healthy, database) : healthy
   const security = createAuthenticator({ ...deps, db: healthy })
-  // Allowances never fill up again: what was used up stays so, however slow the machine is.
+  // Rate limits never refill, so that they stay exhausted on a slow machine.
   const frozen = { ...clock, monotonicMs: () => 0 }
   const { app } = createServer({
     features: features({ ...deps, db }),
@@ -52,7 +52,7 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   let mayStop = () => undefined as void
   const stopping = new Promise<void>(resolve => (isStopping = resolve))
   const gate = new Promise<void>(resolve => (mayStop = resolve))
-  // Comes after the server's own hook.
+  // Registered after the server's own hook.
   app.addHook('preClose', async () => {
     isStopping()
     await gate

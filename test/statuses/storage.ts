@@ -1,4 +1,4 @@
-/** Operations on volumes, databases and hosts: each succeeds once, and conflicts where it can. */
+/** Operations on volumes, databases and hosts: each succeeds once, and conflicts where possible. */
 import { until } from '../support/wait.ts'
 import { record } from '../../src/control/databases/backup-store.ts'
 import { moving, runs } from './compute.ts'
@@ -33,14 +33,14 @@ export async function volumes(world: World): Promise<void> {
     await see('detachVolume', 409, { how: 'volume moving to another host' })
     await see('cancelMigration', 200, running)
   })
-  await until(async () => (await ask('detachVolume', {})).status === 200, { what: 'the move has ended', everyMs: 20 })
+  await until(async () => (await ask('detachVolume', {})).status === 200, { what: 'the move to end', everyMs: 20 })
   await see('stopDeployment', 200, running)
   const isFree = async () => (await see('getVolume', 200)).body.attachments.length === 0
-  await until(isFree, { what: 'the volume is free', everyMs: 20 })
+  await until(isFree, { what: 'the volume to be detached', everyMs: 20 })
   await see('getVolumeUsage', 200)
   params['snapshot_id'] = (await see('createVolumeSnapshot', 200, { body: { name: 'first' } })).body.id
   await until(async () => (await see('getVolumeSnapshot', 200)).body.status === 'ready', {
-    what: 'the snapshot of the volume is ready',
+    what: 'the snapshot of the volume to be ready',
     everyMs: 20,
   })
   await see('listVolumeSnapshots', 200)
@@ -51,7 +51,7 @@ export async function volumes(world: World): Promise<void> {
     await see('deleteVolumeSnapshot', 409, { how: 'restore in progress' })
   })
   await until(async () => (await world.ask('updateVolume', { body: { size_mib: 2048 } })).status === 200, {
-    what: 'the volume is back',
+    what: 'the volume to be restored',
     everyMs: 20,
   })
   await see('setVolumeSchedule', 200, { body: { every_minutes: 60, keep: 3 } })
@@ -77,7 +77,7 @@ export async function databases(world: World): Promise<void> {
   })
   await until(async () => (await see('getDatabase', 200)).body.status === 'running', {
     timeoutMs: 30_000,
-    what: 'the database runs',
+    what: 'the database to run',
     everyMs: 50,
   })
   await see('listDatabases', 200)
@@ -89,7 +89,7 @@ export async function databases(world: World): Promise<void> {
   params['snapshot_name'] = 'first'
   await see('createDatabaseSnapshot', 200, { body: { name: 'first' } })
   await until(async () => (await see('getDatabaseSnapshot', 200)).body.status === 'ready', {
-    what: 'the snapshot of the database is ready',
+    what: 'the snapshot of the database to be ready',
     everyMs: 20,
   })
   await see('listDatabaseSnapshots', 200)
@@ -105,12 +105,12 @@ export async function databases(world: World): Promise<void> {
   })
   await until(async () => (await ask('deleteDatabaseSnapshot', {})).status === 200, {
     timeoutMs: 30_000,
-    what: 'the database is back',
+    what: 'the database to be restored',
     everyMs: 50,
   })
   await until(async () => (await see('getDatabase', 200)).body.status === 'running', {
     timeoutMs: 30_000,
-    what: 'the database runs',
+    what: 'the database to run',
     everyMs: 50,
   })
   await see('createDatabaseSnapshot', 200, { body: { name: 'second' } })

@@ -18,9 +18,9 @@ export type Params = Readonly<{ [name: string]: string }>
 export interface Asked extends Partial<Omit<Sent, 'path' | 'method'>> {
   readonly params?: Params
   readonly query?: Readonly<{ [name: string]: string }>
-  /** The status that it provokes; any other is recorded, too, but does not count as provoked. */
+  /** The status to provoke; other statuses are recorded, but do not count as provoked. */
   readonly expects?: number
-  /** How it provokes the status, for the table. */
+  /** Description of the provocation for the table. */
   readonly how?: string
 }
 
@@ -30,21 +30,21 @@ export interface World extends AsyncDisposable {
   readonly record: Record
   readonly source: FakeHost
   readonly hosts: readonly SimHost[]
-  /** Owns everything, and is Admin. */
+  /** Owns all resources, and is an Admin. */
   readonly ann: TestUser
   /** Another tenant. */
   readonly bob: TestUser
-  /** Path parameters that name something of Ann's; grows as things are made. */
+  /** Path parameters that name Ann's resources; grows as resources are created. */
   readonly params: { [name: string]: string }
-  /** Sends the operation as Ann unless told otherwise, and records the status. */
+  /** Sends the request as Ann by default, and records the status. */
   ask(id: string, asked?: Asked): Promise<Answered>
-  /** Like `ask`; fails unless the answer has this status. */
+  /** Like `ask`, but fails unless the answer has this status. */
   see(id: string, status: number, asked?: Asked): Promise<Answered>
-  /** The hosts do nothing until `work` is done: what waits for them keeps its state. */
+  /** Stops the hosts while `work` runs, so that operations that wait for them keep their state. */
   whileHostsRest<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Changes rows for as long as `work` takes: states that take hours, or another installation. */
+/** Changes rows while `work` runs, to reach states that take hours or another configuration. */
 export async function whileSet(
   { system: { database } }: World,
   change: string,
@@ -69,7 +69,7 @@ export const operationOf = (id: string): Operation => {
 export function pathOf({ path }: Operation, params: Params): string {
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name]
-    if (value === undefined) throw new Error(`nothing is named ${name} for ${path}`)
+    if (value === undefined) throw new Error(`no value for parameter ${name} of ${path}`)
     return encodeURIComponent(value)
   })
 }
@@ -151,21 +151,21 @@ async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
         id: newId(),
         name,
         wires,
-        tellsTime: true,
+        reportsTime: true,
         vcpus: 1000,
         memoryMib: 1_000_000,
         diskMib: 10_000_000,
       }),
     )
   const end = new AbortController()
-  let throttled: Promise<unknown> = Promise.resolve()
+  let hostsResume: Promise<unknown> = Promise.resolve()
   const turning = (async () => {
     for (let round = 0; !end.signal.aborted; round++) {
       for (const host of hosts) {
         if (round % 50 === 0) await system.bus.publish(subjects.heartbeat(host.id), host.heartbeat())
         await host.tick()
       }
-      await throttled
+      await hostsResume
       await new Promise(resolve => setTimeout(resolve, 5))
     }
   })()
@@ -181,10 +181,10 @@ async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
     })
     return count === hosts.length
   }
-  await until(joined, { what: 'the hosts have joined' })
+  await until(joined, { what: 'the hosts to join' })
   const whileHostsRest = async <T>(work: () => Promise<T>): Promise<T> => {
     const done = Promise.withResolvers<void>()
-    throttled = done.promise
+    hostsResume = done.promise
     try {
       return await work()
     } finally {

@@ -1,4 +1,4 @@
-/** A server with a small made-up catalogue, in-memory stores and nothing behind it: what the frame's own tests use. */
+/** A server with a small invented API and in-memory stores, for tests of the HTTP framework itself. */
 import { type Static, Type } from 'typebox'
 import pino from 'pino'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -179,7 +179,7 @@ const defaultHandlers: Handlers<Table> = {
   createThing: {
     write: async call => async () => {
       call.audit({ action: 'thing.created', resourceType: 'thing' })
-      // A member that the schema does not name must not get out.
+      // The response must not contain members that the schema does not declare.
       return { ...thing(call.body.name), note: call.body.color ?? null, password: 'never shown' }
     },
   },
@@ -227,7 +227,7 @@ const defaultHandlers: Handlers<Table> = {
   },
 }
 
-/** Tokens of the made-up world: `<user>:<scope>`; the user is also the project he is owner of. */
+/** Tokens of the fixture: `<user>:<scope>`. The user id is also the id of the project that the user owns. */
 export const bearer = (user: string, scope = 'admin') => ({ authorization: `Bearer ${user}:${scope}` })
 
 function callerOf(credential: string): Caller {
@@ -262,7 +262,7 @@ export interface FixtureOptions extends Partial<Omit<ServerOptions, 'deps' | 'fe
   readonly features?: readonly Feature[]
 }
 
-/** @returns the server, and what it wrote: audit rows, stored answers, log lines. */
+/** @returns the server and its output: audit rows, stored answers, log lines */
 export function createFixture(options: FixtureOptions = {}) {
   const audited: AuditEntry[] = []
   const answers = new Map<string, StoredAnswer>()
@@ -305,12 +305,12 @@ export function createFixture(options: FixtureOptions = {}) {
 }
 
 const never = async (): Promise<never> => {
-  throw new Error('BUG: the frame asked the database itself')
+  throw new Error('BUG: the framework queried the database')
 }
 const sql = { rows: never, one: never, maybe: never, run: never }
 const noDatabase: ServerOptions['deps']['db'] = {
   ...sql,
-  // The brand exists for the compiler only; nothing here looks into a transaction.
+  // The brand exists for the compiler only; the fixture never uses the transaction.
   tx: work => work(sql as unknown as Parameters<typeof work>[0]),
   listen: never,
   withLock: never,
@@ -318,7 +318,7 @@ const noDatabase: ServerOptions['deps']['db'] = {
   close: async () => {},
 }
 
-/** Handlers that fail when called, for tests of the document of these operations. */
+/** Handlers that throw when called, for tests that only read the API document. */
 export function neverCalled(operations: Readonly<Record<string, Operation>>): Feature {
   const never = (): never => {
     throw new Error('BUG: this test has no handlers')

@@ -16,7 +16,7 @@ export interface Api {
   post<T = any>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer<T>>
   // biome-ignore lint/suspicious/noExplicitAny: see above
   delete<T = any>(path: string): Promise<Answer<T>>
-  /** Events of a stream as they come, until the signal aborts. */
+  /** Yields events of a stream until the signal aborts. */
   events(path: string, signal: AbortSignal, headers?: Record<string, string>): AsyncGenerator<StreamEvent>
   as(token: string): Api
   readonly token: string | undefined
@@ -58,7 +58,7 @@ export function api(baseUrl: string, token?: string): Api {
   }
 }
 
-/** Server-sent events (WHATWG HTML, 9.2.6), comments dropped. */
+/** Parses server-sent events (WHATWG HTML, 9.2.6); drops comments. */
 async function* parseEvents(stream: ReadableStream<string>): AsyncGenerator<StreamEvent> {
   let buffer = ''
   for await (const chunk of stream) {

@@ -8,10 +8,10 @@ import { findProgram } from '../../src/lib/programs.ts'
 
 const program = await findProgram('chromium')
 
-/** Why the browser suites cannot run here; undefined when they can. */
+/** Why the browser suites cannot run here, or undefined if they can. */
 export const noBrowser: string | undefined = program === undefined ? 'no chromium: apt-get install chromium' : undefined
 
-/** @throws Error when there is no build to look at */
+/** @throws Error when the dashboard is not built */
 export function requireBuild(): void {
   if (!existsSync(join(dashboardDirectory, 'index.html')))
     throw new Error('the dashboard is not built: npm run dashboard')
@@ -26,11 +26,11 @@ export async function openBrowser(): Promise<Browser> {
 
 export interface Visit extends AsyncDisposable {
   readonly page: Page
-  /** What the browser complained about: faults of scripts, violations of the policy, requests to other places. */
+  /** Problems that the browser reported: script errors, CSP violations, requests to other origins. */
   readonly complaints: string[]
 }
 
-/** A page of its own context, as one person's browser. It may take long: two cores are shared with other tests. */
+/** Opens a page in its own browser context, as one user. Timeouts are long, because other tests share the two cores. */
 export async function visit(browser: Browser, baseUrl: string, options: BrowserContextOptions): Promise<Visit> {
   const context = await browser.newContext({ baseURL: baseUrl, ...options })
   context.setDefaultTimeout(25_000)
@@ -38,7 +38,7 @@ export async function visit(browser: Browser, baseUrl: string, options: BrowserC
   context.on('page', page => {
     page.on('pageerror', error => complaints.push(`${page.url()}: ${error.message}`))
     page.on('console', message => {
-      // Answers that are refusals are told by the browser, too; whether they are right is the test's to say.
+      // The browser also reports failed requests; the tests check whether those are right.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         complaints.push(`${page.url()}: ${message.text()}`)
     })
@@ -51,7 +51,7 @@ export async function visit(browser: Browser, baseUrl: string, options: BrowserC
   return { page, complaints, [Symbol.asyncDispose]: () => context.close() }
 }
 
-/** What axe-core finds on the page that is serious or worse: rule and place. */
+/** Serious or critical violations that axe-core finds on the page: rule and location. */
 export async function seriousFindings(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate<AxeResults>('axe.run(document)')
@@ -60,6 +60,6 @@ export async function seriousFindings(page: Page): Promise<readonly string[]> {
     .flatMap(({ id, nodes }) => nodes.map(node => `${page.url()}: ${id} at ${node.target.join(' ')}`))
 }
 
-/** How much wider than the window the page is, px. */
+/** Horizontal overflow of the page, in px. */
 export const overflow = (page: Page): Promise<number> =>
   page.evaluate<number>('Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)')

@@ -3,7 +3,7 @@ import { pbkdf2Sync } from 'node:crypto'
 const ordinals = ['first', 'second', 'third', 'fourth']
 const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
 
-/** The answer to a captcha in words, found as a person finds it: by reading. */
+/** Answers a text captcha by parsing its question. */
 export function answerInWords(question: string): string {
   const named = /^Take the (\w+) letter of the word ([A-Z]+)|^Write down letter number (\w+) of ([A-Z]+)/.exec(question)
   const place = named?.[1] ? ordinals.indexOf(named[1]) : numbers.indexOf(named?.[3] ?? '') - 1
@@ -12,7 +12,7 @@ export function answerInWords(question: string): string {
   return `${(named?.[2] ?? named?.[4] ?? '')[place]}${total}`
 }
 
-/** The proof of work that a captcha in words asks for, found as a browser finds it. */
+/** Computes the proof of work that a text captcha requires, as a browser does. */
 export function proofFor(
   id: string,
   { iterations, bits }: { readonly iterations: number; readonly bits: number },

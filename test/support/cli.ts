@@ -1,4 +1,4 @@
-/** The command line as people run it: a process of its own with a home of its own, with or without a terminal. */
+/** Runs the CLI as a user does: in its own process with its own home directory, with or without a terminal. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 
@@ -13,15 +13,15 @@ export interface Ran {
 export interface RunOptions {
   readonly input?: string
   readonly cwd?: string
-  /** Ctrl-C as soon as what it has written, on either output, fits. */
+  /** Sends Ctrl-C as soon as the output, on stdout or stderr, matches. */
   readonly interruptAt?: RegExp
-  /** What is typed after each question. */
+  /** Text to type after each question. */
   readonly answers?: readonly (readonly [question: RegExp, answer: string])[]
 }
 
 export interface Cli {
   run(args: readonly string[], options?: RunOptions): Promise<Ran>
-  /** `script` gives the program a terminal; what is typed goes to it. */
+  /** Runs the CLI on a pseudo-terminal of `script`, which receives the typed answers. */
   onTerminal(args: readonly string[], answers: RunOptions['answers']): Promise<Ran>
 }
 
@@ -37,7 +37,7 @@ export function cli({
   const environment = { ...rest, ...own, ...env }
   return {
     run: (args, options = {}) => run(process.execPath, [mainFile, ...args], environment, options),
-    // The pseudo-terminal of `script` has no size of its own, and prompts wrap at its width.
+    // The pseudo-terminal has no size by default, and prompts wrap at its width.
     onTerminal: (args, answers = []) =>
       run(
         'script',

@@ -1,4 +1,7 @@
-/** Two transactions that meet in each way in which two can wait for each other in a circle. Nothing is kept of either. */
+/**
+ * Finds deadlocks between two transactions by interleaving them at each of their locking statements. Both are always
+ * rolled back.
+ */
 import { type Db, type Param, type Statement, statement, type Tx } from '../../src/db/db.ts'
 import { retryable } from '../../src/db/errors.ts'
 import { until } from './wait.ts'
@@ -7,7 +10,7 @@ export type Work = (tx: Tx) => Promise<unknown>
 
 class Undone extends Error {}
 
-/** How it ended: undone after all of its work, or what it threw. */
+/** Outcome of a transaction: rolled back after all its statements, or failed with an error. */
 type End = { readonly is: 'through' } | { readonly is: 'refused'; readonly error: unknown }
 
 const pidOf = statement<{ pid: number }>('test.pid', 'SELECT pg_backend_pid() AS pid')
@@ -15,15 +18,16 @@ const waitsFor = statement<{ waits: boolean }>(
   'test.waits',
   `SELECT coalesce(wait_event_type = 'Lock', false) AS waits FROM pg_stat_activity WHERE pid = $1`,
 )
-/** Makes it as quick to be told of a circle as it is to walk into one. For connections that are opened after it. */
+/** Makes PostgreSQL detect a deadlock within 20 ms. Applies to connections that are opened afterwards. */
 export const shortDeadlocks = statement(
   'test.shortDeadlocks',
   `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''20ms''', current_database()); END $$`,
 )
 
 /**
- * Rows that are new are nobody's to wait for. What they refer to is held, too, but only against who deletes it or locks it FOR UPDATE,
- * which is done to apps and deployments, first of all.
+ * Whether a statement takes locks that others can wait for. Inserted rows do not count, because no other transaction
+ * sees them. An insert also locks the rows that it references, but only against DELETE and FOR UPDATE, which
+ * transactions do to apps and deployments before anything else.
  */
 const isLocking = ({ name, text }: Statement<unknown>) =>
   !name.startsWith('engine.') && /\b(UPDATE|DELETE|FOR SHARE|pg_advisory_xact_lock)\b/.test(text)
@@ -31,11 +35,11 @@ const isLocking = ({ name, text }: Statement<unknown>) =>
 interface Running {
   readonly pid: Promise<number>
   readonly end: Promise<End>
-  /** Names of its statements that lock, as they end. */
+  /** Names of its locking statements, in order of completion. */
   readonly locking: readonly string[]
 }
 
-/** @param stopAt waits after that many locking statements, until `goOn` */
+/** @param stopAt number of locking statements after which the transaction pauses until `goOn` */
 function run(db: Db, work: Work, stopAt = 0, stop?: { reached(): void; readonly goOn: Promise<void> }): Running {
   const pid = Promise.withResolvers<number>()
   const locking: string[] = []
@@ -68,23 +72,26 @@ function run(db: Db, work: Work, stopAt = 0, stop?: { reached(): void; readonly 
   return { pid: pid.promise, end, locking }
 }
 
-/** Alone: how it ends, and after which of its statements another one could come between. */
+/**
+ * Runs the work alone. Returns its outcome and the locking statements after which another transaction could interleave.
+ */
 export async function alone(db: Db, work: Work): Promise<End & { readonly locking: readonly string[] }> {
   const { end, locking } = run(db, work)
   return { ...(await end), locking }
 }
 
 /**
- * Stops `one` after one of its locking statements, lets `other` run until it has ended or waits for it, and lets `one` go on; so for each
- * of these places. In a circle of two each holds what the other waits for, so it is one of these: `other` gets to what it holds then
- * while `one` stands still. The later `one` stops, the sooner `other` waits; of places where it waits for the same the first
- * says all, since there `one` has most before it.
- * @param places how many locking statements `one` has
- * @returns the statements after which PostgreSQL found a circle
+ * Looks for deadlocks between two transactions. Pauses `one` after each of its locking statements in turn, runs `other`
+ * until it ends or blocks, then resumes `one`. In a deadlock of two, each holds a lock that the other waits for, so one
+ * of these interleavings reproduces it. The later `one` pauses, the earlier `other` blocks; of adjacent pauses with the
+ * same blocking point only the first is needed, because `one` has the most statements left there. This allows a binary
+ * search.
+ * @param places number of locking statements of `one`
+ * @returns the statements after which PostgreSQL detected a deadlock
  */
 export async function collide(db: Db, one: Work, other: Work, places: number): Promise<string[]> {
   const circles: string[] = []
-  /** How many locking statements `other` had behind it where it waited. */
+  /** Returns how many locking statements `other` had completed when it blocked. */
   const meet = async (place: number): Promise<number> => {
     const reached = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
@@ -95,7 +102,7 @@ export async function collide(db: Db, one: Work, other: Work, places: number): P
     const noted = second.end.then(() => void (isOver = true))
     const pid = await second.pid
     await until(async () => isOver || (await db.one(waitsFor, [pid])).waits, {
-      what: 'the other has ended, or waits',
+      what: 'the other transaction to end or block',
       everyMs: 1,
     })
     const behind = isOver ? Number.POSITIVE_INFINITY : second.locking.length
@@ -120,8 +127,8 @@ export async function collide(db: Db, one: Work, other: Work, places: number): P
 }
 
 /**
- * Many of them at once, whichever comes: for circles of more than two.
- * @returns which PostgreSQL ended for the sake of others
+ * Runs many transactions concurrently in random order, to find deadlocks of more than two.
+ * @returns the transactions that PostgreSQL aborted to resolve a deadlock
  */
 export async function crowd(
   db: Db,

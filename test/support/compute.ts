@@ -1,4 +1,4 @@
-/** The compute machines on a database of their own with simulated hosts: no timers, every step by hand. */
+/** The compute workflows on their own database with simulated hosts. No timers: the test triggers every step. */
 import { createHash } from 'node:crypto'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { appWorkflow } from '../../src/control/apps/index.ts'
@@ -44,7 +44,7 @@ const sql = {
        max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_webhook_secret)
      VALUES ($1, $2, $3, '', 8080, '/', 0, $4, $5, 100, false, 80, 80, $3 || '.test', ''::bytea)`,
   ),
-  /** All but one, which somebody else runs step by step. */
+  /** All workflows but one, which the test runs step by step. */
   due: statement(
     'test.due',
     `UPDATE machine SET wake_at = CASE WHEN id = $1::uuid THEN now() + interval '1 hour' ELSE now() END WHERE lease IS NULL`,
@@ -72,7 +72,7 @@ export interface TestApp {
   readonly name: string
 }
 
-/** @param database what is in it stays the caller's business; by default a fresh one that goes with the world */
+/** @param database stays owned by the caller; by default, a fresh one that is dropped with the world */
 export async function computeWorld(
   config: Partial<ControlConfig> = {},
   database: Pick<TestDatabase, 'db' | 'drop'> | undefined = undefined,
@@ -81,12 +81,12 @@ export async function computeWorld(
   const bus = createMemoryBus()
   const settings: ControlConfig = {
     ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
-    // Simulated hosts beat only where a test makes them.
+    // Simulated hosts send heartbeats only when a test says so.
     hostTimeoutSeconds: 3600,
     ...config,
   }
   const log = testLog()
-  // A second goes by between any two looks: what is remembered for less would make a step depend on the machine it runs on.
+  // Every read of the clock advances it by one second, so that caches with a shorter lifetime expire on any machine.
   let lookedMs = 0
   const clock = { ...systemClock, monotonicMs: () => (lookedMs += 1000) }
   const deps: Deps = { db, bus, log, config: settings, clock, vault: createVault(settings.secrets) }
@@ -95,7 +95,10 @@ export async function computeWorld(
   const parcels = new Map()
   const truth = new Map()
   const snapshotParcels = new Map()
-  /** Each that is due has its turn in each round, however many earlier tests have left: of equals a smaller batch may pass by the same ones. */
+  /**
+   * Runs every due workflow once per round. The batch is large because a smaller one may select the same rows again
+   * when many earlier tests have left due rows.
+   */
   const tick = (workflows: readonly AnyWorkflow[]) => createRunner({ db, workflows, log, batch: 100_000 }).tickOnce()
   const drains = createDrains(0)
   const workflows = {
@@ -122,7 +125,7 @@ export async function computeWorld(
     deps,
     hosts,
     workflows,
-    /** What gateways have said. */
+    /** Drain reports of gateways. */
     drains,
     projectId,
     async addHost(options: Partial<SimHostOptions> = {}): Promise<SimHost> {
@@ -144,7 +147,7 @@ export async function computeWorld(
       await db.run(sql.app, [app.id, projectId, app.name, replicas, minReplicas])
       return app
     },
-    /** The rows of a deployment as the API makes them. */
+    /** Creates a deployment with the rows that the API creates. */
     deploy: (app: TestApp, { replicas = 1, ...change }: Partial<typeof shape> & { replicas?: number } = {}) =>
       db.tx(tx =>
         createDeployment(tx, {
@@ -157,7 +160,7 @@ export async function computeWorld(
           triggerSource: 'api',
         }),
       ),
-    /** Hosts move one step, and what they say of their VMs is recorded. */
+    /** Advances every host by one step and records the VMs that it reports. */
     async hostsMove(): Promise<void> {
       for (const host of hosts) {
         await host.tick()
@@ -169,12 +172,12 @@ export async function computeWorld(
         for (const id of host.snapshots.keys()) await db.tx(tx => recordSnapshot(tx, host.id, host.snapshot(id)))
       }
     },
-    /** Every machine of the kinds runs once, due or not; the others do not exist. */
+    /** Runs every workflow of these kinds once, due or not; other kinds do not run. */
     async run(...kinds: (keyof typeof workflows)[]): Promise<void> {
       await db.run(sql.due, [null])
       await tick(kinds.map(kind => workflows[kind]))
     },
-    /** Hosts and all machines in turn, until `done`; all but the machine of `except`. */
+    /** Alternates hosts and all workflows until `done`; `except` names a workflow that does not run. */
     async until(done: () => Promise<boolean>, rounds = 60, except?: string): Promise<void> {
       for (let round = 0; round < rounds; round++) {
         if (await done()) return
@@ -182,9 +185,9 @@ export async function computeWorld(
         await db.run(sql.due, [except ?? null])
         await tick(Object.values(workflows))
       }
-      throw new Error(`not so after ${rounds} rounds`)
+      throw new Error(`the condition is still false after ${rounds} rounds`)
     },
-    /** Deletes whatever else the app has, and waits until it is gone. */
+    /** Deletes all deployments of the app and waits until they are gone. */
     async deploymentsEnd(app: TestApp): Promise<void> {
       for (const { id } of await world.rows<{ id: string }>(`SELECT id FROM deployment WHERE app_id = $1`, app.id))
         await db.tx(tx => removeDeployment(tx, id))

@@ -1,6 +1,6 @@
 /**
- * Runs a machine through every way a step can be interrupted. For each phase and each fault, a fresh subject is taken to
- * that phase, the fault is injected once, and the machine must then end as if nothing had happened.
+ * Runs a workflow through every way in which a step can be interrupted. For each phase and each fault, it takes a fresh
+ * subject to that phase and injects the fault once; the workflow must then reach the same end as without the fault.
  */
 import { pino } from 'pino'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
@@ -10,13 +10,13 @@ import { createRunner, readWorkflow, type Runner } from '../../src/engine/runner
 import { engineStatements } from '../../src/engine/statements.ts'
 
 export const faults = [
-  /** The process dies (here: the handler throws) before the handler did anything. */
+  /** The process dies (here: the handler throws) before the handler has any effect. */
   'before-handler',
-  /** The handler did its work outside, and nothing of that was recorded. */
+  /** The handler has its external effects, but nothing is recorded. */
   'after-handler',
-  /** The commit went through, but its answer was lost with the connection. */
+  /** The commit succeeds, but its answer is lost with the connection. */
   'answer-lost',
-  /** The lease ran out while the handler worked, and another runner runs the same step meanwhile. */
+  /** The lease expires while the handler runs, and another runner runs the same step concurrently. */
   'double-run',
   /** The subject is deleted just before the step. */
   'deletion',
@@ -30,22 +30,22 @@ export interface CrashSubject {
 export interface CrashMatrixOptions<S extends CrashSubject> {
   readonly db: Db
   readonly workflow: AnyWorkflow
-  /** Makes a fresh resource with its machine row; called once for each case. */
+  /** Creates a fresh resource with its workflow row; called once per case. */
   readonly makeSubject: () => Promise<S>
-  /** Asks for the deletion of the resource (and pokes). Without it, the fault `deletion` is left out. */
+  /** Requests deletion of the resource (and pokes). Without this function, the fault `deletion` is left out. */
   readonly remove?: (subject: S) => Promise<void>
   /**
-   * Makes the world move on between two steps: what hosts and other machines would do. Called before each round; may
-   * take the machine to a phase that it reaches only by request.
+   * Simulates hosts and other workflows between two steps. Called before each round; may also request a transition to a
+   * phase that the workflow enters only on request.
    */
   readonly advance?: (subject: S, phase: string) => Promise<void>
-  /** Whether the machine has come to rest. Default: its row is gone. */
+  /** Whether the workflow has settled. Default: its row is gone. */
   readonly atRest?: (subject: S, phase: string | undefined) => Promise<boolean> | boolean
-  /** Throws when the end is wrong: a leak, a duplicate, a wrong state. */
+  /** Throws if the final state is wrong: a leak, a duplicate, a wrong state. */
   readonly check: (subject: S, at: { readonly phase: string; readonly fault: Fault }) => Promise<void>
-  /** Phases that the way of this subject does not pass, and why; every other phase must be reached. */
+  /** Phases that this subject never enters, and why; every other phase must be reached. */
   readonly unreachable?: Readonly<Record<string, string>>
-  /** Most steps of one case. Default 200. */
+  /** Maximum steps per case. Default 200. */
   readonly maxSteps?: number
 }
 
@@ -56,7 +56,7 @@ export interface CrashCase {
   run(): Promise<void>
 }
 
-/** The cases as data, for `test.each`: phases x faults. */
+/** All cases as data for `test.each`: phases x faults. */
 export function crashMatrix<S extends CrashSubject>(options: CrashMatrixOptions<S>): CrashCase[] {
   const phases = Object.keys(options.workflow.phases).filter(phase => options.unreachable?.[phase] === undefined)
   const possible = faults.filter(fault => fault !== 'deletion' || options.remove !== undefined)
@@ -76,11 +76,11 @@ async function runCase<S extends CrashSubject>(
   let reached = false
   for (let steps = 0; steps < (options.maxSteps ?? 200); steps++) {
     const row = await readWorkflow(options.db, options.workflow.kind, subject.id)
-    const throttled = options.atRest ? await options.atRest(subject, row?.phase) : row === undefined
-    if (throttled && injector.injected()) break
+    const isSettled = options.atRest ? await options.atRest(subject, row?.phase) : row === undefined
+    if (isSettled && injector.injected()) break
     if (row === undefined) {
-      if (throttled) break
-      throw new Error(`the machine of ${subject.id} is gone, but ${options.workflow.kind} is not at rest`)
+      if (isSettled) break
+      throw new Error(`the workflow row of ${subject.id} is gone, but ${options.workflow.kind} has not settled`)
     }
     reached ||= row.phase === phase
     if (reached && !injector.injected()) await injector.beforeStep()
@@ -91,10 +91,10 @@ async function runCase<S extends CrashSubject>(
   if (!injector.injected())
     throw new Error(`phase "${phase}" of ${options.workflow.kind} was never reached: nothing was tested`)
   const last = await readWorkflow(options.db, options.workflow.kind, subject.id)
-  const throttled = options.atRest ? await options.atRest(subject, last?.phase) : last === undefined
-  if (!throttled)
+  const isSettled = options.atRest ? await options.atRest(subject, last?.phase) : last === undefined
+  if (!isSettled)
     throw new Error(
-      `after ${fault} in "${phase}" the machine never came to rest: it is in "${last?.phase}", ${last?.last_error ?? 'no error'}`,
+      `after ${fault} in "${phase}" the workflow never settled: it is in "${last?.phase}", ${last?.last_error ?? 'no error'}`,
     )
   await options.check(subject, { phase, fault })
 }
@@ -104,12 +104,12 @@ const makeDueStatement: Statement<never> = {
   text: `UPDATE machine SET wake_at = now(), lease = NULL, lease_until = NULL, runner = NULL WHERE kind = $1 AND id = $2`,
 }
 
-/** Back-offs and waits are not what is tested here; a lost lease is one that has run out. */
+/** Skips back-offs and waits, which are not under test, and expires leases. */
 async function makeDue(db: Db, kind: string, id: string): Promise<void> {
   await db.run(makeDueStatement, [kind, id])
 }
 
-/** The subject has its turn whatever others are due: of equals a smaller batch may pass by the same ones. */
+/** Large enough that the subject always runs: a smaller batch may select the same equally due rows again and again. */
 const batch = 100_000
 
 class InjectedFault extends Error {}
@@ -126,7 +126,7 @@ function createInjector<S extends CrashSubject>(
   const original = workflow.phases[phase]
   if (original === undefined) throw new Error(`BUG: ${workflow.kind} has no phase "${phase}"`)
   const plain = (db: Db): Runner => createRunner({ db, workflows: [workflow], log, batch })
-  // Machines are made of `any` subjects once their types are forgotten; the subject is only handed on.
+  // `AnyWorkflow` loses the subject's type; the subject is only passed through here.
   const handler = async (step: Step<unknown>) => {
     if (injected || !(await isOurs(options.db, workflow.kind, subject.id, step))) return original(step)
     switch (fault) {
@@ -167,13 +167,13 @@ function createInjector<S extends CrashSubject>(
   }
 }
 
-/** Several subjects may be under way in one database; only the one of this case is hurt. */
+/** Several subjects may be in progress in one database; the fault affects only the one of this case. */
 async function isOurs(db: Db, kind: string, id: string, step: Step<unknown>): Promise<boolean> {
   const row = await readWorkflow(db, kind, id)
   return row?.leased === true && row.phase === step.phase
 }
 
-/** After the commit of a step in `phase` succeeded, the caller is told that the connection was lost. */
+/** Reports a lost connection after the commit of a step in `phase` has succeeded. */
 function losingAnswers<S extends CrashSubject>(
   db: Db,
   phase: string,
@@ -183,7 +183,7 @@ function losingAnswers<S extends CrashSubject>(
 ): Db {
   const { go, goAll, wait, waitAll, done } = engineStatements
   const commits = new Set<string>([go, goAll, wait, waitAll, done].map(statement => statement.name))
-  // Of several that are committed together the ids are a list.
+  // A commit of several workflows passes a list of ids.
   const isCommit = (statement: Statement<unknown>, params: readonly unknown[] = []) =>
     commits.has(statement.name) && [params[1]].flat().includes(subject.id)
   const inPhase = async () => (await readWorkflow(db, options.workflow.kind, subject.id))?.phase === phase

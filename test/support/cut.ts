@@ -1,17 +1,17 @@
-/** A way to a server that is cut or blocked at a moment of the test's choice: from then on nothing gets through. */
+/** A proxy to a server that a test can cut or block at a chosen moment; afterwards nothing passes. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface Cut extends AsyncDisposable {
   readonly port: number
-  /** True once nothing gets through any more. */
+  /** True once nothing passes any more. */
   happened(): boolean
 }
 
 /**
- * @param to where the server listens: a port of loopback, or a socket in the file system
- * @param at as soon as a client sends this, which the server does not get any more
- * @param how `cut`: connections break, and new ones are refused. `hang`: they stay, and nothing is answered.
+ * @param to address of the server: a port on loopback, or a unix socket
+ * @param at the cut happens when a client sends data that matches, which the server no longer receives
+ * @param how `cut`: connections break, and new ones are refused. `hang`: connections stay open without answers.
  */
 export async function cutWhen(to: number | string, at: RegExp, how: 'cut' | 'hang' = 'cut'): Promise<Cut> {
   const sockets = new Set<Socket>()

@@ -1,18 +1,21 @@
-/** The PostgreSQL image of tests: made once on this machine, by whoever needs it first. */
+/** The PostgreSQL image for tests: built once per machine, by the first test that needs it. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { buildPostgresImage } from '../../src/agent/image/postgres/build.ts'
 import { recipeDigest } from '../../src/agent/image/postgres/recipe.ts'
 
-/** MOTE_TEST_POSTGRES: another major version than that of the distribution, whose packages are then fetched. */
+/** MOTE_TEST_POSTGRES selects another major version than the distribution's; its packages are then downloaded. */
 export const databaseVersion = Number(process.env['MOTE_TEST_POSTGRES'] ?? 15)
 
-/** Directory of OCI layouts that has `oci:postgres:<databaseVersion>`. @throws Error that says why it cannot be made */
+/**
+ * Returns a directory of OCI layouts that contains `oci:postgres:<databaseVersion>`. @throws Error with the reason if
+ * the image cannot be built
+ */
 export async function databaseImages(): Promise<string> {
   const imageDir = await databaseImageDir()
   await buildPostgresImage({ imageDir, version: databaseVersion })
   return imageDir
 }
 
-/** Where it is, when it has been made. */
+/** Path of the image, whether or not it has been built. */
 export const databaseImageDir = async () => join(homedir(), '.cache', 'mote', 'test-images', await recipeDigest())

@@ -8,7 +8,7 @@ import { databaseUrl, type PostgresChoice, templateName } from './global-setup.t
 
 export type { PostgresChoice }
 
-/** From `startPrivateServer`. */
+/** Result of `startPrivateServer`. */
 export interface PrivateServer {
   readonly adminUrl: string
 }
@@ -16,16 +16,18 @@ export interface PrivateServer {
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string
   readonly db: Db
-  /** Drops it, whoever is still connected. Idempotent. */
+  /** Drops the database even if clients are connected. Idempotent. */
   drop(): Promise<void>
 }
 
-/** `MOTE_TEST_PG=installed` runs everything that does not name a server on the installed PostgreSQL. */
+/** `MOTE_TEST_PG=installed` runs every test that does not choose a server on the installed PostgreSQL. */
 export function defaultPostgres(): PostgresChoice {
   return process.env['MOTE_TEST_PG'] === 'installed' ? 'installed' : 'embedded'
 }
 
-/** A fresh database with all migrations applied, cloned from the template. Drop it in `afterAll`, or hold it with `await using`. */
+/**
+ * A fresh database with all migrations applied, cloned from the template. Drop it in `afterAll`, or use `await using`.
+ */
 export async function testDatabase(which: PostgresChoice | PrivateServer = defaultPostgres()): Promise<TestDatabase> {
   if (typeof which === 'object') return openDatabase(which.adminUrl, templateName)
   const server = serverOf(which)
@@ -33,12 +35,14 @@ export async function testDatabase(which: PostgresChoice | PrivateServer = defau
   return openDatabase(server.adminUrl, templateName)
 }
 
-/** A fresh database with nothing in it, for tests of the migrations themselves. */
+/** A fresh, empty database, for tests of the migrations themselves. */
 export async function emptyDatabase(which: PostgresChoice = defaultPostgres()): Promise<TestDatabase> {
   return openDatabase(serverOf(which).adminUrl, 'template0')
 }
 
-/** Runs a suite once on each server; a server that is not installed shows as a skipped suite that says what to install. */
+/**
+ * Runs a suite once per server; if a server is not installed, the suite is skipped and its title says what to install.
+ */
 export function describeEachPostgres(name: string, suite: (which: PostgresChoice) => void): void {
   for (const which of ['embedded', 'installed'] as const) {
     const server = inject('postgres')[which]
@@ -67,7 +71,7 @@ async function openDatabase(adminUrl: string, template: string): Promise<TestDat
   return { url, db, drop, [Symbol.asyncDispose]: drop }
 }
 
-/** Through another database, since one that somebody is connected to can be neither cloned nor dropped. */
+/** Connects through another database, because a database with connections can be neither cloned nor dropped. */
 async function asAdmin(adminUrl: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl })
   await client.connect()

@@ -1,16 +1,16 @@
-/** What the document does not explain: for the test that lists it. */
+/** Finds operations, parameters and members that the API document does not explain. */
 type Json = Readonly<Record<string, unknown>>
 
 const json = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {})
 
-/** Every operation, parameter and member without a description or an example, as `Component.member: example`. */
+/** Lists every operation, parameter and member without a description or an example, as `Component.member: example`. */
 export function missingWords(document: unknown): string[] {
   const { components, paths } = json(document)
   const schemas = json(json(components)['schemas'])
   return [
     ...Object.entries(json(paths)).flatMap(([path, item]) => ofPath(path, json(item))),
     ...Object.entries(schemas).flatMap(([name, schema]) => [
-      // The members of an object say what it is; of other values only they themselves can.
+      // An object is explained by the descriptions of its members; other schemas need their own.
       ...(hasMembers(schema) ? [] : ofDescription(name, json(schema))),
       ...ofMembers(name, json(schema)),
     ]),
@@ -56,7 +56,7 @@ function ofContent(name: string, holder: Json): string[] {
 const ofDescription = (name: string, { description }: Json) =>
   typeof description === 'string' && description !== '' ? [] : [`${name}: description`]
 
-/** Of an object the members; of an array the items; of alternatives each. */
+/** Checks the members of an object, the items of an array, and each alternative. */
 function ofMembers(name: string, schema: Json): string[] {
   const { anyOf, items, properties } = schema
   return [
@@ -68,7 +68,7 @@ function ofMembers(name: string, schema: Json): string[] {
 
 function ofMember(name: string, schema: Json): string[] {
   const { description, examples } = schema
-  // A named schema is described where it stands.
+  // A named schema is checked once, at its definition.
   if (isNamed(schema)) return []
   const isComposed = schema['properties'] !== undefined || isNamed(schema['items']) || hasMembers(schema['items'])
   return [
@@ -78,7 +78,7 @@ function ofMember(name: string, schema: Json): string[] {
   ]
 }
 
-/** A reference, or alternatives of which one is. */
+/** A reference, or alternatives that contain one. */
 const isNamed = (schema: unknown): boolean => {
   const { anyOf } = json(schema)
   return '$ref' in json(schema) || (Array.isArray(anyOf) && anyOf.some(isNamed))
@@ -86,7 +86,7 @@ const isNamed = (schema: unknown): boolean => {
 
 const hasMembers = (schema: unknown) => json(schema)['properties'] !== undefined
 
-/** An array of values whose items have examples; alternatives of which one has. */
+/** Whether the items of an array, or one of the alternatives, have examples. */
 const hasExampleIn = ({ anyOf, items }: Json): boolean =>
   [items, ...(Array.isArray(anyOf) ? anyOf : [])].some(
     part =>

@@ -1,6 +1,6 @@
 /**
- * A program for the crash tests: starts the embedded PostgreSQL in the directory of its first argument, inserts numbers
- * and prints each one after it was acknowledged, until it is killed.
+ * Program for the crash tests: starts the embedded PostgreSQL in the directory given as its first argument, inserts
+ * numbers and prints each one after the database acknowledged it, until it is killed.
  */
 import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'

@@ -1,4 +1,4 @@
-/** A machine whose handlers a test gives, and runners of it on a database of their own. */
+/** A workflow with handlers from the test, and runners for it on their own database. */
 import { pino } from 'pino'
 import { afterEach, beforeEach } from 'vitest'
 import { type PostgresChoice, type TestDatabase, testDatabase } from './database.ts'
@@ -11,7 +11,7 @@ export const log = pino({ level: 'silent' })
 
 export type Handler = (step: Step<{ id: string }>) => Promise<Next<'one' | 'two' | 'ending'>>
 
-/** A machine of two phases and an end. */
+/** A workflow with two phases and an end. */
 export function sample(
   handlers: { one: Handler; two?: Handler; ending?: Handler },
   options: Partial<AnyWorkflow> = {},
@@ -34,7 +34,7 @@ export const expireLeases = statement(
   "UPDATE machine SET lease_until = now() - interval '1 second' WHERE lease IS NOT NULL",
 )
 
-/** Begins anew with each test of the file; runners that a test leaves are stopped. */
+/** Creates a fresh world for each test of the file and stops runners that a test leaves behind. */
 export function sampleWorld(which: PostgresChoice) {
   let database: TestDatabase
   const started: Runner[] = []

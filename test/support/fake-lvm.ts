@@ -1,4 +1,6 @@
-/** LVM with one thin pool, as strict as the real one about what it is asked: files instead of devices. */
+/**
+ * A fake LVM with one thin pool, which validates its arguments as strictly as the real one. Files stand in for devices.
+ */
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +9,7 @@ import { run } from '../../src/lib/exec.ts'
 interface Lv {
   sizeBytes: number
   active: boolean
-  /** Snapshots are left alone by a plain activation (lvmthin(7)). */
+  /** A plain activation skips snapshots (lvmthin(7)). */
   skip: boolean
 }
 
@@ -25,7 +27,7 @@ export function fakeLvm(devDir: string, { group = 'vg', thinPool = 'pool', poolB
     if (!/^[a-zA-Z0-9+_.-]{1,127}$/.test(lv) || lv.startsWith('-')) fail(program, `invalid name ${lv}`)
     if (volumes.has(lv)) fail(program, `Logical Volume "${lv}" already exists`)
   }
-  /** A device that is not active has no node. */
+  /** An inactive volume has no device node. */
   const activate = async (lv: string, on: boolean) => {
     const one = volumes.get(lv)
     if (!one || one.active === on) return

@@ -1,4 +1,7 @@
-/** A Ceph cluster's `rbd` and `ceph`, as strict as the real ones about what they are asked (16.2): files instead of images. */
+/**
+ * Fake `rbd` and `ceph` commands (16.2), which validate their arguments as strictly as the real ones. Files stand in
+ * for images.
+ */
 import { mkdir, rename, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandError, run } from '../../src/lib/exec.ts'
@@ -18,15 +21,15 @@ const fail = (code: number, why: string): never => {
 
 export interface FakeCluster {
   readonly images: ReadonlyMap<string, Image>
-  /** What a host of this name runs. */
+  /** Runs a command as the host with this name. */
   client(host: string): (program: string, args: readonly string[]) => Promise<string>
-  /** Clients that lost their lock to somebody else: the cluster takes no writes of theirs. */
+  /** Clients that lost their lock to another client; the cluster rejects their writes. */
   readonly blocklist: ReadonlySet<string>
 }
 
 export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
   const images = new Map<string, Image>()
-  /** By host and device: a client that has lost its lock keeps its device. */
+  /** Keyed by host and device: a client that has lost its lock keeps its device. */
   const mapped = new Map<string, { readonly host: string; readonly image: string; readonly device: string }>()
   const blocklist = new Set<string>()
   const file = (image: string, snapshot?: string) => join(dir, snapshot === undefined ? image : `${image}@${snapshot}`)
@@ -62,7 +65,7 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
   const visible = (image: Image) => [...image.snapshots].filter(([, one]) => !one.trashed).map(([name]) => name)
   const bytes = async (path: string) => (await stat(path)).blocks * 512
 
-  /** By what is asked for; each gets what is left of the arguments. */
+  /** Commands by name; each gets the remaining arguments. */
   const commands = (host: string): Readonly<Record<string, (args: readonly string[]) => Promise<unknown>>> => ({
     ls: async () => [...images.keys()],
     'snap ls': async ([spec = '']) => visible(find(spec)).map((name, n) => ({ id: n, name, size: 0 })),

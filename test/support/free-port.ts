@@ -1,4 +1,4 @@
-/** A TCP port of 127.0.0.1 that was free a moment ago. */
+/** Returns a TCP port on 127.0.0.1 that was free a moment ago. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 

@@ -1,6 +1,7 @@
 /**
- * Before the first test: one embedded PostgreSQL and, where Debian's PostgreSQL 15 (the oldest version we support) is
- * installed, one of that, each with a migrated template database that `testDatabase` clones in milliseconds.
+ * Starts the database servers before the first test: one embedded PostgreSQL and, if Debian's PostgreSQL 15 (the oldest
+ * supported version) is installed, one of that. Each has a migrated template database that `testDatabase` clones in
+ * milliseconds.
  */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
@@ -19,12 +20,12 @@ import { searchLogs } from './log-search.ts'
 import { logDirVariable } from './log.ts'
 import { type Reaper, startReaper } from './reaper.ts'
 
-/** `installed`: the distribution's, 15 in Debian 12 and 17 in Debian 13. */
+/** `installed` is the distribution's version: 15 in Debian 12, 17 in Debian 13. */
 export type PostgresChoice = 'embedded' | 'installed'
 
 /**
- * `missing`: no such server here, with what to install. `broken`: the template could not be migrated, so tests that clone
- * it fail with that text while all others still run.
+ * `missing`: the server is not installed; the text says what to install. `broken`: the template could not be migrated,
+ * so tests that clone it fail with this text while all others still run.
  */
 export type TestServer =
   | { readonly adminUrl: string; readonly broken: string | undefined }
@@ -36,19 +37,19 @@ declare module 'vitest' {
   }
 }
 
-/** Nothing of a test database must survive a power cut. */
+/** Durability is off, because test databases need not survive a power failure. */
 const testSettings = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
   max_connections: '300',
-  // It is in memory.
+  // The WAL is in memory.
   max_wal_size: '256MB',
 }
 
 export const templateName = 'mote_template'
 
-/** The same server, another database. */
+/** The URL of another database on the same server. */
 export function databaseUrl(adminUrl: string, name: string): string {
   return adminUrl.replace('/mote?', `/${name}?`)
 }
@@ -73,7 +74,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   })
   const logDir = await mkdtemp(join(tmpdir(), 'mote-test-logs-'))
   reaper.removeAtEnd(logDir)
-  // Workers inherit it.
+  // Worker processes inherit the variable.
   process.env[logDirVariable] ??= logDir
   const atEnd = cleanup.move()
   return async () => {
@@ -83,11 +84,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
-/** The oldest release that is supported, or the one that is nearest to it. */
+/** The oldest supported release, or the next newer one that is installed. */
 const oldestInstalled = (found: readonly PostgresBinaries[]) =>
   found.filter(({ major, origin }) => major >= 15 && origin === 'installed').at(-1)
 
-/** vitest only prints what a teardown throws; the exit code is ours to set. */
+/** vitest only prints errors of a teardown, so set the exit code here. */
 async function assertNoSecretIn(dir: string): Promise<void> {
   const { lines, secrets, leaks } = await searchLogs(dir)
   process.stdout.write(`logs: ${lines} lines searched for ${secrets} secrets and every token: ${leaks.length} found\n`)
@@ -97,9 +98,9 @@ async function assertNoSecretIn(dir: string): Promise<void> {
 }
 
 /**
- * A server for one suite alone, for tests of what transactions of other databases would disturb. About a second.
- * @param settings of the server, on top of those that all of them have here
- * @returns undefined when there is no such server here
+ * Starts a server for one suite, for tests that transactions of other databases would disturb. Takes about a second.
+ * @param settings added to the settings that all test servers share
+ * @returns undefined if the server is not installed
  */
 export async function startPrivateServer(
   which: PostgresChoice,
@@ -122,7 +123,8 @@ export async function startPrivateServer(
 
 async function serverRoot(reaper: Reaper): Promise<string> {
   const root = await mkdtemp(join(await inMemory(), 'mote-test-'))
-  // mkdtemp makes it 0700; as root, the servers run under another account and must be able to enter.
+  // mkdtemp creates the directory with mode 0700; when run as root, the servers use another account and must be able to
+  // enter.
   await chmod(root, 0o711)
   reaper.removeAtEnd(root)
   return root
@@ -166,7 +168,7 @@ async function makeTemplate(adminUrl: string): Promise<TestServer> {
 
 const cacheDir = fileURLToPath(new URL('../../.cache/test-postgres/', import.meta.url))
 
-/** initdb takes most of a second per server, a copy 60 ms: one initialised cluster for each version is kept. */
+/** initdb takes most of a second per server, a copy 60 ms, so one initialized cluster per version is cached. */
 async function initialisedCluster(binaries: PostgresBinaries): Promise<string> {
   const cache = join(cacheDir, String(binaries.major))
   if (await stat(cache).catch(() => undefined)) return cache
@@ -179,13 +181,13 @@ async function initialisedCluster(binaries: PostgresBinaries): Promise<string> {
     settings: testSettings,
   })
   await server.stop()
-  // Another run may have been faster; then ours is not needed.
+  // Another run may have finished first; then ours is discarded.
   await rename(made, cache).catch(() => rm(made, { recursive: true, force: true }))
   return cache
 }
 
 async function copyCluster(from: string, dataDir: string): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
-  // Not fs.cp: it does not keep the owner, which PostgreSQL insists on.
+  // fs.cp does not preserve the owner, which PostgreSQL requires.
   await promisify(execFile)('cp', ['-a', join(from, 'cluster'), join(dataDir, 'cluster')])
 }

@@ -1,4 +1,4 @@
-/** Ends of connections that say the worst that they can: guests, VMMs, apps and clients of the resolver. */
+/** Hostile ends of connections: guests, VMMs, apps and DNS clients that send the worst possible data. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -25,10 +25,10 @@ const ownDir = async () => {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
-/** What reaches a reader at once is 64 KiB; this is enough of them to see each case, however slowly it is read. */
+/** A reader gets at most 64 KiB at once; this duration covers every case, even with a slow reader. */
 export const pourMs = 300
 
-/** Writes to the socket for as long as it is read, up to that many times. */
+/** Writes the data up to `times` times while the socket is open. */
 export async function pour(socket: Socket, data: Buffer, times: number): Promise<void> {
   const all = async () => {
     for (let n = 0; n < times && !socket.destroyed; n++)
@@ -59,7 +59,9 @@ export async function withGuest(
   guest.ready.catch(() => undefined)
   settled(execInGuest(guest, ['yes'], 20_000))
   const ends = await Promise.all([both.end('control'), both.end('log')])
-  const nonce = await until(() => /^from 0 (\w+)$/.exec(ends[1].lines()[1] ?? '')?.[1], { what: 'the host asks' })
+  const nonce = await until(() => /^from 0 (\w+)$/.exec(ends[1].lines()[1] ?? '')?.[1], {
+    what: 'the host to send its nonce',
+  })
   await use({ control: ends[0].socket, log: ends[1].socket, nonce })
   guest.close()
   await log.flush()
@@ -67,7 +69,7 @@ export async function withGuest(
 
 export const asked = async (own: string) => (await connectQmp(own, 'vmm.sock')).execute('query-status')
 
-/** A VMM on a unix socket that answers what is asked first with `greeting`, and then goes on for ever. */
+/** A VMM on a unix socket that passes every request to `answer`. */
 export async function withVmm(
   answer: (socket: Socket, asked: string) => Promise<void> | void,
   use: (dir: string) => Promise<unknown>,

@@ -1,4 +1,7 @@
-/** The API with identity, projects, audit and notifications on a database of its own: what most tests of them need. */
+/**
+ * The API with identity, projects, audit and notifications on its own database, which most tests of these features
+ * need.
+ */
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -25,7 +28,7 @@ import { recordSecret, recordSecretsOf, testLog } from './log.ts'
 
 export const testPassword = 'correct staple 7 horses'
 
-/** Generous enough that only tests about limits meet them. */
+/** High limits, so that only tests of limits reach them. */
 const environment = {
   MOTE_SECRET_KEY: 'a-secret-key-of-the-tests-that-is-long-enough',
   MOTE_CAPTCHA: 'false',
@@ -35,7 +38,7 @@ const environment = {
   MOTE_RATE_CREATES: '1000000',
 }
 
-/** Wall time that a test can turn forward. */
+/** A wall clock that a test can advance. */
 export interface TestClock extends Clock {
   advance(ms: number): void
 }
@@ -53,7 +56,7 @@ export function testClock(): TestClock {
 
 export interface Reply {
   readonly status: number
-  /** Parsed JSON. */
+  /** The parsed JSON body. */
   readonly body: Record<string, any>
   readonly headers: Readonly<Record<string, unknown>>
 }
@@ -78,7 +81,7 @@ export interface Identity extends AsyncDisposable {
   readonly clock: TestClock
   readonly security: Authenticator
   readonly app: FastifyInstance
-  /** Of the database. */
+  /** URL of the database. */
   readonly url: string
   call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: CallOptions): Promise<Reply>
   register(email?: string): Promise<{ readonly id: string; readonly email: string }>
@@ -91,7 +94,7 @@ export interface IdentityOptions {
   readonly postgres?: PostgresChoice | PrivateServer
   readonly env?: Readonly<Record<string, string>>
   readonly log?: Logger
-  /** Instead of identity, projects, audit and notifications. */
+  /** Replaces identity, projects, audit and notifications. */
   readonly features?: (deps: Deps) => readonly Feature[]
 }
 
@@ -112,7 +115,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const security = createAuthenticator(deps)
   const { app, streams } = createServer({
     features: (options.features ?? identityFeatures)(deps),
-    // What these features have, and nothing of the others.
+    // Only the operations of these features.
     operations: {},
     deps,
     security,
@@ -181,7 +184,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   }
 }
 
-/** Accepts an invitation by the link in the answer that made it. */
+/** Accepts an invitation with the link in the response that created it. */
 export function accept(api: Identity, invitation: Reply['body'], token: string): Promise<Reply> {
   const [id, secret] = new URL(String(invitation['link'])).hash.slice(1).split('.')
   return api.call('POST', `/v1/invitations/${id}/accept`, { token, body: { secret } })

@@ -1,6 +1,6 @@
 /**
- * An installation as an operator has it: control, a gateway and agents as processes of their own, on a real nats-server on
- * which each has its own permissions. Agents may be in network namespaces, as hosts of their own.
+ * An installation as an operator runs it: control plane, gateway and agents in separate processes, on a real
+ * nats-server with separate permissions for each. Agents may run in network namespaces, as separate hosts.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,22 +21,22 @@ const gatewayId = 'edge'
 
 export interface Installation extends AsyncDisposable {
   readonly dir: string
-  /** Who registered first, an Admin. */
+  /** The first registered user, an Admin. */
   readonly admin: Api
-  /** Waits, and tells what the programs complained of when it takes too long. */
+  /** Waits for the condition; on a timeout, the error contains the warnings of the programs. */
   until(condition: () => Promise<boolean>, options: UntilOptions): Promise<void>
-  /** @param inside what runs the program somewhere else: `ip netns exec <name>` */
+  /** @param inside command prefix that runs the program elsewhere: `ip netns exec <name>` */
   startAgent(hostId: string, args: readonly string[], inside?: readonly string[]): void
   startGateway(args: readonly string[], inside?: readonly string[]): void
 }
 
 export interface InstallationOptions {
   readonly hostIds: readonly string[]
-  /** An address of this machine that all hosts reach, for the bus. */
+  /** An address of this machine that all hosts can reach, for the bus. */
   readonly busHost: string
 }
 
-/** Ends with everything that was started; agents stop their VMs. */
+/** Disposal stops every program; agents stop their VMs. */
 export async function startInstallation({ hostIds, busHost }: InstallationOptions): Promise<Installation> {
   await using undo = new AsyncDisposableStack()
   const reaper = startReaper()
@@ -94,7 +94,7 @@ export async function startInstallation({ hostIds, busHost }: InstallationOption
     })
   }
   const isReady = async () => (await anonymous.get('/v1/health/ready')).status === 200
-  await untilOr(isReady, { timeoutMs: 90_000, what: 'the control plane is ready' })
+  await untilOr(isReady, { timeoutMs: 90_000, what: 'the control plane to be ready' })
   const account = { email: 'operator@example.com', password: 'quartz-otter-lantern-42' }
   await anonymous.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
   const admin = anonymous.as((await anonymous.post('/v1/auth/login', account)).body.token)
@@ -114,10 +114,10 @@ export async function startInstallation({ hostIds, busHost }: InstallationOption
   }
 }
 
-/** Warnings and errors of our programs, and whatever else is printed. */
+/** Warnings and errors of our programs, and all output that is not a log line. */
 const isComplaint = (line: string) => line !== '' && !/^\{"level":[1-3]0,/.test(line)
 
-/** An agent has its VMs to stop. */
+/** Long enough for an agent to stop its VMs. */
 const patienceMs = 20_000
 
 async function ended(child: ChildProcess): Promise<void> {

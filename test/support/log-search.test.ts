@@ -31,7 +31,7 @@ it('finds nothing in harmless lines', async () => {
 
 it.each([
   ['a recorded password', '{"body":"correct staple 7 horses"}'],
-  ['an access token nobody recorded', `{"msg":"${newPat()}"}`],
+  ['an access token that was not recorded', `{"msg":"${newPat()}"}`],
   ['a session token', `{"msg":"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.${'x'.repeat(43)}"}`],
   ['a password hash', '{"msg":"$argon2id$v=19$m=19456"}'],
   ['a credential', `{"authorization":"Bearer ${'y'.repeat(40)}"}`],

@@ -1,7 +1,7 @@
 /**
- * The log of the whole test run: every program that a test starts writes it at trace level into a directory of the run,
- * and every secret that passes through a test client is written down beside it. When the run is over, the global
- * teardown searches the one for the other (log-search.ts) and fails the run.
+ * The log of the whole test run. Every program that a test starts logs at trace level into a directory of the run, and
+ * test clients record every secret that they send or receive next to it. After the run, the global teardown searches
+ * the logs for the secrets (log-search.ts) and fails the run if it finds any.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,23 +15,23 @@ const fileOf = (kind: 'log' | 'secrets' | 'output') => join(dir() ?? '.', `${kin
 
 let shared: Logger | undefined
 
-/** As production makes it, redaction included. `MOTE_TEST_LOG=info` prints instead. */
+/** The production logger, including redaction. `MOTE_TEST_LOG=info` prints instead. */
 export function testLog(level = process.env['MOTE_TEST_LOG']): Logger {
   if (level !== undefined) return pino({ level })
   if (dir() === undefined) return pino({ level: 'silent' })
   return (shared ??= createLog({ level: 'trace', file: fileOf('log') }))
 }
 
-/** What a child process printed. */
+/** Records the output of a child process. */
 export function recordOutput(text: string): void {
   if (dir() !== undefined) appendFileSync(fileOf('output'), text)
 }
 
 const written = new Set<string>()
 
-/** Must not be in any log line of the run. */
+/** Records a secret that no log line of the run may contain. */
 export function recordSecret(what: string, value: string): void {
-  // Too short to be told from an accident: a TOTP code is any six digits.
+  // Short values match by accident: a TOTP code is any six digits.
   if (value.length < 8 || written.has(value) || dir() === undefined) return
   written.add(value)
   appendFileSync(fileOf('secrets'), `${JSON.stringify([what, value])}\n`)
@@ -41,10 +41,10 @@ const secretFields = new Set([
   ...['password', 'current_password', 'new_password', 'token', 'refresh_token', 'secret', 'otpauth_url'],
   ...['recovery_codes', 'scm_webhook_secret', 'connection_string', 'connection_url', 'captcha_answer'],
 ])
-/** `code` of a request is a recovery code; that of an answer is the kind of an error, which logs may name. */
+/** In a request, `code` is a recovery code; in an answer, it is an error code, which logs may contain. */
 const secretFieldsOfRequests = new Set([...secretFields, 'code'])
 
-/** Finds the secrets of a request and its answer by the names of their fields, and records them. */
+/** Records the secrets of a request and its answer, found by field name. */
 export function recordSecretsOf(exchange: { readonly request: unknown; readonly answer: unknown }): void {
   recordFields(exchange.request, secretFieldsOfRequests)
   recordFields(exchange.answer, secretFields)

@@ -1,4 +1,6 @@
-/** A network namespace that is a whole host: a cable to the other one, and a link of its own to the control plane. */
+/**
+ * A network namespace that acts as a whole host: a cable to the other host, and a separate link to the control plane.
+ */
 import { access, mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -10,25 +12,28 @@ export interface NamespacedHost {
   readonly place: Place
   /** Its address on the cable. */
   readonly underlay: string
-  /** Where this machine reaches it. */
+  /** Address at which this machine reaches it. */
   readonly address: string
-  /** What runs a program there. `/run`, where agents of one machine meet, is its own. */
+  /**
+   * Command prefix that runs a program in the namespace, with a private `/run`, because agents of one machine share
+   * locks there.
+   */
   readonly inside: readonly string[]
 }
 
 /** The device at each end of the cable. */
 export const cable = 'cable'
-/** The device towards this machine. */
+/** The device that connects to this machine. */
 export const uplink = 'uplink'
 const privateRun = 'for d in /run/wireguard /run/mote; do mkdir -p $d && mount -t tmpfs tmpfs $d; done; exec "$@"'
 
-/** Addresses that no other test of this machine has: four of 198.18.0.0/15, which is for tests (RFC 2544). */
+/** Four addresses of 198.18.0.0/15, which is reserved for tests (RFC 2544), unique to this process. */
 function ownAddresses(): readonly string[] {
   const first = (process.pid % 2 ** 15) * 4
   return [0, 1, 2, 3].map(n => `198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + n}`)
 }
 
-/** @returns the hosts, and this machine's address for them */
+/** @returns the hosts, and the address at which they reach this machine */
 export async function twoHosts(stack: AsyncDisposableStack) {
   const [here = '', ...addresses] = ownAddresses()
   const places = [stack.use(await place(shortName('mh'))), stack.use(await place(shortName('mh')))] as const
@@ -50,8 +55,8 @@ export async function twoHosts(stack: AsyncDisposableStack) {
 }
 
 /**
- * The kernel and what is compiled, linked into a cache of the test's own: the lock that agents of a machine share does not
- * reach into another namespace.
+ * Links the kernel and the compiled guest programs into a cache for this test: agents of a machine share a lock on the
+ * cache, but not across namespaces.
  */
 export async function ownCache(dir: string): Promise<string> {
   const shared = join(homedir(), '.cache', 'mote')

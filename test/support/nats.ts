@@ -1,4 +1,4 @@
-/** A real nats-server with JetStream for one test file: random port, own directory, gone with the process. */
+/** A real nats-server with JetStream for one test file: random port, own directory, stopped with the process. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -11,9 +11,9 @@ import { freePort } from './free-port.ts'
 
 export interface NatsServer extends AsyncDisposable {
   readonly url: string
-  /** Kills it without warning and starts it again on the same port with the same data. */
+  /** Kills the server without warning and restarts it on the same port with the same data. */
   restart(whileDown?: () => Promise<unknown>): Promise<void>
-  /** Removes what it keeps on disk; only between the two halves of a restart. */
+  /** Deletes its data on disk; only allowed while the server is down during a restart. */
   forget(): Promise<void>
   stop(): Promise<void>
 }
@@ -21,13 +21,13 @@ export interface NatsServer extends AsyncDisposable {
 export interface NatsServerOptions {
   /** Lines added to the configuration, such as an `authorization` block. */
   readonly config?: string
-  /** Where it listens; default: loopback. */
+  /** Address to listen on; default: loopback. */
   readonly host?: string
   /** Default true. */
   readonly jetStream?: boolean
 }
 
-/** Why a suite that needs the server is skipped; undefined when it can run. */
+/** Why a suite that needs the server is skipped, or undefined if it can run. */
 export const natsMissing: string | undefined = hasServer()
   ? undefined
   : 'nats-server is not installed: apt-get install nats-server'

@@ -1,11 +1,11 @@
-/** Programs of PyPI in environments of their own below .cache. */
+/** Programs from PyPI, each in its own virtual environment below .cache. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 export type PythonTool = { readonly bin: string } | { readonly missing: string }
 
-/** Installs the package in this version, unless it is there. @returns the folder of its programs */
+/** Installs this version of the package unless it is installed. @returns the folder with its programs */
 export function pythonTool(name: string, version: string): PythonTool {
   const dir = join(import.meta.dirname, '../../.cache', `${name}-${version}`)
   const bin = join(dir, 'bin')

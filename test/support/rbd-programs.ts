@@ -1,6 +1,6 @@
 /**
- * The programs `rbd` and `ceph` of the strict fake cluster, for agents that run programs: each asks this process, which has
- * the cluster. A host is told from the others by its client (`--id`), as in Ceph.
+ * Executables `rbd` and `ceph` for agents that spawn programs: each forwards its arguments to this process, which holds
+ * the strict fake cluster. As in Ceph, the client (`--id`) identifies the host.
  */
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { type FakeCluster, fakeCluster } from './fake-rbd.ts'
 
 export interface RbdPrograms extends AsyncDisposable {
   readonly cluster: FakeCluster
-  /** Where an image's content is. */
+  /** Path of an image's content. */
   fileOf(volumeId: string): string
 }
 
@@ -22,7 +22,10 @@ interface Answer {
   readonly why: string
 }
 
-/** Puts them first into the PATH of this process, until disposed. @param dir short: a socket is in it */
+/**
+ * Puts the executables first in the PATH of this process until disposed. @param dir a short path, because it contains a
+ * socket
+ */
 export async function rbdPrograms(dir: string): Promise<RbdPrograms> {
   const cluster = fakeCluster(join(dir, 'images'))
   const bin = join(dir, 'bin')
@@ -62,7 +65,7 @@ async function answerTo(cluster: FakeCluster, argv: unknown): Promise<Answer> {
   }
 }
 
-/** Plain JavaScript without a type: the file has no name ending. */
+/** Plain JavaScript, because the file has no extension. */
 const asking = (name: string, socket: string) => `
 const argv = JSON.stringify([${JSON.stringify(name)}, ...process.argv.slice(2)])
 const request = require('node:http').request({ socketPath: ${JSON.stringify(socket)}, method: 'POST' }, async response => {

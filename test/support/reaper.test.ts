@@ -16,9 +16,9 @@ const gone = (pid: number) => {
   }
 }
 
-test('what a killed test run started is killed and removed', async () => {
+test('processes and directories of a killed test run are removed', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'mote-reaper-'))
-  // A run that starts a server, tells the reaper of it, and is killed.
+  // A run that starts a server, registers it with the reaper, and is killed.
   const program = `
     import { startReaper } from ${JSON.stringify(new URL('./reaper.ts', import.meta.url).href)}
     import { spawn } from 'node:child_process'
@@ -46,7 +46,7 @@ test('what a killed test run started is killed and removed', async () => {
   )
 })
 
-test('a process that has nothing left to do waits until everything is cleaned up', async () => {
+test('an otherwise idle process waits until the reaper has cleaned up', async () => {
   const program = `
     import { startReaper } from ${JSON.stringify(new URL('./reaper.ts', import.meta.url).href)}
     await startReaper().finish()

@@ -1,7 +1,7 @@
 /**
- * A child that outlives a killed test run and cleans up after it. The test process holds the other end of its stdin;
- * when that closes, for whatever reason, the processes it was told of are killed and the directories removed.
- * Run as a program by `startReaper`.
+ * A child process that outlives a killed test run and cleans up after it. The test process holds the other end of its
+ * stdin; when that closes for any reason, the reaper kills the registered processes and removes the registered
+ * directories. Started as a program by `startReaper`.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,9 +12,9 @@ import { fileURLToPath } from 'node:url'
 export interface Reaper {
   killAtEnd(pid: number): void
   removeAtEnd(directory: string): void
-  /** It was ended properly: a later process with the same number must be spared. */
+  /** Unregisters a process that has ended, so that a later process with the same PID is spared. */
   forget(pid: number): void
-  /** Cleans up now. Resolves when all of it is gone. */
+  /** Cleans up now. Resolves when everything is removed. */
   finish(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ type Order = { readonly kill: number } | { readonly remove: string } | { readonl
 export function startReaper(): Reaper {
   const child = spawn(process.execPath, [fileURLToPath(import.meta.url)], {
     stdio: ['pipe', 'ignore', 'inherit'],
-    // Ctrl-C goes to the whole process group of the terminal; the reaper must still be there afterwards.
+    // Ctrl-C reaches the whole process group of the terminal, and the reaper must survive it.
     detached: true,
     env: {},
   })
@@ -35,7 +35,7 @@ export function startReaper(): Reaper {
     removeAtEnd: directory => report({ remove: directory }),
     forget: pid => report({ forget: pid }),
     async finish() {
-      // Otherwise Node exits while this is awaited, with code 0, when nothing else is left to do.
+      // Without the reference, Node exits with code 0 while this promise is pending, if nothing else is left to do.
       child.ref()
       child.stdin?.end()
       await ended
@@ -63,10 +63,10 @@ async function main(): Promise<void> {
 
 function kill(pid: number): void {
   try {
-    // A postmaster answers SIGQUIT by ending its children at once; SIGKILL would orphan them.
+    // A postmaster stops its children on SIGQUIT; SIGKILL would orphan them.
     process.kill(pid, 'SIGQUIT')
   } catch {
-    // Gone already.
+    // The process has already ended.
   }
 }
 

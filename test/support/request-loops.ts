@@ -1,4 +1,4 @@
-/** Requests of three kinds, one after the other in each of three loops, through every gateway in turn. */
+/** Continuous load: three loops, each of which sends three kinds of requests in turn, through every gateway in turn. */
 import { createHash } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -19,13 +19,13 @@ const kinds = [
 
 export interface LoopFigures {
   readonly asked: number
-  /** What was answered instead of the expected answer: a status, or how the connection broke. */
+  /** Unexpected results: a status, or how the connection broke. */
   readonly faults: readonly string[]
   readonly longestMs: number
 }
 
 export interface RequestLoops {
-  /** Lets the requests under way finish. */
+  /** Stops the loops and waits for the requests in flight. */
   end(): Promise<LoopFigures>
 }
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 let dir = ''
 beforeAll(async () => {
-  // Below the checkout, where vitest is found.
+  // Below the checkout, so that vitest resolves.
   dir = await mkdtemp(join(root, 'node_modules', '.run-report-'))
 })
 afterAll(() => rm(dir, { recursive: true, force: true }))

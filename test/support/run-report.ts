@@ -1,4 +1,4 @@
-/** What `npm test` prints last, and what keeps its exit code honest. */
+/** The last output of `npm test`, and a guard for its exit code. */
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
 
 const listed = 10
@@ -9,8 +9,8 @@ interface Timed {
 }
 
 /**
- * Lists the slowest tests. Until the run has ended, the exit code is 1: a set-up that fails, or an event loop that runs
- * empty, must not look like a run in which every test passed.
+ * Lists the slowest tests. The exit code is 1 until the run has ended, because a failing setup, or an event loop that
+ * runs empty, must not look like a successful run.
  */
 export function runReport(): Reporter {
   const timed: Timed[] = []

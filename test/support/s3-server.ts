@@ -1,6 +1,6 @@
 /**
- * The part of Amazon's S3 API (2006-03-01) that backup programs use, over TLS, buckets by path, in memory. Every request
- * has to be signed (Signature Version 4) with the one key that there is. Run as a program:
+ * The part of Amazon's S3 API (2006-03-01) that backup programs use: TLS, path-style buckets, in memory. Every request
+ * must be signed (Signature Version 4) with the single configured key. Run as a program:
  * `s3-server.ts <address> <port> <directory with tls.key and tls.crt> <access key> <secret key>`.
  */
 import { createHash, createHmac } from 'node:crypto'
@@ -101,7 +101,7 @@ function bucketOf() {
     const found = objects.get(name)
     if (!found) return refuse(404, 'NoSuchKey')
     const headers = { etag: etag(found.data), 'last-modified': found.at.toUTCString() }
-    // Files of one bundle are asked for one by one (RFC 9110, 14.1.2).
+    // Clients read the files of a bundle one by one (RFC 9110, 14.1.2).
     const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(range) ?? []
     if (first === undefined) return { status: 200, body: found.data, headers }
     const end = last ? Number(last) + 1 : found.data.length

@@ -1,6 +1,6 @@
 /**
- * A host that speaks the contract and simulates the rest: the control plane's tests turn it by hand. Nothing happens by
- * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
+ * A simulated host that speaks the agent contract. Nothing happens by itself: each `tick` advances every VM and
+ * snapshot by one step, so that a test (or a seed) decides the order of events.
  */
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
 import { breakSnapshotMoves, comingSnapshot, type SimSnapshotParcel, stepSnapshotMove } from './sim-snapshots.ts'
@@ -26,15 +26,15 @@ export interface SimHost {
   /** Loses all VMs, snapshots and volumes. */
   clear(): void
   readonly storage: SimVolumes
-  /** False: neither requests nor messages pass. The VMs run on. */
+  /** False: neither requests nor messages pass. The VMs keep running. */
   reachable: boolean
-  /** What the next images do, by image: never healthy, or crash. */
+  /** Behavior of images that start later, by image: never healthy, or crash. */
   readonly behaviour: Map<string, 'unhealthy' | 'crash'>
-  /** Moves everything one step; what changed is published. */
+  /** Advances everything by one step and publishes the changes. */
   tick(): Promise<void>
   heartbeat(full?: boolean): HostHeartbeat
   crash(vmId: string): void
-  /** The machine lost power: every VM is gone, what was stored is not. */
+  /** Power failure: every VM is lost, stored data survives. */
   powerCut(): void
   observed(vmId: string): VmObserved
   snapshot(snapshotId: string): SnapshotObserved
@@ -48,23 +48,26 @@ export interface SimHostOptions {
   readonly memoryMib?: number
   readonly diskMib?: number
   readonly migrate?: 'live' | 'none'
-  /** Where migrating guests are, over all hosts: the network between them. */
+  /** Migrating guests of all hosts: the network between them. */
   readonly wires?: Map<string, SimVm>
-  /** Volumes on their way, over all hosts. */
+  /** Volumes in transfer, for all hosts. */
   readonly parcels?: Map<string, SimParcel>
-  /** Snapshots of VMs on their way, over all hosts; without it none moves. */
+  /** VM snapshots in transfer, for all hosts; without this map, no snapshot moves. */
   readonly snapshotParcels?: Map<string, SimSnapshotParcel>
-  /** VMM, version and CPU, as snapshots that are made here say; default: `sim`. */
+  /** VMM, version and CPU that snapshots made here report; default: `sim`. */
   readonly snapshotKind?: string
-  /** What each of them has to hold. */
+  /** Expected content of each volume. */
   readonly truth?: Map<string, string>
-  /** Whether VMs that move while they run take their volumes along; default: they do. */
+  /** Whether live migrations move volumes along; default: true. */
   readonly movesVolumes?: boolean
   /** Default: true. */
   readonly movesPaused?: boolean
-  /** Whether what it says of VMs has its time, so that what is overtaken on the way is not taken for news; default: as of an old agent. */
-  readonly tellsTime?: boolean
-  /** Sees every message before it is sent; false loses it. Default: everything passes. */
+  /**
+   * Whether VM reports carry their time, so that the control plane can ignore reports that arrive out of order;
+   * default: false, as with an old agent.
+   */
+  readonly reportsTime?: boolean
+  /** Called for every message before it is sent; false loses the message. Default: everything passes. */
   readonly passes?: () => boolean
 }
 
@@ -87,7 +90,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
 
   const observed = (vmId: string): VmObserved => {
     const vm = vms.get(vmId)
-    const time = options.tellsTime ? { atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) } : {}
+    const time = options.reportsTime ? { atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) } : {}
     if (vm) return { ...observedOf(vm), ...time }
     return {
       vmId,
@@ -119,7 +122,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null,
       madeBy: snapshotKind,
       pauseMs: 1,
-      error: found?.state === 'failed' ? 'it is not here' : null,
+      error: found?.state === 'failed' ? 'the snapshot is not on this host' : null,
       ...(found?.transfer ? { transfer: found.transfer } : {}),
       ...(found && found.disks.length > 0 ? { disks: [...found.disks] } : {}),
     }
@@ -150,7 +153,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const known = snapshots.get(desired.snapshotId)
     const source = vms.get(desired.vmId)
     if (known && desired.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
-    // The same generation is the same wish.
+    // The same generation means the same desired state.
     if (known && desired.generation > known.put.generation) known.put = desired
     else if (known) return snapshotObserved(desired.snapshotId)
     else if (desired.incoming || desired.arrived) snapshots.set(desired.snapshotId, comingSnapshot(desired))
@@ -194,7 +197,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
-      // As at the agent, it stays for a VM that is to start from it.
+      // As in the agent, the snapshot stays while a VM has yet to start from it.
       const needs = ({ desired, record }: SimVm) =>
         desired.want === 'running' &&
         desired.spec.from?.snapshotId === snapshotId &&

@@ -1,8 +1,8 @@
-/** Snapshots of VMs that leave a simulated host or come to one. Content of volumes goes with these. */
+/** Transfers of VM snapshots between simulated hosts, including the content of their volumes. */
 import type { SnapshotPut } from '../../src/contract/agent.ts'
 import type { SimSnapshot } from './sim-vm.ts'
 
-/** What one host has sent, by transfer: the network between them. */
+/** A snapshot that a host has sent, by transfer: the network between hosts. */
 export interface SimSnapshotParcel {
   readonly snapshot: Pick<SimSnapshot, 'memory' | 'identity' | 'disks' | 'contents' | 'stays'>
   taken: boolean
@@ -18,7 +18,7 @@ export const comingSnapshot = (put: SnapshotPut): SimSnapshot => ({
   stays: false,
 })
 
-/** One step of what its wish says of a move; what to do with one that is no move's, undefined. */
+/** Advances a transfer by one step. Returns undefined if the desired state contains no transfer. */
 export function stepSnapshotMove(
   snapshot: SimSnapshot,
   parcels: Map<string, SimSnapshotParcel>,
@@ -67,11 +67,11 @@ function send(snapshot: SimSnapshot, transferId: string, parcels: Map<string, Si
   return parcel?.taken ?? false
 }
 
-/** What was under way is lost. */
+/** Fails the transfers in progress. */
 export function breakSnapshotMoves(snapshots: Iterable<SimSnapshot>): void {
   for (const snapshot of snapshots) {
     if (snapshot.transfer?.role === 'target') delete snapshot.transfer
     else if (snapshot.transfer && snapshot.transfer.phase !== 'complete')
-      snapshot.transfer = { ...snapshot.transfer, phase: 'failed', error: 'the wire broke' }
+      snapshot.transfer = { ...snapshot.transfer, phase: 'failed', error: 'the connection broke' }
   }
 }

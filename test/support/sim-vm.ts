@@ -1,6 +1,6 @@
 /**
- * A simulated VM: the agent's own code decides what comes next and says what is seen (src/agent/vm); simulated is only what
- * a hypervisor and a guest do. One step a call, so that a seed decides the order of events.
+ * A simulated VM. The agent's own code (src/agent/vm) decides the next action and reports the observed state; only the
+ * hypervisor and the guest are simulated. Each call advances one step, so that a seed decides the order of events.
  */
 import { decide, type VmAction, type VmFacts } from '../../src/agent/vm/decide.ts'
 import { migrationFact } from '../../src/agent/vm/migration.ts'
@@ -24,20 +24,20 @@ import type {
 export interface SimVm {
   readonly vmId: string
   desired: VmPut
-  /** What the agent stores. */
+  /** The record that the agent stores. */
   record: VmRecord
   stage: Stage
-  /** What the step under way boots, as the agent's `bootKey` has it. */
+  /** The boot key (see the agent's `bootKey`) of the start in progress. */
   bringing: string
   workload: 'running' | 'exited'
   healthy: boolean
   /** Volumes that its guest has mounted. */
   disks: DiskObserved[]
-  /** What the program in the guest has in its memory: goes where the VM goes, and ends with it. */
+  /** Memory content of the guest's program: moves with the VM, and is lost when the VM ends. */
   memory: string
-  /** Who it is to the network; a clone gets one of its own. */
+  /** Network identity of the guest; a clone gets a new one. */
   identity: string
-  /** Of one that waits for a guest: keeps what comes of its volumes. */
+  /** Set while the VM waits for a migrating guest: stores the volumes that arrive. */
   takes?: (parcels: ReadonlyMap<string, SimParcel>) => void
   readonly state: VmState
 }
@@ -47,23 +47,23 @@ export interface SimSnapshot {
   state: SnapshotObserved['state']
   memory: string
   identity: string
-  /** Volumes that the guest has mounted, and what it knows to be on them. */
+  /** Volumes that the guest has mounted, and their content as the guest knows it. */
   disks: readonly SnapshotDisk[]
   contents: ReadonlyMap<string, string>
   stays: boolean
   transfer?: Transfer
-  /** The transfer by which all of it came. */
+  /** The transfer by which the complete snapshot arrived. */
   received?: string
 }
 
-/** Everything of one simulated host that its VMs touch. */
+/** The state of one simulated host that its VMs use. */
 export interface SimWorld {
   readonly hostId: string
-  /** Guests on their way, by where they go; and under `at <where>` who listens there. */
+  /** Migrating guests by target address; `at <address>` is the VM that listens there. */
   readonly wires: Map<string, SimVm>
   readonly vms: Map<string, SimVm>
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
-  /** Generations under which VMs went. */
+  /** Last generation of each removed VM. */
   readonly gone: Map<string, number>
   readonly behaviour: ReadonlyMap<string, 'unhealthy' | 'crash'>
   readonly stepDisks: (vm: SimVm) => boolean
@@ -109,7 +109,7 @@ export function observedOf(vm: SimVm): VmObserved {
   })
 }
 
-/** Its process has ended, for whatever reason. */
+/** Called when the VM's process ends for any reason. */
 export function end(vm: SimVm): void {
   vm.record = { ...vm.record, running: null, paused: false }
   vm.stage = null
@@ -117,7 +117,7 @@ export function end(vm: SimVm): void {
   vm.disks = []
 }
 
-/** Its workload ended more often than it may. */
+/** Records that the workload exceeded its restarts. */
 export function crash(vm: SimVm): void {
   const { generation } = vm.desired
   vm.record = { ...vm.record, crash: { generation, code: 'exited', message: 'the workload ended with code 1' } }
@@ -141,7 +141,7 @@ function factsOf({ desired, record, workload, disks }: SimVm, snapshots: SimWorl
   }
 }
 
-/** The function that moves a VM one step; it answers false when nothing about it has changed. */
+/** Returns a function that advances a VM by one step and returns false if the VM has not changed. */
 export function simSteps(world: SimWorld) {
   const bring = bringing(world)
   const move = moving(world)
@@ -180,7 +180,7 @@ export function simSteps(world: SimWorld) {
   return (vm: SimVm): boolean => {
     const before = JSON.stringify([observedOf(vm), vm.workload])
     move.stopListening(vm)
-    // A wish that wants something else ends the step under way.
+    // A changed desired state cancels the step in progress.
     const { action } = decided(vm, world.snapshots)
     perform(vm, action)
     return !world.vms.has(vm.vmId) || JSON.stringify([observedOf(vm), vm.workload]) !== before
@@ -193,7 +193,7 @@ function decided(vm: SimVm, snapshots: SimWorld['snapshots']): { readonly action
   return { action }
 }
 
-/** What the guest does by itself. */
+/** Simulates the guest's own activity. */
 function live(vm: SimVm, behaviour: 'unhealthy' | 'crash' | undefined): void {
   if (vm.state !== 'running') return
   if (behaviour === 'crash') {
@@ -207,7 +207,7 @@ function goesOn({ disks, stays }: SimSnapshot, spec: VmSpec): boolean {
   return disks.length === 0 || obstacleOf(disks, spec.disks, since, spec.from?.clones) === undefined
 }
 
-/** Boot, or the start from a snapshot, in three steps; volumes come before the workload starts. */
+/** Boots, or starts from a snapshot, in three steps; volumes are attached before the workload starts. */
 function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld) {
   let boots = 0
   return (vm: SimVm): void => {
@@ -234,7 +234,7 @@ function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld)
         for (const { volumeId } of source.disks) {
           const here = inPlaceOf(volumeId, spec.from?.clones)
           if (contentOf(here) !== source.contents.get(volumeId))
-            throw new Error(`VM ${vm.vmId} goes on with volume ${here}, which holds something else by now`)
+            throw new Error(`VM ${vm.vmId} resumes with volume ${here}, whose content has changed since`)
         }
         vm.record = { ...vm.record, origin: originKey(spec) }
       }
@@ -262,7 +262,7 @@ function inhabit(vm: SimVm): void {
   }
 }
 
-/** The two ends of a live migration. */
+/** Both ends of a live migration. */
 function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
   const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri' | 'ready'>) => {
     const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
@@ -278,7 +278,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
   }
   const addressOf = (vm: SimVm) => `sim:${hostId}/${vm.vmId}`
   return {
-    /** Nobody comes where nobody waits. */
+    /** Removes the listener, so that no guest can arrive. */
     stopListening(vm: SimVm): void {
       const at = `at ${addressOf(vm)}`
       if (wires.get(at) !== vm || decide(factsOf(vm, snapshots)) === 'receive') return
@@ -286,7 +286,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       const { migration } = vm.record
       if (migration?.phase === 'listening') note(vm, { ...migration, phase: 'cancelled' })
     },
-    /** Listens until the guest arrives over the wire; then it runs here, with the memory it had. */
+    /** Listens until the guest arrives; it then runs here with its memory. */
     receive(vm: SimVm): void {
       const { incoming } = vm.desired.spec
       if (!incoming) return
@@ -311,7 +311,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       vm.workload = arrived.workload
       note(vm, { ...of, phase: 'switched' })
     },
-    /** Half of it in one step, the rest in the next: the guest stops here before it runs there. */
+    /** Takes two steps: the guest stops here in the first and runs on the target in the second. */
     handOver(vm: SimVm): void {
       const known = vm.record.migration
       const wanted = vm.desired.spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
@@ -327,7 +327,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       const waiting = wires.get(`at ${uri}`)
       if (!waiting) return note(vm, { ...of, phase: 'failed' })
       wires.delete(`at ${uri}`)
-      // The target keeps them before it has the guest run: whoever is told `switched` finds them there.
+      // The target stores the volumes before it runs the guest, so that they are present once it reports `switched`.
       waiting.takes?.(pack(vm.desired.spec.outgoing?.volumes ?? []))
       wires.set(uri, { ...vm })
       end(vm)

@@ -1,4 +1,4 @@
-/** Volumes of a simulated host: what they hold is a text, and whoever has one read-write has it alone. */
+/** Volumes of a simulated host. The content is a text; only one VM at a time may have a volume read-write. */
 import type {
   DiskSpec,
   VolumeObserved,
@@ -14,23 +14,23 @@ export interface SimVolume {
   state: 'creating' | 'ready' | 'restoring'
   restored: number
   sizeMib: number
-  /** Why it cannot grow. */
+  /** The error of growing the volume, if growing fails. */
   failGrowth?: string
   content: string
-  /** The newest attachment that the host has seen. */
+  /** The newest attachment generation that the host has observed. */
   generation: number
   transfer?: Transfer
-  /** The transfer by which all of it came. */
+  /** The transfer by which the complete volume arrived. */
   received?: string
 }
 
-/** What one host has sent of a volume, by transfer: the network between them. */
+/** A volume that a host has sent, by transfer: the network between hosts. */
 export interface SimParcel {
   content: string
   snapshots: ReadonlyMap<string, SimVolumeSnapshot>
-  /** Of what snapshots of VMs have of it, by theirs. */
+  /** Copies of the volume in VM snapshots, by snapshot id. */
   copies: ReadonlyMap<string, string>
-  /** Nobody writes any more. */
+  /** True once the source has stopped writing. */
   whole: boolean
   taken: boolean
 }
@@ -44,28 +44,28 @@ export interface SimVolumeSnapshot {
 export interface SimVolumes {
   readonly volumes: Map<string, SimVolume>
   readonly snapshots: Map<string, SimVolumeSnapshot>
-  /** What snapshots of VMs have of volumes, by both. */
+  /** Copies of volumes in VM snapshots, by `copyKey`. */
   readonly copies: Map<string, string>
   put(desired: VolumePut): VolumeObserved
   observed(volumeId: string): VolumeObserved
   putSnapshot(desired: VolumeSnapshotPut): VolumeSnapshotObserved
   snapshot(snapshotId: string): VolumeSnapshotObserved
-  /** Moves volumes and snapshots one step; what changed. */
+  /** Advances volumes and snapshots by one step; returns those that changed. */
   tick(): { readonly volumes: readonly VolumeObserved[]; readonly snapshots: readonly VolumeSnapshotObserved[] }
-  /** One step of a running VM towards the volumes it shall have; false when it has them. */
+  /** Advances a running VM by one step towards its desired volumes; false if it has them. */
   stepDisks(vm: SimVm): boolean
-  /** A guest writes, or its VM is put back. */
+  /** Writes content, as a guest does, or as restoring a VM does. */
   write(volumeId: string, content: string): void
-  /** What a VM takes along, and brings to where it goes. */
+  /** Packs the volumes that move with a VM; `unpack` stores them on the target. */
   pack(
     volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[],
   ): ReadonlyMap<string, SimParcel>
   unpack(parcels: ReadonlyMap<string, SimParcel>): void
-  /** What was under way is lost. */
+  /** Fails the transfers in progress. */
   powerCut(): void
 }
 
-/** Of what the snapshot of a VM has of a volume. */
+/** Key of a volume's copy in a VM snapshot. */
 export const copyKey = ({ snapshotId, volumeId }: { readonly snapshotId: string; readonly volumeId: string }) =>
   `${snapshotId} ${volumeId}`
 
@@ -78,8 +78,8 @@ export class Refused extends Error {
 }
 
 /**
- * @param parcels what is on its way between hosts
- * @param truth what each volume has to hold, over all hosts: what was written to it last, or it was put back to
+ * @param parcels volumes in transfer between hosts
+ * @param truth expected content of each volume over all hosts: the last text that was written or restored
  */
 export function simVolumes(
   vms: ReadonlyMap<string, SimVm>,
@@ -172,10 +172,11 @@ export function simVolumes(
     if (moved || (want === 'present' && incoming)) return moved
     if (want === 'present' && volume.state === 'creating' && arrived) {
       if (volume.failGrowth !== undefined) return false
-      if (volume.received !== arrived.transferId) throw new Error(`volume ${volumeId} counts here, and has not come`)
+      if (volume.received !== arrived.transferId)
+        throw new Error(`volume ${volumeId} is authoritative here, but has not arrived`)
       const last = truth.get(volumeId) ?? volume.content
       if (volume.content !== last)
-        throw new Error(`volume ${volumeId} has come with "${volume.content}", and "${last}" was written to it`)
+        throw new Error(`volume ${volumeId} arrived with "${volume.content}", but "${last}" was written to it`)
       volume.state = 'ready'
       volume.restored = restore?.count ?? 0
       volume.sizeMib = volume.put.sizeMib
@@ -215,15 +216,18 @@ export function simVolumes(
     one.content = source?.content ?? ''
     return true
   }
-  /** @throws Refused as the agent does */
+  /** @throws Refused with the codes of the agent */
   const open = (vm: SimVm, disk: DiskSpec): void => {
     const volume = volumes.get(disk.volumeId)
-    if (volume?.state !== 'ready' || volume.put.outgoing?.final) throw new Refused('volume_missing', 'it is not there')
-    if (disk.generation < volume.generation) throw new Refused('stale_volume_generation', 'it is older')
+    if (volume?.state !== 'ready' || volume.put.outgoing?.final)
+      throw new Refused('volume_missing', 'the volume is not on this host')
+    if (disk.generation < volume.generation)
+      throw new Refused('stale_volume_generation', 'the attachment generation is older')
     const wanted = (other: SimVm) => other.desired.spec.disks.find(one => one.volumeId === disk.volumeId)
     for (const other of vms.values()) {
       if (other === vm || !other.disks.some(one => one.volumeId === disk.volumeId)) continue
-      if (!disk.readOnly || wanted(other)?.readOnly === false) throw new Refused('volume_in_use', 'another VM has it')
+      if (!disk.readOnly || wanted(other)?.readOnly === false)
+        throw new Refused('volume_in_use', 'another VM has the volume')
     }
     volume.generation = disk.generation
   }
@@ -240,7 +244,7 @@ export function simVolumes(
       if (desired.generation < generation) throw new Refused('stale_generation', 'newer')
       if (known) {
         if (desired.generation > generation && desired.incoming && known.state !== 'creating')
-          throw new Error(`volume ${desired.volumeId} shall come to a host that has it`)
+          throw new Error(`volume ${desired.volumeId} is to move to a host that already has it`)
         if (desired.generation > generation) known.put = desired
         if (desired.restore && desired.restore.count > known.restored && known.state === 'ready')
           known.state = 'restoring'
@@ -290,7 +294,7 @@ export function simVolumes(
       for (const volume of volumes.values()) {
         if (volume.transfer?.role === 'target') delete volume.transfer
         else if (volume.transfer && volume.transfer.phase !== 'complete')
-          volume.transfer = { ...volume.transfer, phase: 'failed', error: 'the wire broke' }
+          volume.transfer = { ...volume.transfer, phase: 'failed', error: 'the connection broke' }
       }
     },
     stepDisks(vm) {
@@ -311,7 +315,7 @@ export function simVolumes(
         vm.disks = [...others, { volumeId, generation, state: 'attached', error: null }]
       } catch (error) {
         if (!(error instanceof Refused)) throw error
-        // Tried again at every step.
+        // Retried at every step.
         return false
       }
       return true

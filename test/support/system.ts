@@ -1,4 +1,4 @@
-/** The whole system in one process on a database of its own: control, gateway and any number of agents. */
+/** The whole system in one process on its own database: control plane, gateway and any number of agents. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,13 +22,13 @@ export interface TestSystem extends AsyncDisposable {
   readonly gateway: Gateway
   readonly database: TestDatabase
   readonly bus: Bus
-  /** Nobody's credential. */
+  /** Client without a credential. */
   readonly api: Api
   readonly dir: string
   addAgent(config?: Partial<AgentConfig>, fake?: FakeHost): Promise<Agent>
-  /** Stops the control plane as a crash would find it and starts another on the same database. */
+  /** Stops the control plane as in a crash and starts another one on the same database. */
   restartControl(): Promise<void>
-  /** Registers and signs in; the first one is Admin. */
+  /** Registers and signs in; the first user is an Admin. */
   user(email?: string): Promise<TestUser>
 }
 
@@ -44,10 +44,10 @@ export interface SystemOptions {
   readonly postgres?: PostgresChoice
   readonly config?: Partial<ControlConfig>
   readonly gateway?: Partial<GatewayConfig>
-  /** Agents to start with, all of the fake hypervisor; default 1. */
+  /** Number of initial agents with the fake hypervisor; default 1. */
   readonly agents?: number
   readonly logLevel?: string
-  /** Instead of the log of the test run. */
+  /** Replaces the log of the test run. */
   readonly log?: Logger
 }
 
@@ -98,7 +98,7 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   if (agents.length > 0)
     await until(async () => (await database.db.rows(availableHosts)).length >= agents.length, {
       timeoutMs: 10_000,
-      what: 'the hosts have joined and offer a hypervisor',
+      what: 'the hosts to join and offer a hypervisor',
     })
 
   return {

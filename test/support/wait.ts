@@ -9,8 +9,8 @@ export interface UntilOptions {
 }
 
 /**
- * Waits until `condition` gives something truthy, and returns that: the only way for a test to wait. A condition that
- * throws counts as not yet; the last error is the cause when time is up.
+ * Waits until `condition` returns a truthy value, and returns it. Tests wait only by this function. An error in
+ * `condition` counts as false; after a timeout, the last error is the cause.
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
@@ -32,7 +32,7 @@ export async function until<T>(
 }
 
 /**
- * What is promised, as a bound for a test to assert: `ms` on a machine that keeps up, ten times as much on one that others
- * keep busy, where it says how long everybody waits for a core.
+ * The upper bound for a duration that the product promises: `ms` on an idle machine, ten times as much on an overloaded
+ * one, where processes wait for a core.
  */
 export const promisedMs = (ms: number): number => ((loadavg()[0] ?? 0) < cpus().length * 2 ? ms : ms * 10)

@@ -1,10 +1,10 @@
-/** A person at the dashboard: signed in, in a browser of their own. */
+/** Drives the dashboard as a signed-in user, in a separate browser. */
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { describe } from 'vitest'
 import { noBrowser, type Visit, visit } from './browser.ts'
 import type { TestSystem, TestUser } from './system.ts'
 
-/** A suite that needs a browser; where there is none it is skipped and says why. */
+/** A suite that needs a browser; without one, it is skipped and its title says why. */
 export const browserSuite = noBrowser
   ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
   : describe
@@ -16,7 +16,7 @@ export interface Walker extends Visit {
   button(name: string | RegExp): Locator
   field(label: string): Locator
   readonly dialog: Locator
-  /** A short message at the edge, or any other text. */
+  /** Waits for a toast or any other text. */
   says(text: string | RegExp): Promise<void>
   row(name: string | RegExp): Locator
   /** Fills the fields of the open dialog and presses its button, which closes it. */
@@ -35,7 +35,7 @@ export async function walker(
   const observed = await visit(browser, `http://127.0.0.1:${system.control.port}`, options)
   const { page } = observed
   await page.goto('/signin')
-  await page.getByLabel('E-mail').fill(user.email)
+  await page.getByLabel('Email').fill(user.email)
   await page.getByLabel('Password').fill(user.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor()
@@ -47,7 +47,7 @@ function handsOf(page: Page): Omit<Walker, keyof Visit | 'user'> {
   const submitted = async (name: string) => {
     await dialog.getByRole('button', { name, exact: true }).click()
     await dialog.waitFor({ state: 'detached' }).catch(async (cause: unknown) => {
-      throw new Error(`the dialog stays: ${await dialog.innerText()}`, { cause })
+      throw new Error(`the dialog did not close: ${await dialog.innerText()}`, { cause })
     })
   }
   return {

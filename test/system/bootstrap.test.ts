@@ -1,4 +1,4 @@
-/** The first command in a checkout where nothing is installed. once-is-enough: no database. */
+/** The first command in a checkout without node_modules. once-is-enough: no database. */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
@@ -29,7 +29,7 @@ interface Outcome {
   readonly stderr: string
 }
 
-/** @param npm the text that its `npm` prints before it fails */
+/** @param npm text that the fake `npm` prints before it fails */
 async function mote(args: readonly string[], npm = 'npm was called'): Promise<Outcome> {
   await mkdir(bin, { recursive: true })
   await symlink(process.execPath, join(bin, 'node')).catch(() => undefined)
@@ -43,7 +43,7 @@ async function mote(args: readonly string[], npm = 'npm was called'): Promise<Ou
 }
 
 test.each([['--help'], ['help'], ['-h'], ['deploy', '--help'], ['up', '--help'], ['demo', '-h'], ['test', '--help']])(
-  'mote %s %s installs nothing and says what the first command is',
+  'mote %s %s installs nothing and names the first command',
   async (...args) => {
     const { code, stdout, stderr } = await mote(args)
     expect([code, stderr]).toEqual([0, ''])
@@ -61,23 +61,23 @@ test.each([['--version'], ['-V']])('mote %s installs nothing and prints the vers
 /** An `npm` whose registry fails with a code, and whose installation lasts until a file `reported` is in the folder `bin`. */
 async function slowNpm(code: string): Promise<void> {
   await mkdir(bin, { recursive: true })
-  const install = `until [ -e ${bin}/told ]; do sleep 0.05; done`
+  const install = `until [ -e ${bin}/reported ]; do sleep 0.05; done`
   const script = `#!/bin/sh\ncase $1 in\nping) echo "npm error code ${code}" >&2; exit 1 ;;\n*) ${install} ;;\nesac\n`
   await writeFile(join(bin, 'npm'), script, { mode: 0o755 })
   vi.stubEnv('PATH', `${bin}:/usr/bin:/bin`)
 }
 
-test('an installation whose registry has a certificate that is not trusted ends at once', async () => {
+test('an installation whose registry has an untrusted certificate ends at once', async () => {
   await slowNpm('SELF_SIGNED_CERT_IN_CHAIN')
   await expect(npmInstall(checkout, join(bin, 'node'), [], 1)).rejects.toThrow('NODE_EXTRA_CA_CERTS')
 })
 
-test('an installation whose registry does not answer says so, and goes on', async () => {
+test('an installation reports a registry that does not answer, and continues', async () => {
   await slowNpm('ETIMEDOUT')
   const said: string[] = []
   vi.spyOn(process.stderr, 'write').mockImplementation(text => {
     said.push(String(text))
-    writeFileSync(join(bin, 'told'), '')
+    writeFileSync(join(bin, 'reported'), '')
     return true
   })
   await npmInstall(checkout, join(bin, 'node'), [], 1)

@@ -1,5 +1,5 @@
-// once-is-enough: about the files of a build, not about the database.
-/** The programs as they are shipped: built, they find what lies beside their sources, and start their threads. */
+// once-is-enough: tests the files of a build, not the database.
+/** The built programs find the files next to their sources and start their threads. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, realpath, readFile, rm } from 'node:fs/promises'
@@ -43,7 +43,7 @@ beforeAll(async () => {
   })
   const found = await until(() => /"api":"(http:[^"]+)"/.exec(output), {
     timeoutMs: 60_000,
-    what: 'the built cloud is up',
+    what: 'the built cloud to be ready',
   })
   url = found[1] ?? ''
 }, 120_000)
@@ -55,7 +55,7 @@ afterAll(async () => {
   for (const dir of [outDir, dataDir]) await rm(dir, { recursive: true, force: true })
 }, 120_000)
 
-it('is a few files without a type to strip', async () => {
+it('consists of a few files without TypeScript syntax', async () => {
   expect(await run(process.execPath, [join(outDir, 'mote.js'), '--version'])).toBe(`${productVersion}\n`)
   expect((await readdir(outDir)).filter(name => !name.endsWith('.js'))).toEqual([])
   expect(programFile()).toMatch(/(?:dist\/mote\.js|src\/cli\/main\.ts)$/)
@@ -69,7 +69,7 @@ it('installs units that systemd accepts', async () => {
   }
 })
 
-it('finds pictures, pages, words and migrations, and hashes in a thread', async () => {
+it('finds captcha fonts, pages, word lists and migrations, and hashes passwords in a thread', async () => {
   const anonymous = api(url)
   const captcha = await anonymous.get('/v1/auth/captcha')
   expect(captcha.body.captcha_image).toMatch(/^data:image\/png;base64,/)
@@ -80,7 +80,7 @@ it('finds pictures, pages, words and migrations, and hashes in a thread', async 
   expect((await anonymous.post('/v1/auth/login', login)).status).toBe(401)
 })
 
-it('takes no memory that nobody needs: text in one byte a character, and no client of fetch for an import of node:http', async () => {
+it('saves memory: sources are Latin-1, and node:http is not imported statically, which would load the fetch client', async () => {
   for (const name of await readdir(outDir)) {
     const code = await readFile(join(outDir, name), 'utf8')
     expect(/[^\0-\xff]/.exec(code)?.[0], name).toBeUndefined()

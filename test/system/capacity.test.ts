@@ -1,4 +1,4 @@
-/** More deploys at once than there is room for, through the API and a real agent. */
+/** More concurrent deploys than the hosts have room for, through the API and a real agent. */
 import { expect, it } from 'vitest'
 import { testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
@@ -9,7 +9,7 @@ const counts = {
 }
 const room = { name: 'test.room', text: `SELECT used_vcpus AS used, vcpus FROM host` }
 
-it('places exactly as many as fit of many deploys at once, and the next one when one leaves', async () => {
+it('places exactly as many of many concurrent deploys as fit, and the next one when another ends', async () => {
   await using system = await testSystem({ agents: 0, config: { cpuOvercommit: 1 } })
   await system.addAgent({ capacity: { vcpus: 5, memoryMib: 100_000, diskMib: 1_000_000 } })
   const user = await system.user()
@@ -19,7 +19,7 @@ it('places exactly as many as fit of many deploys at once, and the next one when
       (await db.rows({ name: 'test.offers', text: `SELECT id FROM host WHERE hypervisors @> '[{"available": true}]'` }))
         .length === 1,
     {
-      what: 'the host has joined',
+      what: 'the host to join',
     },
   )
   const names = Array.from({ length: 20 }, (_, n) => `app-${n}`)
@@ -28,10 +28,10 @@ it('places exactly as many as fit of many deploys at once, and the next one when
   )
   expect(answers.map(({ status }) => status)).toEqual(names.map(() => 200))
   const placed = async () => (await db.one<{ placed: number; all: number }>(counts)).placed
-  await until(async () => (await placed()) === 5, { timeoutMs: 10_000, what: 'the host is full' })
+  await until(async () => (await placed()) === 5, { timeoutMs: 10_000, what: 'the host to be full' })
   const running = async () =>
     (await user.get('/v1/deployments/active?limit=100')).body.filter((d: { status: string }) => d.status === 'running')
-  await until(async () => (await running()).length === 5, { timeoutMs: 10_000, what: 'what fits runs' })
+  await until(async () => (await running()).length === 5, { timeoutMs: 10_000, what: 'the placed VMs to run' })
 
   const [first] = await running()
   const waiting = (await user.get('/v1/deployments/active?limit=100')).body.find(
@@ -46,7 +46,7 @@ it('places exactly as many as fit of many deploys at once, and the next one when
       (await placed()) === 5 && (await running()).every((d: { app_name: string }) => d.app_name !== first.app_name),
     {
       timeoutMs: 10_000,
-      what: 'the next one has its place',
+      what: 'the next VM to be placed',
     },
   )
   expect(await db.one(room)).toEqual({ used: 5, vcpus: 5 })

@@ -1,5 +1,5 @@
-// once-is-enough: about the command line, not the database.
-/** Every command of the API, once, as a process: what it prints as JSON, its exit code, and what it did. */
+// once-is-enough: tests the CLI, not the database.
+/** Runs every CLI command of the API once, as a process, and checks its JSON output, exit code and effect. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,15 +33,19 @@ const newest = async () => (await user.get('/v1/apps/web/deployments')).body[0]
 const running = () =>
   until(async () => (await newest())?.status === 'running', { what: 'web runs', timeoutMs: 30_000, everyMs: 50 })
 const deploymentIs = (status: string) =>
-  until(async () => (await newest()).status === status, { what: `it is ${status}`, timeoutMs: 30_000, everyMs: 50 })
+  until(async () => (await newest()).status === status, {
+    what: `the deployment to be ${status}`,
+    timeoutMs: 30_000,
+    everyMs: 50,
+  })
 const databaseIs = (status: string) =>
   until(async () => (await user.get('/v1/databases')).body[0]?.status === status, {
-    what: `the database is ${status}`,
+    what: `the database to be ${status}`,
     timeoutMs: 30_000,
     everyMs: 50,
   })
 
-/** One command: its words, what its JSON holds, and what has to be true before. */
+/** One command: its arguments, the expected JSON, and a condition to wait for first. */
 type Step = readonly [words: string, holds: unknown, before?: () => Promise<unknown>]
 
 const groups: Readonly<Record<string, readonly Step[]>> = {
@@ -129,7 +133,10 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
 
 const first = async (path: string) => (await user.get(path)).body[0]
 const ready = (path: () => Promise<string>) =>
-  until(async () => (await first(await path()))?.status === 'ready', { what: 'it is ready', timeoutMs: 20_000 })
+  until(async () => (await first(await path()))?.status === 'ready', {
+    what: 'the resource to be ready',
+    timeoutMs: 20_000,
+  })
 const snapshotIsReady = () => ready(async () => `/v1/volumes/${(await volumeNamed('data')).id}/snapshots`)
 const volumeNamed = async (name: string) =>
   (await user.get('/v1/volumes')).body.find((one: { name: string }) => one.name === name)
@@ -142,10 +149,10 @@ const branchIsReady = () =>
       const { body } = await user.get(`/v1/databases/${(await first('/v1/databases')).id}/branches`)
       return body.find((one: { branch_name: string }) => one.branch_name === 'try-it')?.status === 'ready'
     },
-    { what: 'the branch is ready', timeoutMs: 30_000, everyMs: 50 },
+    { what: 'the branch to be ready', timeoutMs: 30_000, everyMs: 50 },
   )
 
-/** What ids stand for, looked up when the command is run. */
+/** Placeholders in the arguments, resolved when the command runs. */
 const found: Readonly<Record<string, () => Promise<string>>> = {
   rule: async () => (await first('/v1/apps/web/security-groups')).id,
   volumeSnapshot: async () => (await first(`/v1/volumes/${(await volumeNamed('data')).id}/snapshots`)).id,
@@ -163,7 +170,7 @@ async function wordsOf(line: string): Promise<string[]> {
   return line.replace(`{${name}}`, (await found[name]?.()) ?? '').split(' ')
 }
 
-/** Of a list, the first items; of an object, the fields that are named. */
+/** Matches the first items of a list, or the named fields of an object. */
 const matching = (holds: unknown): unknown =>
   Array.isArray(holds) ? holds.map(one => expect.objectContaining(one)) : holds
 
@@ -181,7 +188,7 @@ describe.each(Object.entries(groups))('%s', (_name, steps) => {
 })
 
 describe('exit codes', () => {
-  it('are that of the program that exec ran', async () => {
+  it('of exec are those of the executed program', async () => {
     await user.post('/v1/apps/web/deploy', { image: 'oci:hello' })
     await running()
     const exec = (...program: string[]) => mote.run(['exec', '--app', 'web', '--', ...program])
@@ -204,7 +211,7 @@ describe('exit codes', () => {
     ['deploy --memory 7 --image x --app web', 1],
     ['rules add allow', 2],
     ['logs --nonsense', 2],
-  ] as const)('mote %s says %i, and why on standard error only', async (words, expected) => {
+  ] as const)('mote %s exits with %i and prints the reason to standard error only', async (words, expected) => {
     const { code, out, err } = await mote.run([...words.split(' '), '--json'])
     expect([code, out]).toEqual([expected, ''])
     expect(err).toMatch(/\w/)

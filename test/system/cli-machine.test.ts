@@ -1,5 +1,5 @@
-// once-is-enough: about the command line, not the database.
-/** Commands about this computer and its operator: browsers, projects, hosts, the kernel, images, and Ctrl-C. */
+// once-is-enough: tests the CLI, not the database.
+/** Commands for this computer and its operator: browser, projects, hosts, kernel, images, and Ctrl-C. */
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   system = await testSystem({ agents: 2 })
   user = await system.user()
   home = await mkdtemp(join(tmpdir(), 'mote-cli-'))
-  // Stands for the desktop's browser: writes down what it was asked to open.
+  // Stands in for the desktop's browser: records the address that it was asked to open.
   await mkdir(join(home, 'bin'))
   await writeFile(join(home, 'bin', 'xdg-open'), `#!/bin/sh\nprintf %s "$1" > "${home}/opened"\n`)
   await chmod(join(home, 'bin', 'xdg-open'), 0o755)
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const opened = () =>
   until(async () => existsSync(join(home, 'opened')) && readFile(join(home, 'opened'), 'utf8'), {
-    what: 'the browser was asked',
+    what: 'the browser to be called',
     timeoutMs: 10_000,
   })
 const host = async (name: string) =>
@@ -51,7 +51,7 @@ it('opens the address of an app in the browser, and prints it', async () => {
   await rm(join(home, 'opened'))
 })
 
-it('signs in with a token that is made in the browser', async () => {
+it('signs in with a token created in the browser', async () => {
   const { token } = (await user.post('/v1/auth/tokens', { name: 'pasted', scopes: ['read'] })).body
   const { code, out } = await signedOut.onTerminal(['login', '--browser'], [[/Paste it here/, token]])
   expect(out).toContain(`as ${user.email}`)
@@ -59,7 +59,7 @@ it('signs in with a token that is made in the browser', async () => {
   expect([code, await opened()]).toEqual([0, `${system.control.url}/account/tokens`])
 })
 
-it('goes on in the project that was chosen, until another is named', async () => {
+it('uses the selected project until another one is given', async () => {
   await user.post('/v1/projects', { name: 'Second' })
   expect(await mote.run(['projects', 'use', 'second'])).toMatchObject({ code: 0 })
   await mote.run(['apps', 'create', 'elsewhere'])
@@ -72,7 +72,7 @@ it('goes on in the project that was chosen, until another is named', async () =>
 })
 
 describe('mote host', () => {
-  it('add: gives an id, a NATS user with the least rights, and the command to run', async () => {
+  it('add: prints an id, a NATS user with least privilege, and the command to run', async () => {
     const { code, out } = await mote.run(['host', 'add', 'fra-9', '--nats-url', 'nats://bus.example:4222', '--json'])
     const made: Record<string, string> = JSON.parse(out)
     expect(code).toBe(0)
@@ -82,11 +82,11 @@ describe('mote host', () => {
     expect(made.authorization).not.toContain('host.*')
   })
 
-  it('drain: tells of the volumes that are still there, whether somebody has to do something, and what', async () => {
+  it('drain: lists the remaining volumes and the action that each needs', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
     const place = async () => (await user.get(`/v1/volumes/${id}/move`)).body.host_id
-    const there = await until(place, { what: 'it has a place', timeoutMs: 20_000 })
+    const there = await until(place, { what: 'the volume to be placed', timeoutMs: 20_000 })
     const other = (await user.get('/v1/admin/hosts')).body.find((one: { id: string }) => one.id !== there)
     await mote.run(['host', 'cordon', other.id])
     const { code, out } = await mote.run(['host', 'drain', there])
@@ -97,13 +97,13 @@ describe('mote host', () => {
     expect(json.leaving_volumes).toMatchObject([{ volume_id: id, name: 'ledger', state: 'staying' }])
     await mote.run(['host', 'uncordon', other.id])
     const empty = async () => !(await mote.run(['host', 'drain', there])).out.includes('ledger')
-    await until(empty, { what: 'it has left', timeoutMs: 60_000 })
+    await until(empty, { what: 'the volume to leave the host', timeoutMs: 60_000 })
     expect(await place()).toBe(other.id)
     await mote.run(['host', 'uncordon', there])
     await user.delete(`/v1/volumes/${id}`)
   })
 
-  it('cordon, uncordon, drain and remove: what they do is seen', async () => {
+  it('cordon, uncordon, drain and remove take effect', async () => {
     const { id } = await host('host-2')
     const act = async (verb: string, says = 'host-2') =>
       expect(await mote.run(['host', verb, id])).toMatchObject({ code: 0, out: expect.stringContaining(says) })
@@ -114,11 +114,11 @@ describe('mote host', () => {
     await act('drain', 'No VMs are left on the host.')
     expect(await host('host-2')).toMatchObject({ draining: true })
     await act('remove', 'is removed')
-    await until(async () => (await host('host-2')) === undefined, { what: 'it is gone', timeoutMs: 20_000 })
+    await until(async () => (await host('host-2')) === undefined, { what: 'the host to be removed', timeoutMs: 20_000 })
   })
 })
 
-it('stops waiting for a database at Ctrl-C, with 130, and the database comes all the same', async () => {
+it('Ctrl-C ends the wait for a database with exit code 130, and the database still starts', async () => {
   const { code, out } = await mote.onTerminal(['db', 'create', 'main'], [[/Creating main/, '\u0003']])
   expect([code, out]).toEqual([130, expect.stringContaining('Interrupted')])
   await until(async () => (await user.get('/v1/databases')).body[0]?.status === 'running', {
@@ -131,7 +131,7 @@ describe('this machine', () => {
   const { cacheDir } = agentConfig({ dataDir: '/nonexistent', hostName: 'test' })
   const hasKernel = existsSync(join(cacheDir, 'kernel')) || existsSync(join(cacheDir, 'kernel-own'))
 
-  it.skipIf(!hasKernel)('mote kernel show says which kernel guests boot (needs one in the cache)', async () => {
+  it.skipIf(!hasKernel)('mote kernel show prints the kernel that guests boot (needs one in the cache)', async () => {
     const { code, out } = await mote.run(['kernel', 'show', '--cache', cacheDir, '--json'])
     const found: { version: string; kernel: string } = JSON.parse(out)
     expect([code, existsSync(found.kernel)]).toEqual([0, true])
@@ -143,7 +143,7 @@ describe('this machine', () => {
     [['image', 'build', 'windows'], 2, 'windows'],
     [['kernel', 'build', 'now'], 2, 'too many arguments'],
     [['host', 'add'], 2, 'missing required argument'],
-  ] as const)('mote %j says %i and why', async (words, expected, reason) => {
+  ] as const)('mote %j exits with %i and prints the reason', async (words, expected, reason) => {
     const { code, err } = await mote.run([...words])
     expect([code, err]).toEqual([expected, expect.stringContaining(reason)])
   })

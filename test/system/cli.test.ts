@@ -1,5 +1,5 @@
-// once-is-enough: about the command line, not the database.
-/** The command line as a program: its own process, a configuration of its own, exit codes, JSON, and a terminal. */
+// once-is-enough: tests the CLI, not the database.
+/** The CLI as a program: its own process and configuration, exit codes, JSON output, and a terminal. */
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,12 +30,12 @@ const mote: ReturnType<typeof cli>['run'] = (...call) => cli({ home }).run(...ca
 const moteOnTerminal: ReturnType<typeof cli>['onTerminal'] = (...call) => cli({ home }).onTerminal(...call)
 
 describe('signing in', () => {
-  it('says how when nobody is signed in, with exit code 1', async () => {
+  it('explains how to sign in when there is no token, and exits with 1', async () => {
     const { code, err } = await mote(['apps', 'list', '--url', url()])
     expect([code, err]).toEqual([1, expect.stringContaining('mote login')])
   })
 
-  it('asks on a terminal, hides the password, and keeps a token that only the owner can read', async () => {
+  it('prompts on a terminal, hides the password, and stores a token that only the owner can read', async () => {
     const { code, out } = await moteOnTerminal(
       ['login', '--url', url()],
       [
@@ -56,7 +56,7 @@ describe('signing in', () => {
     expect(body.filter(session => !session.current)).toEqual([])
   })
 
-  it('knows who it is', async () => {
+  it('prints the signed-in account', async () => {
     const { code, out } = await mote(['whoami', '--json'])
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ email: user.email, url: url() })
@@ -70,7 +70,7 @@ describe('an app', () => {
     await writeFile(join(folder, 'index.html'), '<h1>shop</h1>')
   })
 
-  it('is launched from a folder by three questions, and serves', async () => {
+  it('launches from a folder after three questions, and serves', async () => {
     const { code, out } = await moteOnTerminal(
       ['launch', `'${folder}'`],
       [
@@ -86,13 +86,13 @@ describe('an app', () => {
     expect(JSON.parse(await readFile(join(folder, 'mote.json'), 'utf8'))).toEqual({ app: 'shop' })
   })
 
-  it('is the one of the folder afterwards', async () => {
+  it('becomes the default app of the folder', async () => {
     const { code, out } = await mote(['status', '--json'], { cwd: folder })
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ app_name: 'shop', status: 'running' })
   })
 
-  it('is deployed again with a true exit code: 0 when it serves, 1 when it does not', async () => {
+  it('redeploys with exit code 0 if it serves, and 1 if it does not', async () => {
     const good = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder })
     expect(good).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
     await mote(['env', 'set', 'MOTE_FAKE=boot-fails'], { cwd: folder })
@@ -101,26 +101,26 @@ describe('an app', () => {
     await mote(['env', 'unset', 'MOTE_FAKE'], { cwd: folder })
   })
 
-  it('goes back to the deployment before', async () => {
+  it('rolls back to the previous deployment', async () => {
     const back = await mote(['rollback'], { cwd: folder })
     expect(back.err).not.toMatch(/Error|because/)
     expect(back).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
   })
 
-  it('explains a deploy without doing it', async () => {
+  it('explains a deploy in a dry run', async () => {
     const before = await user.get('/v1/apps/shop/deployments')
     const { code, out } = await mote(['deploy', '--image', 'oci:hello', '--dry-run'], { cwd: folder })
     expect([code, out]).toEqual([0, expect.stringMatching(/^It would go to /)])
     expect((await user.get('/v1/apps/shop/deployments')).body).toEqual(before.body)
   })
 
-  it('is scaled', async () => {
+  it('scales', async () => {
     const { code, out } = await mote(['scale', '2', '--max', '3', '--json'], { cwd: folder })
     expect(code).toBe(0)
     expect(JSON.parse(out)).toMatchObject({ desired_replicas: 2, max_replicas: 3 })
   })
 
-  it('shows wrong values with the field', async () => {
+  it('reports invalid values with the field name', async () => {
     const { code, err } = await mote(['scale', '--min', '5', '--max', '2'], { cwd: folder })
     expect(code).toBe(1)
     expect(err).toMatch(/min_replicas|max_replicas/)
@@ -131,18 +131,18 @@ describe('an app', () => {
     expect([code, out]).toEqual([130, expect.stringMatching(/\S/)])
   })
 
-  it('leaves a deployment as it is when Ctrl-C ends the watching, which says 130', async () => {
+  it('leaves a deployment unchanged when Ctrl-C ends the watch with exit code 130', async () => {
     await mote(['env', 'set', 'MOTE_FAKE=unhealthy'], { cwd: folder })
     const watched = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder, interruptAt: /starting/ })
     expect(watched).toMatchObject({ code: 130, err: expect.stringContaining('Interrupted') })
     const [newest] = (await user.get('/v1/apps/shop/deployments')).body
-    expect(newest.status, 'it goes on, and nothing else was touched').toBe('starting')
+    expect(newest.status, 'the deployment continues unchanged').toBe('starting')
     expect((await user.get('/v1/apps/shop')).body.active_deployment_id).not.toBe(newest.id)
     expect(await mote(['deployments', 'cancel', newest.job_id], { cwd: folder })).toMatchObject({ code: 0 })
     await mote(['env', 'unset', 'MOTE_FAKE'], { cwd: folder })
   })
 
-  it('is not deleted when another name is typed, and is with --yes', async () => {
+  it('is deleted with --yes, but not after a wrong name is typed', async () => {
     const other = await moteOnTerminal(['apps', 'delete', 'shop'], [[/Type its name/, 'shopp']])
     expect(other).toMatchObject({ code: 1, out: expect.stringContaining('nothing was deleted') })
     expect((await user.get('/v1/apps/shop')).status).toBe(200)
@@ -172,9 +172,9 @@ describe('every command', () => {
     expect(() => JSON.parse(out)).not.toThrow()
   })
 
-  it('says 2 for wrong usage', async () => expect((await mote(['apps', 'create'])).code).toBe(2))
+  it('exits with 2 for wrong usage', async () => expect((await mote(['apps', 'create'])).code).toBe(2))
 
-  it('says where nothing answers', async () => {
+  it('names the address that does not answer', async () => {
     const { code, err } = await mote(['ps', '--url', 'http://127.0.0.1:9'])
     expect([code, err]).toEqual([1, expect.stringContaining('No server answers at http://127.0.0.1:9')])
   })
@@ -206,13 +206,16 @@ describe('launching a folder', () => {
     expect((await user.get(`/v1/apps/${app}`)).body.port).toBe(Number(port))
   })
 
-  it('says which flags to give where nobody can be asked', async () => {
+  it('names the required flags when there is no terminal for prompts', async () => {
     const folder = await mkdtemp(join(home, 'unasked-'))
     expect(await mote(['launch'], { cwd: folder })).toMatchObject({ code: 1, err: expect.stringContaining('flag') })
   })
 })
 
-/** In the shell itself, after its script was read as `mote --help` says: what TAB offers after `mote volumes `. */
+/**
+ * In the shell itself, after loading the script as `mote --help` describes: the completions that TAB offers after `mote
+ * volumes `.
+ */
 const shells = [
   {
     shell: 'bash',
@@ -247,7 +250,7 @@ describe('completion', () => {
     await chmod(join(bin, 'mote'), 0o755)
   })
 
-  it.each(shells)('of $shell offers what comes next', async ({ shell, args, script }) => {
+  it.each(shells)('of $shell offers the next words', async ({ shell, args, script }) => {
     if (!(await hasProgram(shell))) return void process.stderr.write(`${shell} is not installed: not looked at\n`)
     const env = { PATH: `${bin}:${process.env.PATH}`, HOME: home }
     const out = await run(shell, [...args, script.join('\n')], { env })

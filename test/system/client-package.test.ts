@@ -1,5 +1,7 @@
-// once-is-enough: about the package, not the database.
-/** `@mote/client` as others get it: packed, installed into an empty folder, type-checked, and used on a running cloud. */
+// once-is-enough: tests the package, not the database.
+/**
+ * `@mote/client` as a user gets it: packed, installed into an empty folder, type-checked, and used on a running cloud.
+ */
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +11,7 @@ import { type TestSystem, testSystem, type TestUser } from '../support/system.ts
 
 const source = new URL('../../src/client', import.meta.url).pathname
 
-/** What a user of the package writes. Its last line tells what it saw. */
+/** A program that uses the package. Its last line prints what it observed. */
 const program = `
 import { ApiFailure, createClient, everyItem, type App } from '@mote/client'
 
@@ -19,7 +21,7 @@ let lost = false
 const client = createClient({
   baseUrl,
   token: () => token,
-  // The answer to the first POST is lost on its way back: the server has done what it was asked.
+  // The answer to the first POST is lost on the way back, after the server has processed the request.
   fetch: async (input, init) => {
     const answer = await fetch(input, init)
     const key = new Headers(init?.headers).get('idempotency-key')
@@ -63,7 +65,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-it('is packed, installed, type-checked, and does what it says', { timeout: 120_000 }, async () => {
+it('can be packed, installed, type-checked, and used', { timeout: 120_000 }, async () => {
   const [copy, folder] = [join(dir, 'client'), join(dir, 'folder')]
   await cp(source, copy, { recursive: true, filter: path => !/\.test\.ts$|\/dist$/.test(path) })
   await mkdir(folder)

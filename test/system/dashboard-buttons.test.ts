@@ -1,5 +1,8 @@
-// once-is-enough: about the browser, not the database.
-/** Buttons of apps, deployments, hosts and repositories that the walk does not press: each once, and what it did. */
+// once-is-enough: tests the browser, not the database.
+/**
+ * Buttons of apps, deployments, hosts and repositories that dashboard.test.ts does not press: presses each once and
+ * checks its effect.
+ */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { fakeHost as sourceHost } from '../support/control/scm.ts'
@@ -49,21 +52,23 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.open('/apps/web/settings', 'web')
     await ada.field('Port').fill('9090')
     await ada.button('Save').click()
-    await ada.says('Settings were saved')
+    await ada.says('Settings saved')
     expect((await ada.user.get('/v1/apps/web')).body.port).toBe(9090)
-    await ada.button('Show the secret').click()
+    await ada.button('Show secret').click()
     const { scm_webhook_secret } = (await ada.user.get('/v1/apps/web/secret')).body
     const shown = async () => (await ada.field('webhook secret').textContent()) === scm_webhook_secret
-    await until(shown, { what: 'the secret is shown' })
+    await until(shown, { what: 'the secret to be shown' })
     await ada.button('Hide').click()
-    await until(async () => !(await ada.page.content()).includes(scm_webhook_secret), { what: 'it is hidden' })
+    await until(async () => !(await ada.page.content()).includes(scm_webhook_secret), {
+      what: 'the secret to be hidden',
+    })
     await ada.user.call('PATCH', '/v1/apps/web', { port: 8080 })
   })
 
-  it('network: adds a rule and deletes it, adds a domain, looks at it, removes it', async () => {
+  it('network: adds and deletes a rule, adds, views and removes a domain', async () => {
     await ada.open('/apps/web/network', 'web')
     await ada.button('Add rule').click()
-    await ada.send({ 'First port': '5432', 'Other side': '10.0.0.0/8' }, 'Add rule')
+    await ada.send({ 'First port': '5432', 'Remote address': '10.0.0.0/8' }, 'Add rule')
     await ada.row(/TCP 5432/).waitFor()
     await ada.button('Delete rule tcp 5432').click()
     await ada.confirm('Delete', 'tcp 5432')
@@ -78,7 +83,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.page.getByText('www.example.com', { exact: true }).waitFor({ state: 'detached' })
   })
 
-  it('volumes: attaches one to the running machine and to the app, and detaches it', async () => {
+  it('volumes: attaches one to the running VM and to the app, and detaches it', async () => {
     await openNewest()
     await ada.button('Attach volume').click()
     await ada.send({ Volume: 'data (64 MiB)', 'Mount point': '/data' }, 'Attach')
@@ -94,7 +99,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No volumes attached')
   })
 
-  it('volume: says what keeps it where it is, and moves to another host', async () => {
+  it('volume: shows why it cannot move, and moves to another host', async () => {
     await ada.user.post('/v1/volumes', { name: 'later', size_mib: 64 })
     const open = async (name: string) => {
       await ada.open('/volumes', 'Volumes')
@@ -112,12 +117,12 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.user.delete(`/v1/volumes/${await idOf('later')}`)
   })
 
-  it('deployment: lends memory, runs a command, moves to another host', async () => {
+  it('deployment: changes the memory target, runs a command, moves to another host', async () => {
     await openNewest()
     await ada.page.getByRole('slider').focus()
     await ada.page.keyboard.press('ArrowLeft')
     await ada.button('Apply').click()
-    await ada.says('Memory is being changed')
+    await ada.says('Changing memory')
     await ada.field('Command').fill('uname -a')
     await ada.button('Run').click()
     await ada.page.getByText(/exit code \d/).waitFor()
@@ -126,15 +131,18 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('Completed')
   })
 
-  it('snapshot: goes back to it, starts another app from it, deletes it', async () => {
+  it('snapshot: restores it, forks another app from it, deletes it', async () => {
     await openNewest()
     await ada.button('Take snapshot').click()
     await ada.send({ Name: 'calm' }, 'Take snapshot')
     await ada.row(/calm Ready/i).waitFor()
     await ada.button('Restore calm').click()
     await ada.confirm('Restore', 'calm')
-    await ada.says('Going back to calm')
-    await until(async () => (await newest('web')).status === 'running', { what: 'it runs again', timeoutMs: 20_000 })
+    await ada.says('Restoring calm')
+    await until(async () => (await newest('web')).status === 'running', {
+      what: 'the deployment to run again',
+      timeoutMs: 20_000,
+    })
     await openNewest()
     await ada.button('Fork calm').click()
     await ada.send({ 'Name of the new app': 'web-copy' }, 'Fork')
@@ -145,7 +153,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No snapshots')
   })
 
-  it('hosts: tells what is still on one that is drained, and what that waits for', async () => {
+  it('hosts: lists what is still on a draining host, and what each item waits for', async () => {
     type HostNow = { name: string; vms: number }
     const all: HostNow[] = (await ada.user.get('/v1/admin/hosts')).body
     const full = all.find(host => host.vms > 0)?.name
@@ -166,9 +174,9 @@ browserSuite('the buttons of the dashboard', () => {
       await ada.page.getByRole('menuitem', { name: verb }).click()
     }
     await act('Cordon')
-    await ada.says('host-2 takes no new machines')
+    await ada.says('host-2 accepts no new VMs')
     await act('Uncordon')
-    await ada.says('host-2 takes machines again')
+    await ada.says('host-2 accepts VMs again')
     await act('Drain …')
     await ada.dialog.getByLabel('Type host-2 to confirm').fill('host-1')
     await ada.dialog.getByRole('button', { name: 'Drain host-2' }).click()
@@ -176,11 +184,11 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.confirm('Drain', 'host-2')
     const host = async () =>
       (await ada.user.get('/v1/admin/hosts')).body.find((one: { name: string }) => one.name === 'host-2')
-    await until(async () => (await host()).vms === 0, { what: 'host-2 is empty', timeoutMs: 40_000 })
+    await until(async () => (await host()).vms === 0, { what: 'host-2 to be empty', timeoutMs: 40_000 })
     await ada.open('/hosts', 'Hosts')
     await act('Remove …')
     await ada.confirm('Remove', 'host-2')
-    await until(async () => (await host()) === undefined, { what: 'host-2 is gone', timeoutMs: 20_000 })
+    await until(async () => (await host()) === undefined, { what: 'host-2 to be removed', timeoutMs: 20_000 })
   })
 
   it('stops a deployment, and deletes it', async () => {
@@ -199,7 +207,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No deployments yet')
   })
 
-  it('connects the source host, and knows its repositories when it comes back', async () => {
+  it('connects the source host, and lists its repositories after the redirect', async () => {
     source.installations.set(9001, { login: 'shop' })
     source.codes.set('of-ada', { installations: [9001] })
     source.repositories.push({
@@ -210,7 +218,7 @@ browserSuite('the buttons of the dashboard', () => {
       clone_url: 'https://github.com/shop/site.git',
       html_url: 'https://github.com/shop/site',
     })
-    // The page where the owner chooses is the source host's; it sends the browser back as GitHub does.
+    // The owner chooses on a page of the source host, which redirects the browser back as GitHub does.
     await ada.page.route('https://github.com/**', route => {
       const asked = new URL(route.request().url())
       expect(asked.pathname).toBe('/apps/mote-test/installations/new')
@@ -225,11 +233,11 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('One of the connected repositories')
     expect(ada.complaints.splice(0)).toEqual([expect.stringContaining('https://github.com/apps/mote-test')])
     await ada.page.goto('/connected?installation_id=9001&setup_action=install&state=forged')
-    await ada.says('The repositories were not connected')
+    await ada.says('Could not connect the repositories')
   })
 
-  // One host is left by now: with more, a build needs a registry.
-  it('builds a connected repository, and keeps what the build said when it failed', async () => {
+  // Only one host is left here: with several hosts, a build needs a registry.
+  it('builds a connected repository, and keeps the log of a failed build', async () => {
     await ada.page.goto('/apps/new?source=repository')
     await ada.says('One of the connected repositories')
     await ada.field('Name').fill('site')
@@ -251,8 +259,8 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.button('Delete site').click()
     await ada.confirm('Delete', 'site')
     await ada.page.waitForURL('**/apps')
-    await until(async () => (await ada.user.get('/v1/apps/site')).status === 404, { what: 'it is gone' })
+    await until(async () => (await ada.user.get('/v1/apps/site')).status === 404, { what: 'the app to be deleted' })
   })
 
-  it('never complained', () => expect(ada.complaints).toEqual([]))
+  it('no page reported a problem', () => expect(ada.complaints).toEqual([]))
 })

@@ -1,4 +1,4 @@
-// once-is-enough: about the browser, not the database.
+// once-is-enough: tests the browser, not the database.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
@@ -18,7 +18,7 @@ interface Chunk {
 }
 
 describe('the first load', () => {
-  /** Everything a browser needs before a page of this source is there. */
+  /** Every script that a browser loads for a page with this source. */
   async function scriptsFor(source: string): Promise<readonly string[]> {
     requireBuild()
     const text = await readFile(join(dashboardDirectory, '.vite', 'manifest.json'), 'utf8')
@@ -45,11 +45,14 @@ describe('the first load', () => {
     return sizes.reduce((sum, size) => sum + size, 0)
   }
 
-  it.each(['apps', 'sign-in', 'app/overview', 'deployment/page'])('of %s is at most 200 KB of script', async page => {
-    const bytes = await gzipBytes(await scriptsFor(`src/pages/${page}.tsx`))
-    expect(bytes).toBeGreaterThan(50_000)
-    expect(bytes).toBeLessThan(200_000)
-  })
+  it.each(['apps', 'sign-in', 'app/overview', 'deployment/page'])(
+    'of %s needs at most 200 KB of script',
+    async page => {
+      const bytes = await gzipBytes(await scriptsFor(`src/pages/${page}.tsx`))
+      expect(bytes).toBeGreaterThan(50_000)
+      expect(bytes).toBeLessThan(200_000)
+    },
+  )
 })
 
 suite('the dashboard in detail', () => {
@@ -69,14 +72,14 @@ suite('the dashboard in detail', () => {
   async function signIn(page: Page) {
     const { email, password } = await system.user()
     await page.goto('/signin')
-    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password').fill(password)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('No apps yet').waitFor()
     return email
   }
 
-  it('follows a log of 100,000 lines, finds in it, and has only what is seen in the page', async () => {
+  it('follows and searches a log of 100,000 lines, and renders only the visible ones', async () => {
     await using observed = await visit(browser, base(), { viewport: { width: 1280, height: 860 } })
     const { page } = observed
     await signIn(page)
@@ -113,7 +116,7 @@ suite('the dashboard in detail', () => {
     expect(observed.complaints).toEqual([])
   })
 
-  it('keeps a session over reloads and tabs, although each refresh token is good once', async () => {
+  it('keeps a session across reloads and tabs, although each refresh token works only once', async () => {
     await using observed = await visit(browser, base(), {})
     const email = await signIn(observed.page)
     const tabs = [observed.page, await observed.page.context().newPage(), await observed.page.context().newPage()]

@@ -1,5 +1,5 @@
-// once-is-enough: about the browser, not the database.
-/** What people seldom press: giving up, going back, accepting, paying, copying, and sending a folder. */
+// once-is-enough: tests the browser, not the database.
+/** Rarely used actions: cancel, restore, accept, pay, copy, and upload a folder. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { type TestSystem, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 import { browserSuite, type Walker, walker } from '../support/walker.ts'
 
-browserSuite('seldom pressed buttons of the dashboard', () => {
+browserSuite('rarely used buttons of the dashboard', () => {
   vi.setConfig({ testTimeout: 120_000 })
   let browser: Browser
   let system: TestSystem
@@ -42,9 +42,9 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await ada.open(`/apps/web/deployments/${job_id}`, job_id)
   }
 
-  it('tells at once, on whatever page, that an app is live; and the message leads there', async () => {
+  it('notifies on every page that an app is live, and the message links to the app', async () => {
     await ada.open('/apps', 'Apps')
-    // Read before the stream is open, it would be no news.
+    // If the page loaded its data before the stream opened, the change would not be reported.
     await ada.page.getByRole('link', { name: 'web', exact: true }).waitFor()
     await ada.page
       .waitForResponse(response => response.url().includes('/v1/workspace'), { timeout: 1 })
@@ -56,7 +56,7 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await ada.page.waitForURL('**/apps/web**')
   })
 
-  it('gives up a move that copies', async () => {
+  it('cancels a move while it copies', async () => {
     await openNewest()
     await ada.button('Move …').click()
     await ada.dialog.getByRole('button', { name: 'Move' }).click()
@@ -68,11 +68,11 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     expect((await newest()).status).toBe('running')
   })
 
-  it('shows what has not left a host that is emptied, and what that waits for', async () => {
+  it('shows what is still on a draining host, and what each item waits for', async () => {
     const { id } = (await ada.user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
     await ada.user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
     const place = async () => (await ada.user.get(`/v1/volumes/${id}/move`)).body.host_id
-    const there = await until(place, { what: 'it has a place', timeoutMs: 20_000 })
+    const there = await until(place, { what: 'the volume to be placed', timeoutMs: 20_000 })
     const hosts: { id: string; name: string }[] = (await ada.user.get('/v1/admin/hosts')).body
     const other = hosts.find(one => one.id !== there)?.id
     await ada.user.post(`/v1/admin/hosts/${other}/cordon`)
@@ -81,28 +81,34 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await ada.button(`Actions for ${name}`).click()
     await ada.page.getByRole('menuitem', { name: 'Drain …' }).click()
     await ada.confirm('Drain', name)
-    const left = ada.page.getByRole('list', { name: 'Still on it' }).getByRole('listitem').filter({ hasText: 'ledger' })
+    const left = ada.page
+      .getByRole('list', { name: 'Still on this host' })
+      .getByRole('listitem')
+      .filter({ hasText: 'ledger' })
     await left.getByText('No other host has a storage pool with room for it').waitFor()
     await left.getByText(/^staying$/i).waitFor()
     await ada.user.post(`/v1/admin/hosts/${other}/uncordon`)
-    await until(async () => (await place()) === other, { what: 'it has left', timeoutMs: 60_000 })
+    await until(async () => (await place()) === other, { what: 'the volume to leave the host', timeoutMs: 60_000 })
     await ada.open('/hosts', 'Hosts')
     await left.waitFor({ state: 'detached' })
     await ada.user.post(`/v1/admin/hosts/${there}/uncordon`)
     await ada.user.delete(`/v1/volumes/${id}`)
   })
 
-  it('gives up a deployment that does not come up', async () => {
+  it('cancels a deployment that does not become healthy', async () => {
     await ada.user.call('PUT', '/v1/apps/web/env/MOTE_FAKE', { value: 'unhealthy' })
     await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.28' })
     await openNewest()
     await ada.page.getByRole('button', { name: 'Cancel', exact: true }).click()
-    await until(async () => (await newest()).status === 'cancelled', { what: 'it is cancelled', timeoutMs: 20_000 })
+    await until(async () => (await newest()).status === 'cancelled', {
+      what: 'the deployment to be cancelled',
+      timeoutMs: 20_000,
+    })
     await ada.says(/^Cancelled$/i)
     await ada.user.delete('/v1/apps/web/env/MOTE_FAKE')
   })
 
-  it('sends a folder, and says what becomes of its build', async () => {
+  it('uploads a folder, and shows the outcome of its build', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mote-shop-'))
     try {
       await writeFile(join(folder, 'index.html'), 'hello')
@@ -123,7 +129,7 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     }
   })
 
-  it('goes back to a backup of a database', async () => {
+  it('restores a database from a backup', async () => {
     await ada.user.post('/v1/databases', { name: 'orders', engine: 'postgres' })
     const running = () =>
       until(async () => (await ada.user.get('/v1/databases')).body[0].status === 'running', {
@@ -138,12 +144,12 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await ada.row(/first Ready/i).waitFor()
     await ada.button('Restore first').click()
     await ada.confirm('Restore', 'first')
-    await ada.says('Going back to first')
+    await ada.says('Restoring first')
     await ada.row(/before-restore-/).waitFor()
     await running()
   })
 
-  it('copies what is to be pasted elsewhere', async () => {
+  it('copies values to the clipboard', async () => {
     await ada.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await ada.open('/apps/web/network', 'web')
     const box = ada.page.getByRole('main').locator('code').first()
@@ -155,8 +161,8 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     expect(await ada.page.evaluate<string>('navigator.clipboard.readText()')).toBe(await box.textContent())
   })
 
-  it('chooses a plan, pays in the test checkout, and has it', async () => {
-    // Where the installation says it is reached; here that is another port.
+  it('chooses a plan, pays in the test checkout, and gets the plan', async () => {
+    // The configured public URL; in this test, the server has another port.
     await ada.page.route('http://localhost:7070/**', route => {
       const { pathname, search } = new URL(route.request().url())
       return route.fulfill({
@@ -170,7 +176,7 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await ada.page.getByRole('button').first().click()
     await ada.page.waitForURL('**/billing**')
     await until(async () => (await ada.user.get('/v1/billing')).body.tier_slug === 'pro', {
-      what: 'the plan is pro',
+      what: 'the plan to be pro',
       timeoutMs: 20_000,
     })
     expect(ada.complaints.splice(0).every(one => one.includes('//localhost:7070/'))).toBe(true)
@@ -182,7 +188,7 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     const grace = await walker(system, browser, {}, 'grace@example.com')
     const invited = { email: 'grace@example.com', role: 'viewer' }
     const made = (await ada.user.post(`/v1/projects/${ada.user.project}/members`, invited)).body
-    // Nobody has verified her address, so only the mailed link is a proof.
+    // Her address is not verified, so only the mailed link is accepted.
     await grace.open('/account', 'Account')
     expect(await grace.page.getByRole('button', { name: 'Accept' }).count()).toBe(0)
     const { pathname, hash } = new URL(String(made.link))
@@ -195,7 +201,7 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await grace[Symbol.asyncDispose]()
   })
 
-  it('switches the second factor off with the password', async () => {
+  it('disables the second factor with the password', async () => {
     const { body } = await ada.user.post('/v1/auth/2fa/setup')
     const secret = String(body.secret)
     expect((await ada.user.post('/v1/auth/2fa/verify', { code: new TOTP({ secret }).generate() })).status).toBe(200)
@@ -206,5 +212,5 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     expect((await ada.user.get('/v1/auth/me')).body.totp_enabled).toBe(false)
   })
 
-  it('never complained', () => expect(ada.complaints).toEqual([]))
+  it('no page reported a problem', () => expect(ada.complaints).toEqual([]))
 })

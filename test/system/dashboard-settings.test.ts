@@ -1,5 +1,7 @@
-// once-is-enough: about the browser, not the database.
-/** Buttons of data, project and account that the walk does not press: each once, and what it did. */
+// once-is-enough: tests the browser, not the database.
+/**
+ * Buttons of data, project and account that dashboard.test.ts does not press: presses each once and checks its effect.
+ */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { noBrowser, openBrowser } from '../support/browser.ts'
@@ -35,19 +37,19 @@ browserSuite('settings in the dashboard', () => {
       everyMs: 100,
     })
 
-  it('volume: schedules snapshots, takes one, goes back to it, deletes it and the volume', async () => {
+  it('volume: schedules snapshots, takes one, restores it, deletes it and the volume', async () => {
     await ada.open('/volumes', 'Volumes')
     await ada.page.getByRole('link', { name: 'data', exact: true }).click()
     await ada.field('How often').selectOption('1440')
     await ada.field('Kept').fill('3')
     await ada.button('Save').click()
-    await ada.says('The schedule was changed')
+    await ada.says('Schedule saved')
     await ada.button('Take snapshot').click()
     await ada.send({ Name: 'monday' }, 'Take snapshot')
     await ada.row(/monday Ready/i).waitFor()
     await ada.button('Restore monday').click()
     await ada.confirm('Restore', 'monday')
-    await ada.says('data goes back to monday')
+    await ada.says('Restoring monday on data')
     await ada.button('Delete monday').click()
     await ada.confirm('Delete', 'monday')
     await ada.says('No snapshots')
@@ -57,7 +59,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says('No volumes yet')
   })
 
-  it('database: shows its log, resizes, backs up, branches, promotes, rests and ends', async () => {
+  it('database: shows its log, resizes, backs up, branches, promotes, stops and is deleted', async () => {
     await databaseRuns()
     await ada.open('/databases', 'Databases')
     await ada.page.getByRole('link', { name: 'orders' }).click()
@@ -88,7 +90,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.page.waitForURL('**/databases')
   })
 
-  it('project: makes one, renames it, invites, withdraws, invites again, and deletes it', async () => {
+  it('project: creates one, renames it, invites, withdraws, invites again, and deletes it', async () => {
     await ada.button(/choose another project/).click()
     await ada.page.getByRole('menuitem', { name: /New project/ }).click()
     await ada.send({ Name: 'Shop' }, 'Create project')
@@ -96,15 +98,15 @@ browserSuite('settings in the dashboard', () => {
     await ada.page.getByRole('heading', { level: 1, name: 'Project settings' }).waitFor()
     await ada.page.getByRole('main').getByLabel('Name', { exact: true }).fill('Corner shop')
     await ada.button('Save').click()
-    await ada.says('The project was renamed')
+    await ada.says('Project renamed')
     await ada.page.getByRole('link', { name: 'Members' }).click()
     await ada.button('Invite').click()
-    await ada.send({ 'E-mail': 'grace@example.com', Role: 'viewer' }, 'Invite')
+    await ada.send({ Email: 'grace@example.com', Role: 'viewer' }, 'Invite')
     await ada.button('Withdraw the invitation of grace@example.com').click()
     await ada.row(/grace@example.com/).waitFor({ state: 'detached' })
     await ada.button('Invite').click()
-    await ada.send({ 'E-mail': 'grace@example.com', Role: 'viewer' }, 'Invite')
-    // Inviting again renews, and the answer has the link that a mail server would have sent.
+    await ada.send({ Email: 'grace@example.com', Role: 'viewer' }, 'Invite')
+    // Inviting again renews the invitation, and the response contains the link that a mail server would have sent.
     const [, , home] = new URL(ada.page.url()).pathname.split('/')
     const { body: invited } = await ada.user.post(`/v1/projects/${home}/members`, {
       email: 'grace@example.com',
@@ -114,7 +116,7 @@ browserSuite('settings in the dashboard', () => {
     await grace.post(`/v1/invitations/${invitationId}/accept`, { secret })
     await ada.page.reload()
     await ada.field('Role of grace@example.com').selectOption('member')
-    await ada.says('grace@example.com is member now')
+    await ada.says('grace@example.com is now member')
     await ada.button('Remove grace@example.com').click()
     await ada.confirm('Remove', 'grace@example.com')
     await ada.row(/grace@example.com/).waitFor({ state: 'detached' })
@@ -135,7 +137,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says(/25/)
   })
 
-  it('notifications: only those not read, and all of them read; the badge goes', async () => {
+  it('notifications: filters unread ones, marks all as read, and the badge disappears', async () => {
     await ada.open('/notifications', 'Notifications')
     await ada.page.getByRole('button', { name: /^Notifications, \d+ unread$/ }).waitFor()
     await ada.page.getByRole('switch', { name: 'Only unread' }).click()
@@ -144,25 +146,25 @@ browserSuite('settings in the dashboard', () => {
     await ada.page.getByRole('button', { name: 'Notifications', exact: true }).waitFor()
   })
 
-  it('audit log: filters, and shows a row whole', async () => {
+  it('audit log: filters, and shows all fields of a row', async () => {
     await ada.open('/audit', 'Audit log')
     await ada.field('Action').fill('volume.create')
     await ada.button('Details of volume.create').click()
     await ada.dialog.getByText('"action": "volume.create"').waitFor()
     await ada.dialog.getByRole('button', { name: 'Close' }).click()
     await ada.field('Action').fill('nothing.like.it')
-    await ada.says('Nothing fits the filter')
+    await ada.says('No matching entries')
   })
 
   it('account: saves the profile, chooses a theme, adds and removes a key, revokes a token, ends a session', async () => {
     await ada.open('/account', 'Account')
     await ada.field('First name').fill('Ada')
-    await ada.field('Address of a picture').fill('http://pictures.example.com/ada.png')
+    await ada.field('Picture URL').fill('http://pictures.example.com/ada.png')
     await ada.button('Save').click()
     await ada.says('must be an https URL')
-    await ada.field('Address of a picture').fill('https://pictures.example.com/ada.png')
+    await ada.field('Picture URL').fill('https://pictures.example.com/ada.png')
     await ada.button('Save').click()
-    await ada.says('Profile was saved')
+    await ada.says('Profile saved')
     expect((await ada.user.get('/v1/auth/me')).body.avatar_url).toBe('https://pictures.example.com/ada.png')
     await ada.page.getByRole('button', { name: 'Account', exact: true }).click()
     await ada.page.getByRole('menuitem', { name: 'Dark' }).click()
@@ -179,11 +181,11 @@ browserSuite('settings in the dashboard', () => {
     await ada.confirm('Revoke', 'CI')
     await ada.says('No tokens')
     await ada.open('/account/sessions', 'Account')
-    const others = ada.page.getByRole('listitem').filter({ hasNotText: 'This one' }).filter({ hasText: 'Sign out' })
+    const others = ada.page.getByRole('listitem').filter({ hasNotText: 'Current' }).filter({ hasText: 'Sign out' })
     await others.first().waitFor()
     const before = await others.count()
     await others.first().getByRole('button', { name: 'Sign out' }).click()
-    await until(async () => (await others.count()) === before - 1, { what: 'one session less', timeoutMs: 15_000 })
+    await until(async () => (await others.count()) === before - 1, { what: 'one session to end', timeoutMs: 15_000 })
   })
 
   it('account: changes the password, and deletes the account', async () => {
@@ -192,7 +194,7 @@ browserSuite('settings in the dashboard', () => {
     await other.field('Current password').fill(other.user.password)
     await other.field('New password').fill('a-lantern-for-the-otter-43')
     await other.button('Change password').click()
-    await other.says('The password was changed')
+    await other.says('Password changed')
     await other.open('/account', 'Account')
     await other.button('Delete account').click()
     await other.dialog.getByLabel('Password', { exact: true }).fill('a-lantern-for-the-otter-43')
@@ -201,8 +203,8 @@ browserSuite('settings in the dashboard', () => {
     await other[Symbol.asyncDispose]()
   })
 
-  it('never complained', () => expect(ada.complaints).toEqual([]))
+  it('no page reported a problem', () => expect(ada.complaints).toEqual([]))
 })
 
-/** Of a pair that was made for this test and thrown away. */
+/** From a key pair that was generated for this test and discarded. */
 const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl test'

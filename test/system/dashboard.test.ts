@@ -1,4 +1,4 @@
-// once-is-enough: about the browser, not the database.
+// once-is-enough: tests the browser, not the database.
 import { request } from 'node:http'
 import { TOTP } from 'otpauth'
 import type { Browser, Page } from 'playwright-core'
@@ -47,9 +47,9 @@ for (const { name, ...look } of looks)
     const button = (label: string | RegExp) => page.getByRole('button', { name: label })
     const field = (label: string) => page.getByLabel(label, { exact: true })
     const dialog = () => page.getByRole('dialog')
-    /** Words for states are written small and shown with a capital. */
+    /** State names are lowercase in the markup and capitalized on screen. */
     const status = (text: string) => page.getByText(new RegExp(`^${text}$`, 'i')).first()
-    /** What holds on every page: nobody is shut out, and nothing is cut off. */
+    /** Requirements for every page: no serious accessibility violation, and no horizontal overflow. */
     const expectGood = async () => {
       expect(await seriousFindings(page)).toEqual([])
       expect(await overflow(page), `${page.url()} is wider than the window`).toBe(0)
@@ -59,7 +59,7 @@ for (const { name, ...look } of looks)
       await page.getByRole('heading', { level: 1, name: heading }).waitFor()
     }
 
-    it('signs up with a captcha, and says what is wrong at the field', async () => {
+    it('signs up with a captcha, and shows errors at the field', async () => {
       await page.goto('/apps')
       await page.waitForURL('**/signin?**')
       await expectGood()
@@ -67,7 +67,7 @@ for (const { name, ...look } of looks)
       await page.getByAltText('Letters to read').waitFor()
       await expectGood()
       await field('First name').fill('Ada')
-      await field('E-mail').fill(email)
+      await field('Email').fill(email)
       await field('Password').fill('password')
       await button('Ask me a question in words instead').click()
       const question = page.getByText(/letter/).last()
@@ -85,7 +85,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('deploys an app and follows it until it answers', async () => {
+    it('deploys an app and follows the deployment until it serves', async () => {
       await page.getByRole('link', { name: 'Deploy your first app' }).click()
       await field('Name').fill('web')
       await field('Image').fill('docker.io/library/nginx:1.27')
@@ -102,14 +102,14 @@ for (const { name, ...look } of looks)
       expect(await answerOf(hostname)).toBe(200)
     })
 
-    it('shows live numbers and the log', async () => {
+    it('shows live metrics and the log', async () => {
       await open('/apps/web', 'web')
       await page.getByRole('img', { name: /^CPU, now/ }).waitFor()
       await expectGood()
       await page.getByRole('link', { name: 'Logs' }).click()
       await page.getByRole('log').getByText('listening on port').waitFor()
       await page.getByRole('searchbox', { name: 'Search the log' }).fill('nothing like it')
-      await page.getByText('No line has').waitFor()
+      await page.getByText('No line contains').waitFor()
       await page.getByRole('searchbox', { name: 'Search the log' }).fill('LISTENING')
       await page.getByRole('log').locator('mark').waitFor()
       await button('Pause').click()
@@ -120,19 +120,19 @@ for (const { name, ...look } of looks)
       expect((await download).suggestedFilename()).toBe('web.log')
     })
 
-    it('pauses and resumes, and says why what cannot be done cannot', async () => {
+    it('pauses and resumes, and explains why an action is disabled', async () => {
       await open('/apps/web/deployments', 'web')
       await page.getByRole('link', { name: '1.27' }).click()
       await button('Pause').first().click()
       await status('Paused').waitFor()
       await button('Resume').hover()
       await button('Activate').focus()
-      await page.getByRole('tooltip').getByText('It serves already.').waitFor()
+      await page.getByRole('tooltip').getByText('It is already serving.').waitFor()
       await button('Resume').click()
       await status('Running').waitFor()
     })
 
-    it('keeps a snapshot of the machine', async () => {
+    it('takes a snapshot of the VM', async () => {
       await button('Take snapshot').click()
       await dialog().getByLabel('Name').fill('before-upgrade')
       await dialog().getByRole('button', { name: 'Take snapshot' }).click()
@@ -181,7 +181,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('makes a volume, a snapshot of it, and a clone', async () => {
+    it('creates a volume, a snapshot of it, and a clone', async () => {
       await open('/volumes', 'Volumes')
       await button('New volume').click()
       await dialog().getByLabel('Name').fill('web-data')
@@ -201,7 +201,7 @@ for (const { name, ...look } of looks)
       await expectGood()
     })
 
-    it('makes a database and says how to connect', async () => {
+    it('creates a database and shows how to connect', async () => {
       await open('/databases', 'Databases')
       await button('New database').click()
       await dialog().getByLabel('Name').fill('orders')
@@ -217,7 +217,7 @@ for (const { name, ...look } of looks)
       await dialog().getByRole('button', { name: 'Create token' }).click()
       const token = await page.getByLabel('token', { exact: true }).textContent()
       expect(token).toMatch(/^svc_pat_/)
-      await button('I have kept it').click()
+      await button('I have saved it').click()
       await page.getByRole('row', { name: /CI/ }).waitFor()
       expect(await page.content()).not.toContain(token)
     })
@@ -251,11 +251,11 @@ for (const { name, ...look } of looks)
       await dialog().getByRole('button', { name: 'Switch on' }).click()
       const codes = page.getByRole('list', { name: 'Recovery codes' }).getByRole('listitem')
       const recovery = (await codes.first().textContent()) ?? ''
-      await button('I have kept them').click()
+      await button('I have saved them').click()
       await button('Account').click()
       await page.getByRole('menuitem', { name: 'Sign out' }).click()
       await page.waitForURL('**/signin**')
-      await field('E-mail').fill(email)
+      await field('Email').fill(email)
       await field('Password').fill(password)
       await button('Sign in').click()
       await field('Code').fill('000000')
@@ -269,7 +269,7 @@ for (const { name, ...look } of looks)
       await page.getByRole('heading', { level: 1, name: 'Account' }).waitFor()
     })
 
-    it('survives a reload, is there in a second tab, and ends in both at once', async () => {
+    it('keeps the session across a reload and a second tab, and ends it in both at once', async () => {
       await open('/apps', 'Apps')
       await page.reload()
       await page.getByRole('link', { name: 'web', exact: true }).waitFor()
@@ -284,7 +284,7 @@ for (const { name, ...look } of looks)
       await second.close()
     })
 
-    it('never complained', () => expect(observed.complaints).toEqual([]))
+    it('no page reported a problem', () => expect(observed.complaints).toEqual([]))
   })
 
 /** The status that the app answers with through the gateway. */

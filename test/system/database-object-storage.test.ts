@@ -1,7 +1,7 @@
-// once-is-enough: about real machines.
+// once-is-enough: tests real VMs.
 /**
- * A database whose backups and log go to object storage: put back in place, to a chosen second, from there. Real
- * PostgreSQL and pgBackRest in a real VM; the S3 server is a strict one of ours, on the other side of a cable.
+ * A database whose backups and WAL archive go to object storage, and a point-in-time restore from there. Real
+ * PostgreSQL and pgBackRest in a real VM; our strict S3 server runs at the other end of a cable.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ const missing = needed.filter((_, n) => !present[n])
 if (process.getuid?.() !== 0) missing.push('root (a network namespace, and the image is made in a chroot)')
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** An emulated guest beside other tests on two cores. */
+/** Generous, because an emulated guest shares two cores with other tests. */
 const slowMs = 480_000
 const key = { access: 'AKTEST', secret: 'a-secret-of-this-test' }
 
@@ -50,7 +50,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     await run('ip', ['link', 'set', device, 'up'])
     await elsewhere.ip('addr', 'add', `${at}/30`, 'dev', 'eth0')
     await elsewhere.ip('link', 'set', 'eth0', 'up')
-    // pgBackRest compares the name that it connects to with the common name, as text.
+    // pgBackRest compares the host name with the certificate's common name as text.
     await run('openssl', [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
       ...['-subj', `/CN=${at}`, '-keyout', join(dir, 'tls.key'), '-out', join(dir, 'tls.crt')],
@@ -87,7 +87,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
       { everyMs: 200, timeoutMs: slowMs, what },
     )
   const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
-  /** As the owner, from the host: the server takes nothing but TLS and the password. */
+  /** Runs SQL as the owner, from the host: the server accepts only TLS with the password. */
   const sql = async (statement: string): Promise<string> => {
     const { psql_command: command } = (await user.get(`/v1/databases/${id}/connection`)).body
     const [vm] = await system.database.db.rows<{ host: string; port: number }>(
@@ -107,7 +107,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     return text.trim()
   }
 
-  it('archives there, whole backups too', async () => {
+  it('archives WAL and full backups there', async () => {
     id = (await user.post('/v1/databases', { name: 'ledger', engine: 'postgres' })).body.id
     const target = { endpoint, bucket: 'backups', access_key: key.access, secret_key: key.secret }
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, {
@@ -115,23 +115,23 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
       ca_certificate: certificate,
     })
     expect(put.body).toMatchObject({ target: 's3://backups/mote', status: 'pending' })
-    await running('the database runs with its target')
+    await running('the database runs with its backup target')
     await sql('CREATE TABLE item (n int); INSERT INTO item SELECT generate_series(1, 1000)')
     await until(async () => (await backups()).newest_backup_at !== null, {
       everyMs: 500,
       timeoutMs: slowMs,
-      what: 'there is a whole backup',
+      what: 'a full backup',
     })
     expect(await backups()).toMatchObject({ target: 's3://backups/mote', error: null })
   })
 
-  it('has another password at once, and the old one opens nothing', async () => {
+  it('rotates the password at once, and the old one no longer works', async () => {
     const before = (await user.get(`/v1/databases/${id}/connection`)).body.psql_command
     await user.post(`/v1/databases/${id}/rotate-password`)
     await until(async () => (await user.get(`/v1/databases/${id}/connection`)).status === 200, {
       everyMs: 100,
       timeoutMs: 60_000,
-      what: 'the server knows the new one',
+      what: 'the server to accept the new password',
     })
     expect(await sql('SELECT count(*) FROM item')).toBe('1000')
     const old = /mote:(\w+)@/.exec(before)?.[1] ?? ''
@@ -154,13 +154,13 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
             text: 'SELECT id FROM volume WHERE grown_mib < size_mib',
           })
         ).length === 0,
-      { everyMs: 200, timeoutMs: 120_000, what: 'the disks have grown' },
+      { everyMs: 200, timeoutMs: 120_000, what: 'the disks to grow' },
     )
     expect(await sql('SELECT pg_postmaster_start_time()')).toBe(started)
     expect(await sql('SELECT count(*) FROM item')).toBe('1000')
   })
 
-  it('goes back in place to a chosen second, though its machine died before the log was archived', async () => {
+  it('restores in place to a chosen second, though its VM died before the WAL was archived', async () => {
     const at = await sql(`SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MSZ')`)
     await pause(1100)
     await sql('DELETE FROM item')
@@ -171,23 +171,23 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     await until(async () => (await status()).status !== 'restoring', {
       everyMs: 200,
       timeoutMs: slowMs,
-      what: 'it has been restored',
+      what: 'the restore to end',
     })
     await running('the restored database runs')
-    const reported = (await user.get('/v1/notifications')).body.notifications
-    expect(reported.filter((one: { kind: string }) => one.kind === 'database.failed')).toEqual([])
+    const notifications = (await user.get('/v1/notifications')).body.notifications
+    expect(notifications.filter((one: { kind: string }) => one.kind === 'database.failed')).toEqual([])
     expect(await sql('SELECT count(*) FROM item')).toBe('1000')
     await sql('INSERT INTO item VALUES (0)')
     const kept = (await user.get(`/v1/databases/${id}/backups/snapshots`)).body
     expect(kept).toMatchObject([{ kind: 'restore', status: 'ready' }])
   })
 
-  it('leaves nothing here when it is deleted', async () => {
+  it('leaves nothing on the host after deletion', async () => {
     await user.delete(`/v1/databases/${id}`)
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {
       everyMs: 200,
       timeoutMs: slowMs,
-      what: 'it is gone',
+      what: 'the database to be deleted',
     })
     expect(await vmmsIn(system.dir)).toEqual([])
   })

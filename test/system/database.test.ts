@@ -1,7 +1,7 @@
-// once-is-enough: about real machines.
+// once-is-enough: tests real VMs.
 /**
- * A managed database as people use it: a real PostgreSQL in a real VM, reached with the commands that the API gives out,
- * pasted into a shell.
+ * A managed database as users see it: a real PostgreSQL in a real VM, reached with the commands from the API, pasted
+ * into a shell.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readlink, rm } from 'node:fs/promises'
@@ -24,7 +24,7 @@ const missing = needed.filter((_, n) => !present[n])
 if (process.getuid?.() !== 0) missing.push('root (the image is made in a chroot)')
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-/** An emulated guest beside other tests on two cores. */
+/** Generous, because an emulated guest shares two cores with other tests. */
 const slowMs = 480_000
 
 describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1_200_000 }, () => {
@@ -54,7 +54,8 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
       MOTE_SSH_PORT: String(sshPort),
     })
     const bastion = { host: '127.0.0.1', port: sshPort, hostKeyFile: join(keys, 'host_key') }
-    // Emulated guests share two cores: what stands ready for nobody would be made beside what is tested.
+    // Spare branches are off until a test needs them: emulated guests share two cores, and preparing spares would slow
+    // down the tests.
     const config = {
       databases: {
         ...databases,
@@ -65,7 +66,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
       },
     }
     system = await testSystem({ agents: 0, config, gateway: { bastion } })
-    // Kernel and bases of other tests on this machine: what is made once is not what is tested.
+    // Uses the machine's cache of kernels and base images, because building them is not under test.
     addHost = () => system.addAgent({ hypervisor: 'qemu', imageDir, cacheDir: join(homedir(), '.cache', 'mote') })
     await addHost()
     user = await system.user()
@@ -100,7 +101,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     ).count
   const connection = async (branch?: string) =>
     (await user.get(`/v1/databases/${id}/connection${branch ? `?branch=${branch}` : ''}`)).body
-  /** The two commands, verbatim: one in the background, the other with a statement as its last argument. */
+  /** Runs the two commands verbatim: the tunnel in the background, then psql with a statement as its last argument. */
   const openTunnel = async (branch?: string): Promise<string> => {
     const { ssh_tunnel_command: ssh, psql_command: psql } = await connection(branch)
     tunnels.get(ssh)?.kill('SIGKILL')
@@ -135,7 +136,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
         if (found?.status === 'failed') throw new Error(`snapshot ${name}: ${found.error}`)
         return found?.status === 'ready'
       },
-      { everyMs: 200, timeoutMs: slowMs, what: `snapshot ${name} is ready` },
+      { everyMs: 200, timeoutMs: slowMs, what: `snapshot ${name} to be ready` },
     )
   const branchReady = (name: string) =>
     until(
@@ -147,11 +148,11 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
         expect((await user.get(`/v1/databases/${id}/connection?branch=${name}`)).status, 'ready is usable').toBe(200)
         return true
       },
-      { everyMs: 200, timeoutMs: slowMs, what: `branch ${name} is ready` },
+      { everyMs: 200, timeoutMs: slowMs, what: `branch ${name} to be ready` },
     )
   let psql: string
 
-  it('is made, and answers psql through the pasted tunnel command', async () => {
+  it('starts, and answers psql through the pasted tunnel command', async () => {
     id = (await user.post('/v1/databases', { name: 'shop', engine: 'postgres', settings: { work_mem: '8MB' } })).body.id
     await running('the new database runs')
     psql = await openTunnel()
@@ -164,7 +165,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     expect(await sql('SELECT count(*) FROM item', psql)).toBe('1000')
   })
 
-  it('lets nobody else in, and nowhere else', async () => {
+  it('admits no other credentials, and forwards to no other destination', async () => {
     const { ssh_tunnel_command: ssh, ssh_port: port, ssh_user: name } = await connection()
     const tryWith = (secret: string, command: string) =>
       run('/bin/sh', ['-c', `sshpass -e ${command}`], {
@@ -188,12 +189,13 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     expect(JSON.stringify(audit)).not.toContain(token)
   })
 
-  it('branches from a snapshot, and writes do not cross', async () => {
+  it('branches from a snapshot, isolated from writes to the parent', async () => {
     expect((await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'thousand' })).status).toBe(200)
     await snapshotReady('thousand')
     await sql('INSERT INTO item SELECT generate_series(1001, 1500)', psql)
-    // The one that was made ahead, from a server that stood still since: a branch as any other to its clients.
-    await until(async () => (await standing()) === 1, { timeoutMs: slowMs, what: 'a branch stands ready' })
+    // A spare branch, prepared from a server that was quiesced at the time; clients see no difference to any other
+    // branch.
+    await until(async () => (await standing()) === 1, { timeoutMs: slowMs, what: 'a spare branch' })
     branching = false
     const made = await user.post(`/v1/databases/${id}/branches`, { name: 'trial', from_snapshot: 'thousand' })
     expect(made.body.status).toBe('creating')
@@ -206,7 +208,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     await user.delete(`/v1/databases/${id}/branches/trial`)
   })
 
-  it('restores the snapshot, and keeps what was before', async () => {
+  it('restores the snapshot, and keeps the previous data', async () => {
     await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'thousand' })
     await running('the restored database runs')
     psql = await openTunnel()
@@ -217,7 +219,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     expect(kinds).toEqual(['restore', 'user'])
   })
 
-  it('has every committed row after kill -9 of the VMM in the middle of writes', async () => {
+  it('keeps every committed row after kill -9 of the VMM during writes', async () => {
     const committed: number[] = []
     let ended = false
     const writing = (async () => {
@@ -228,8 +230,8 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
           return
         }
     })()
-    await until(() => committed.length >= 5, { timeoutMs: 60_000, what: 'five rows are committed' })
-    // Its own, not that of a restore drill that may be under way beside it.
+    await until(() => committed.length >= 5, { timeoutMs: 60_000, what: 'five committed rows' })
+    // The database's own VM, not the VM of a restore drill that may run at the same time.
     const { id: vmId } = await system.database.db.one<{ id: string }>(
       {
         name: 'test.currentVm',
@@ -244,24 +246,24 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
       return all.filter((_, n) => dirs[n]?.includes(vmId))
     }
     expect(await vmms()).toHaveLength(1)
-    // From before: a client whose server is gone without a word may wait for longer than it takes to start another.
+    // Started before the kill: a client whose server vanished silently may block for longer than the restart takes.
     const observedGone = until(async () => (await status()).status !== 'running', {
       everyMs: 50,
       timeoutMs: slowMs,
-      what: 'it is seen to be gone',
+      what: 'the loss of the VM to be observed',
     })
     for (const pid of await vmms()) process.kill(pid, 'SIGKILL')
     await observedGone
     ended = true
     for (const tunnel of tunnels.values()) tunnel.kill('SIGKILL')
     await writing
-    await running('it runs again')
+    await running('the database runs again')
     psql = await openTunnel()
     const found = (await sql('SELECT n FROM item WHERE n > 2000 ORDER BY n', psql)).split('\n').map(Number)
     expect(committed.filter(n => !found.includes(n))).toEqual([])
   })
 
-  it('is drained while a client writes: the same command reaches it on another host, with every acknowledged row', async () => {
+  it('keeps every acknowledged row when its host is drained during writes, and the same command reaches it on the other host', async () => {
     const hosts = async (): Promise<{ id: string; vms: number; hypervisors: { available: boolean }[] }[]> =>
       (await user.get('/v1/admin/hosts')).body
     const [source] = await hosts()
@@ -291,25 +293,25 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     await until(async () => (await here()).vms === 0, {
       everyMs: 200,
       timeoutMs: slowMs,
-      what: 'nothing is left on the first host',
+      what: 'the first host to be empty',
     }).catch(async (cause: unknown) => {
       throw new Error(JSON.stringify((await here()).leaving), { cause })
     })
     await more(3, 'rows are acknowledged over there')
     ended.abort()
     await writing
-    await running('it runs there')
+    await running('the database runs there')
     expect((await connection()).psql_command).toBe(psql)
     const found = (await sql('SELECT n FROM item WHERE n > 5000 ORDER BY n', psql)).split('\n').map(Number)
     expect(acknowledged.filter(n => !found.includes(n))).toEqual([])
     expect((await other())?.vms).toBeGreaterThan(0)
   })
 
-  it('goes back to a chosen second, from backups', async () => {
+  it('restores to a chosen second from backups', async () => {
     await until(async () => (await user.get(`/v1/databases/${id}/backups`)).body.newest_backup_at !== null, {
       everyMs: 500,
       timeoutMs: 600_000,
-      what: 'there is a whole backup',
+      what: 'a full backup',
     })
     const before = Number(await sql('SELECT count(*) FROM item', psql))
     const at = await sql("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MSZ')", psql)
@@ -327,22 +329,22 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     expect(Number(await sql('SELECT count(*) FROM item', now))).toBe(before + 1)
   })
 
-  it('has proven that its backup can be restored', async () => {
+  it('proves in a restore drill that its backup can be restored', async () => {
     const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
     await until(async () => (await backups()).checked_at !== null, {
       everyMs: 500,
       timeoutMs: 300_000,
-      what: 'a restore drill ended',
+      what: 'a restore drill to end',
     })
     expect(await backups()).toMatchObject({ status: 'verified', retention_valid: true, error: null })
   })
 
-  it('leaves nothing when it is deleted', async () => {
+  it('leaves nothing after deletion', async () => {
     await user.delete(`/v1/databases/${id}`)
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {
       everyMs: 200,
       timeoutMs: slowMs,
-      what: 'it is gone',
+      what: 'the database to be deleted',
     })
     expect(await vmmsIn(system.dir)).toEqual([])
   })

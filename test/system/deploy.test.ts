@@ -28,9 +28,9 @@ describeEachPostgres('an app from creation to deletion', postgres => {
 
   const status = async (app: string, job: string) => (await user.get(`/v1/apps/${app}/deployments/${job}`)).body
   const reaches = (app: string, job: string, wanted: string) =>
-    until(async () => (await status(app, job)).status === wanted, { timeoutMs: 10_000, what: `${job} is ${wanted}` })
+    until(async () => (await status(app, job)).status === wanted, { timeoutMs: 10_000, what: `${job} to be ${wanted}` })
 
-  /** The gateways hear of a switch a moment after the commit. */
+  /** Gateways learn of a route change shortly after the commit. */
   const serves = (hostname: string) =>
     until(async () => (await viaGateway(system.gateway.port, hostname)).status === 200, { what: `${hostname} answers` })
 
@@ -70,11 +70,11 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     expect((await user.delete('/v1/apps/hello')).body).toEqual({ status: 'deleting' })
     expect((await user.get('/v1/apps/hello')).status).toBe(404)
     await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 404, {
-      what: 'the route is gone',
+      what: 'the route to be deleted',
     })
     await until(async () => (await system.database.db.rows(leftovers)).length === 0, {
       timeoutMs: 10_000,
-      what: 'no row is left',
+      what: 'every row to be deleted',
     })
     const room = await system.database.db.one<{ used: number }>(usedRoom)
     expect(room.used).toBe(0)
@@ -91,7 +91,7 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     await reaches('sleepy', job_id, 'running')
   })
 
-  it('tells the stream every status in order, and replays what a client missed', async () => {
+  it('streams every status in order, and replays events that a client missed', async () => {
     await user.post('/v1/apps', { name: 'streamed', git_url: '' })
     const end = new AbortController()
     const observed: { id: string | undefined; status: string }[] = []
@@ -126,7 +126,7 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     expect(job_id).toMatch(/^job-/)
   })
 
-  it('finishes a deploy that a restart of the control plane interrupts', async () => {
+  it('completes a deploy that a restart of the control plane interrupts', async () => {
     await user.post('/v1/apps', { name: 'interrupted', git_url: '' })
     const { job_id } = (await user.post('/v1/apps/interrupted/deploy', { image: 'example/app:1' })).body
     await system.restartControl()
@@ -134,7 +134,7 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     await reaches('interrupted', job_id, 'running')
   })
 
-  it('shows a foreign project nothing', async () => {
+  it('is invisible to members of other projects', async () => {
     const stranger = await system.user()
     await user.post('/v1/apps', { name: 'private', git_url: '' })
     const missing = await stranger.get('/v1/apps/private')

@@ -1,4 +1,4 @@
-/** Environment of an app, and giving up a deployment, with a real agent. */
+/** Environment variables of an app, and cancellation of a deployment, with a real agent. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ const put = (name: string, value: string) => user.call('PUT', `/v1/apps/app/env/
 const statusOf = async (job: string) => (await user.get(`/v1/apps/app/deployments/${job}`)).body.status
 const deploy = async () => (await user.post('/v1/apps/app/deploy', { image: 'example/app:1' })).body
 const reaches = (job: string, status: string) =>
-  until(async () => (await statusOf(job)) === status, { timeoutMs: 10_000, what: `${job} is ${status}` })
+  until(async () => (await statusOf(job)) === status, { timeoutMs: 10_000, what: `${job} to be ${status}` })
 const desiredStates = async () => {
   const dir = join(system.dir, 'host-1', 'vms')
   const texts = await Promise.all(
@@ -28,7 +28,7 @@ const desiredStates = async () => {
 }
 const secret = 'correct-horse-battery'
 
-it('keeps what is written, shows names only, and refuses names that cannot be', async () => {
+it('stores values, lists names only, and rejects invalid names', async () => {
   expect((await put('GREETING', secret)).body).toEqual({ status: 'set' })
   expect((await put('1X', 'x')).status).toBe(400)
   expect((await put('PORT', '1')).status).toBe(400)
@@ -46,7 +46,7 @@ it('keeps what is written, shows names only, and refuses names that cannot be', 
   expect(JSON.stringify(audit)).not.toContain(secret)
 })
 
-it('reaches the VMs of the next deployment, and never those that run', async () => {
+it('applies to the VMs of the next deployment, and never to running VMs', async () => {
   const first = await deploy()
   await reaches(first.job_id, 'running')
   const envs = async () =>
@@ -65,7 +65,7 @@ it('reaches the VMs of the next deployment, and never those that run', async () 
   expect((await envs()).at(-1)).toEqual({ PORT: '8080' })
 })
 
-it('gives up a deployment that is not healthy yet, and what serves goes on', async () => {
+it('cancels a deployment that is not healthy yet, while the previous one keeps serving', async () => {
   await put('MOTE_FAKE', 'unhealthy')
   const before = (await user.get('/v1/apps/app')).body.active_deployment_id
   const { job_id } = await deploy()

@@ -1,4 +1,4 @@
-/** What people are told: why a deployment failed, and what a deploy would do. */
+/** Explanations in the API: why a deployment failed, and what a deploy would do. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createFakeHost } from '../../src/agent/hypervisor/fake/host.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
       (await user.get('/v1/admin/hosts')).body.filter((host: { hypervisors: { available: boolean }[] }) =>
         host.hypervisors.some(one => one.available),
       ).length === 2,
-    { timeoutMs: 10_000, what: 'both hosts have joined' },
+    { timeoutMs: 10_000, what: 'both hosts to join' },
   )
 })
 afterAll(async () => system[Symbol.asyncDispose]())
@@ -32,22 +32,25 @@ const counts = async () =>
     })
   )[0]
 
-it('an app that crashes again and again has failed, with its last lines, and not for ever', async () => {
+it('an app that keeps crashing fails with its last log lines, and is not restarted for ever', async () => {
   await user.post('/v1/apps', { name: 'loop', git_url: '', drain_timeout: 0 })
   await user.call('PUT', '/v1/apps/loop/env/MOTE_FAKE', { value: 'crash' })
   const { job_id } = (await user.post('/v1/apps/loop/deploy', { image: 'example/app:1' })).body
   const status = async () => (await user.get(`/v1/apps/loop/deployments/${job_id}`)).body
-  await until(async () => (await status()).status === 'failed', { timeoutMs: 20_000, what: 'it has failed' })
+  await until(async () => (await status()).status === 'failed', { timeoutMs: 20_000, what: 'the deployment to fail' })
   const { error_message } = await status()
   expect(error_message).toContain('code 1')
   expect(error_message).toContain('Last lines:\nlistening on port')
   const { body } = await user.get('/v1/notifications')
   expect(body.notifications[0]).toMatchObject({ kind: 'deployment.failed', body: error_message })
-  await until(async () => fake.vms.size === 0, { timeoutMs: 10_000, what: 'nothing is started again' })
-  await until(async () => (await counts())?.['vms' as never] === 0, { timeoutMs: 10_000, what: 'no VM is left' })
+  await until(async () => fake.vms.size === 0, { timeoutMs: 10_000, what: 'the VM to stay stopped' })
+  await until(async () => (await counts())?.['vms' as never] === 0, {
+    timeoutMs: 10_000,
+    what: 'every VM to be removed',
+  })
 }, 120_000)
 
-it('a dry run says where it would go, why not elsewhere, what it means for the plan, and changes nothing', async () => {
+it('a dry run reports the chosen host, why others were rejected and the use of the plan, and changes nothing', async () => {
   await user.post('/v1/apps', { name: 'plan', git_url: '' })
   const before = await counts()
   const answer = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', vcpus: 2, dry_run: true })
@@ -70,7 +73,7 @@ it('a dry run says where it would go, why not elsewhere, what it means for the p
   expect(await counts()).toEqual(before)
 })
 
-it('a request that can never fit is refused, and one that could fit waits and says why', async () => {
+it('a request that can never fit is rejected, and one that does not fit now waits with a reason', async () => {
   const never = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', disk_mib: 200_000 })
   expect(never).toMatchObject({ status: 409, body: { code: 'invalid_state', status: 409 } })
   expect(never.body.error).toContain('No host is large enough for 1 vCPU')
@@ -87,7 +90,7 @@ it('a request that can never fit is refused, and one that could fit waits and sa
   const full = await user.post('/v1/deploy', { app_name: 'full', image: 'example/app:1', vcpus: 4 })
   await until(async () => (await user.get(`/v1/apps/full/deployments/${full.body.job_id}`)).body.status === 'running', {
     timeoutMs: 10_000,
-    what: 'the large host is full',
+    what: 'the large host to be full',
   })
   const scale = (desired_replicas: number) => user.call('PATCH', '/v1/apps/full/scale', { desired_replicas })
   const refused = await scale(2)
@@ -103,11 +106,11 @@ it('a request that can never fit is refused, and one that could fit waits and sa
     async () =>
       (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.error_message ===
       'No host can take it now (2 hosts: not enough vCPUs).',
-    { timeoutMs: 10_000, what: 'it says why it waits' },
+    { timeoutMs: 10_000, what: 'the reason for waiting' },
   )
   await user.delete('/v1/apps/full')
   await until(
     async () => (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.status === 'running',
-    { timeoutMs: 15_000, what: 'it has its place' },
+    { timeoutMs: 15_000, what: 'the VM to be placed' },
   )
 }, 120_000)

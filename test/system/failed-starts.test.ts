@@ -1,7 +1,7 @@
-// once-is-enough: about processes, not about the database.
+// once-is-enough: tests processes, not the database.
 /**
- * A program that cannot start ends, soon, with one sentence that says why: whoever supervises it can start it again. From
- * the sources and as it is shipped.
+ * A program that cannot start exits soon and prints one sentence with the reason, so that its supervisor can restart
+ * it. Tested from the sources and as built.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,11 +29,11 @@ const reaper = startReaper()
 const programs = ['control', 'gateway', 'agent', 'up'] as const
 type Program = (typeof programs)[number]
 
-/** What a start finds. */
+/** The environment of a start. */
 interface Surroundings {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** In front of the program, such as `unshare`. */
+  /** Command prefix of the program, such as `unshare`. */
   readonly inside?: readonly string[]
 }
 
@@ -75,7 +75,7 @@ const secret = { MOTE_SECRET_KEY: 'failed-starts-'.repeat(3) }
 let runs = 0
 const ownData = () => join(dir, `data-${runs++}`)
 
-/** As each program starts when nothing is wrong. */
+/** The environment in which each program starts successfully. */
 const well: Readonly<Record<Program, () => Surroundings>> = {
   control: () => ({
     args: ['--port', '0'],
@@ -89,7 +89,7 @@ const well: Readonly<Record<Program, () => Surroundings>> = {
   up: () => ({ args: [...anyPorts, ...fake, '--data', ownData()], env: { ...secret, DATABASE_URL: database.url } }),
 }
 
-/** Later flags win. */
+/** Later flags override earlier ones. */
 const flags = (...args: string[]) => ({ args })
 const env = (variables: Record<string, string>) => ({ env: variables })
 const mounted = (options: string, then: string) => ({
@@ -102,7 +102,7 @@ const mounted = (options: string, then: string) => ({
 })
 const full = () => mounted('size=64k', 'cat /dev/zero > "$0/filler" 2> /dev/null')
 const readOnly = () => mounted('ro', 'true')
-/** A way to the database that breaks when the program sends `at`. */
+/** A proxy to the database that breaks when the program sends `at`. */
 const databaseUntil = (at: RegExp, how?: 'hang') => async (undo: AsyncDisposableStack) => {
   const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(database.url) ?? []
   const cut = undo.use(await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at, how))
@@ -125,7 +125,7 @@ const editedHistory = async (undo: AsyncDisposableStack) => {
   await old.db.run(statement('starts.edit', "UPDATE schema_migration SET checksum = 'other' WHERE number = 1"))
   return env({ DATABASE_URL: old.url })
 }
-/** Not for superusers, which PostgreSQL lets in all the same. */
+/** Uses an unprivileged role, because PostgreSQL exempts superusers from the connection limit. */
 const noSessionLeft = async (undo: AsyncDisposableStack) => {
   const busy = undo.use(await testDatabase())
   const name = /\/(test_\w+)\?/.exec(busy.url)?.[1] ?? ''
@@ -136,14 +136,14 @@ const noSessionLeft = async (undo: AsyncDisposableStack) => {
   return env({ DATABASE_URL: busy.url.replace('//mote@', `//${role}@`) })
 }
 
-/** A server whose process is stopped: the kernel takes connections for it. */
+/** A server whose process is stopped: the kernel still accepts connections for it. */
 const silent = async (undo: AsyncDisposableStack) => {
   const server = createServer(socket => void undo.defer(() => void socket.destroy()))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   undo.defer(() => void server.close())
   return (server.address() as AddressInfo).port
 }
-/** Data of an installation with another secret. */
+/** Data of an installation with a different secret. */
 const otherSecret = async (undo: AsyncDisposableStack) => {
   const other = undo.use(await testDatabase())
   await checkInstallationSecret(other.db, createVault(['another-secret-'.repeat(3)]))
@@ -153,7 +153,7 @@ const otherSecret = async (undo: AsyncDisposableStack) => {
 type Fault = (undo: AsyncDisposableStack) => Partial<Surroundings> | Promise<Partial<Surroundings>>
 interface Expected {
   readonly fault: Fault
-  /** What the sentence is about. */
+  /** Matches the printed sentence. */
   readonly says: RegExp
 }
 
@@ -199,7 +199,7 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the port of the API is taken': portOf('--port'),
     'the port of its metrics is taken': portOf('--metrics-port'),
     'the database is gone': databaseGone,
-    'the database has no session left': { fault: noSessionLeft, says: /too many connections/ },
+    'the database accepts no more sessions': { fault: noSessionLeft, says: /too many connections/ },
     'the database goes away while it is migrated': { fault: databaseUntil(/pg_advisory_lock/), says: /database/ },
     'the database goes away before the first statement': { fault: databaseUntil(/db\.ping/), says: /database/ },
     'the database goes away before it listens': { fault: databaseUntil(/LISTEN/), says: /database/ },
@@ -219,14 +219,14 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the database hangs before the runner has its lock': databaseHangs(/pg_try_advisory_lock/),
     'the database hangs before the runner is announced': databaseHangs(/engine\.announce/),
     'the database hangs before the sweeps run': databaseHangs(/sweep\.make/),
-    'the applied migrations are not those of this program': {
+    'the applied migrations differ from those of this program': {
       fault: editedHistory,
       says: /migration 0001-.* was edited/,
     },
-    'the secret is that of another database': secretOfOthers,
+    'the secret belongs to another database': secretOfOthers,
     'the bus is gone': busGone,
     'the bus hangs': busSilent,
-    'the bus keeps no streams': busWithoutStreams,
+    'the bus has no streams': busWithoutStreams,
     'the bus goes away before the streams are made': { fault: busUntil(/JS\.API\.STREAM/), says: /bus|NATS/ },
     'the bus goes away before it subscribes': { fault: busUntil(/SUB control\.out\.rate/), says: /bus|NATS/ },
     'the bus goes away before it serves gateways': { fault: busUntil(/SUB control\.in/), says: /bus|NATS/ },
@@ -283,13 +283,13 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
       fault: databaseUntil(/pg_try_advisory_lock/),
       says: /database/,
     },
-    'the applied migrations are not those of this program': {
+    'the applied migrations differ from those of this program': {
       fault: editedHistory,
       says: /migration 0001-.* was edited/,
     },
     'the database hangs': databaseSilent,
     'the database hangs before the runner has its lock': databaseHangs(/pg_try_advisory_lock/),
-    'the secret is that of another database': secretOfOthers,
+    'the secret belongs to another database': secretOfOthers,
     'the bus is gone': busGone,
     'the bus hangs': busSilent,
     'the secret is too short': shortSecret,
@@ -342,12 +342,12 @@ async function start(main: string, program: Program, { args, env: variables, ins
     recordOutput(text)
     output += text
   })
-  // Longer than promised, so that what it said is shown.
+  // Longer than the promised limit, so that a failure shows the output.
   const timer = setTimeout(() => child.kill('SIGKILL'), 30_000)
   const [code, signal] = await once(child, 'close')
   clearTimeout(timer)
   reaper.forget(child.pid ?? 0)
-  // The log is JSON.
+  // Log lines are JSON.
   const sentences = output.split('\n').filter(line => line !== '' && !line.startsWith('{'))
   return { code, signal, sentences, ms: performance.now() - begun }
 }

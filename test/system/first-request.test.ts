@@ -1,4 +1,7 @@
-/** An app whose deployment the API calls running is answered through every gateway, whatever news the gateway has had. */
+/**
+ * An app whose deployment is reported as running is reachable through every gateway, even if route notifications are
+ * late.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Bus } from '../../src/bus/bus.ts'
 import { gatewaySubjects } from '../../src/contract/gateway.ts'
@@ -13,8 +16,8 @@ const tries = 20
 let system: TestSystem
 const gateways: Gateway[] = []
 
-/** News of routes is slower than the client on every bus; on this one it never comes. */
-const withoutNews = (bus: Bus): Bus =>
+/** A bus that drops route notifications. On a real bus they are late; on this one they never arrive. */
+const withoutNotifications = (bus: Bus): Bus =>
   new Proxy(bus, {
     get(target, name) {
       if (name === 'subscribe')
@@ -27,17 +30,17 @@ const withoutNews = (bus: Bus): Bus =>
 
 beforeAll(async () => {
   system = await testSystem()
-  const bus = withoutNews(system.bus)
+  const bus = withoutNotifications(system.bus)
   for (let n = 0; n < 2; n++)
     gateways.push(await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0 }, { bus, log: testLog() }))
-  await until(() => gateways.every(one => one.ready()), { what: 'the gateways have their routes' })
+  await until(() => gateways.every(one => one.ready()), { what: 'the gateways to load their routes' })
 })
 afterAll(async () => {
   for (const gateway of gateways) await gateway.stop(100)
   await system[Symbol.asyncDispose]()
 })
 
-it(`answers ${tries} apps at the moment at which each runs`, async () => {
+it(`answers requests for each of ${tries} apps as soon as it is reported as running`, async () => {
   const user = await system.user()
   for (let n = 0; n < tries; n++) {
     const app = `app-${n}`

@@ -1,4 +1,7 @@
-/** A build under `mote up`, all of which is killed with -9 while the builder's VM runs: one image, one outcome, no rest. */
+/**
+ * `mote up` with all its processes is killed with -9 while a builder VM runs: the build ends with one image and leaves
+ * nothing behind.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -19,7 +22,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 
-describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { timeout: 300_000 }, () => {
+describe.skipIf(missing.length > 0)(`an interrupted build ${reason}`, { timeout: 300_000 }, () => {
   const reaper = startReaper()
   let dir: string
   let git: GitServer
@@ -52,7 +55,7 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
       () => /"api":"http:\/\/localhost:(\d+)".*"gateway":"http:\/\/localhost:(\d+)"/.exec(output),
       {
         timeoutMs: 60_000,
-        what: 'mote is up',
+        what: 'mote to be ready',
       },
     )
     ports = { api: Number(up[1]), gateway: Number(up[2]) }
@@ -80,7 +83,7 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
         .end()
     })
 
-  it('ends in one image that serves, and leaves neither VM nor file of the tries before', async () => {
+  it('ends with one image that serves, and leaves neither VMs nor files of earlier attempts', async () => {
     await start()
     await api(`http://127.0.0.1:${ports.api}`).post('/v1/auth/register', {
       ...account,
@@ -100,7 +103,7 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
     await start()
     user = await signIn()
     await until(async () => (await answer(app.hostname)) === '200 made after all', {
-      what: 'the page answers',
+      what: 'the page to be served',
       timeoutMs: 180_000,
       everyMs: 100,
     })
@@ -111,18 +114,18 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
     expect([others, strays.includes(running ?? 0)]).toEqual([[], false])
     const [{ id }] = await builds()
     await until(async () => !existsSync(join(dir, 'agent', 'builds', id, 'work')), {
-      what: 'nothing of the work is left',
+      what: 'all build files to be removed',
       timeoutMs: 10_000,
     })
     expect(await readdir(join(dir, 'agent', 'vms'))).toEqual([live.vm_id])
     expect((await readdir(join(dir, 'images'))).filter(name => name.startsWith('app-'))).toEqual([`app-${app.id}`])
     const kept = await until(
       async () => (one => one.body.source === 'kept' && one)(await user.get(`/v1/apps/site/builds/${id}/log`)),
-      { what: 'its log is kept', timeoutMs: 30_000 },
+      { what: 'the build log to be stored', timeoutMs: 30_000 },
     )
     expect(kept.body.lines.at(-1).line).toMatch(/^built oci:/)
 
     expect((await user.delete('/v1/apps/site')).status).toBe(200)
-    await until(async () => (await vmmsIn(dir)).length === 0, { what: 'the app is gone', timeoutMs: 60_000 })
+    await until(async () => (await vmmsIn(dir)).length === 0, { what: 'the app to be deleted', timeoutMs: 60_000 })
   })
 })

@@ -1,5 +1,8 @@
-// once-is-enough: about builds in real machines.
-/** From a git push to an answer: a real repository over smart HTTP, a signed webhook, a build in a real VM, a rollout. */
+// once-is-enough: tests builds in real VMs.
+/**
+ * From a git push to a served page: a real repository over smart HTTP, a signed webhook, a build in a real VM, a
+ * rollout.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sshGitHost } from '../support/agent/build-ssh.ts'
 import { type GitServer, gitServer } from '../support/agent/build.ts'
@@ -49,14 +52,14 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
   }
   const newest = async (app: string) => (await user.get(`/v1/apps/${app}/deployments`)).body[0]
 
-  it('is built in a VM and answers through the gateway; the next one takes its place', async () => {
+  it('is built in a VM and served through the gateway; the next push replaces it', async () => {
     const created = await user.post('/v1/apps', { name: 'site', git_url: git.url, drain_timeout: 0 })
     expect(created.status).toBe(200)
     const first = await git.push({ 'index.html': 'the first page' }, { message: 'First page' })
     expect(await hook('site')).toEqual({ status: 'applied' })
     expect(await newest('site')).toMatchObject({ status: 'building', trigger_source: 'push' })
     await until(async () => (await answer(created.body.hostname)) === '200 the first page', {
-      what: 'the first page answers',
+      what: 'the first page to be served',
       timeoutMs: 120_000,
       everyMs: 100,
     })
@@ -85,14 +88,14 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(await hook('site')).toEqual({ status: 'applied' })
     expect(await hook('site')).toEqual({ status: 'ignored' })
     await until(async () => (await answer(created.body.hostname)) === '200 the second page', {
-      what: 'the second page answers',
+      what: 'the second page to be served',
       timeoutMs: 120_000,
       everyMs: 100,
     })
     expect(await newest('site')).toMatchObject({ git_commit_hash: second })
   })
 
-  it('that cannot be built fails with the reason, and what served goes on', async () => {
+  it('that cannot be built fails with the reason, and the previous deployment keeps serving', async () => {
     const { body: app } = await user.get('/v1/apps/site')
     await git.push({ 'README.md': 'no way' })
     const { body } = await user.post('/v1/apps/site/deploy', {})
@@ -102,21 +105,21 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
         const { body: observed } = await user.get(`/v1/apps/site/deployments/${body.job_id}`)
         return observed.status === 'failed' ? observed : undefined
       },
-      { what: 'the deployment has failed', timeoutMs: 60_000, everyMs: 100 },
+      { what: 'the deployment to fail', timeoutMs: 60_000, everyMs: 100 },
     )
     expect(failed.error_message).toContain('Add a Dockerfile')
     expect(await answer(app.hostname)).toBe('200 the second page')
     failure = body.job_id
   })
 
-  it('what a failed build said is there afterwards, by each of its names, and for nobody else', async () => {
+  it('the log of a failed build can be read by each of its ids, and only by its tenant', async () => {
     const listed = await user.get('/v1/apps/site/builds')
     expect(listed.body.map((one: { status: string }) => one.status)).toEqual(['failed', 'succeeded', 'succeeded'])
     const [failed] = listed.body
     expect(failed).toMatchObject({ job_id: failure, git_branch: 'main', error: expect.stringContaining('Dockerfile') })
     const logOf = (name: string, query = '') => user.get(`/v1/apps/site/builds/${name}/log${query}`)
     const kept = await until(async () => ((one: Log) => one.body.source === 'kept' && one)(await logOf(failed.id)), {
-      what: 'the log is kept',
+      what: 'the log to be stored',
       timeoutMs: 30_000,
       everyMs: 50,
     })
@@ -144,14 +147,14 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     const refused = await user.post('/v1/apps/private/deploy', {})
     const statusOf = async (job: string) => (await user.get(`/v1/apps/private/deployments/${job}`)).body
     await until(async () => (await statusOf(refused.body.job_id)).error_message.includes('deploy key'), {
-      what: 'the host refuses a key that it does not know',
+      what: 'the git host to reject the unknown key',
       timeoutMs: 60_000,
       everyMs: 100,
     })
     await host.allow(made.public_key)
     await user.post('/v1/apps/private/deploy', {})
     await until(async () => (await answer(app.hostname)) === '200 over ssh', {
-      what: 'the page answers',
+      what: 'the page to be served',
       timeoutMs: 120_000,
       everyMs: 100,
     })
@@ -159,7 +162,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     await user.delete('/v1/apps/private')
     const left = { name: 'test.credentials', text: `SELECT 1 AS one FROM git_credential` }
     await until(async () => (await system.database.db.rows(left)).length === 0, {
-      what: 'the credential goes with its app',
+      what: 'the credential to be deleted with its app',
       timeoutMs: 60_000,
       everyMs: 100,
     })
@@ -184,7 +187,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
       text: `SELECT 1 AS one FROM app UNION ALL SELECT 1 FROM build UNION ALL SELECT 1 FROM host WHERE used_vcpus > 0`,
     }
     await until(async () => (await system.database.db.rows(left)).length === 0, {
-      what: 'nothing is left, no room taken',
+      what: 'all rows and reservations to be removed',
       timeoutMs: 60_000,
       everyMs: 100,
     })

@@ -1,4 +1,4 @@
-/** What an operator does with hosts, with real agents, and a host that dies. */
+/** Host operations of an operator, with real agents, and the loss of a host. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -30,7 +30,7 @@ it('is for operators only', async () => {
   expect((await admin.get('/v1/admin/hosts/none')).status).toBe(404)
 })
 
-it('lists hosts; a cordoned one gets nothing new', async () => {
+it('lists hosts, and places nothing new on a cordoned one', async () => {
   const { body } = await admin.get('/v1/admin/hosts')
   expect(body.map((one: { name: string; status: string }) => [one.name, one.status])).toEqual([
     ['host-1', 'up'],
@@ -48,7 +48,7 @@ it('lists hosts; a cordoned one gets nothing new', async () => {
   await admin.delete('/v1/apps/placed')
 })
 
-it('is also a command', async () => {
+it('works from the CLI, too', async () => {
   const run = async (...args: string[]) => {
     const env = {
       ...process.env,
@@ -65,7 +65,7 @@ it('is also a command', async () => {
   await expect(run('drain', 'none')).rejects.toThrow('Not found')
 }, 120_000)
 
-it('empties a host while requests go on, without one that fails; then the host can go', async () => {
+it('drains a host under load without a failed request; then the host can be removed', async () => {
   await admin.post('/v1/apps', { name: 'busy', git_url: '', desired_replicas: 2, drain_timeout: 1 })
   await admin.post('/v1/apps/busy/deploy', { image: 'example/app:1' })
   await until(() => running('busy'), { timeoutMs: 10_000, what: 'it runs' })
@@ -80,10 +80,10 @@ it('empties a host while requests go on, without one that fails; then the host c
   })()
   const drained = (await admin.post(`/v1/admin/hosts/${taken.name}/drain`)).body
   expect(drained).toMatchObject({ draining: true, cordoned: true })
-  // What is still there is looked for by who asks, not while the host's row is held.
+  // The drain report is computed on reads, not while the host's row is locked.
   expect(drained).not.toHaveProperty('leaving')
   expect(await host(taken.name)).toMatchObject({ leaving: expect.any(Array), leaving_volumes: [] })
-  await until(async () => (await host(taken.name)).vms === 0, { timeoutMs: 15_000, what: 'it is empty' })
+  await until(async () => (await host(taken.name)).vms === 0, { timeoutMs: 15_000, what: 'the host to be empty' })
   end.abort()
   await load
   expect(statuses.filter(status => status !== 200)).toEqual([])
@@ -91,9 +91,9 @@ it('empties a host while requests go on, without one that fails; then the host c
   expect((await admin.get(`/v1/admin/hosts/${taken.id}`)).status).toBe(404)
 }, 120_000)
 
-it('brings the VMs of a host that dies up elsewhere', async () => {
+it('restarts the VMs of a lost host on other hosts', async () => {
   const extra = await system.addAgent()
-  await until(async () => (await admin.get('/v1/admin/hosts')).body.length === 3, { what: 'another host has joined' })
+  await until(async () => (await admin.get('/v1/admin/hosts')).body.length === 3, { what: 'another host to join' })
   for (const one of (await admin.get('/v1/admin/hosts')).body)
     if (one.id !== extra.hostId) await admin.post(`/v1/admin/hosts/${one.id}/cordon`)
   await admin.post('/v1/deploy', { app_name: 'survivor', image: 'example/app:1' })
@@ -101,8 +101,11 @@ it('brings the VMs of a host that dies up elsewhere', async () => {
   for (const one of (await admin.get('/v1/admin/hosts')).body)
     if (one.id !== extra.hostId) await admin.post(`/v1/admin/hosts/${one.id}/uncordon`)
   await extra.stop()
-  await until(async () => (await host(extra.hostId)).status === 'lost', { timeoutMs: 20_000, what: 'it is given up' })
-  await until(() => running('survivor'), { timeoutMs: 10_000, what: 'it runs again' })
+  await until(async () => (await host(extra.hostId)).status === 'lost', {
+    timeoutMs: 20_000,
+    what: 'the host to be declared lost',
+  })
+  await until(() => running('survivor'), { timeoutMs: 10_000, what: 'the app to run again' })
   expect(await host(extra.hostId)).toMatchObject({ vms: 0, strays: 1, used_vcpus: 1 })
   expect((await admin.call('DELETE', `/v1/admin/hosts/${extra.hostId}?force=true`)).status).toBe(200)
 }, 120_000)

@@ -1,4 +1,7 @@
-/** What heals by itself is no error in the log: an alarm on error lines calls somebody only when there is something to do. */
+/**
+ * Faults that recover by themselves are not logged as errors, so that an alarm on error lines means that an operator
+ * has to act.
+ */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { BusError } from '../../src/bus/bus.ts'
@@ -31,7 +34,7 @@ it('the loss of all database sessions is not an error', async () => {
   const before = await runner()
   expect((await db.one(endSessions)).ended).toBeGreaterThan(3)
   const isBack = async () => ![before, undefined].includes(await runner())
-  await until(isBack, { what: 'a new session that holds the lock of the runner' })
+  await until(isBack, { what: 'a new session with the runner lock' })
   await until(async () => (await system.api.get('/v1/health/ready')).status === 200, { what: 'readiness' })
   expect(errors()).toEqual([])
 })
@@ -62,15 +65,18 @@ it.each([
   ['a host that does not answer', new BusError('timeout', 'no answer'), 'warn'],
   ['a refusal', new BusError('remote', 'no'), 'error'],
   ['a bug', new TypeError('no'), 'error'],
-] as const)('a sweep and a bus handler that fail because of %s say so', async (_what, failure, level) => {
-  lines.length = 0
-  const sweep = { name: `fails-${level}`, everyMs: 0, run: () => Promise.reject(failure) }
-  await createSweeper({ db: system.database.db, sweeps: [sweep], log }).runDue(sweep.name)
-  const bus = createMemoryBus({ log })
-  await bus.subscribe('test', () => Promise.reject(failure))
-  await bus.publish('test', 1)
-  await said('a bus handler failed')
-  await bus.close()
-  const ours = lines.filter(({ msg }) => /a sweep failed|a bus handler failed/.test(msg))
-  expect(ours.map(line => line.level)).toEqual([log.levels.values[level], log.levels.values[level]])
-})
+] as const)(
+  'a sweep and a bus handler that fail because of %s are logged with the right level',
+  async (_what, failure, level) => {
+    lines.length = 0
+    const sweep = { name: `fails-${level}`, everyMs: 0, run: () => Promise.reject(failure) }
+    await createSweeper({ db: system.database.db, sweeps: [sweep], log }).runDue(sweep.name)
+    const bus = createMemoryBus({ log })
+    await bus.subscribe('test', () => Promise.reject(failure))
+    await bus.publish('test', 1)
+    await said('a bus handler failed')
+    await bus.close()
+    const ours = lines.filter(({ msg }) => /a sweep failed|a bus handler failed/.test(msg))
+    expect(ours.map(line => line.level)).toEqual([log.levels.values[level], log.levels.values[level]])
+  },
+)

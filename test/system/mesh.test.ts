@@ -1,7 +1,8 @@
 /**
- * once-is-enough: this is about hosts and packets.
- * Two hosts in network namespaces, meshed by WireGuard, with control on a real nats-server: apps on both that find each
- * other by name, a link that is cut, and a VM that moves through the tunnel while a client holds a connection to it.
+ * once-is-enough: this tests hosts and packets.
+ * Two hosts in network namespaces, meshed by WireGuard, with the control plane on a real nats-server: apps on both
+ * hosts that reach each other by name, a cut link, and a VM that moves through the tunnel while a client holds a
+ * connection to it.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -50,7 +51,7 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
     const nodes: Node[] = (await all.admin.get('/v1/networking/mesh')).body.nodes
     return nodes.length === 2 && nodes.every(node => node.status === wanted)
   }
-  /** On that host and no other. */
+  /** Deploys the app on this host only. */
   const deploy = async (app: string, hostId: string) => {
     for (const id of ids) await all.admin.post(`/v1/admin/hosts/${id}/${id === hostId ? 'uncordon' : 'cordon'}`)
     await all.admin.post('/v1/apps', { name: app, git_url: '', health_check_path: '/health', drain_timeout: 0 })
@@ -79,8 +80,8 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
       const { body } = await all.admin.get('/v1/admin/hosts')
       return body.length === 2 && JSON.stringify(body).match(/"available":true/g)?.length === 2
     }
-    await all.until(ready, { ...patient, what: 'both hosts offer QEMU' })
-    await all.until(() => meshIs('up'), { ...patient, what: 'the mesh is up' })
+    await all.until(ready, { ...patient, what: 'both hosts to offer QEMU' })
+    await all.until(() => meshIs('up'), { ...patient, what: 'the mesh to be up' })
     await deploy('web', ids[0])
     await deploy('shop', ids[1])
   }, 240_000)
@@ -90,36 +91,36 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
     await inGuest('shop', inBackground('nc -l -p 9000 -e /bin/busybox wc -c'))
     const send = 'dd if=/dev/zero bs=1024 count=4096 2>/dev/null | nc shop.internal 9000 || true'
     const counted = () => inGuest('web', send)
-    expect(await until(counted, { ...patient, what: 'the other VM has counted' })).toBe(String(4096 * 1024))
+    expect(await until(counted, { ...patient, what: 'the byte count of the other VM' })).toBe(String(4096 * 1024))
   })
 
-  it('a cut cable is in the stream of the mesh within five seconds, and so is its end', async () => {
+  it('the mesh stream reports a cut cable and its repair within five seconds', async () => {
     const end = new AbortController()
     const events = all.admin.events('/v1/networking/mesh/stream', end.signal)
-    const reported = async (wanted: string) => {
+    const streamShows = async (wanted: string) => {
       for (;;) {
         const { value } = await events.next()
         if (JSON.stringify(value?.data).match(new RegExp(`"status":"${wanted}"`, 'g'))?.length === 2) return
       }
     }
     const { ip } = hosts[0].place
-    await reported('up')
+    await streamShows('up')
     await ip('link', 'set', cable, 'down')
     const startedMs = performance.now()
-    await reported('unreachable')
+    await streamShows('unreachable')
     expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000))
     await ip('link', 'set', cable, 'up')
-    await reported('up')
+    await streamShows('up')
     end.abort()
     expect(await inGuest('web', ask('shop.internal'))).toContain('ok')
   })
 
-  it('a VM moves through the tunnel, and a connection that another VM has to it goes on', async () => {
+  it('a VM moves through the tunnel without breaking a connection from another VM', async () => {
     const talk = 'i=0; while [ ! -e /tmp/enough ]; do echo $i; i=$((i+1)); sleep 0.1; done | nc shop.internal 9001'
     const lines = async () => Number(await inGuest('shop', 'wc -l </tmp/lines'))
     await inGuest('shop', inBackground('nc -l -p 9001 -e /bin/busybox dd of=/tmp/lines bs=64'))
     await inGuest('web', inBackground(talk))
-    await until(async () => (await lines()) > 5, { ...patient, what: 'the connection is there' })
+    await until(async () => (await lines()) > 5, { ...patient, what: 'the connection to open' })
 
     const before = await sent(hosts[1])
     const strangers = await capture(hosts[1], 'ip and not (udp port 51820)')
@@ -133,15 +134,18 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
     })
     expect(code, JSON.stringify(body)).toBe(200)
     const migration = async () => (await all.admin.get(at('shop', 'migration/status'))).body
-    await all.until(async () => (await migration()).ended_at !== null, { ...patient, what: 'the move is over' })
+    await all.until(async () => (await migration()).ended_at !== null, { ...patient, what: 'the move to end' })
     expect(await migration()).toMatchObject({ status: 'completed', error: null })
     expect((await status('shop')).host_id).toBe(target)
 
     const after = await sent(hosts[1])
     const moved = await lines()
-    await until(async () => (await lines()) > moved + 5, { ...patient, what: 'the connection goes on' })
+    await until(async () => (await lines()) > moved + 5, { ...patient, what: 'more data on the connection' })
     await inGuest('web', 'touch /tmp/enough')
-    await until(async () => (await inGuest('shop', 'pidof nc || true')) === '', { ...patient, what: 'it ends' })
+    await until(async () => (await inGuest('shop', 'pidof nc || true')) === '', {
+      ...patient,
+      what: 'the client to end',
+    })
     const count = await lines()
     expect(await inGuest('shop', `seq 0 ${count - 1} | cmp - /tmp/lines && echo same`)).toBe('same')
 
@@ -161,13 +165,13 @@ describe.skipIf(why !== '')(`apps on two hosts of a mesh ${why}`, { timeout: 180
   })
 })
 
-/** In a session of its own: what else is left of a command ends with it. */
+/** Runs the script in its own session, because exec kills all processes left in the command's session. */
 const inBackground = (script: string) =>
   `rm -f /tmp/begun; setsid sh -c '>/tmp/begun; ${script}' </dev/null >/dev/null 2>&1 & while [ ! -e /tmp/begun ]; do sleep 0.1; done`
 
 const ask = (name: string) => `printf 'GET /health HTTP/1.0\\r\\n\\r\\n' | nc -w 5 ${name} 8080 | tail -n 1 || true`
 
-/** Bytes that have left the host by each of its devices. */
+/** Bytes sent by the host on each of its devices. */
 async function sent({ place }: NamespacedHost) {
   const bytes = async (device: string) => {
     const [link] = JSON.parse(await place.ip('-json', '-s', 'link', 'show', 'dev', device))
@@ -176,7 +180,7 @@ async function sent({ place }: NamespacedHost) {
   return { cable: await bytes(cable), uplink: await bytes(uplink) }
 }
 
-/** The packets on the cable that the filter is about, a line each. */
+/** Captures packets on the cable that match the filter, one per line. */
 async function capture({ place }: NamespacedHost, filter: string) {
   const options = ['-i', cable, '-n', '-l', '-c', '20', filter]
   const tcpdump = spawn('ip', ['netns', 'exec', place.name, 'tcpdump', ...options], {
@@ -199,7 +203,7 @@ async function capture({ place }: NamespacedHost, filter: string) {
   }
 }
 
-/** Asks the gateway of the host again and again. */
+/** Sends requests to the host's gateway continuously. */
 function ask200(address: string, hostname: string) {
   const end = new AbortController()
   const counts = { asked: 0, failed: 0 }

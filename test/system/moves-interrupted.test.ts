@@ -1,4 +1,4 @@
-/** Programs that end while gateways hold requests for a VM that moves: the move goes on, and no request hangs. */
+/** Programs that restart while gateways hold requests for a moving VM: the move completes, and no request hangs. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { gatewaySubjects, type TrafficReport } from '../../src/contract/gateway.ts'
 import { gatewayDefaults } from '../../src/gateway/config.ts'
@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterEach(async () => system[Symbol.asyncDispose]())
 
-/** An app whose VM is on its way, and held by a gateway that has a request under way for ever. */
+/** An app whose VM is moving and whose requests a gateway holds, because one request never ends. */
 async function heldApp() {
   const { hostname, id } = (await user.post('/v1/apps', { name: 'held', git_url: '', drain_timeout: 0 })).body
   const { job_id } = (await user.post('/v1/apps/held/deploy', { image: 'example/app:1' })).body
@@ -37,17 +37,17 @@ async function heldApp() {
     text: `SELECT FROM route WHERE app_id = $1 AND leaving <> '[]' AND state = 'sleeping'`,
   }
   const isHeld = async () => (await system.database.db.rows(heldRoutes, [id])).length === 1
-  await until(async () => (await say(), isHeld()), { what: 'requests are held' })
+  await until(async () => (await say(), isHeld()), { what: 'the gateway to hold requests' })
   const migration = async () => (await user.get(at('/migration/status'))).body
   const ends = async () => {
-    await until(async () => (await migration()).ended_at !== null, { what: 'the move is over' })
+    await until(async () => (await migration()).ended_at !== null, { what: 'the move to end' })
     expect(await migration()).toMatchObject({ status: 'completed', error: null })
     expect((await status()).host_id).toBe(target)
   }
   return { hostname, ends }
 }
 
-it('a control plane that starts anew goes on with the move', async () => {
+it('a restarted control plane continues the move', async () => {
   const { hostname, ends } = await heldApp()
   const waiting = viaGateway(system.gateway.port, hostname)
   await system.restartControl()
@@ -56,7 +56,7 @@ it('a control plane that starts anew goes on with the move', async () => {
   await ends()
 })
 
-it('a gateway that starts meanwhile holds requests, too, and answers them', async () => {
+it('a gateway that starts during the move also holds requests, and answers them', async () => {
   const { hostname, ends } = await heldApp()
   const gateway = await startGateway(
     { ...gatewayDefaults, host: '127.0.0.1', port: 0 },
@@ -67,7 +67,7 @@ it('a gateway that starts meanwhile holds requests, too, and answers them', asyn
   await gateway.stop(100)
 })
 
-it('a gateway that ends without a word delays the move by the bound at most', async () => {
+it('a gateway that dies delays the move by the configured bound at most', async () => {
   const { hostname, ends } = await heldApp()
   const beganMs = performance.now()
   expect((await viaGateway(system.gateway.port, hostname)).status).toBe(200)
@@ -75,7 +75,7 @@ it('a gateway that ends without a word delays the move by the bound at most', as
   await ends()
 })
 
-/** The API has another port. */
+/** Signs in again, because the restarted API has another port. */
 async function signedInAgain(): Promise<TestUser> {
   const { email, password } = user
   const { token } = (await system.api.post('/v1/auth/login', { email, password })).body

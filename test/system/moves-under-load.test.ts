@@ -1,6 +1,7 @@
 /**
- * once-is-enough: this is about real machines.
- * A VM moves between two agents of this machine while requests come through two gateways. MOTE_MOVES: how many moves.
+ * once-is-enough: this tests real VMs.
+ * A VM moves between two agents of this machine while requests arrive through two gateways. MOTE_MOVES sets the number
+ * of moves.
  */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -22,7 +23,7 @@ const missing = needed.filter((_, n) => !present[n])
 const why = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const moves = Number(process.env['MOTE_MOVES'] ?? 3)
-/** Emulated guests on cores that others use. */
+/** Generous, because emulated guests share the cores with other tests. */
 const patient = { timeoutMs: 90_000, everyMs: 20 }
 
 describe.skipIf(why !== '')(`moves under load on ${network} ${why}`, { timeout: 120_000 + moves * 60_000 }, () => {
@@ -43,7 +44,7 @@ describe.skipIf(why !== '')(`moves under load on ${network} ${why}`, { timeout: 
       (await user.get('/v1/admin/hosts')).body.filter((host: { hypervisors: { available: boolean }[] }) =>
         host.hypervisors.some(one => one.available),
       ).length === 2
-    await until(ready, { ...patient, what: 'both hosts offer QEMU' })
+    await until(ready, { ...patient, what: 'both hosts to offer QEMU' })
   }, 180_000)
   afterAll(async () => {
     await second.stop(100)
@@ -70,9 +71,12 @@ describe.skipIf(why !== '')(`moves under load on ${network} ${why}`, { timeout: 
       const started = await user.post(at('migration/start'), { target_host: target, target_uri: '' })
       expect(started.status, JSON.stringify(started.body)).toBe(200)
       const migration = async () => (await user.get(at('migration/status'))).body
-      await until(async () => (await migration()).ended_at !== null, { ...patient, what: 'the move is over' })
+      await until(async () => (await migration()).ended_at !== null, { ...patient, what: 'the move to end' })
       expect(await migration()).toMatchObject({ status: 'completed', error: null })
-      await until(async () => (await status()).status === 'running', { ...patient, what: 'it runs there' })
+      await until(async () => (await status()).status === 'running', {
+        ...patient,
+        what: 'the VM to run on the target',
+      })
     }
     const { asked, faults, longestMs } = await loops.end()
     console.info(

@@ -1,4 +1,7 @@
-/** once-is-enough: about our own statements. While a VM, its volumes and its snapshots are on their way to another host, the API refuses what would need them where they were. */
+/**
+ * once-is-enough: tests our own statements. While a VM, its volumes and its snapshots move to another host, the API
+ * rejects operations that need them on the source.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'
 import { newId } from '../../src/lib/ids.ts'
@@ -10,8 +13,8 @@ let system: TestSystem
 let user: TestUser
 const hosts: SimHost[] = []
 const end = new AbortController()
-/** Hosts answer, and get on with nothing. */
-let quiesce = false
+/** True: hosts answer requests, but make no progress. */
+let areHostsIdle = false
 let turning: Promise<unknown>
 
 beforeAll(async () => {
@@ -19,9 +22,9 @@ beforeAll(async () => {
   user = await system.user()
   const between = { wires: new Map(), parcels: new Map(), snapshotParcels: new Map(), truth: new Map() }
   for (const name of ['sim-1', 'sim-2'])
-    hosts.push(await simHost(system.bus, { id: newId(), name, ...between, tellsTime: true }))
+    hosts.push(await simHost(system.bus, { id: newId(), name, ...between, reportsTime: true }))
   turning = turn()
-  await until(async () => (await user.get('/v1/admin/hosts')).body.length === 2, { what: 'the hosts have joined' })
+  await until(async () => (await user.get('/v1/admin/hosts')).body.length === 2, { what: 'the hosts to join' })
 })
 afterAll(async () => {
   end.abort()
@@ -34,7 +37,7 @@ async function turn(): Promise<void> {
   for (let round = 0; !end.signal.aborted; round++) {
     for (const host of hosts) {
       if (round % 100 === 0) await system.bus.publish(subjects.heartbeat(host.id), host.heartbeat())
-      if (!quiesce) await host.tick()
+      if (!areHostsIdle) await host.tick()
     }
     await new Promise(resolve => setTimeout(resolve, 2))
   }
@@ -43,7 +46,7 @@ async function turn(): Promise<void> {
 const timeoutMs = 20_000
 const inProgress = { status: 409, body: { code: 'operation_in_progress' } }
 
-/** An app whose VM runs with a volume, and has a snapshot `then`. */
+/** An app whose VM runs with a volume and has a snapshot `then`. */
 async function kept(name: string) {
   const { id } = (await user.post('/v1/apps', { name, git_url: '', drain_timeout: 0 })).body
   const volume = (await user.post('/v1/volumes', { name: `${name}-data`, size_mib: 64 })).body
@@ -54,16 +57,16 @@ async function kept(name: string) {
   await until(async () => (await status()).status === 'running', { timeoutMs, what: 'it runs' })
   await user.post(at('/snapshot'), { snapshot_name: 'then' })
   const snapshot = async () => (await user.get(at('/snapshots'))).body[0]
-  await until(async () => (await snapshot()).status === 'ready', { timeoutMs, what: 'the snapshot is ready' })
+  await until(async () => (await snapshot()).status === 'ready', { timeoutMs, what: 'the snapshot to be ready' })
   const isOn = async (hostId: string) => (await snapshot()).host_id === hostId
   return { appId: id, at, status, volumeId: volume.id, isOn }
 }
 const otherThan = (id: string) => hosts.find(host => host.id !== id)!
 
-it('with its VM: none is taken, restored, forked or deleted, until it is there', async () => {
+it('snapshots of a moving VM cannot be taken, restored, forked or deleted before the move ends', async () => {
   const { at, status, isOn } = await kept('runs')
   const target = otherThan((await status()).host_id)
-  quiesce = true
+  areHostsIdle = true
   const begun = await user.post(at('/migration/start'), { target_host: target.name, target_uri: '' })
   expect(begun).toMatchObject({ status: 200, body: { status: 'preparing' } })
   const asked = {
@@ -74,22 +77,25 @@ it('with its VM: none is taken, restored, forked or deleted, until it is there',
   }
   for (const [what, ask] of Object.entries(asked)) expect([what, await ask()]).toMatchObject([what, inProgress])
   expect((await user.get('/v1/apps/runs-fork')).status).toBe(404)
-  quiesce = false
+  areHostsIdle = false
   const move = async () => (await user.get(at('/migration/status'))).body
-  await until(async () => (await move()).status === 'completed', { timeoutMs, what: 'it has moved' })
+  await until(async () => (await move()).status === 'completed', { timeoutMs, what: 'the move to end' })
   expect(await isOn(target.id)).toBe(true)
-  await until(async () => (await asked.fork()).status === 200, { timeoutMs, what: 'it can be forked there' })
-  await until(async () => (await asked.take()).status === 200, { timeoutMs, what: 'another one can be taken' })
+  await until(async () => (await asked.fork()).status === 200, {
+    timeoutMs,
+    what: 'a fork on the target to be accepted',
+  })
+  await until(async () => (await asked.take()).status === 200, { timeoutMs, what: 'another snapshot to be accepted' })
   expect((await asked.restore()).status).toBe(200)
 }, 60_000)
 
-it('with volumes at rest: it is neither restored, forked nor deleted, until it is there', async () => {
+it('a snapshot whose detached volume moves cannot be restored, forked or deleted before the move ends', async () => {
   const { appId, at, status, volumeId, isOn } = await kept('rests')
   const target = otherThan((await status()).host_id)
   expect((await user.delete(`/v1/apps/${appId}/volumes/${volumeId}/detach`)).status).toBe(200)
   const attached = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body
-  await until(async () => (await attached()).length === 0, { timeoutMs, what: 'the VM has let go of it' })
-  quiesce = true
+  await until(async () => (await attached()).length === 0, { timeoutMs, what: 'the VM to detach the volume' })
+  areHostsIdle = true
   expect((await user.post(`/v1/volumes/${volumeId}/move`, { target_host: target.name })).status).toBe(200)
   const asked = {
     restore: () => user.post(at('/snapshot/then/restore')),
@@ -98,9 +104,12 @@ it('with volumes at rest: it is neither restored, forked nor deleted, until it i
     'move again': () => user.post(`/v1/volumes/${volumeId}/move`, { target_host: target.name }),
   }
   for (const [what, ask] of Object.entries(asked)) expect([what, await ask()]).toMatchObject([what, inProgress])
-  quiesce = false
-  await until(() => isOn(target.id), { timeoutMs, what: 'it has moved' })
-  await until(async () => (await asked.fork()).status === 200, { timeoutMs, what: 'it can be forked there' })
+  areHostsIdle = false
+  await until(() => isOn(target.id), { timeoutMs, what: 'the move to end' })
+  await until(async () => (await asked.fork()).status === 200, {
+    timeoutMs,
+    what: 'a fork on the target to be accepted',
+  })
   const isGone = async () => (await asked.remove()).status === 200
-  await until(isGone, { timeoutMs, what: 'it can be deleted when its fork has started' })
+  await until(isGone, { timeoutMs, what: 'deletion to be accepted after the fork has started' })
 }, 60_000)

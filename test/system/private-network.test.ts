@@ -1,5 +1,5 @@
-// once-is-enough: about real guests.
-/** Private networks with real guests: names, addresses, and rules that take effect on a VM that stays up. */
+// once-is-enough: tests real guests.
+/** Private networks with real guests: names, addresses, and rules that take effect on a running VM. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentConfig } from '../../src/agent/base/config.ts'
@@ -13,7 +13,7 @@ const needed = ['qemu-system-x86_64', 'umoci', 'mke2fs', 'nft']
 const missing = (await Promise.all(needed.map(hasProgram))).flatMap((there, at) => (there ? [] : [needed[at]]))
 const why =
   process.getuid?.() !== 0 ? 'needs root' : missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
-/** Emulated guests of several test files share two cores. */
+/** Generous, because emulated guests of several test files share two cores. */
 const bootMs = 90_000
 
 describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout: 120_000 }, () => {
@@ -24,7 +24,7 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
   const host = (app: string) => `${app}-${user.project}.localhost`
   const rulesOf = (app: string) => `/v1/apps/${app}/security-groups`
 
-  /** What the guest of `app` prints. */
+  /** Runs the script in the guest of `app` and returns its output. */
   const inGuest = async (app: string, script: string) => {
     const body = { command: ['/bin/sh', '-c', script], timeout_ms: 20_000 }
     const answer = await user.post(`/v1/apps/${app}/deployments/${jobs.get(app)}/exec`, body)
@@ -42,7 +42,7 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
     await system.addAgent({ hypervisor: 'qemu', network: 'tap', imageDir, cacheDir })
     user = await system.user()
     const offered = async () => JSON.stringify((await user.get('/v1/admin/hosts')).body).includes('"available":true')
-    await until(offered, { what: 'the host offers a hypervisor', timeoutMs: bootMs })
+    await until(offered, { what: 'the host to offer a hypervisor', timeoutMs: bootMs })
     for (const app of ['web', 'shop']) {
       await user.post('/v1/apps', { name: app, git_url: '', health_check_path: '/health' })
       const { status, body } = await user.post(`/v1/apps/${app}/deploy`, { image: 'oci:hello', memory_mib: 512 })
@@ -53,17 +53,17 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
       await until(async () => (await status(app)).status === 'running', { what: `${app} runs`, timeoutMs: bootMs })
   }, 2 * bootMs)
   afterAll(async () => {
-    // Not only stopped: a VM that is gone leaves no tap behind.
+    // Delete the VMs, because a stopped VM would leave its tap behind.
     for (const app of jobs.keys()) await user.delete(`/v1/apps/${app}`)
     const vms = { name: 'test.vms', text: 'SELECT id FROM vm' }
     await until(async () => (await system.database.db.rows(vms)).length === 0, {
-      what: 'no VM is left',
+      what: 'every VM to be removed',
       timeoutMs: bootMs,
     })
     await system[Symbol.asyncDispose]()
   }, bootMs)
 
-  it('a guest has the address that the API tells, and reaches another app by name', async () => {
+  it('a guest has the address that the API reports, and reaches another app by name', async () => {
     const { ipv6_address: address } = await status('shop')
     expect(await inGuest('shop', 'cat /proc/net/if_inet6')).toContain(
       address
@@ -72,14 +72,14 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
         .join(''),
     )
     await until(async () => (await ask('web', 'shop.internal')).trim() === 'ok', {
-      what: 'web reaches shop',
+      what: 'web to reach shop',
       timeoutMs: 20_000,
     })
     expect(await ask('web', address)).toContain('ok')
     expect(await ask('web', 'nobody.internal')).toBe('')
   })
 
-  it('rules take effect within a second, and the VM stays up', async () => {
+  it('rules take effect within a second without a restart of the VM', async () => {
     const before = await status('shop')
     const through = async () => (await viaGateway(system.gateway.port, host('shop'), '/health')).status
     expect(await through()).toBe(200)
@@ -88,19 +88,19 @@ describe.skipIf(why !== '')(`private networks of real guests ${why}`, { timeout:
     const startedMs = performance.now()
     const { body: rule } = await user.post(rulesOf('shop'), { ...app, action: 'deny' })
     const enforced = async () => (await user.get(rulesOf('shop'))).body[0].enforced
-    await until(enforced, { what: 'the host has applied it', everyMs: 20 })
+    await until(enforced, { what: 'the host to apply the rule', everyMs: 20 })
     const tookMs = performance.now() - startedMs
     expect(await ask('web', 'shop.internal')).toBe('')
 
     await user.delete(`${rulesOf('shop')}/${rule.id}`)
     await until(async () => (await ask('web', 'shop.internal')).trim() === 'ok', {
-      what: 'it passes again',
+      what: 'traffic to pass again',
       timeoutMs: 20_000,
     })
     expect(await through()).toBe(200)
     const after = await status('shop')
     expect([after.vm_id, after.started_at, after.status]).toEqual([before.vm_id, before.started_at, 'running'])
-    // The promise is a second; a machine that others keep busy may take longer.
+    // The product promises one second; an overloaded machine may take longer.
     expect(tookMs).toBeLessThan(promisedMs(1_000))
   })
 })

@@ -1,7 +1,7 @@
 /**
- * once-is-enough: this is about processes, not about the database.
- * The programs as an operator runs them on several machines: processes of their own that share PostgreSQL and a real
- * nats-server on which each has only the permissions it needs. Any of them may be killed at any moment.
+ * once-is-enough: this tests processes, not the database.
+ * The programs as an operator runs them on several machines: separate processes that share PostgreSQL and a real
+ * nats-server on which each has only the permissions it needs. Each of them is killed at an arbitrary moment.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -104,7 +104,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
   const ready = () =>
     until(async () => (await api(`http://127.0.0.1:${ports.api}`).get('/v1/health/ready')).status === 200, {
       timeoutMs: 20_000,
-      what: `the control plane is ready; ${output.slice(-5).join('')}`,
+      what: `the control plane to be ready; ${output.slice(-5).join('')}`,
     })
   const answers = (host: string) =>
     until(
@@ -121,7 +121,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
   const reaches = (app: string, job: string, wanted: string) =>
     until(async () => (await user.get(`/v1/apps/${app}/deployments/${job}`)).body.status === wanted, {
       timeoutMs: 30_000,
-      what: `${app} is ${wanted}; ${output.slice(-5).join('')}`,
+      what: `${app} to be ${wanted}; ${output.slice(-5).join('')}`,
     })
 
   beforeAll(async () => {
@@ -146,7 +146,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
       async () => (await database.db.rows({ name: 'test.joined', text: 'SELECT id FROM host' })).length === 2,
       {
         timeoutMs: 20_000,
-        what: `both hosts have joined; ${output.slice(-5).join('')}`,
+        what: `both hosts to join; ${output.slice(-5).join('')}`,
       },
     )
     user = anonymous.as((await anonymous.post('/v1/auth/login', account)).body.token)
@@ -177,7 +177,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     expect(placed.map(row => row.host).sort()).toEqual([...hosts].sort())
   })
 
-  it('kill -9 of the control plane in the middle of a deploy: the deploy completes', async () => {
+  it('a deploy completes despite kill -9 of the control plane', async () => {
     output.length = 0
     const { hostname } = (await user.post('/v1/apps', { name: 'second', git_url: '' })).body
     const { job_id } = (await user.post('/v1/apps/second/deploy', { image: 'example/app:1' })).body
@@ -188,7 +188,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     await answers(hostname)
   })
 
-  it('kill -9 of an agent: it takes its VMs back and the app goes on', async () => {
+  it('an agent adopts its VMs after kill -9, and the app keeps serving', async () => {
     const { hostname } = (await user.get('/v1/apps/hello')).body
     await kill('agent0', 'SIGKILL')
     startAgent(0)
@@ -197,7 +197,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     await answers(hostname)
   })
 
-  it('the gateway serves on while the control plane is away, and all stop cleanly on SIGTERM', async () => {
+  it('the gateway keeps serving without the control plane, and all programs stop cleanly on SIGTERM', async () => {
     const { hostname } = (await user.get('/v1/apps/hello')).body
     expect(await kill('control', 'SIGTERM')).toBe(0)
     await answers(hostname)

@@ -1,7 +1,7 @@
-// once-is-enough: about hosts that share storage.
+// once-is-enough: tests hosts that share storage.
 /**
- * A volume in a pool that all hosts reach (`rbd`, a strict fake of its programs) changes hands: with its VM, and when its
- * host is lost and comes back. At no moment may two hosts write.
+ * A volume in a pool that all hosts share (`rbd`, with strict fakes of its programs) moves between hosts: with its VM,
+ * and when its host is lost and returns. Two hosts must never be able to write at the same time.
  */
 import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ import { type TestSystem, type TestUser, testSystem } from '../support/system.ts
 import { until } from '../support/wait.ts'
 
 interface Machine {
-  /** Its client in the cluster, and its name. */
+  /** The host's client id in the cluster, and its name. */
   readonly name: string
   readonly simulated: FakeHost
   agent: Agent
@@ -50,7 +50,7 @@ const started = (name: string, simulated: FakeHost) =>
 const machineOf = async (): Promise<Machine> => {
   const { host_id } = (await user.get(at())).body
   const found = machines.find(one => one.agent.hostId === host_id)
-  if (!found) throw new Error(`it has no host: ${host_id}`)
+  if (!found) throw new Error(`unknown host: ${host_id}`)
   return found
 }
 const other = (than: Machine) => machines.find(one => one !== than) as Machine
@@ -76,7 +76,7 @@ beforeAll(async () => {
   }
   user = await system.user()
   const ready = async () => (await user.get('/v1/admin/hosts')).body.length === 2
-  await until(ready, { ...patient, what: 'both hosts have joined' })
+  await until(ready, { ...patient, what: 'both hosts to join' })
   volumeId = (await user.post('/v1/volumes', { name: 'data', size_mib: 32, pool_name: 'ceph' })).body.id
   const { id: appId } = (await user.post('/v1/apps', { name: 'keeper', git_url: '', drain_timeout: 0 })).body
   await user.post(`/v1/apps/${appId}/volumes/attach`, { volume_id: volumeId, mount_point: '/data' })
@@ -89,26 +89,26 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-it('goes with its VM: nothing is copied, and the host that it leaves has let go of it by itself', async () => {
+it('moves with its VM without a copy, after the source has unmapped it', async () => {
   const source = await machineOf()
   const target = other(source)
   await write('before the move')
   const begun = await user.post(at('migration/start'), { target_host: target.name, target_uri: '' })
   expect(begun.body).toMatchObject({ method: 'stop-and-copy', with_volumes: true })
   const status = async () => (await user.get(at('migration/status'))).body
-  await until(async () => (await status()).status === 'completed', { ...patient, what: 'it has moved' })
+  await until(async () => (await status()).status === 'completed', { ...patient, what: 'the move to end' })
   expect(await status()).toMatchObject({ error: null, total_bytes: 0 })
   await runs()
   expect(await machineOf()).toBe(target)
   expect(image()?.locker).toBe(`client.${target.name}`)
   expect(await mappedAt(source)).toEqual([])
-  // Nobody was shut out: the lock was free when the target took it.
+  // No client is on the blocklist: the lock was free when the target took it.
   expect([...rbd.cluster.blocklist]).toEqual([])
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
   expect(await holds('before the move')).toBe(true)
 }, 120_000)
 
-it('is taken from a host that is lost, which cannot write any more, and lets go of it when it is back', async () => {
+it('is fenced off from a lost host, which unmaps it when it returns', async () => {
   const lost = await machineOf()
   const saviour = other(lost)
   await write('before the loss')
@@ -116,21 +116,21 @@ it('is taken from a host that is lost, which cannot write any more, and lets go 
   expect(image()?.locker).toBe(`client.${lost.name}`)
   await until(async () => (await user.get(at())).body.host_id === saviour.agent.hostId, {
     ...patient,
-    what: 'it is elsewhere',
+    what: 'the VM to be placed on the other host',
   })
   await runs()
   expect([...rbd.cluster.blocklist]).toEqual([`client.${lost.name}`])
   expect(image()?.locker).toBe(`client.${saviour.name}`)
   expect(await holds('before the loss')).toBe(true)
-  // It still has the device, of a client that the cluster does not listen to.
+  // The lost host still has the device, but the cluster rejects its client.
   expect((await mappedAt(lost)).length).toBe(1)
   lost.agent = await started(lost.name, lost.simulated)
-  await until(async () => (await mappedAt(lost)).length === 0, { ...patient, what: 'it has let go' })
+  await until(async () => (await mappedAt(lost)).length === 0, { ...patient, what: 'the host to unmap the volume' })
   expect(image()?.locker).toBe(`client.${saviour.name}`)
   expect((await user.get(at())).body.status).toBe('running')
 }, 120_000)
 
-it('is not put back once more by another host after the one that did is lost', async () => {
+it('is not restored a second time by another host after the host that restored it is lost', async () => {
   const { id } = (await user.post('/v1/volumes', { name: 'history', size_mib: 32, pool_name: 'ceph' })).body
   const of = async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id)
   const snapshot = async (name: string): Promise<string> => {
@@ -146,7 +146,7 @@ it('is not put back once more by another host after the one that did is lost', a
   await snapshot('kept')
   await write('a mistake', id)
   expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'kept' })).status).toBe(200)
-  await until(async () => (await of()).status === 'ready', { ...patient, what: 'it is put back' })
+  await until(async () => (await of()).status === 'ready', { ...patient, what: 'the restore to end' })
   expect(await holds('as it was', id)).toBe(true)
   await write('ever since', id)
   const rows = await system.database.db.rows(hostOfVolume, [id])
@@ -156,28 +156,28 @@ it('is not put back once more by another host after the one that did is lost', a
     const all: { id: string; status: string }[] = (await user.get('/v1/admin/hosts')).body
     return all.find(host => host.id === lost.agent.hostId)?.status === 'lost'
   }
-  await until(isLost, { ...patient, what: 'its host is given up' })
+  await until(isLost, { ...patient, what: 'its host to be declared lost' })
   expect((await user.call('PATCH', `/v1/volumes/${id}`, { size_mib: 48 })).status).toBe(200)
   const grown = async () => (await system.database.db.rows(hostOfVolume, [id]))[0]?.grown === 48
-  await until(grown, { ...patient, what: 'it has grown' })
+  await until(grown, { ...patient, what: 'the volume to grow' })
   const at = subjects.hostIn(other(lost).agent.hostId, 'volume.get')
   const observed = async () =>
     Value.Parse(VolumeObserved, await system.bus.request(at, { volumeId: id }, { timeoutMs: 5000 }))
   await until(async () => (await observed()).state === 'ready', {
     ...patient,
-    what: 'the other host has done all of it',
+    what: 'the other host to apply the desired state',
   })
   expect(await holds('ever since', id)).toBe(true)
   lost.agent = await started(lost.name, lost.simulated)
   await user.delete(`/v1/volumes/${id}`)
 }, 90_000)
 
-it('is removed from the cluster with the volume', async () => {
+it('has no image in the cluster after deletion', async () => {
   await user.delete('/v1/apps/keeper')
   await until(async () => (await user.delete(`/v1/volumes/${volumeId}`)).status === 200, {
     ...patient,
-    what: 'nobody has it',
+    what: 'the volume to be detached',
   })
-  await until(() => rbd.cluster.images.size === 0, { ...patient, what: 'the image is gone' })
+  await until(() => rbd.cluster.images.size === 0, { ...patient, what: 'the image to be removed' })
   for (const machine of machines) expect(await mappedAt(machine)).toEqual([])
 }, 120_000)

@@ -1,7 +1,7 @@
 /**
- * once-is-enough: this is about real machines.
- * The life of one VM through the API, on two agents of this machine: deploy, pause, resume, snapshot, restore, a volume in
- * and out, balloon, move while it answers, stop, delete. Then nothing of it is left.
+ * once-is-enough: this tests real VMs.
+ * The life of one VM through the API, on two agents of this machine: deploy, pause, resume, snapshot, restore, attach
+ * and detach a volume, balloon, live migration under load, stop, delete. Afterwards nothing of it is left.
  */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -22,7 +22,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const why = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
-/** Emulated guests on cores that others use. */
+/** Generous, because emulated guests share the cores with other tests. */
 const patient = { timeoutMs: 90_000, everyMs: 20 }
 
 describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 240_000 }, () => {
@@ -36,16 +36,16 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
   const at = (path = '') => `/v1/apps/hello/deployments/${job}${path && `/${path}`}`
   const status = async () => (await user.get(at())).body
   const reaches = (wanted: string) =>
-    until(async () => (await status()).status === wanted, { ...patient, what: `it is ${wanted}` })
+    until(async () => (await status()).status === wanted, { ...patient, what: `the VM to be ${wanted}` })
   const ask = async (path = '/') => (await viaGateway(system.gateway.port, hostname, path)).status
-  const answers = () => until(async () => (await ask()) === 200, { ...patient, what: 'it answers through the gateway' })
+  const answers = () => until(async () => (await ask()) === 200, { ...patient, what: 'an answer through the gateway' })
   const sh = async (script: string) => (await user.post(at('exec'), { command: ['sh', '-c', script] })).body.stdout
-  /** Interfaces that our VMs had at any time; other tests of this machine have their own. */
+  /** Tap devices that our VMs used at any time; other tests of this machine have their own. */
   const taps = new Set<string>()
   const noteTaps = async () => {
     for (const dir of ['host-1', 'host-2'].map(name => join(dirOf(name), 'vms')))
       for (const vm of await readdir(dir).catch(() => [])) {
-        // The host that a VM has left removes its directory about now.
+        // A host removes the directory of a departed VM about now.
         const record = await readFile(join(dir, vm, 'record.json'), 'utf8').catch(() => '{}')
         const { running } = JSON.parse(record)
         if (running?.prepared.notes.tap) taps.add(running.prepared.notes.tap)
@@ -57,7 +57,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     system = await testSystem({ agents: 0, gateway: { wakeTimeoutMs: 20_000 } })
     user = await system.user()
     await writeSampleImage(join(system.dir, 'images', 'hello'))
-    // The kernel is unpacked once on each machine.
+    // The kernel is unpacked once per machine.
     const cacheDir = join(homedir(), '.cache', 'mote')
     const real = { hypervisor: 'qemu', network, cacheDir, imageDir: join(system.dir, 'images') } as const
     agents = [await system.addAgent(real), await system.addAgent(real)]
@@ -65,7 +65,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
       (await user.get('/v1/admin/hosts')).body.filter((host: { hypervisors: { available: boolean }[] }) =>
         host.hypervisors.some(one => one.available),
       ).length === 2
-    await until(ready, { ...patient, what: 'both hosts offer QEMU' })
+    await until(ready, { ...patient, what: 'both hosts to offer QEMU' })
   }, 180_000)
   afterAll(async () => system[Symbol.asyncDispose]())
 
@@ -89,10 +89,10 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await sh('cat /tmp/life')).toBe('before\n')
   })
 
-  it('goes back to a snapshot', async () => {
+  it('restores a snapshot', async () => {
     expect((await user.post(at('snapshot'), { snapshot_name: 'good' })).status).toBe(200)
     const snapshot = async () => (await user.get(at('snapshots'))).body[0]
-    await until(async () => (await snapshot()).status !== 'creating', { ...patient, what: 'the snapshot is made' })
+    await until(async () => (await snapshot()).status !== 'creating', { ...patient, what: 'the snapshot to end' })
     expect(await snapshot()).toMatchObject({
       status: 'ready',
       error: null,
@@ -102,42 +102,42 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect((await user.post(at('snapshot/good/restore'))).status).toBe(200)
     await until(async () => (await sh('cat /tmp/life').catch(() => '')) === 'before\n', {
       ...patient,
-      what: 'it remembers what it was',
+      what: 'the restored memory content',
     })
     await reaches('running')
     await answers()
   })
 
-  it('has a volume for a while', async () => {
+  it('attaches and detaches a volume', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'attic', size_mib: 32 })).body
     const mount = { volume_id: id, mount_point: '/attic' }
     const volume = async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id)
     for (const things of ['old', 'new']) {
       expect((await user.post(at('volumes/attach'), mount)).status).toBe(200)
       const mounted = async () => (await sh('grep -c " /attic ext4 rw" /proc/mounts')) === '1\n'
-      await until(mounted, { ...patient, what: 'the volume is mounted' })
+      await until(mounted, { ...patient, what: 'the volume to be mounted' })
       await sh(`echo ${things} >> /attic/things`)
       if (things === 'new') expect(await sh('cat /attic/things')).toBe('old\nnew\n')
       expect((await user.post(at('volumes/detach'), mount)).status).toBe(200)
       const free = async () => (await volume()).attachments.length === 0
-      await until(free, { ...patient, what: 'the volume is free' })
+      await until(free, { ...patient, what: 'the volume to be detached' })
       expect(await sh('ls /attic')).toBe('')
     }
     await user.delete(`/v1/volumes/${id}`)
-    await until(async () => (await volume()) === undefined, { ...patient, what: 'the volume is gone' })
+    await until(async () => (await volume()) === undefined, { ...patient, what: 'the volume to be deleted' })
     expect(await ask()).toBe(200)
   })
 
-  it('gives memory back and gets it again', async () => {
+  it('shrinks and grows its memory with the balloon', async () => {
     const actual = async () => (await user.get(at('balloon'))).body.actual_memory_mib
     await user.post(at('balloon'), { target_memory_mib: 256 })
-    await until(async () => (await actual()) <= 260, { ...patient, what: 'the guest has less' })
+    await until(async () => (await actual()) <= 260, { ...patient, what: 'the guest to shrink' })
     await user.post(at('balloon'), { target_memory_mib: 512 })
-    await until(async () => (await actual()) >= 500, { ...patient, what: 'the guest has all of it again' })
+    await until(async () => (await actual()) >= 500, { ...patient, what: 'the guest to grow' })
     expect(await ask()).toBe(200)
   })
 
-  it('moves to the other host while it answers', async () => {
+  it('moves to the other host under load', async () => {
     const from = (await status()).host_id
     const target = agents.find(agent => agent.hostId !== from)
     const failures: string[] = []
@@ -147,7 +147,8 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     const load = (async () => {
       while (!end.signal.aborted) {
         const began = performance.now()
-        // Its length is said, so that the gateway has all of it before it tells any: one that comes in pieces may break with the move.
+        // The response has a content length, so the gateway buffers all of it before it forwards any; a chunked
+        // response may break with the move.
         const outcome = await ask('/health').catch((cause: unknown) => String(cause))
         longestMs = Math.max(longestMs, performance.now() - began)
         asked++
@@ -156,7 +157,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     })()
     await user.post(at('migration/start'), { target_host: target?.hostId, target_uri: '' })
     const migration = async () => (await user.get(at('migration/status'))).body
-    await until(async () => (await migration()).ended_at !== null, { ...patient, what: 'the move is over' })
+    await until(async () => (await migration()).ended_at !== null, { ...patient, what: 'the move to end' })
     await answers()
     end.abort()
     await load
@@ -169,7 +170,7 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect((await status()).host_id).toBe(target?.hostId)
     await noteTaps()
     expect(await sh('cat /tmp/life')).toBe('before\n')
-    // To the disk over there, which the other host wrote to a moment ago.
+    // The other host wrote to this disk a moment ago.
     expect(await sh('echo moved > /tmp/life && sync && cat /tmp/life')).toBe('moved\n')
   })
 
@@ -201,12 +202,12 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
       expect(await left()).toEqual([])
       return true
     }
-    await until(nothing, { ...patient, what: 'no row, file or process is left' })
+    await until(nothing, { ...patient, what: 'every row, file and process to be removed' })
     const mine = await readdir(system.dir)
     expect(mine.filter(name => name.startsWith('host-')).sort()).toEqual(['host-1', 'host-2'])
   })
 
-  it('takes its interfaces with it', async () => {
+  it('leaves no network interfaces behind', async () => {
     for (const agent of agents.splice(0)) await agent.stop({ stopVms: true })
     expect(await vmmsIn(system.dir)).toEqual([])
     if (network !== 'tap') return

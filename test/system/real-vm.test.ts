@@ -1,6 +1,6 @@
 /**
- * The product as one person runs it: `mote up` in a process of its own, a real virtual machine, real packets. The whole
- * process is killed with -9 at bad moments.
+ * The product as one user runs it: `mote up` in a separate process, a real VM, real packets. The whole process is
+ * killed with -9 at critical moments.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -47,13 +47,13 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
       () => /"api":"http:\/\/localhost:(\d+)".*"gateway":"http:\/\/localhost:(\d+)"/.exec(output.join('')),
       {
         timeoutMs: 60_000,
-        what: `mote is up; ${output.slice(-3).join('')}`,
+        what: `mote to be ready; ${output.slice(-3).join('')}`,
       },
     )
     ports = { api: Number(up[1]), gateway: Number(up[2]) }
   }
   const kill = async (signal: NodeJS.Signals) => {
-    if (!child) throw new Error('BUG: it does not run')
+    if (!child) throw new Error('BUG: mote does not run')
     const ended = once(child, 'exit')
     child.kill(signal)
     await ended
@@ -85,7 +85,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
       timeoutMs: 90_000,
       what: `the VM answers; ${output.slice(-5).join('')}`,
     })
-  /** Of this installation only: other tests run VMs too. */
+  /** PIDs of this installation only, because other tests run VMs, too. */
   const vmPids = () => vmmsIn(dir)
 
   beforeAll(async () => {
@@ -98,7 +98,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('a deploy survives kill -9 of everything in the middle, and the VM survives kill -9 afterwards', async () => {
+  it('a deploy survives kill -9 of all processes, and so does the running VM', async () => {
     await start()
     await signIn()
     const app = (
@@ -107,7 +107,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     const { job_id } = (await user.post('/v1/apps/hello/deploy', { image: 'oci:hello' })).body
     await until(async () => (await user.get(`/v1/apps/hello/deployments/${job_id}`)).body.status === 'starting', {
       timeoutMs: 60_000,
-      what: 'the VM is on its way',
+      what: 'the VM to be starting',
     })
     await kill('SIGKILL')
 
@@ -126,11 +126,11 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     expect(live).toMatchObject({ status: 'running', hypervisor: 'qemu', error_message: '' })
     await until(async () => (await user.get('/v1/deployments/active')).body[0]?.ram_used_bytes > 0, {
       timeoutMs: 10_000,
-      what: 'live numbers come from the VM',
+      what: 'live metrics of the VM',
     })
   })
 
-  it('shows what the guest writes, deletes the app and leaves nothing on the host', async () => {
+  it('shows the log of the guest, deletes the app and leaves nothing on the host', async () => {
     const end = new AbortController()
     const lines: string[] = []
     const reading = (async () => {
@@ -139,15 +139,15 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     })().catch(() => {})
     await until(() => lines.some(line => line.includes('listening on port 8080')), {
       timeoutMs: 20_000,
-      what: 'the line of the guest',
+      what: 'the log line of the guest',
     })
     end.abort()
     await reading
     await user.delete('/v1/apps/hello')
-    await until(async () => (await vmPids()).length === 0, { timeoutMs: 60_000, what: 'the VM is gone' })
+    await until(async () => (await vmPids()).length === 0, { timeoutMs: 60_000, what: 'the VM to be removed' })
     await until(async () => (await readdir(join(dir, 'agent', 'vms'))).length === 0, {
       timeoutMs: 30_000,
-      what: 'its files are gone',
+      what: 'its files to be removed',
     })
     expect(await kill('SIGTERM')).toBe(0)
   })

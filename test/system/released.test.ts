@@ -25,12 +25,12 @@ const log = pino({ level: 'silent' })
 const root = join(import.meta.dirname, '..', '..')
 
 let database: TestDatabase
-/** One connection of each kind, so that a second use opens nothing. */
+/** One connection of each kind, reused by later cases. */
 let db: Db
 let nats: NatsServer | undefined
 let natsWithoutStreams: NatsServer | undefined
 let migrations: string
-/** Looks from another database, so that it does not count itself. */
+/** Connects to another database, so that its own session is not counted. */
 let observer: pg.Client
 
 beforeAll(async () => {
@@ -69,10 +69,10 @@ async function whileHeld(name: string, work: () => Promise<void>): Promise<void>
   await db.withLock(name, work)
 }
 
-/** By the file that opens something, what may happen to it. */
+/** By source file, the situations in which its functions must release what they opened. */
 const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>>>>> = {
   'src/db/lock.ts': {
-    'the lock is held elsewhere': () =>
+    'the lock is held by another session': () =>
       whileHeld('taken', async () => expect(await db.withLock('taken', async () => 'ran')).toBeUndefined()),
     'the work is done': async () => expect(await db.withLock('free', async () => 'ran')).toBe('ran'),
     'the work throws': () => fails(db.withLock('free', () => Promise.reject(new Error('no')))),
@@ -180,9 +180,9 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
       }),
   },
   'src/bus/nats.ts': {
-    'no server is there': () => fails(connectNatsBus({ servers: '127.0.0.1:1', name: 'test', log })),
+    'no server listens': () => fails(connectNatsBus({ servers: '127.0.0.1:1', name: 'test', log })),
     'the password is wrong': () => fails(connectNatsBus({ servers: natsUrl('wrong'), name: 'test', log })),
-    'the server keeps no streams': () =>
+    'the server has no streams': () =>
       fails(connectNatsBus({ servers: natsWithoutStreams?.url ?? '', name: 'test', log })),
     'it is closed': async () => {
       const bus = await connectNatsBus({ servers: natsUrl('secret'), name: 'test', log })
@@ -190,7 +190,7 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
       await bus.serve('control.in.wake', () => 'awake')
       await bus.close()
     },
-    'it is closed while the server is away': async () => {
+    'it is closed while the server is down': async () => {
       const bus = await connectNatsBus({ servers: natsUrl('secret'), name: 'test', log })
       await bus.subscribe('log.h.*', () => {}, { from: 0 })
       await bus.serve('control.in.wake', () => 'awake')
@@ -204,11 +204,11 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
 
 const sweep = (name: string) => ({ name, everyMs: 3_600_000, run: async () => ({}) })
 
-/** Processes of their own, with tests of their own: src/db/embedded.test.ts. */
+/** Starts separate processes, and has its own tests: src/db/embedded.test.ts. */
 const apart = /^src\/db\/embedded/
 const opens = /new pg\.(?:Client|Pool)|\.withLock\(|\bdb\.listen\(|\bawait (?:connect|open)\(/
 
-it('has cases for each file that opens something', () => {
+it('has cases for each file that opens a session, socket or file', () => {
   const files = ['db', 'bus', 'engine'].flatMap(dir => globSync(`src/${dir}/**/*.ts`, { cwd: root }))
   const openers = files.filter(
     file => !/test(?:ing)?\.ts$/.test(file) && !apart.test(file) && opens.test(readFileSync(join(root, file), 'utf8')),
@@ -219,19 +219,20 @@ it('has cases for each file that opens something', () => {
 for (const [file, own] of Object.entries(cases))
   describe.skipIf(natsMissing !== undefined && file.includes('nats'))(file, () => {
     it.each(Object.entries(own))('leaves nothing open when %s', async (_what, work) => {
-      // The first time opens connections that stay.
+      // The first run opens connections that persist.
       await work()
       const before = await settled()
       for (let time = 0; time < 3; time++) await work()
       let after = before
-      await until(async () => (after = await openNow()) <= before, { timeoutMs: 5_000, what: 'the end of it' }).catch(
-        () => undefined,
-      )
+      await until(async () => (after = await openNow()) <= before, {
+        timeoutMs: 5_000,
+        what: 'sessions and sockets to be closed',
+      }).catch(() => undefined)
       expect(after, 'sessions and sockets').toBeLessThanOrEqual(before)
     })
   })
 
-/** What was closed takes a moment to be gone. */
+/** Waits until closed sessions and sockets have disappeared. */
 async function settled(): Promise<number> {
   let [last, same] = [await openNow(), 0]
   await until(
@@ -246,7 +247,7 @@ async function settled(): Promise<number> {
   return last
 }
 
-/** Sessions of the database, and sockets and files of this process. */
+/** Number of database sessions, and of sockets and files of this process. */
 async function openNow(): Promise<number> {
   const { rows } = await observer.query<{ sessions: number }>(
     'SELECT count(*)::int AS sessions FROM pg_stat_activity WHERE datname = $1',

@@ -1,4 +1,7 @@
-/** Snapshots, clones, migration and wake from zero through everything there is: API, control, real agents, gateway. */
+/**
+ * Snapshots, clones, migration and wake-up from zero through the whole system: API, control plane, real agents,
+ * gateway.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'
 import { viaGateway } from '../support/http.ts'
@@ -24,7 +27,7 @@ async function deploy(app: string, settings = {}): Promise<string> {
   return job_id
 }
 const hostname = async (app: string) => (await user.get(`/v1/apps/${app}`)).body.hostname
-/** Who answers: the guest's memory and identity. */
+/** Returns the memory content and identity of the guest that answers. */
 async function guestOf(name: string) {
   const answer = await until(
     async () => {
@@ -40,19 +43,19 @@ async function guestOf(name: string) {
   }
 }
 
-it('a VM goes back to its snapshot, and clones of it are somebody else', async () => {
+it('a VM is restored from its snapshot, and clones get their own identity', async () => {
   const job = await deploy('original')
   const name = await hostname('original')
   const before = await guestOf(name)
   await user.post(at('original', job, 'snapshot'), { snapshot_name: 'good' })
   const state = async () => (await user.get(at('original', job, 'snapshots'))).body[0]
-  await until(async () => (await state()).status !== 'creating', { what: 'the snapshot is made' })
+  await until(async () => (await state()).status !== 'creating', { what: 'the snapshot to end' })
   expect(await state()).toMatchObject({ status: 'ready', error: null })
   expect((await user.post(at('original', job, 'snapshot/good/restore'))).status).toBe(200)
   const booted = async () => (await user.get(at('original', job))).body.steps.length
   await until(async () => (await booted()) > 0 && (await status('original', job)).status === 'running', {
     timeoutMs: 10_000,
-    what: 'it is back',
+    what: 'the restored guest',
   })
   expect(await guestOf(name)).toEqual(before)
 
@@ -64,7 +67,7 @@ it('a VM goes back to its snapshot, and clones of it are somebody else', async (
   expect(clone.vm).not.toBe(before.vm)
 }, 120_000)
 
-it('a VM moves to the other host and goes on there', async () => {
+it('a VM moves to the other host and keeps running', async () => {
   const job = await deploy('mover')
   const name = await hostname('mover')
   const before = await guestOf(name)
@@ -77,7 +80,7 @@ it('a VM moves to the other host and goes on there', async () => {
   const state = async () => (await user.get(at('mover', job, 'migration/status'))).body
   await until(async () => !['preparing', 'copying', 'switching', 'clearing'].includes((await state()).status), {
     timeoutMs: 15_000,
-    what: 'it is over',
+    what: 'the move to end',
   })
   expect(await state()).toMatchObject({ status: 'completed', error: null, percent: 100 })
   await runs('mover', job)
@@ -85,7 +88,7 @@ it('a VM moves to the other host and goes on there', async () => {
   expect(await guestOf(name)).toEqual(before)
 }, 120_000)
 
-it('a move that is cancelled leaves the VM where it was, running once', async () => {
+it('a cancelled move leaves the VM running on the source only', async () => {
   const slow = { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0, copyMs: 20_000 }
   const source = await system.addAgent({ fake: slow })
   const only = async (hostId: string) => {
@@ -94,7 +97,7 @@ it('a move that is cancelled leaves the VM where it was, running once', async ()
       await user.post(`/v1/admin/hosts/${host.id}/${host.id === hostId ? 'uncordon' : 'cordon'}`)
     return hosts.find(host => host.id !== hostId)?.id ?? ''
   }
-  await until(async () => (await user.get('/v1/admin/hosts')).body.length === 3, { what: 'the slow host has joined' })
+  await until(async () => (await user.get('/v1/admin/hosts')).body.length === 3, { what: 'the slow host to join' })
   const target = await only(source.hostId)
   const job = await deploy('stayer')
   for (const host of (await user.get('/v1/admin/hosts')).body) await user.post(`/v1/admin/hosts/${host.id}/uncordon`)
@@ -102,11 +105,11 @@ it('a move that is cancelled leaves the VM where it was, running once', async ()
   const before = await guestOf(name)
   await user.post(at('stayer', job, 'migration/start'), { target_host: target, target_uri: '' })
   const state = async () => (await user.get(at('stayer', job, 'migration/status'))).body.status
-  await until(async () => (await state()) === 'copying', { timeoutMs: 10_000, what: 'it is under way' })
+  await until(async () => (await state()) === 'copying', { timeoutMs: 10_000, what: 'the copy to start' })
   expect((await status('stayer', job)).status).toBe('migrating')
   expect(await guestOf(name)).toEqual(before)
   expect((await user.post(at('stayer', job, 'migration/cancel'))).status).toBe(200)
-  await until(async () => (await state()) === 'cancelled', { timeoutMs: 10_000, what: 'it is cancelled' })
+  await until(async () => (await state()) === 'cancelled', { timeoutMs: 10_000, what: 'the move to be cancelled' })
   await runs('stayer', job)
   expect((await status('stayer', job)).host_id).toBe(source.hostId)
   expect(await guestOf(name)).toEqual(before)
@@ -118,7 +121,7 @@ it('a move that is cancelled leaves the VM where it was, running once', async ()
   expect(held).toMatchObject({ state: 'absent' })
 }, 120_000)
 
-it('an app that sleeps wakes with what it had in memory', async () => {
+it('a suspended app resumes with its memory content', async () => {
   const job = await deploy('sleeper', { min_replicas: 0 })
   const name = await hostname('sleeper')
   const { memory } = await guestOf(name)
@@ -134,12 +137,12 @@ it('an app that sleeps wakes with what it had in memory', async () => {
           text: `SELECT v.id FROM vm v JOIN app a ON a.id = v.app_id WHERE a.name = 'sleeper'`,
         })
       ).length === 0,
-    { timeoutMs: 10_000, what: 'no VM is left' },
+    { timeoutMs: 10_000, what: 'every VM to be removed' },
   )
   expect((await guestOf(name)).memory).toBe(memory)
 }, 120_000)
 
-it('a command runs in the guest; the balloon follows', async () => {
+it('a command runs in the guest, and the balloon follows its target', async () => {
   const job = await deploy('tools')
   expect((await user.post(at('tools', job, 'exec'), { command: ['echo', 'hello', 'there'] })).body).toMatchObject({
     exit_code: 0,
@@ -149,6 +152,6 @@ it('a command runs in the guest; the balloon follows', async () => {
   await user.post(at('tools', job, 'balloon'), { target_memory_mib: 256 })
   await until(async () => (await user.get(at('tools', job, 'balloon'))).body.actual_memory_mib === 256, {
     timeoutMs: 10_000,
-    what: 'the guest has less',
+    what: 'the guest to shrink',
   })
 }, 120_000)

@@ -1,4 +1,4 @@
-/** The operations on running VMs through the API, on simulated hosts that speak the contract. */
+/** Operations on running VMs through the API, on simulated hosts that speak the agent contract. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { subjects } from '../../src/contract/agent.ts'
 import { newId } from '../../src/lib/ids.ts'
@@ -17,9 +17,9 @@ beforeAll(async () => {
   user = await system.user()
   const wires = new Map<string, SimVm>()
   for (const name of ['sim-1', 'sim-2'])
-    hosts.push(await simHost(system.bus, { id: newId(), name, wires, tellsTime: true }))
+    hosts.push(await simHost(system.bus, { id: newId(), name, wires, reportsTime: true }))
   turning = turn()
-  await until(async () => (await user.get('/v1/admin/hosts')).body.length === 2, { what: 'the hosts have joined' })
+  await until(async () => (await user.get('/v1/admin/hosts')).body.length === 2, { what: 'the hosts to join' })
   await user.post('/v1/apps', { name: 'app', git_url: '', drain_timeout: 0 })
 })
 afterAll(async () => {
@@ -29,7 +29,7 @@ afterAll(async () => {
   await system[Symbol.asyncDispose]()
 })
 
-/** The hosts move, as fast as the event loop turns; every so often they beat. */
+/** Advances the hosts as fast as the event loop allows, with a heartbeat every few rounds. */
 async function turn(): Promise<void> {
   for (let round = 0; !end.signal.aborted; round++) {
     for (const host of hosts) {
@@ -50,20 +50,20 @@ const at = (job: string, path: string) => `/v1/apps/app/deployments/${job}/${pat
 const machineOf = (vmId: string) => hosts.flatMap(host => (host.vms.has(vmId) ? [host.vms.get(vmId)!] : []))[0]!
 
 describe('snapshots', () => {
-  it('are made, listed, restored and deleted', async () => {
+  it('are created, listed, restored and deleted', async () => {
     const job = await deploy()
     const { vm_id } = await status(job)
     const made = await user.post(at(job, 'snapshot'), { snapshot_name: 'before' })
     expect(made.body).toMatchObject({ name: 'before', status: 'creating', vm_id })
     expect((await user.post(at(job, 'snapshot'), { snapshot_name: 'before' })).body.code).toBe('name_taken')
     const one = async () => (await user.get(at(job, 'snapshots'))).body[0]
-    await until(async () => (await one()).status === 'ready', { what: 'the snapshot is ready' })
+    await until(async () => (await one()).status === 'ready', { what: 'the snapshot to be ready' })
     expect(await one()).toMatchObject({ size_bytes: 4096, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) })
 
     const before = machineOf(vm_id).memory
     machineOf(vm_id).memory = 'changed'
     expect((await user.post(at(job, 'snapshot/before/restore'))).body).toMatchObject({ status: 'restoring', vm_id })
-    await until(() => machineOf(vm_id).memory === before, { what: 'the VM is back' })
+    await until(() => machineOf(vm_id).memory === before, { what: 'the VM to be restored' })
     expect((await user.post(at(job, 'snapshot/none/restore'))).status).toBe(404)
 
     const forked = await user.post(at(job, 'snapshot/before/fork'), { app_name: 'clones', replicas: 3 })
@@ -73,7 +73,7 @@ describe('snapshots', () => {
       async () => (await user.get(`/v1/apps/clones/deployments/${forked.body.job_id}`)).body.status === 'running',
       {
         timeoutMs: 10_000,
-        what: 'the clones run',
+        what: 'the clones to run',
       },
     )
     expect(clones.map(id => machineOf(id).memory)).toEqual([before, before, before])
@@ -81,12 +81,12 @@ describe('snapshots', () => {
 
     expect((await user.delete(at(job, 'snapshot/before'))).body).toEqual({ status: 'deleted' })
     expect((await user.get(at(job, 'snapshots'))).body).toEqual([])
-    await until(() => hosts.every(host => host.snapshots.size === 0), { what: 'it is gone from the host' })
+    await until(() => hosts.every(host => host.snapshots.size === 0), { what: 'the host to delete the snapshot' })
   }, 30_000)
 })
 
 describe('migration', () => {
-  it('moves a VM with what it had in memory, and names every step', async () => {
+  it('moves a VM with its memory, and reports every step', async () => {
     const job = await deploy()
     const { vm_id, host_id } = await status(job)
     expect((await user.get(at(job, 'migration/status'))).body).toMatchObject({ status: 'none' })
@@ -105,15 +105,17 @@ describe('migration', () => {
     })
     expect((await start(target.name)).body.code).toBe('operation_in_progress')
     const observed = async () => (await user.get(at(job, 'migration/status'))).body
-    await until(async () => (await observed()).status === 'completed', { timeoutMs: 15_000, what: 'it has moved' })
+    await until(async () => (await observed()).status === 'completed', { timeoutMs: 15_000, what: 'the move to end' })
     expect(await observed()).toMatchObject({ percent: 100, downtime_ms: 12, error: null })
     expect(await status(job)).toMatchObject({ host_id: target.id, vm_id })
     expect(machineOf(vm_id).memory).toBe(memory)
-    await until(() => hosts.filter(host => host.vms.has(vm_id)).length === 1, { what: 'one host has it' })
+    await until(() => hosts.filter(host => host.vms.has(vm_id)).length === 1, {
+      what: 'exactly one host to have the VM',
+    })
     await until(async () => (await status(job)).status === 'running', { what: 'it runs' })
   }, 30_000)
 
-  it('is for whom the hosts are', async () => {
+  it('is allowed for operators only', async () => {
     const job = (await user.get('/v1/apps/app/deployments')).body[0].job_id
     const token = (await user.post('/v1/auth/tokens', { name: 'deployer', scopes: ['read', 'write', 'deploy'] })).body
       .token
@@ -124,7 +126,7 @@ describe('migration', () => {
 })
 
 describe('balloon and commands', () => {
-  it('keeps the target within the floor and the memory of the VM', async () => {
+  it('limits the target to the range from the floor to the memory of the VM', async () => {
     const job = await deploy()
     const { vm_id } = await status(job)
     expect((await user.get(at(job, 'balloon'))).body).toMatchObject({
@@ -137,16 +139,18 @@ describe('balloon and commands', () => {
     expect((await user.post(at(job, 'balloon'), { target_memory_mib: 256 })).body).toMatchObject({
       target_memory_mib: 256,
     })
-    await until(() => machineOf(vm_id).desired.spec.balloonTargetMib === 256, { what: 'the host is told' })
+    await until(() => machineOf(vm_id).desired.spec.balloonTargetMib === 256, {
+      what: 'the host to receive the target',
+    })
     expect((await status(job)).status).toBe('running')
   })
 
-  it('runs a command and answers what it wrote', async () => {
+  it('runs a command and returns its output', async () => {
     const job = await deploy()
     const answer = await user.post(at(job, 'exec'), { command: ['echo', 'hello'] })
     expect(answer.body).toEqual({ exit_code: 0, stdout: 'echo hello', stderr: '', truncated: false })
     await user.post(at(job, 'pause'))
-    await until(async () => (await status(job)).status === 'paused', { what: 'it is paused' })
+    await until(async () => (await status(job)).status === 'paused', { what: 'the VM to be paused' })
     expect((await user.post(at(job, 'exec'), { command: ['true'] })).body.code).toBe('invalid_state')
   })
 })

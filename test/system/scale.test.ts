@@ -1,4 +1,4 @@
-// once-is-enough: about agents and gateways.
+// once-is-enough: tests agents and gateways.
 /** Scale to zero and back, with a real agent and a real gateway. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { viaGateway } from '../support/http.ts'
@@ -24,16 +24,16 @@ afterAll(async () => system[Symbol.asyncDispose]())
 
 const state = async () => (await user.get('/v1/apps/sleeper')).body.scale_state
 const reaches = (wanted: string) =>
-  until(async () => (await state()) === wanted, { timeoutMs: 25_000, what: `the app is ${wanted}` })
+  until(async () => (await state()) === wanted, { timeoutMs: 25_000, what: `the app to be ${wanted}` })
 const ask = () => viaGateway(system.gateway.port, hostname)
 const vms = async () =>
   (await system.database.db.rows<{ id: string }>({ name: 'test.vms', text: 'SELECT id FROM vm' })).map(vm => vm.id)
 
-it('goes to sleep when nobody asks, and one request of many wakes it once', async () => {
+it('suspends without requests, and many requests wake it once', async () => {
   const { job_id } = (await user.post('/v1/apps/sleeper/deploy', { image: 'example/app:1' })).body
   await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'it answers' })
   await reaches('scaled_to_zero')
-  await until(async () => (await vms()).length === 0, { timeoutMs: 10_000, what: 'no VM is left' })
+  await until(async () => (await vms()).length === 0, { timeoutMs: 10_000, what: 'every VM to be removed' })
   expect((await user.get(`/v1/apps/sleeper/deployments/${job_id}`)).body).toMatchObject({
     status: 'sleeping',
     scale_state: 'scaled_to_zero',
@@ -45,8 +45,8 @@ it('goes to sleep when nobody asks, and one request of many wakes it once', asyn
   expect(await state()).toBe('active')
 }, 120_000)
 
-it('does not sleep while somebody asks', async () => {
-  await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'it answers' })
+it('does not suspend while requests arrive', async () => {
+  await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'an answer' })
   const [before] = await vms()
   const statuses = new Set<number>()
   const endMs = performance.now() + 8000
@@ -55,9 +55,9 @@ it('does not sleep while somebody asks', async () => {
   expect(await vms()).toEqual([before])
 }, 120_000)
 
-it('is woken by a new minimum', async () => {
+it('wakes when the minimum is raised', async () => {
   await reaches('scaled_to_zero')
   await user.call('PATCH', '/v1/apps/sleeper/scale', { min_replicas: 1 })
   await reaches('active')
-  await until(async () => (await vms()).length === 1, { what: 'a VM is back' })
+  await until(async () => (await vms()).length === 1, { what: 'a VM to start' })
 }, 120_000)

@@ -1,5 +1,5 @@
-// once-is-enough: about builds in real machines.
-/** From a folder on a newcomer's disk to an answer, without a repository; and what is sent that may not be. */
+// once-is-enough: tests builds in real VMs.
+/** From a local folder to a served page, without a repository; and uploads that must be rejected. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,8 +53,8 @@ const send = async (body: NonNullable<RequestInit['body']>, { app = 'shop', toke
 }
 const page: Entry = { name: 'index.html', text: 'hello' }
 
-describe('a source that is sent', () => {
-  it('is named by its digest, which is the same for the same files however they were packed', async () => {
+describe('an uploaded source', () => {
+  it('is named by its digest, which does not depend on how the same files were packed', async () => {
     const first = await send(await archive([page, { name: 'a/b.txt', text: 'deep' }]))
     expect(first).toMatchObject({ status: 200, body: { source: /^sha256:[0-9a-f]{64}$/, files: 2 } })
     const owned = { uid: 1000, uname: 'me', mtime: new Date(), mode: 0o640 }
@@ -89,20 +89,20 @@ describe('a source that is sent', () => {
     ['a file twice', [page, page], 'occurs twice'],
     ['nothing', [{ name: 'empty', type: 'directory' }], 'contains no file'],
   ]
-  it.each(outside)('with %s is refused', async (_what, entries, message) => {
+  it.each(outside)('with %s is rejected', async (_what, entries, message) => {
     const { status, body } = await send(await archive(entries))
     expect([status, body.error]).toEqual([400, expect.stringContaining(message)])
     expect(body.details).toEqual([{ field: 'body', message: expect.stringContaining(message) }])
   })
 
-  it('with a global header of many keys is refused at once, and the API answers meanwhile', async () => {
+  it('with a global header of many keys is rejected at once without blocking the API', async () => {
     const sent = send(gzipSync(globalHeaderBomb(300_000, 2000)))
     expect((await user.get('/v1/apps')).status).toBe(200)
     const { status, body } = await sent
     expect([status, body.error]).toEqual([400, expect.stringContaining('a header is too long')])
   })
 
-  it('with links that stay inside is taken', async () => {
+  it('with links that stay inside is accepted', async () => {
     const { status } = await send(
       await archive([
         ...[{ name: 'a/x', text: 'x' }, { name: 'a/up', type: 'symlink', linkname: '../b/y' } as const],
@@ -115,7 +115,7 @@ describe('a source that is sent', () => {
   it.each([
     ['no archive', () => 'hello', 'not a complete tar.gz'],
     [
-      'half of one',
+      'half an archive',
       async () => (await archive([{ name: 'x', text: 'x'.repeat(9999) }])).subarray(0, 60),
       'not a complete tar.gz',
     ],
@@ -125,7 +125,7 @@ describe('a source that is sent', () => {
     expect([status, body.error]).toEqual([400, expect.stringContaining(message)])
   })
 
-  it('is refused when it is too large: by its length, as it comes, and unpacked', async () => {
+  it('is rejected if it is too large: by content length, while it is received, and unpacked', async () => {
     expect((await send(Buffer.alloc((64 << 20) + 1))).status).toBe(413)
     const block = new Uint8Array(crypto.getRandomValues(new Uint8Array(1 << 16)))
     const zeros = '\0'.repeat(257 << 20)
@@ -152,7 +152,7 @@ describe('a source that is sent', () => {
     expect((await send(bomb)).status).toBe(413)
   })
 
-  it('belongs to its app: a foreign tenant sees no app, and another app has no such source', async () => {
+  it('belongs to its app: another tenant gets 404 for the app, and another app has no such source', async () => {
     const { body } = await send(await archive([page]))
     const other = await system.user()
     expect((await send(await archive([page]), { token: other.token ?? '' })).status).toBe(404)
@@ -163,7 +163,7 @@ describe('a source that is sent', () => {
     expect(await deploy('shop', body.source, { image: 'a' })).toMatchObject({ status: 400 })
   })
 
-  it('keeps no more than the newest few of an app', async () => {
+  it('is retained only if it is one of the newest of its app', async () => {
     const sent: string[] = []
     for (const text of ['1', '2', '3', '4', '5'])
       sent.push((await send(await archive([{ ...page, text }]))).body.source)
@@ -172,7 +172,7 @@ describe('a source that is sent', () => {
     expect((await answer(sent[4] ?? '')).body.code).not.toBe('invalid_state')
   })
 
-  it('is read by the host that builds it, and by no other', async () => {
+  it('can be read by the host that builds it, and by no other', async () => {
     const subject = subjects.source('0190f3a0-0000-7000-8000-000000000000')
     const asked = system.bus.request(
       subject,
@@ -204,7 +204,7 @@ describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout:
     return `${status} ${body}`
   }
 
-  it('of a Node app is launched by the command line and answers; what is ignored never came', async () => {
+  it('of a Node app is launched by the CLI and served, without ignored files', async () => {
     const folder = join(home, 'my-shop')
     await mkdir(folder)
     const program = `const { existsSync } = require('node:fs')
@@ -225,7 +225,7 @@ describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout:
     expect(await answer(hostname)).toBe('200 shop falsefalse')
   })
 
-  it('is deployed by the client, and the next one takes its place', async () => {
+  it('is deployed by the client, and the next one replaces it', async () => {
     const client = createClient({ baseUrl: system.control.url, token: () => user.token })
     await client.createApp({ body: { name: 'site', git_url: '' } })
     const hostname = (await client.getApp({ app_name: 'site' })).hostname ?? ''

@@ -1,4 +1,4 @@
-/** Streams of several control planes on one database and one bus: it does not matter at which one somebody listens. */
+/** Streams of several control planes on one database and one bus: clients may connect to any of them. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parseControlConfig } from '../../src/control/base/config.ts'
 import { type Control, startControl } from '../../src/control/main.ts'
@@ -24,7 +24,7 @@ afterAll(async () => {
   await system[Symbol.asyncDispose]()
 })
 
-/** Everything that comes, from the moment the stream stands. */
+/** Records all events from the moment the stream is open. */
 async function listen(at: Api, path: string, headers: Record<string, string> = {}) {
   const end = new AbortController()
   const events: StreamEvent[] = []
@@ -43,38 +43,38 @@ async function listen(at: Api, path: string, headers: Record<string, string> = {
 }
 const patient = { timeoutMs: 15_000 }
 
-it('what happens at one is seen at the other, in the same order, with the same ids', async () => {
+it('both control planes stream the same events in the same order with the same ids', async () => {
   await here.post('/v1/apps', { name: 'seen', git_url: '' })
   const path = '/v1/apps/seen/deployments/stream'
   await using mine = await listen(here, path)
   await using theirs = await listen(there, path)
   await here.post('/v1/apps/seen/deploy', { image: 'example/app:1' })
   const done = (stream: { statuses(): string[] }) => stream.statuses().at(-1) === 'running'
-  await until(() => done(mine) && done(theirs), { ...patient, what: 'both have heard that it runs' })
-  const reported = ({ events }: { events: StreamEvent[] }) =>
+  await until(() => done(mine) && done(theirs), { ...patient, what: 'both streams to report running' })
+  const statusEvents = ({ events }: { events: StreamEvent[] }) =>
     events.filter(one => one.event === 'deployment.status').map(one => `${one.id} ${one.data.status}`)
-  expect(reported(theirs)).toEqual(reported(mine))
+  expect(statusEvents(theirs)).toEqual(statusEvents(mine))
 
-  // Whoever was cut off at one goes on at the other where it stopped.
+  // A client that loses one connection resumes at the other control plane.
   const [first] = mine.events.filter(one => one.event === 'deployment.status')
   await using again = await listen(there, path, { 'last-event-id': first?.id ?? '' })
-  await until(() => done(again), { ...patient, what: 'the rest is replayed' })
-  expect(reported(again)).toEqual(reported(mine).slice(1))
+  await until(() => done(again), { ...patient, what: 'the remaining events to be replayed' })
+  expect(statusEvents(again)).toEqual(statusEvents(mine).slice(1))
 })
 
-it('a workspace and all deployments are streamed at both', async () => {
+it('a workspace and all deployments are streamed by both', async () => {
   await here.post('/v1/apps', { name: 'wide', git_url: '' })
   await using workspace = await listen(there, '/v1/workspace/events')
   await using all = await listen(there, '/v1/deployments/events')
   await here.post('/v1/apps/wide/deploy', { image: 'example/app:1' })
   const running = ({ events }: { events: StreamEvent[] }) =>
     events.some(one => one.event === 'deployment.status' && one.data.status === 'running')
-  await until(() => running(workspace) && running(all), { ...patient, what: 'both have heard of it' })
+  await until(() => running(workspace) && running(all), { ...patient, what: 'both streams to report the app' })
   expect(workspace.events.map(one => one.event)).toContain('notification')
   expect(all.events.map(one => one.event)).not.toContain('notification')
 })
 
-it('lines and numbers of a VM reach whoever listens at either', async () => {
+it('log lines and metrics of a VM reach clients of both control planes', async () => {
   await here.post('/v1/apps', { name: 'chatty', git_url: '' })
   const { job_id } = (await here.post('/v1/apps/chatty/deploy', { image: 'example/app:1' })).body
   await using lines = await listen(there, '/v1/apps/chatty/logs/stream')
@@ -85,19 +85,22 @@ it('lines and numbers of a VM reach whoever listens at either', async () => {
   await until(() => said(lines).length > 0 && said(ofJob).length > 0, { ...patient, what: 'the first line' })
   expect(said(lines)[0]).toBe(said(ofJob)[0])
   const measured = () => numbers.events.some(one => one.event === 'metrics' && one.data.ram_used_bytes > 0)
-  await until(measured, { ...patient, what: 'numbers of the VM' })
+  await until(measured, { ...patient, what: 'metrics of the VM' })
 })
 
-it('what is not kept any more is a gap', async () => {
+it('expired events are reported as a gap', async () => {
   await here.post('/v1/apps', { name: 'old', git_url: '' })
   await here.post('/v1/apps/old/deploy', { image: 'example/app:1' })
   await using live = await listen(here, '/v1/apps/old/deployments/stream')
-  await until(() => live.statuses().at(-1) === 'running' || live.events.length > 0, { ...patient, what: 'it is known' })
+  await until(() => live.statuses().at(-1) === 'running' || live.events.length > 0, {
+    ...patient,
+    what: 'the app to be streamed',
+  })
   const { db } = system.database
   await until(
     async () =>
       (await db.rows({ name: 'test.unplaced', text: 'SELECT seq FROM event WHERE position IS NULL' })).length === 0,
-    { ...patient, what: 'every event has its place' },
+    { ...patient, what: 'every event to get its position' },
   )
   await db.run({ name: 'test.forget', text: 'DELETE FROM event WHERE position < (SELECT max(position) FROM event)' })
   await using late = await listen(there, '/v1/apps/old/deployments/stream', { 'last-event-id': '1' })

@@ -1,4 +1,4 @@
-/** once-is-enough: this is about log lines. One trace from the request through the bus into the log of the host. */
+/** once-is-enough: this tests log lines. One trace covers the request, the bus and the log of the host. */
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import { until } from '../support/wait.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 
-it('a deploy is found by its trace id in the logs of the control plane and of the host', async () => {
+it('the logs of the control plane and the host share the trace id of a deploy', async () => {
   const lines: Record<string, unknown>[] = []
   const sink = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -28,7 +28,7 @@ it('a deploy is found by its trace id in the logs of the control plane and of th
       const found = [accepted(deployed.body.vm_id), accepted(other.body.vm_id)]
       return found.every(line => line !== undefined) && found
     },
-    { timeoutMs: 10_000, what: 'the host has accepted both VMs' },
+    { timeoutMs: 10_000, what: 'the host to accept both VMs' },
   )
   expect(traced).toMatchObject({ trace_id: traceId })
   expect(untraced?.['trace_id']).toMatch(/^[0-9a-f]{32}$/)

@@ -36,7 +36,7 @@ it('two idle control planes open as many database sessions as they close', async
   const open = async () => (await database.db.one(sessions)).open
   const before = await until(open, { what: 'the sessions of both planes' })
   const { made } = await database.db.one(sessions)
-  // The one that does not hold the lock of the event relay tries to get it once a second.
+  // The control plane without the lock of the event relay tries to take it once a second.
   const hasTried = async () => (await database.db.one(sessions)).made >= made + 6
   await until(hasTried, { timeoutMs: 30_000, everyMs: 100, what: 'six more sessions' })
   await until(async () => (await open()) <= before, { timeoutMs: 5_000, what: `${before} open sessions or fewer` })
@@ -48,7 +48,7 @@ const sessions = statement<{ open: number; made: number }>(
    FROM pg_stat_database d WHERE d.datname = current_database()`,
 )
 
-it('what is used up at one is used up at the other', async () => {
+it('both share rate limits', async () => {
   const [one, two] = planes.map(({ port }) => api(`http://127.0.0.1:${port}`))
   if (!one || !two) throw new Error('BUG: two planes')
   await one.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
@@ -60,13 +60,13 @@ it('what is used up at one is used up at the other', async () => {
       const answer = await two.as(token).get('/v1/auth/me')
       return answer.status === 429 && answer
     },
-    { timeoutMs: 15_000, everyMs: 100, what: 'the other control plane has heard of it' },
+    { timeoutMs: 15_000, everyMs: 100, what: 'the other control plane to learn of the limit' },
   )
   expect(refused.body).toMatchObject({ code: 'rate_limited' })
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
 })
 
-it('what is revoked at one ends the streams of the other', async () => {
+it('a revocation at one ends the streams of the other', async () => {
   const [one, two] = planes.map(({ port }) => `http://127.0.0.1:${port}`)
   const person = { ...account, email: 'other@example.com' }
   await api(one ?? '').post('/v1/auth/register', { ...person, captcha_id: '', captcha_answer: '' })

@@ -1,7 +1,7 @@
-// once-is-enough: about real machines.
+// once-is-enough: tests real VMs.
 /**
- * A snapshot where files cannot share blocks: QEMU copies the volume while its VM goes on writing, and what it copies is
- * one instant.
+ * A snapshot on a file system without reflinks: QEMU copies the volume while its VM keeps writing, and the copy
+ * reflects one instant.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ const noLoop = await whyNoLoop('ext4')
 if (noLoop) missing.push(noLoop)
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
-describe.skipIf(missing.length > 0)(`a volume that is copied under its VM ${reason}`, { timeout: 300_000 }, () => {
+describe.skipIf(missing.length > 0)(`a volume that is copied while its VM runs ${reason}`, { timeout: 300_000 }, () => {
   const stack = new AsyncDisposableStack()
   let system: TestSystem
   let user: TestUser
@@ -61,12 +61,12 @@ describe.skipIf(missing.length > 0)(`a volume that is copied under its VM ${reas
     }
   }
 
-  it('is what it was at one instant, and the VM stood still for less than the copy takes', async () => {
+  it('is copied at one instant, and the VM pauses for less time than the copy takes', async () => {
     const id = (await user.post('/v1/volumes', { name: 'data', size_mib: 512 })).body.id
     const sh = await deployed('writer', id)
     await sh('yes something | head -c 200000000 > /data/bulk && sync')
     const bulk = await sh('sha256sum < /data/bulk')
-    // The second never has a number that the first does not have, and at most the newest is missing.
+    // `second` never contains a number that `first` lacks, and lacks at most the newest.
     await sh(
       `cat > /tmp/count <<'END'
 n=0; while :; do n=$((n+1)); echo $n >> /data/first; sync; echo $n >> /data/second; sync; done
@@ -74,16 +74,16 @@ END
 setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
     )
     const last = async () => Number(await sh('tail -n 1 /data/second'))
-    await until(async () => (await last()) > 3, { timeoutMs: 60_000, what: 'the VM writes' })
+    await until(async () => (await last()) > 3, { timeoutMs: 60_000, what: 'the VM to write' })
 
-    /** For how long the VM stood still, of what the same copy takes right afterwards. */
+    /** Returns the pause of the VM divided by the duration of a plain copy right afterwards. */
     const pauseOf = async (snapshotName: string): Promise<number> => {
       await user.post(`/v1/volumes/${id}/snapshots`, { name: snapshotName })
       const snapshot = async () =>
         (await user.get(`/v1/volumes/${id}/snapshots`)).body.find((one: { name: string }) => one.name === snapshotName)
       await until(async () => (await snapshot()).status !== 'creating', {
         timeoutMs: 120_000,
-        what: 'the snapshot ends',
+        what: 'the snapshot to end',
       })
       expect(await snapshot()).toMatchObject({ status: 'ready', error: null, pause_ms: expect.any(Number) })
       expect((await snapshot()).size_bytes).toBeLessThan(300 * 2 ** 20)
@@ -94,17 +94,17 @@ setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
       await rm(join(poolDir, 'measured'))
       if (snapshotName === 'again') {
         await user.delete(`/v1/snapshots/${snapshotId}`)
-        await until(async () => (await snapshot()) === undefined, { what: 'it is gone' })
+        await until(async () => (await snapshot()) === undefined, { what: 'the snapshot to be deleted' })
       }
       return share
     }
-    // A VM that stood still for the copy would do so each time; one that waited for a busy machine does not.
+    // A VM that pauses for the whole copy does so every time; one that waits for a busy machine does not.
     const shares = [await pauseOf('then')]
     while (Math.min(...shares) >= 1 && shares.length < 8) shares.push(await pauseOf('again'))
     expect(Math.min(...shares)).toBeLessThan(1)
     expect(Math.min(...shares)).toBeGreaterThan(0)
     const then = await last()
-    await until(async () => (await last()) > then, { timeoutMs: 60_000, what: 'the VM goes on writing' })
+    await until(async () => (await last()) > then, { timeoutMs: 60_000, what: 'the VM to keep writing' })
 
     await user.post(`/v1/volumes/${id}/clone`, { name: 'copy', snapshot_name: 'then' })
     const clone = (await volumes()).find(one => one.id !== id)?.id ?? ''
@@ -119,7 +119,7 @@ setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
     expect(then).toBeGreaterThanOrEqual(two.length)
     for (const name of ['writer', 'reader']) await user.delete(`/v1/apps/${name}`)
     const left = async () => (await vmmsIn(system.dir)).length
-    await until(async () => (await left()) === 0, { timeoutMs: 60_000, what: 'no VM is left' })
+    await until(async () => (await left()) === 0, { timeoutMs: 60_000, what: 'every VM to be removed' })
   })
 })
 

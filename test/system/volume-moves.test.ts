@@ -1,5 +1,8 @@
-// once-is-enough: about real machines.
-/** Volumes that change their host, through the API: alone, with simulated VMs that are stopped for it, and with a real VM that runs on. */
+// once-is-enough: tests real VMs.
+/**
+ * Volumes that move between hosts through the API: detached, with simulated VMs that stop for the move, and with a real
+ * VM that keeps running.
+ */
 import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,8 +17,8 @@ interface Host {
   readonly name: string
 }
 
-/** What the tests of both kinds of hosts say in the same words. */
-function wordsOf(system: () => TestSystem, user: () => TestUser) {
+/** Helpers that the tests on both kinds of hosts share. */
+function helpersFor(system: () => TestSystem, user: () => TestUser) {
   const hosts = async (): Promise<Host[]> => (await user().get('/v1/admin/hosts')).body
   const at = (app: string, job: string, path = '') => `/v1/apps/${app}/deployments/${job}${path && `/${path}`}`
   const volumeDir = (host: Host) => join(system().dir, host.name, 'volumes', 'local')
@@ -34,13 +37,13 @@ function wordsOf(system: () => TestSystem, user: () => TestUser) {
     migrated: async (app: string, job: string, timeoutMs = 30_000) => {
       const status = async () => (await user().get(at(app, job, 'migration/status'))).body
       const over = async () => /completed|failed|cancelled/.test((await status()).status)
-      await until(over, { timeoutMs, what: `the migration of ${app} is over` })
+      await until(over, { timeoutMs, what: `the migration of ${app} to end` })
       return status()
     },
   }
 }
 
-describe('on simulated machines', () => {
+describe('on simulated VMs', () => {
   let system: TestSystem
   let user: TestUser
   beforeAll(async () => {
@@ -48,13 +51,13 @@ describe('on simulated machines', () => {
     user = await system.user()
   })
   afterAll(async () => system[Symbol.asyncDispose]())
-  const { hosts, at, volumeDir, onDisk, volume, vmHost, runs, migrated } = wordsOf(
+  const { hosts, at, volumeDir, onDisk, volume, vmHost, runs, migrated } = helpersFor(
     () => system,
     () => user,
   )
   let made = 0
 
-  /** An app whose VM has a volume, in which somebody has written. */
+  /** An app whose VM has a volume with data. */
   async function appWithVolume() {
     const [app, name] = [`mover-${++made}`, `data-${made}`]
     const { id } = (await user.post('/v1/volumes', { name, size_mib: 32 })).body
@@ -63,7 +66,7 @@ describe('on simulated machines', () => {
     const { job_id: job } = (await user.post(`/v1/apps/${app}/deploy`, { image: 'example/app:1' })).body
     await runs(app, job)
     const host = await vmHost(app, job)
-    if (!host) throw new Error('it has no host')
+    if (!host) throw new Error('the VM has no host')
     const file = await open(join(volumeDir(host), `${id}.raw`), 'r+')
     await file.write('what was written', 16 << 20)
     await file.close()
@@ -73,7 +76,7 @@ describe('on simulated machines', () => {
     expect((await readFile(join(volumeDir(host), `${id}.raw`))).includes('what was written')).toBe(true)
   const other = async (host: Host) => (await hosts()).find(one => one.id !== host.id) as Host
 
-  it('a volume that no VM has moves with its snapshots; one that a VM has is refused, and says what to do', async () => {
+  it('a detached volume moves with its snapshots; an attached one is rejected with an error that says what to do', async () => {
     const { app, job, id, host } = await appWithVolume()
     const target = await other(host)
     const refused = await user.post(`/v1/volumes/${id}/move`, { target_host: target.name })
@@ -89,25 +92,28 @@ describe('on simulated machines', () => {
       answer = JSON.stringify(body)
       return status === 200
     }
-    await until(free, { timeoutMs: 15_000, what: 'no VM has it' }).catch((cause: unknown) => {
+    await until(free, { timeoutMs: 15_000, what: 'the volume to be detached' }).catch((cause: unknown) => {
       throw new Error(`the last answer was ${answer}`, { cause })
     })
     const status = async () => (await user.get(`/v1/volumes/${id}/move`)).body
-    await until(async () => (await status()).ended_at !== null, { timeoutMs: 20_000, what: 'it has moved' })
+    await until(async () => (await status()).ended_at !== null, { timeoutMs: 20_000, what: 'the move to end' })
     expect(await status()).toMatchObject({ status: 'completed', error: null, percent: 100, target_host: target.id })
-    await until(async () => (await volume(id)).status === 'ready', { timeoutMs: 10_000, what: 'it is ready' })
+    await until(async () => (await volume(id)).status === 'ready', {
+      timeoutMs: 10_000,
+      what: 'the volume to be ready',
+    })
     await isThere(id, target)
     expect((await onDisk(target)).filter(name => name.startsWith(id)).sort()).toEqual([`${id}.raw`, `${id}.snapshots`])
     expect((await onDisk(host)).filter(name => name.startsWith(id))).toEqual([])
     expect((await user.post(`/v1/volumes/${id}/move/cancel`)).body.code).toBe('invalid_state')
     expect((await user.post(`/v1/volumes/${id}/move`, { target_host: target.name })).status).toBe(400)
-    // Its app starts beside it.
+    // The app starts on the volume's new host.
     const { job_id: again } = (await user.post(`/v1/apps/${app}/deploy`, { image: 'example/app:1' })).body
     await runs(app, again)
     expect((await vmHost(app, again))?.id).toBe(target.id)
   }, 90_000)
 
-  it('a VM with a volume is stopped, carried over and started there, and the status says so', async () => {
+  it('a VM with a volume is stopped, moved and restarted on the target, and the status reports it', async () => {
     const { app, job, id, host } = await appWithVolume()
     const target = await other(host)
     const begun = await user.post(at(app, job, 'migration/start'), { target_host: target.name, target_uri: '' })
@@ -120,16 +126,16 @@ describe('on simulated machines', () => {
     expect((await vmHost(app, job))?.id).toBe(target.id)
     await isThere(id, target)
     const left = async () => (await onDisk(host)).filter(name => name.startsWith(id))
-    await until(async () => (await left()).length === 0, { timeoutMs: 15_000, what: 'the old one has gone' })
+    await until(async () => (await left()).length === 0, { timeoutMs: 15_000, what: 'the source to delete its copy' })
   }, 90_000)
 
-  it('a host that is drained keeps neither VMs with volumes nor volumes at rest', async () => {
+  it('a drained host ends up with no VMs or volumes', async () => {
     const [one, two] = [await appWithVolume(), await appWithVolume()]
     await user.delete(at(two.app, two.job))
     await user.post(`/v1/admin/hosts/${one.host.id}/drain`)
     if (two.host.id !== one.host.id) await user.post(`/v1/admin/hosts/${two.host.id}/uncordon`)
     const target = await other(one.host)
-    await until(async () => (await onDisk(one.host)).length === 0, { timeoutMs: 90_000, what: 'the host is empty' })
+    await until(async () => (await onDisk(one.host)).length === 0, { timeoutMs: 90_000, what: 'the host to be empty' })
     await runs(one.app, one.job)
     expect((await vmHost(one.app, one.job))?.id).toBe(target.id)
     for (const { id } of [one, two]) await isThere(id, target)
@@ -142,7 +148,7 @@ const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 
-describe.skipIf(missing.length > 0)(`on real machines ${reason}`, { timeout: 240_000 }, () => {
+describe.skipIf(missing.length > 0)(`on real VMs ${reason}`, { timeout: 240_000 }, () => {
   let system: TestSystem
   let user: TestUser
   beforeAll(async () => {
@@ -156,15 +162,15 @@ describe.skipIf(missing.length > 0)(`on real machines ${reason}`, { timeout: 240
       const all: { hypervisors: { available: boolean }[] }[] = (await user.get('/v1/admin/hosts')).body
       return all.length === 2 && all.every(host => host.hypervisors[0]?.available === true)
     }
-    await until(offers, { timeoutMs: 120_000, what: 'the hosts offer QEMU' })
+    await until(offers, { timeoutMs: 120_000, what: 'the hosts to offer QEMU' })
   }, 180_000)
   afterAll(async () => system[Symbol.asyncDispose](), 60_000)
-  const { at, onDisk, vmHost, runs, migrated, hosts } = wordsOf(
+  const { at, onDisk, vmHost, runs, migrated, hosts } = helpersFor(
     () => system,
     () => user,
   )
 
-  it('a VM that writes to its volume is drained while it answers: no acknowledged write is lost, and nothing is left', async () => {
+  it('draining a VM that writes to its volume under load loses no acknowledged write and leaves nothing on the source', async () => {
     const { id } = (await user.post('/v1/volumes', { name: 'data', size_mib: 64 })).body
     const settings = { name: 'writer', git_url: '', health_check_path: '/health', drain_timeout: 0 }
     const { id: appId } = (await user.post('/v1/apps', settings)).body
@@ -181,7 +187,7 @@ describe.skipIf(missing.length > 0)(`on real machines ${reason}`, { timeout: 240
     const known = (await sh(`head -c 3000000 /dev/urandom > /data/blob && sync && ${hash}`)).stdout
     await user.post(at('writer', job, 'snapshot'), { snapshot_name: 'kept' })
     const kept = async () => (await user.get(at('writer', job, 'snapshots'))).body[0]
-    await until(async () => (await kept()).status === 'ready', { timeoutMs: 60_000, what: 'it is kept' })
+    await until(async () => (await kept()).status === 'ready', { timeoutMs: 60_000, what: 'the snapshot to be ready' })
     const acknowledged: number[] = []
     const stop = new AbortController()
     const writing = (async () => {
@@ -195,19 +201,22 @@ describe.skipIf(missing.length > 0)(`on real machines ${reason}`, { timeout: 240
     const ended = await migrated('writer', job, 120_000)
     expect(ended).toMatchObject({ status: 'completed', method: 'live', with_volumes: true, error: null })
     const before = acknowledged.length
-    await until(() => acknowledged.length > before + 1, { timeoutMs: 30_000, what: 'it writes there' })
+    await until(() => acknowledged.length > before + 1, { timeoutMs: 30_000, what: 'writes on the target' })
     stop.abort()
     await writing
     const written = (await sh('cat /data/written')).stdout?.trim().split('\n').map(Number) ?? []
     expect(acknowledged.filter(n => !written.includes(n))).toEqual([])
     expect((await vmHost('writer', job))?.id).toBe((await hosts()).find(host => host.id !== source.id)?.id)
-    await until(async () => (await onDisk(source)).length === 0, { timeoutMs: 20_000, what: 'the old volume has gone' })
+    await until(async () => (await onDisk(source)).length === 0, {
+      timeoutMs: 20_000,
+      what: 'the source to delete the volume',
+    })
     expect(await vmmsIn(join(system.dir, source.name))).toEqual([])
 
-    // What was kept of it has come along: it goes back to that, and another app goes on from it.
+    // Its snapshots have moved along: the VM can be restored from them, and another app can be forked.
     const snapshots = join(system.dir, source.name, 'snapshots')
     const left = async () => (await readdir(snapshots)).length
-    await until(async () => (await left()) === 0, { timeoutMs: 60_000, what: 'the old snapshot has gone' })
+    await until(async () => (await left()) === 0, { timeoutMs: 60_000, what: 'the source to delete the snapshot' })
     expect(await kept()).toMatchObject({ status: 'ready', host_id: (await vmHost('writer', job))?.id })
     await sh('echo later > /data/blob && sync')
     const forked = await user.post(at('writer', job, 'snapshot/kept/fork'), { app_name: 'fork' })
@@ -218,6 +227,6 @@ describe.skipIf(missing.length > 0)(`on real machines ${reason}`, { timeout: 240
     const found = (await user.post(at('fork', fork, 'exec'), { command })).body
     expect(found).toMatchObject({ exit_code: 0, stdout: known })
     await user.post(at('writer', job, 'snapshot/kept/restore'))
-    await until(async () => (await sh(hash)).stdout === known, { timeoutMs: 120_000, what: 'it is as it was' })
+    await until(async () => (await sh(hash)).stdout === known, { timeoutMs: 120_000, what: 'the restored content' })
   })
 })

@@ -1,5 +1,5 @@
-// once-is-enough: about real machines.
-/** Volumes of real virtual machines, from the API down to the disk, on a file system with reflinks where that can be had. */
+// once-is-enough: tests real VMs.
+/** Volumes of real VMs, from the API down to the disk, on a file system with reflinks if possible. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,18 +36,21 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     })
     user = await system.user()
     const offers = async () => (await user.get('/v1/admin/hosts')).body[0]?.hypervisors?.[0]?.available === true
-    await until(offers, { timeoutMs: 120_000, what: 'the host offers QEMU' })
+    await until(offers, { timeoutMs: 120_000, what: 'the host to offer QEMU' })
   }, 180_000)
   afterAll(async () => {
     for (const release of releases.splice(0).reverse()) await release()
   }, 60_000)
 
-  /** The pool's directory. Only root can mount; else volumes are copied, which is slower and no different otherwise. */
+  /**
+   * The pool's directory. Only root can mount a file system with reflinks; otherwise volumes are copied, which is only
+   * slower.
+   */
   async function reflinks(dataDir: string): Promise<string> {
     if (await whyNoLoop('xfs')) return join(dataDir, 'pool')
     const dir = await mkdtemp(join(tmpdir(), 'mote-pool-'))
     const place = await loopFileSystem('xfs', dir, 640)
-    // Last of all, since the agent holds it.
+    // Released last, because the agent uses the directory.
     releases.unshift(async () => {
       await place[Symbol.asyncDispose]()
       await rm(dir, { recursive: true })
@@ -78,15 +81,15 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     until(
       async () =>
         (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id).attachments.length === 0,
-      { timeoutMs: 30_000, what: 'the volume is free' },
+      { timeoutMs: 30_000, what: 'the volume to be detached' },
     )
   const ready = async (id: string) =>
     until(
       async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id).status === 'ready',
-      { timeoutMs: 30_000, what: 'the volume is ready' },
+      { timeoutMs: 30_000, what: 'the volume to be ready' },
     )
 
-  it('keeps what was written over a redeploy, kill -9 of the VMM, snapshot, restore and clone', async () => {
+  it('keeps its data across a redeploy, kill -9 of the VMM, snapshot, restore and clone', async () => {
     const id = await create('data')
     const appId = await app('keeper')
     await attach(appId, id)
@@ -99,10 +102,10 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     const [pid] = await vmmsIn(system.dir)
     await sh('keeper', second, 'echo two > /data/file && sync')
     process.kill(pid ?? 0, 'SIGKILL')
-    await until(async () => !(await vmmsIn(system.dir)).includes(pid ?? 0), { what: 'the VMM is gone' })
+    await until(async () => !(await vmmsIn(system.dir)).includes(pid ?? 0), { what: 'the VMM to end' })
     await until(async () => (await sh('keeper', second, 'cat /data/file')) === 'two', {
       timeoutMs: 90_000,
-      what: 'it is back with what was written',
+      what: 'the restarted VM with its data',
     })
 
     await user.post(`/v1/volumes/${id}/snapshots`, { name: 'then' })
@@ -127,7 +130,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     expect((await user.post(at('attach'), mount)).body.status).toBe('attaching')
     await until(async () => (await sh('keeper', third, 'cat /srv/copy/file')) === 'two', {
       timeoutMs: 30_000,
-      what: 'the clone is there',
+      what: 'the clone to be ready',
     })
     await sh('keeper', third, 'echo clone > /srv/copy/file && sync')
     expect(await sh('keeper', third, 'cat /data/file')).toBe('two')
@@ -137,16 +140,16 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await user.post(at('attach'), { ...mount, read_only: true })
     await until(async () => (await sh('keeper', third, 'cat /srv/copy/file')) === 'clone', {
       timeoutMs: 30_000,
-      what: 'the clone is back',
+      what: 'the clone to be restored',
     })
     expect(await sh('keeper', third, 'touch /srv/copy/x 2>&1 || echo refused')).toContain('refused')
     await until(async () => (await user.get(`/v1/volumes/${id}/usage`)).body.used_bytes > 0, {
       timeoutMs: 40_000,
-      what: 'it is measured',
+      what: 'the usage to be measured',
     })
   })
 
-  it('grows under a running program, and by the next mount', async () => {
+  it('grows under a running program, and at the next mount', async () => {
     const id = await create('small')
     const appId = await app('grower')
     await attach(appId, id)
@@ -174,7 +177,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await user.delete(`/v1/volumes/${id}`)
   })
 
-  it('goes back with its VM, which goes on writing where it was', async () => {
+  it('is restored with its VM, which continues from the state of the snapshot', async () => {
     const id = await create('with-vm')
     const appId = await app('returner')
     await attach(appId, id)
@@ -190,7 +193,7 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await until(async () => (await kept())?.status === 'ready', { timeoutMs: 30_000, what: 'the snapshot' })
     expect((await kept()).volumes).toEqual([{ volume_id: id, mount_point: '/data', read_only: false }])
     await sh('returner', job, 'echo now > /data/file; echo now > /tmp/file; sync')
-    // A fork goes on there, too, on a volume of its own.
+    // A fork continues from the same state, on its own volume.
     const fork = (await user.post(at('snapshot/then/fork'), { app_name: 'twin' })).body
     const [{ volume_id: own, name }] = fork.volumes
     expect(name).toBe('twin-with-vm')
@@ -205,16 +208,16 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await user.delete(`/v1/volumes/${own}`)
     await user.post(at('snapshot/then/restore'), {})
     const back = async () => (await sh('returner', job, 'cat /tmp/file')) === 'then'
-    await until(back, { timeoutMs: 60_000, what: 'it is back' })
+    await until(back, { timeoutMs: 60_000, what: 'the VM to be restored' })
     expect(await sh('returner', job, 'cat /data/file /proc/sys/kernel/random/boot_id')).toBe(`then\n${boot}`)
-    // What was there before can be looked at.
+    // The data from before the restore is kept in a snapshot.
     const before = (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
     expect(before).toMatchObject({ status: 'ready', name: expect.stringMatching(/^before-restore-/) })
     const copy = (await user.post(`/v1/volumes/${id}/clone`, { name: 'before', snapshot_name: before.name })).body.id
     const mount = { volume_id: copy, mount_point: '/srv/before', read_only: true }
     await user.post(at('volumes/attach'), mount)
     const observed = async () => (await sh('returner', job, 'cat /srv/before/file')) === 'now'
-    await until(observed, { timeoutMs: 30_000, what: 'the clone of it is there' })
+    await until(observed, { timeoutMs: 30_000, what: 'its clone to be attached' })
     await user.delete('/v1/apps/returner')
     for (const volume of [copy, id]) {
       await free(volume)
@@ -222,17 +225,20 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     }
   })
 
-  it('goes with everything else', async () => {
+  it('is deleted with everything else', async () => {
     await user.delete('/v1/apps/keeper')
     await until(async () => (await user.get('/v1/apps')).body.length === 0, {
       timeoutMs: 60_000,
-      what: 'the app is gone',
+      what: 'the app to be deleted',
     })
     for (const { id } of (await user.get('/v1/volumes')).body) {
       await free(id)
       expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)
     }
-    await until(async () => (await user.get('/v1/volumes')).body.length === 0, { what: 'no volume is left' })
-    await until(async () => (await vmmsIn(system.dir)).length === 0, { timeoutMs: 30_000, what: 'no VM is left' })
+    await until(async () => (await user.get('/v1/volumes')).body.length === 0, { what: 'every volume to be deleted' })
+    await until(async () => (await vmmsIn(system.dir)).length === 0, {
+      timeoutMs: 30_000,
+      what: 'every VM to be removed',
+    })
   })
 })

@@ -1,4 +1,4 @@
-/** Volumes through the API, with real agents on simulated machines: real files, real locks. */
+/** Volumes through the API, with real agents on simulated VMs: real files, real locks. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -32,18 +32,21 @@ const listed = async (id: string) => (await user.get('/v1/volumes')).body.find((
 const snapshots = async (id: string) => (await user.get(`/v1/volumes/${id}/snapshots`)).body
 const status = async (id: string) => (await listed(id))?.status
 const becomes = (id: string, wanted: string | undefined) =>
-  until(async () => (await status(id)) === wanted, { timeoutMs: 15_000, what: `the volume is ${wanted}` })
+  until(async () => (await status(id)) === wanted, { timeoutMs: 15_000, what: `the volume to be ${wanted}` })
 const snapshotReady = async (id: string, name: string) => {
   const taken = (await user.post(`/v1/volumes/${id}/snapshots`, { name })).body
   const find = async () => (await snapshots(id)).find((one: { name: string }) => one.name === name)
-  await until(async () => (await find())?.status === 'ready', { timeoutMs: 15_000, what: `snapshot ${name} is ready` })
+  await until(async () => (await find())?.status === 'ready', {
+    timeoutMs: 15_000,
+    what: `snapshot ${name} to be ready`,
+  })
   return { ...taken, ...(await find()) }
 }
 const onDisk = (): Promise<string[]> =>
   readdir(join(system.dir, 'host-1', 'volumes', 'local')).catch((): string[] => [])
 
 describe('volumes', () => {
-  it('are made, listed and deleted; nothing is made of them before they are used', async () => {
+  it('are created, listed and deleted; a host creates a file only at first use', async () => {
     const made_ = await user.post('/v1/volumes', { name: 'data', size_mib: 64 })
     expect(made_.status).toBe(200)
     expect(made_.body).toMatchObject({ name: 'data', size_mib: 64, pool_name: '', status: 'pending', message: null })
@@ -74,7 +77,7 @@ describe('volumes', () => {
     expect(answer.body.details[0].field).toBe(field)
   })
 
-  it('grow while a VM has them, and never shrink (I40); within the plan; not those of others', async () => {
+  it('grow while attached and never shrink (I40), within the plan and only for their own tenant', async () => {
     const { id, name } = await create(32)
     const own = await app()
     await attach(own.id, { volume_id: id })
@@ -102,7 +105,7 @@ describe('volumes', () => {
     await user.delete(`/v1/apps/${own.name}`)
   })
 
-  it('of others are not there', async () => {
+  it('of other tenants are invisible', async () => {
     const { id } = await create()
     const own = await app()
     const other = await system.user()
@@ -115,7 +118,7 @@ describe('volumes', () => {
     expect((await other.get('/v1/volumes')).body).toEqual([])
   })
 
-  it('stay within the plan, however many are asked for at once (I45)', async () => {
+  it('stay within the plan under concurrent requests (I45)', async () => {
     const poor = await system.user()
     await system.database.db.run({ name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` }, [
       poor.project,
@@ -136,7 +139,7 @@ describe('volumes', () => {
 })
 
 describe('attaching', () => {
-  it('is at /data by default; its VMs have the volume from their next start', async () => {
+  it('mounts at /data by default, from the next start of a VM', async () => {
     const [{ id, name }, { id: appId, name: appName }] = [await create(), await app()]
     const attached = await attach(appId, { volume_id: id })
     expect(attached.body).toMatchObject({ id, name, mount_point: '/data', access_mode: 0, status: 'waiting' })
@@ -145,18 +148,18 @@ describe('attaching', () => {
     })
     const job = await deploy(appName)
     const ofApp = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]
-    await until(async () => (await ofApp()).status === 'attached', { what: 'it is attached' })
+    await until(async () => (await ofApp()).status === 'attached', { what: 'the volume to be attached' })
     expect(await ofApp()).toMatchObject({ id, pool_name: 'local', message: null })
     await until(async () => (await user.get(`/v1/volumes/${id}/usage`)).body.measured_at !== null, {
-      what: 'it is measured',
+      what: 'the usage to be measured',
     })
 
     expect((await user.delete(`/v1/volumes/${id}`)).body.code).toBe('volume_in_use')
     const second = await deploy(appName)
     expect(second).not.toBe(job)
-    await until(async () => (await ofApp()).status === 'attached', { what: 'the next one has it' })
+    await until(async () => (await ofApp()).status === 'attached', { what: 'the next VM to have the volume' })
     expect(['detached', 'detaching']).toContain((await detach(appId, id)).body.status)
-    await until(async () => (await listed(id)).attachments.length === 0, { what: 'it is free' })
+    await until(async () => (await listed(id)).attachments.length === 0, { what: 'the volume to be detached' })
     expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)
   })
 
@@ -171,14 +174,14 @@ describe('attaching', () => {
     ['/./data', 'normalised'],
     ['/da ta', 'letters'],
     [`/${'x'.repeat(300)}`, 'at most'],
-  ])('at %j is refused', async (mount_point, why) => {
+  ])('at %j is rejected', async (mount_point, why) => {
     const [{ id }, { id: appId }] = [await create(), await app()]
     const answer = await attach(appId, { volume_id: id, mount_point })
     expect(answer.status).toBe(400)
     expect(answer.body.details[0]).toMatchObject({ field: 'mount_point', message: expect.stringContaining(why) })
   })
 
-  it('has one writer, and readers only without one (I38, I39)', async () => {
+  it('allows one writer, or readers but no writer (I38, I39)', async () => {
     const [{ id }, one, two] = [await create(), await app(), await app()]
     const answers = await Promise.all([one, two].map(({ id: appId }) => attach(appId, { volume_id: id })))
     expect(answers.map(answer => answer.status).sort()).toEqual([200, 409])
@@ -190,7 +193,7 @@ describe('attaching', () => {
       expect((await attach(appId, { volume_id: id, access_mode: 1 })).status).toBe(200)
   })
 
-  it('is for apps of one VM, and keeps them so', async () => {
+  it('requires an app of one VM, and prevents scaling it up', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const scale = (body: object) => user.call('PATCH', `/v1/apps/${name}/scale`, body)
     await scale({ desired_replicas: 2, max_replicas: 2 })
@@ -204,7 +207,7 @@ describe('attaching', () => {
     })
   })
 
-  it('keeps mount points apart (I41)', async () => {
+  it('rejects overlapping mount points (I41)', async () => {
     const [first, second, { id: appId }] = [await create(), await create(), await app()]
     await attach(appId, { volume_id: first.id, mount_point: '/data/a' })
     for (const mount_point of ['/data/a', '/data', '/data/a/b'])
@@ -212,26 +215,32 @@ describe('attaching', () => {
     expect((await attach(appId, { volume_id: second.id, mount_point: '/data/ab' })).status).toBe(200)
   })
 
-  it('ends with the app (I47)', async () => {
+  it('ends when the app is deleted (I47)', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id })
     await deploy(name)
     await user.delete(`/v1/apps/${name}`)
-    await until(async () => (await listed(id)).attachments.length === 0, { timeoutMs: 15_000, what: 'it is free' })
+    await until(async () => (await listed(id)).attachments.length === 0, {
+      timeoutMs: 15_000,
+      what: 'the volume to be detached',
+    })
     expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)
   })
 })
 
 describe('a running VM', () => {
-  it('gets a volume and gives it back; what it has ends with it', async () => {
+  it('attaches and detaches a volume; its attachments end with the VM', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const job = await deploy(name)
     const at = (verb: string) => `/v1/apps/${name}/deployments/${job}/volumes/${verb}`
     const mounted = { volume_id: id, mount_point: '/srv/files' }
     expect((await user.post(at('attach'), mounted)).body).toMatchObject({ status: 'attaching', read_only: false })
     const ofApp = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]
-    await until(async () => (await ofApp())?.status === 'attached', { timeoutMs: 15_000, what: 'it is attached' })
-    // The same lock as an app's.
+    await until(async () => (await ofApp())?.status === 'attached', {
+      timeoutMs: 15_000,
+      what: 'the volume to be attached',
+    })
+    // The same lock as an attachment to an app.
     expect((await attach((await app()).id, { volume_id: id })).body.code).toBe('volume_in_use')
     expect((await user.post(at('attach'), mounted)).body.code).toBe('volume_in_use')
     expect((await user.post(at('detach'), {})).status).toBe(400)
@@ -243,16 +252,22 @@ describe('a running VM', () => {
         /^The VM unmounts \/srv\/files first\. While a program in the VM has a file there open/,
       ),
     })
-    await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'it is detached' })
+    await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'the volume to be detached' })
 
     expect((await user.post(at('attach'), { ...mounted, read_only: true })).status).toBe(200)
-    await until(async () => (await ofApp())?.status === 'attached', { timeoutMs: 15_000, what: 'it is attached' })
+    await until(async () => (await ofApp())?.status === 'attached', {
+      timeoutMs: 15_000,
+      what: 'the volume to be attached',
+    })
     expect(await ofApp()).toMatchObject({ access_mode: 1 })
     await user.delete(`/v1/apps/${name}/deployments/${job}`)
-    await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'it went with the deployment' })
+    await until(async () => (await ofApp()) === undefined, {
+      timeoutMs: 15_000,
+      what: 'the attachment to end with the deployment',
+    })
   })
 
-  it('and an app that want the same volume at once: one of them has it (I46)', async () => {
+  it('and an app that request the same volume concurrently: exactly one gets it (I46)', async () => {
     const [one, two] = [await app(), await app()]
     const job = await deploy(one.name)
     for (let round = 0; round < 5; round++) {
@@ -269,14 +284,14 @@ describe('a running VM', () => {
     await user.delete(`/v1/apps/${one.name}`)
   })
 
-  it('with volumes is kept, put back and forked with them', async () => {
+  it('with volumes is saved, restored and forked with them', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const job = await deploy(name)
     const at = (path: string) => `/v1/apps/${name}/deployments/${job}/${path}`
     await user.post(at('volumes/attach'), { volume_id: id, mount_point: '/data' })
     const ready = async () => (await user.get(at('snapshots'))).body[0]?.status === 'ready'
     const attached = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]?.status === 'attached'
-    await until(attached, { what: 'it is attached' })
+    await until(attached, { what: 'the volume to be attached' })
     await user.post(at('snapshot'), { snapshot_name: 'one' })
     await until(ready, { timeoutMs: 15_000, what: 'the snapshot' })
     expect((await user.get(at('snapshots'))).body[0].volumes).toEqual([
@@ -297,33 +312,41 @@ describe('a running VM', () => {
     const [{ volume_id: own }] = fork.volumes
     const forkRuns = async () =>
       (await user.get(`/v1/apps/${name}-fork/deployments/${fork.job_id}`)).body.status === 'running'
-    await until(forkRuns, { timeoutMs: 15_000, what: 'the fork runs' })
+    await until(forkRuns, { timeoutMs: 15_000, what: 'the fork to run' })
     expect(await listed(own)).toMatchObject({
       status: 'ready',
       size_mib: 32,
       attachments: [{ app_name: `${name}-fork`, mount_point: '/data', access_mode: 0 }],
     })
     expect(await onDisk()).toContain(`${own}.raw`)
-    // The name of a volume that outlived its app is not in the way.
+    // A volume that outlived its app does not block its name.
     await user.delete(`/v1/apps/${name}-fork`)
-    await until(async () => (await listed(own)).attachments.length === 0, { timeoutMs: 15_000, what: 'it is free' })
+    await until(async () => (await listed(own)).attachments.length === 0, {
+      timeoutMs: 15_000,
+      what: 'the volume to be detached',
+    })
     const [{ volume_id: second, name: secondName }] = (await forkAs(`${name}-fork`)).body.volumes
     expect(secondName).toBe(`${name}-fork-v${made - 1}-2`)
     await becomes(second, 'ready')
     await user.delete(`/v1/apps/${name}-fork`)
     expect((await user.post(at('snapshot/one/restore'), {})).body).toMatchObject({ status: 'restoring' })
     const before = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
-    await until(async () => (await before())?.status === 'ready', { timeoutMs: 15_000, what: 'what was before' })
+    await until(async () => (await before())?.status === 'ready', {
+      timeoutMs: 15_000,
+      what: 'the snapshot of the previous state',
+    })
     expect((await before()).name).toMatch(/^before-restore-/)
     const runs = async () => (await user.get(`/v1/apps/${name}/deployments/${job}`)).body.status === 'running'
-    await until(runs, { what: 'it runs again' })
+    await until(runs, { what: 'the VM to run again' })
     const back = { target_host: 'host-1', target_uri: '' }
     const refusal = async () => (await user.post(at('migration/start'), back)).body.details?.[0]?.message
-    // While it is put back, and as long as the fork has not ended, the answer is that this is waited for.
-    await until(async () => /is on host-1 already/.test(await refusal()), { what: 'it could move, only not there' })
+    // Until the restore has ended and the fork has started, the error names the operation in progress.
+    await until(async () => /is on host-1 already/.test(await refusal()), {
+      what: 'the move to be rejected only for its target',
+    })
   })
 
-  it('is forked within the plan, and only as long as what its snapshot has is there (I45)', async () => {
+  it('is forked within the plan, and only while its snapshot is complete (I45)', async () => {
     const poor = await system.user()
     const base = `/v1/apps/own/deployments`
     const volumeOf = async (name: string) => (await poor.post('/v1/volumes', { name, size_mib: 32 })).body.id
@@ -342,7 +365,7 @@ describe('a running VM', () => {
       await poor.delete(`${base}/${job_id}/snapshot/one`)
       return false
     }
-    await until(keep, { timeoutMs: 15_000, what: 'a snapshot with both' })
+    await until(keep, { timeoutMs: 15_000, what: 'a snapshot with both volumes' })
     await system.database.db.run({ name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` }, [
       poor.project,
     ])
@@ -357,7 +380,7 @@ describe('a running VM', () => {
 
     await poor.post(`${base}/${job_id}/volumes/detach`, { volume_id: ids[0] })
     const gone = async () => (await poor.delete(`/v1/volumes/${ids[0]}`)).status === 200
-    await until(gone, { timeoutMs: 15_000, what: 'one of them is deleted' })
+    await until(gone, { timeoutMs: 15_000, what: 'one copy to be deleted' })
     expect((await fork()).body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('deleted') })
     await poor.delete('/v1/apps/own')
   })
@@ -380,11 +403,11 @@ describe('snapshots', () => {
     expect((await user.delete(`/v1/snapshots/${newId()}`)).status).toBe(404)
     expect(await snapshots(id)).toEqual([])
     await user.delete(`/v1/volumes/${id}`)
-    await until(async () => !(await onDisk()).some(name => name.startsWith(id)), { what: 'its files are gone' })
+    await until(async () => !(await onDisk()).some(name => name.startsWith(id)), { what: 'its files to be deleted' })
     expect(await onDisk()).toContain(`${clone.body.id}.raw`)
   })
 
-  it('are restored while an app that is stopped has the volume; it keeps its mount point, and the next VM waits for it', async () => {
+  it('are restored while attached to a stopped app, which keeps its mount point and whose next VM waits', async () => {
     const [{ id, name: volume }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id, mount_point: '/srv/files' })
     await deploy(name)
@@ -397,7 +420,7 @@ describe('snapshots', () => {
     await user.delete(`/v1/apps/${name}/deployments/${job_id}`)
     await until(async () => (await user.get(`/v1/apps/${name}/deployments`)).body[0].status === 'stopped', {
       timeoutMs: 15_000,
-      what: 'the app is stopped',
+      what: 'the app to stop',
     })
     expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'first' })).body.status).toBe('restoring')
     await deploy(name)
@@ -405,7 +428,7 @@ describe('snapshots', () => {
     expect(attached).toMatchObject({ id, mount_point: '/srv/files', status: 'attached', message: null })
   })
 
-  it('of a volume that a VM has are taken, and measure for how long it stood still; it is not restored meanwhile (I40, I42)', async () => {
+  it('of an attached volume report the pause of its VM; the volume cannot be restored while attached (I40, I42)', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     await attach(appId, { volume_id: id })
     await deploy(name)
@@ -415,27 +438,30 @@ describe('snapshots', () => {
   })
 })
 
-it('a project that is deleted takes its volumes along (I47)', async () => {
+it('deleting a project deletes its volumes (I47)', async () => {
   const owner = await system.user()
   const { id } = (await owner.post('/v1/volumes', { name: 'data', size_mib: 32 })).body
   const { id: appId, name } = (await owner.post('/v1/apps', { name: 'app', git_url: '', drain_timeout: 0 })).body
   await owner.post(`/v1/apps/${appId}/volumes/attach`, { volume_id: id })
   await owner.post(`/v1/apps/${name}/deploy`, { image: 'example/app:1' })
-  await until(async () => (await onDisk()).includes(`${id}.raw`), { timeoutMs: 15_000, what: 'it is there' })
+  await until(async () => (await onDisk()).includes(`${id}.raw`), { timeoutMs: 15_000, what: 'the file to exist' })
   expect((await owner.delete(`/v1/projects/${owner.project}`)).status).toBe(200)
-  await until(async () => !(await onDisk()).includes(`${id}.raw`), { timeoutMs: 20_000, what: 'it is gone' })
+  await until(async () => !(await onDisk()).includes(`${id}.raw`), {
+    timeoutMs: 20_000,
+    what: 'the file to be deleted',
+  })
 })
 
-it('an encrypted pool is one with a key for each volume, which only the host is told', async () => {
+it('an encrypted pool has one key per volume, which only the host receives', async () => {
   await system.addAgent({ pools: [{ name: 'safe', kind: 'dir-luks', place: '' }] })
   const { id } = (await user.post('/v1/volumes', { name: `v${++made}`, size_mib: 32, pool_name: 'safe' })).body
   const { id: appId, name } = await app()
   await attach(appId, { volume_id: id })
-  // qemu-img measures how long a key is stretched: 2.3 s of cpu, whatever is asked of it.
+  // qemu-img measures the key derivation: 2.3 s of CPU, whatever the requested duration.
   await deploy(name, 120_000)
   await until(async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]?.status === 'attached', {
     timeoutMs: 30_000,
-    what: 'it is attached',
+    what: 'the volume to be attached',
   })
   const keys = `SELECT key FROM volume WHERE id = $1 AND key IS NOT NULL`
   expect(await system.database.db.rows({ name: 'test.key', text: keys }, [id])).toHaveLength(1)
@@ -443,7 +469,7 @@ it('an encrypted pool is one with a key for each volume, which only the host is 
   expect(await listed(id)).toMatchObject({ pool_name: 'safe', status: 'ready' })
 }, 180_000)
 
-it('every app and volume that was asked for has an audit row of its creation, however it was made', async () => {
+it('every requested app and volume has an audit row of its creation, however it was created', async () => {
   const { rows } = system.database.db
   const made = await rows<{ type: string; id: string; audited: boolean }>({
     name: 'test.created',

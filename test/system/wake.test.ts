@@ -1,4 +1,7 @@
-/** once-is-enough: this is about agents and gateways. Wakes that fail, and a crowd at the door; with a real agent whose simulated machine fails on demand, and a real gateway. */
+/**
+ * once-is-enough: this tests agents and gateways. Wake-ups that fail, and many concurrent requests to a suspended app,
+ * with a real gateway and a real agent whose simulated VMs fail on demand.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createFakeHost, type FakeHost } from '../../src/agent/hypervisor/fake/host.ts'
 import { viaGateway } from '../support/http.ts'
@@ -13,7 +16,7 @@ let user: TestUser
 let fake: FakeHost
 let hostname: string
 let job: string
-/** How often the simulated machine was asked to start something. */
+/** How often the simulated hypervisor was asked to start a VM. */
 const starts = { boot: 0, restore: 0 }
 const broken = { boot: false, restore: false }
 
@@ -41,7 +44,7 @@ afterAll(async () => system[Symbol.asyncDispose]())
 
 const ask = () => viaGateway(system.gateway.port, hostname)
 const status = async () => (await user.get(`/v1/apps/sleeper/deployments/${job}`)).body.status
-/** Asleep, with what it had in memory kept; the starts are counted from here. */
+/** Waits until the app is suspended with its memory stored, and resets the counters. */
 async function asleep(): Promise<void> {
   await until(async () => (await status()) === 'sleeping' && fake.vms.size === 0, {
     timeoutMs: 25_000,
@@ -50,7 +53,7 @@ async function asleep(): Promise<void> {
   Object.assign(starts, { boot: 0, restore: 0 })
 }
 
-it(`${crowd} requests at once wake it once, and all of them are answered`, async () => {
+it(`${crowd} concurrent requests wake it once, and all of them are answered`, async () => {
   await asleep()
   const answers = await Promise.all(Array.from({ length: crowd }, ask))
   expect(new Set(answers.map(answer => answer.status))).toEqual(new Set([200]))
@@ -58,7 +61,7 @@ it(`${crowd} requests at once wake it once, and all of them are answered`, async
   expect(starts).toEqual({ boot: 1, restore: 1 })
 }, 120_000)
 
-it('a snapshot that does not start is tried again by booting, while the request waits', async () => {
+it('a wake-up falls back to booting if the snapshot does not start, while the request waits', async () => {
   const before = await ask()
   await asleep()
   broken.restore = true
@@ -70,7 +73,7 @@ it('a snapshot that does not start is tried again by booting, while the request 
   expect(await status()).toBe('running')
 }, 120_000)
 
-it('an app that cannot be woken answers 503 with Retry-After, stays asleep, and wakes once it can', async () => {
+it('an app that cannot be woken answers 503 with Retry-After, stays suspended, and wakes once it can', async () => {
   await asleep()
   broken.boot = true
   const refused = await ask()
@@ -83,7 +86,7 @@ it('an app that cannot be woken answers 503 with Retry-After, stays asleep, and 
       const again = await ask()
       return again.status === 200 && again
     },
-    { timeoutMs: 30_000, what: 'it wakes in the end' },
+    { timeoutMs: 30_000, what: 'the app to wake' },
   )
   expect(answer.headers['x-mote-vm']).toBeDefined()
 }, 90_000)

@@ -1,4 +1,4 @@
-/** The proof of work of a captcha in words, see docs/identity.md. Web Crypto needs https or localhost. */
+/** Computes the proof of work of a text captcha, see docs/identity.md. Web Crypto needs https or localhost. */
 export interface CaptchaWork {
   readonly iterations: number
   readonly bits: number

@@ -13,7 +13,7 @@ export const refresh: Refresh = async refresh_token => {
   }
 }
 
-/** Every request of the dashboard: as who is signed in, in the project that is chosen. */
+/** The API client of the dashboard: uses the current session and the selected project. */
 export const api = createClient({
   baseUrl: '',
   token: currentToken,

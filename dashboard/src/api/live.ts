@@ -1,11 +1,15 @@
-/** Event streams in components: open while the page is looked at, gone on where they stopped when it is again. */
+/**
+ * Event streams for components: open while the page is visible, and resumed from the last event when it becomes visible
+ * again.
+ */
 import type { StreamEvent, StreamOptions } from '@mote/client'
 import { useEffect, useRef, useState } from 'react'
 
 export type LiveState = 'connecting' | 'open' | 'waiting' | 'refused' | 'over'
 
 /**
- * A browser has six connections to a server in all tabs together (HTTP/1.1), so a tab that nobody sees holds none.
+ * Keeps a stream open while the page is visible. A browser limits HTTP/1.1 to six connections per server over all tabs,
+ * so a hidden tab holds none.
  * @param open starts the stream; a new `key` starts another one, undefined none
  */
 export function useStream(

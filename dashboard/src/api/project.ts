@@ -1,9 +1,9 @@
-/** The project everything happens in: of this tab, and remembered for the next. */
+/** The selected project: kept per tab, and the default for new tabs. */
 import { createStore } from './store.ts'
 
 const key = 'mote.project'
 
-/** Slug; undefined: the account's default project. */
+/** The project's slug; undefined means the account's default project. */
 export const currentProject = createStore<string | undefined>(
   sessionStorage.getItem(key) ?? localStorage.getItem(key) ?? undefined,
 )

@@ -1,11 +1,11 @@
-/** What the pages read, as TanStack Query options: one key and one request for each thing, all of the chosen project. */
+/** Read requests as TanStack Query options: one key and one request per resource, all in the selected project. */
 import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-query'
 import { ApiFailure, everyItem } from '@mote/client'
 import { api } from './client.ts'
 import { currentProject } from './project.ts'
 import { balloonOf, migrationOf, snapshotsOf, volumeMoveOf } from './shapes.ts'
 
-/** The server refuses for a reason; only what is out of its hands is tried again. */
+/** Retries only network errors and unavailable servers; any other error is the server's decision. */
 const isWorthRetrying = (failures: number, error: Error) =>
   failures < 2 && (!(error instanceof ApiFailure) || error.status >= 502)
 
@@ -16,7 +16,7 @@ export const queryClient = new QueryClient({
   },
 })
 
-/** Keys of a project's things begin with it: what another project answered is never shown here. */
+/** Prefix for the keys of a project's data, so that data of another project is never shown. */
 const inProject = (...key: readonly unknown[]) => ['project', currentProject.get(), ...key] as const
 
 async function all<T>(items: AsyncGenerator<T>): Promise<readonly T[]> {
@@ -177,7 +177,7 @@ export const queries = {
     }),
 
   mesh: () => queryOptions({ queryKey: ['mesh'], queryFn: ({ signal }) => api.getMesh({ signal }) }),
-  /** With what is still on it, while it is drained. */
+  /** Includes the drain report while the host drains. */
   host: (host_id: string) =>
     queryOptions({
       queryKey: ['hosts', host_id],
@@ -210,10 +210,10 @@ interface Changing {
   readonly state: { readonly data?: readonly { readonly status?: string | undefined }[] | undefined }
 }
 
-/** As a `refetchInterval`: often while one of them is being made. */
+/** For `refetchInterval`: polls frequently while an item is being created. */
 export const whileCreating = ({ state }: Changing) =>
   state.data?.some(one => one.status === 'creating') ? 1000 : 30_000
 
-/** Reads everything of the project whose key begins like this again. */
+/** Refetches all queries of the project whose key begins with one of these names. */
 export const refreshAll = (...names: readonly string[]) =>
   Promise.all(names.map(name => queryClient.invalidateQueries({ queryKey: inProject(name) })))

@@ -1,7 +1,7 @@
 /**
- * Who is signed in (docs/dashboard.md, "Tokens"). The access token lives in memory; a page that goes away hands it over
- * to its successor in this tab, because a refresh that a reload cuts off would cost every session: refresh tokens are
- * good once. The refresh token is shared by all tabs, and only one of them at a time may use it (Web Locks).
+ * The session (docs/dashboard.md, "Tokens"). The access token lives in memory. On unload, a page hands it over to its
+ * successor in the same tab: a refresh that a reload interrupts would end every session, because refresh tokens work
+ * only once. All tabs share the refresh token, and only one tab at a time may use it (Web Locks).
  */
 import type { RefreshResponse } from '@mote/client'
 import { createStore } from './store.ts'
@@ -11,10 +11,10 @@ type Message = { readonly kind: 'tokens'; readonly token: string } | { readonly 
 
 const refreshKey = 'mote.refresh'
 const handoverKey = 'mote.handover'
-/** How long a new tab waits for another one to hand its access token over. */
+/** How long a new tab waits for an access token from another tab. */
 const askMs = 80
 
-/** Web Locks need https or localhost. Without them each tab keeps its refresh token to itself. */
+/** Web Locks need https or localhost. Without them, each tab keeps its own refresh token. */
 const isShared = 'locks' in navigator
 const channel = new BroadcastChannel('mote.session')
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel is of one origin
@@ -50,7 +50,7 @@ function forget(): void {
 export const currentToken = () => accessToken
 export const signedIn = keep
 
-/** The refresh token to revoke; every tab is signed out. */
+/** Signs out every tab. @returns the refresh token to revoke */
 export function signOut(): string | undefined {
   const token = refreshToken()
   forget()
@@ -59,8 +59,8 @@ export function signOut(): string | undefined {
 }
 
 /**
- * Takes the session up where the last page left it.
- * @param refresh exchanges a refresh token; undefined when the server refused it
+ * Resumes the session of the previous page.
+ * @param refresh exchanges a refresh token; undefined if the server rejected it
  */
 export async function startSession(refresh: Refresh): Promise<void> {
   channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
@@ -68,7 +68,7 @@ export async function startSession(refresh: Refresh): Promise<void> {
     if (data.kind === 'tokens') enter(data.token)
     if (data.kind === 'ask' && accessToken) say({ kind: 'tokens', token: accessToken })
   })
-  // Before the page goes, also into the back/forward cache.
+  // On unload, including into the back/forward cache.
   addEventListener('pagehide', () => {
     if (accessToken) sessionStorage.setItem(handoverKey, JSON.stringify({ accessToken, ownRefreshToken }))
   })
@@ -87,7 +87,7 @@ function takeOver(): void {
   const left: unknown = text === null ? undefined : JSON.parse(text)
   if (typeof left !== 'object' || left === null) return
   const [access, refresh]: unknown[] = [Reflect.get(left, 'accessToken'), Reflect.get(left, 'ownRefreshToken')]
-  // Signed out in another tab while this page was reloading.
+  // Another tab signed out while this page was reloading.
   if (isShared && refreshToken() === undefined) return
   if (typeof access === 'string') accessToken = access
   if (typeof refresh === 'string') ownRefreshToken = refresh
@@ -102,8 +102,8 @@ async function askOthers(): Promise<void> {
 export type Refresh = (refreshToken: string) => Promise<Tokens | undefined>
 
 /**
- * Another access token for the one that was refused. One tab at a time; who comes second finds the new one there.
- * @returns whether there is one now
+ * Replaces an access token that the server rejected. One tab at a time refreshes; a later tab finds the new token.
+ * @returns whether there is a valid token now
  */
 export async function renew(refused: string | undefined, refresh: Refresh): Promise<boolean> {
   const exchange = async () => {

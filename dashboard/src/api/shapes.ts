@@ -1,4 +1,4 @@
-/** Answers that the contract leaves free, as docs/contract.md describes them ("Compute"). */
+/** Parsers for responses that the contract leaves open, as docs/contract.md describes them ("Compute"). */
 type Fields = Readonly<Record<string, unknown>>
 
 const fieldsOf = (value: unknown): Fields =>
@@ -14,7 +14,7 @@ export interface VmSnapshot {
   readonly sizeBytes: number
   readonly pauseMs: number
   readonly createdAt: string
-  /** Whether it has a volume that its machine writes to. */
+  /** Whether it includes a volume with write access. */
   readonly hasWritable: boolean
 }
 
@@ -49,7 +49,7 @@ export function balloonOf(value: unknown): Balloon {
 }
 
 interface Progress {
-  /** `none` when there is none, or was none yet */
+  /** `none` if there was no migration yet */
   readonly status: string
   readonly percent: number
   readonly error: string
@@ -64,9 +64,9 @@ const progressOf = (fields: Fields): Progress => ({
 })
 
 export interface VolumeMove extends Progress {
-  /** Where the volume is. */
+  /** The host that stores the volume. */
   readonly hostId: string
-  /** What keeps it there now; empty: nothing. */
+  /** Why the volume cannot move now; empty if it can. */
   readonly obstacle: string
 }
 

@@ -15,7 +15,7 @@ import { Status } from '../ui/status.tsx'
 import { Ago } from '../ui/time.tsx'
 import { appStatus, liveOf } from './app/live.ts'
 
-/** From here on finding one by eye takes longer than typing. */
+/** The search field appears from this number of apps on. */
 const searchFrom = 6
 
 export function Apps() {
@@ -26,7 +26,7 @@ export function Apps() {
   return (
     <Page
       title="Apps"
-      lead="Each runs in virtual machines of its own and answers at a hostname of its own."
+      lead="Each app runs in its own virtual machines and has its own hostname."
       actions={
         <LinkButton to="/apps/new" look="primary">
           <Plus aria-hidden="true" size={15} /> New app
@@ -59,8 +59,7 @@ export function Apps() {
                   </LinkButton>
                 }
               >
-                Take a container image you have, or one that is public such as nginx. It runs in a microVM within
-                seconds.
+                Deploy your own container image or a public one such as nginx. It runs in a microVM within seconds.
               </Empty>
             ) : (
               <ul aria-label="Apps" className="divide-y divide-line">
@@ -68,7 +67,7 @@ export function Apps() {
                   <AppRow key={app.id} app={app} active={active.data ?? []} />
                 ))}
                 {found?.length === 0 && (
-                  <li className="px-4 py-8 text-center text-muted">No app has “{wanted}” in its name.</li>
+                  <li className="px-4 py-8 text-center text-muted">No app name contains “{wanted}”.</li>
                 )}
               </ul>
             )

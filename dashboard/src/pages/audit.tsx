@@ -35,7 +35,7 @@ export function Audit() {
     setOffset(0)
   }
   return (
-    <Page title="Audit log" lead="Who changed what in this project. Rows cannot be changed, and are chained by hashes.">
+    <Page title="Audit log" lead="All changes in this project. Entries are immutable and chained by hashes.">
       <div className="mb-4 flex flex-wrap gap-3">
         <div className="w-56">
           <input
@@ -49,12 +49,12 @@ export function Audit() {
         </div>
         <div className="w-48">
           <select
-            aria-label="Kind of thing"
+            aria-label="Resource type"
             value={resource}
             onChange={filter(setResource)}
             className={`${controlLook} border-line-strong`}
           >
-            <option value="">Every kind of thing</option>
+            <option value="">All resource types</option>
             {resourceTypes.map(type => (
               <option key={type} value={type}>
                 {type.replaceAll('_', ' ')}
@@ -67,12 +67,9 @@ export function Audit() {
         <Loaded query={audit}>
           {({ items, total }) =>
             items.length === 0 ? (
-              <Empty
-                icon={ScrollText}
-                title={action || resource ? 'Nothing fits the filter' : 'Nothing has happened yet'}
-              >
+              <Empty icon={ScrollText} title={action || resource ? 'No matching entries' : 'No entries yet'}>
                 {action
-                  ? 'Actions are written in full, for example app.create.'
+                  ? 'Enter the full action name, for example app.create.'
                   : 'Every change in this project is recorded here.'}
               </Empty>
             ) : (
@@ -87,7 +84,7 @@ export function Audit() {
                       look="quiet"
                       size="smallIcon"
                       aria-label="Newer"
-                      reason={offset === 0 ? 'These are the newest.' : undefined}
+                      reason={offset === 0 ? 'This is the newest page.' : undefined}
                       onClick={() => setOffset(Math.max(0, offset - pageSize))}
                     >
                       <ChevronLeft aria-hidden="true" size={15} />
@@ -96,7 +93,7 @@ export function Audit() {
                       look="quiet"
                       size="smallIcon"
                       aria-label="Older"
-                      reason={offset + items.length >= total ? 'These are the oldest.' : undefined}
+                      reason={offset + items.length >= total ? 'This is the oldest page.' : undefined}
                       onClick={() => setOffset(offset + pageSize)}
                     >
                       <ChevronRight aria-hidden="true" size={15} />
@@ -112,7 +109,7 @@ export function Audit() {
   )
 }
 
-/** What people call it, where the row says so. */
+/** The name that users know, if the row contains it. */
 function subjectOf({ details, resource_id }: AuditLog): string {
   const named = ['name', 'email', 'app'].map(key => fieldOf(details, key)).find(text => text !== '')
   return named ?? (resource_id ? shortId(resource_id) : '')
@@ -173,7 +170,7 @@ function Details({ row }: { readonly row: AuditLog }) {
       {() => (
         <pre
           tabIndex={0}
-          aria-label="The whole row"
+          aria-label="All fields of the entry"
           className="max-h-[60vh] overflow-auto rounded-md border border-line bg-bg p-3 font-mono text-xs"
         >
           {JSON.stringify(row, null, 2)}

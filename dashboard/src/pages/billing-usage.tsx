@@ -12,27 +12,27 @@ import { Loaded, Notice } from '../ui/states.tsx'
 
 const hourSeconds = 3600
 
-/** What this month has used and may cost. */
+/** Usage and estimated cost of the current month. */
 export function Usage({ currency }: { readonly currency: string }) {
   const usage = useQuery({ ...queries.usage(), refetchInterval: 60_000 })
   return (
     <Card
       title="This month"
-      lead="What runs, counted by the second."
+      lead="Resource usage, metered by the second."
       actions={usage.data && <Budget usage={usage.data} />}
     >
       <Loaded query={usage}>
         {numbers => (
           <div className="space-y-4">
             {numbers.budget_state === 'grace' && (
-              <Notice tone="warn">The budget is used up. Apps go to sleep soon unless it is raised.</Notice>
+              <Notice tone="warn">The budget is used up. Apps will be suspended soon unless you raise it.</Notice>
             )}
             {numbers.budget_state === 'capped' && (
-              <Notice tone="bad">The budget is used up: apps sleep until it is raised.</Notice>
+              <Notice tone="bad">The budget is used up. Apps are suspended until you raise it.</Notice>
             )}
             <Facts>
               <Fact name="So far">{money(numbers.cost_cents, currency)}</Fact>
-              <Fact name="Whole month, if it goes on">{money(numbers.estimate_cents, currency)}</Fact>
+              <Fact name="Estimate for the month">{money(numbers.estimate_cents, currency)}</Fact>
               <Fact name="vCPU hours">{(numbers.vcpu_seconds / hourSeconds).toFixed(1)}</Fact>
               <Fact name="Memory, GiB hours">{(numbers.memory_mib_seconds / 1024 / hourSeconds).toFixed(1)}</Fact>
               <Fact name="Storage, GB months">{numbers.storage_gb_months.toFixed(2)}</Fact>
@@ -60,8 +60,8 @@ const centsOf = (amount: number) => Math.round(amount * 100)
 function Budget({ usage }: { readonly usage: Numbers }) {
   return (
     <FormDialog
-      title="Budget of a month"
-      lead="You are told at 80 %. After 100 % and a grace, apps sleep until more is allowed."
+      title="Monthly budget"
+      lead="We notify you at 80 %. After 100 % and a grace period, apps are suspended until you raise the budget."
       submit="Save"
       trigger={open => (
         <Button size="small" onClick={open}>

@@ -16,7 +16,7 @@ export function Billing() {
   const billing = useQuery(queries.billing())
   const products = useQuery(queries.products())
   return (
-    <Page title="Billing" lead="The plan of this project, what it allows, and what is used of it.">
+    <Page title="Billing" lead="Plan, limits and usage of this project.">
       <Loaded query={billing}>
         {summary => (
           <div className="space-y-4">
@@ -41,16 +41,12 @@ function Plan({ summary }: { readonly summary: BillingSummary }) {
         <span className="flex items-center gap-2">
           {summary.plan_name ?? 'No plan'}
           {hasSubscription && <Status status={summary.status} />}
-          {summary.is_test_mode && <Badge tone="warn">Test mode: nobody is charged</Badge>}
+          {summary.is_test_mode && <Badge tone="warn">Test mode: no charges</Badge>}
         </span>
       }
       actions={
         <ActionButton
-          reason={
-            summary.provider_customer_id || hasSubscription
-              ? undefined
-              : 'There is nothing to manage before the first checkout.'
-          }
+          reason={summary.provider_customer_id || hasSubscription ? undefined : 'Available after the first checkout.'}
           act={async () => location.assign((await api.openBillingPortal()).url)}
         >
           Manage subscription
@@ -59,16 +55,14 @@ function Plan({ summary }: { readonly summary: BillingSummary }) {
     >
       <div className="space-y-4">
         {summary.status === 'past_due' && (
-          <Notice tone="bad">The last payment failed. Update how you pay, or the plan ends.</Notice>
+          <Notice tone="bad">The last payment failed. Update your payment method to keep the plan.</Notice>
         )}
         {summary.cancel_at_period_end && (
           <Notice tone="warn">
             The subscription ends <Ago at={summary.current_period_end} />.
           </Notice>
         )}
-        {!hasSubscription && (
-          <p className="text-muted">This plan comes with the installation. Nothing is paid for it.</p>
-        )}
+        {!hasSubscription && <p className="text-muted">This plan is included with the installation.</p>}
         {hasSubscription && (
           <Facts>
             <Fact name="Price">
@@ -90,7 +84,7 @@ function Plan({ summary }: { readonly summary: BillingSummary }) {
   )
 }
 
-/** The server has no "unlimited", so its largest numbers mean it (projects/plans.ts). */
+/** The server represents "unlimited" by its largest numbers (projects/plans.ts). */
 const plenty = 1_000_000_000
 
 function Limits({ limits }: { readonly limits: PlanLimits }) {
@@ -103,8 +97,8 @@ function Limits({ limits }: { readonly limits: PlanLimits }) {
     ['Apps', apps.data?.length, limits.max_apps, String],
     ['Databases', databases.data?.length, limits.max_databases, String],
     ['Volumes', volumes.data?.length, limits.max_volumes, String],
-    ['vCPUs that run', running.reduce((sum, one) => sum + one.vcpus, 0), limits.max_vcpus_total, String],
-    ['Memory that runs', running.reduce((sum, one) => sum + one.memory_mib, 0), limits.max_memory_mb_total, mib],
+    ['Running vCPUs', running.reduce((sum, one) => sum + one.vcpus, 0), limits.max_vcpus_total, String],
+    ['Running memory', running.reduce((sum, one) => sum + one.memory_mib, 0), limits.max_memory_mb_total, mib],
     ['Storage', volumes.data?.reduce((sum, one) => sum + one.size_mib, 0), limits.max_storage_gb_total * 1024, mib],
   ] as const
   return (
@@ -131,19 +125,19 @@ function Limits({ limits }: { readonly limits: PlanLimits }) {
         </li>
         <li>
           <Badge tone={limits.custom_domains ? 'good' : 'calm'}>
-            {limits.custom_domains ? 'Domains of your own' : 'No domains of your own'}
+            {limits.custom_domains ? 'Custom domains' : 'No custom domains'}
           </Badge>
         </li>
         <li>
           <Badge>
-            {limits.max_team_members >= plenty ? 'Members without limit' : `${limits.max_team_members} members`}
+            {limits.max_team_members >= plenty ? 'Unlimited members' : `${limits.max_team_members} members`}
           </Badge>
         </li>
         <li>
           <Badge>
             {limits.max_deployments_per_app >= plenty
-              ? 'Deployments without limit'
-              : `${limits.max_deployments_per_app} deployments for each app`}
+              ? 'Unlimited deployments'
+              : `${limits.max_deployments_per_app} deployments per app`}
           </Badge>
         </li>
       </ul>
@@ -161,8 +155,8 @@ function Products({
   if (products.length === 0)
     return (
       <Card>
-        <Empty icon={CreditCard} title="Nothing is sold here">
-          This installation has no billing provider. Its operator decides about plans.
+        <Empty icon={CreditCard} title="No plans for sale">
+          This installation has no billing provider. Its operator assigns plans.
         </Empty>
       </Card>
     )

@@ -6,7 +6,9 @@ import { LinkButton } from '../ui/button.tsx'
 import { Page } from '../ui/layout.tsx'
 import { Empty, messageOf, Rows } from '../ui/states.tsx'
 
-/** Where the source host sends the browser after an installation: what it brought is told to the server, once. */
+/**
+ * The page to which the source host redirects after an installation: forwards its query parameters to the server, once.
+ */
 export function Connected() {
   const query = useSearch({ from: '/shell/connected' })
   const bound = useQuery({
@@ -21,7 +23,7 @@ export function Connected() {
       {bound.error ? (
         <Empty
           icon={GitBranch}
-          title="The repositories were not connected"
+          title="Could not connect the repositories"
           action={
             <LinkButton to="/apps/new" search={{ source: 'repository' }}>
               Try again

@@ -20,7 +20,7 @@ const refresh = () => queryClient.invalidateQueries({ queryKey: ['hosts'] })
 export function Hosts() {
   const hosts = useQuery(queries.hosts())
   return (
-    <Page title="Hosts" lead="The machines that virtual machines run on, and how full they are.">
+    <Page title="Hosts" lead="The hosts that run virtual machines, and their capacity.">
       <Loaded query={hosts}>
         {all =>
           all.length === 0 ? (
@@ -50,7 +50,7 @@ function Capacity({ hosts }: { readonly hosts: readonly Host[] }) {
   const takes = hosts.filter(host => host.status === 'up' && !host.cordoned)
   return (
     <Card
-      title={`${plural(hosts.length, 'host')}, ${takes.length} taking machines`}
+      title={`${plural(hosts.length, 'host')}, ${takes.length} accepting VMs`}
       lead={`${plural(
         sum(hosts, host => host.vms),
         'virtual machine',
@@ -70,7 +70,7 @@ type Share = readonly [used: number, all: number]
 function Meters({ vcpus, memory, disk }: { readonly vcpus: Share; readonly memory: Share; readonly disk: Share }) {
   return (
     <div className="grid gap-x-6 gap-y-3 sm:grid-cols-3">
-      <Meter label="vCPUs promised" value={vcpus[0]} max={vcpus[1]} text={`${vcpus[0]} of ${vcpus[1]}`} />
+      <Meter label="vCPUs reserved" value={vcpus[0]} max={vcpus[1]} text={`${vcpus[0]} of ${vcpus[1]}`} />
       <Meter label="Memory" value={memory[0]} max={memory[1]} text={`${mib(memory[0])} of ${mib(memory[1])}`} />
       <Meter label="Disk" value={disk[0]} max={disk[1]} text={`${mib(disk[0])} of ${mib(disk[1])}`} />
     </div>
@@ -97,7 +97,7 @@ function HostCard({ host }: { readonly host: Host }) {
       />
       {host.draining && <StillThere id={host.id} />}
       <div className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-xs text-muted">
-        <span className="tabular-nums">{plural(host.vms, 'machine')}</span>
+        <span className="tabular-nums">{plural(host.vms, 'VM')}</span>
         {host.strays > 0 && <Badge tone="warn">{plural(host.strays, 'stray')}</Badge>}
         <span>
           seen <Ago at={host.last_seen_at} />
@@ -114,7 +114,7 @@ function HostCard({ host }: { readonly host: Host }) {
   )
 }
 
-/** While it is drained: what has not left yet, and what that waits for. */
+/** The drain report: what is still on the host, and what each item waits for. */
 function StillThere({ id }: { readonly id: string }) {
   const host = useQuery(queries.host(id))
   const vms = (host.data?.leaving ?? []).map(vm => ({ ...vm, id: vm.vm_id, name: vm.app_name }))
@@ -122,7 +122,7 @@ function StillThere({ id }: { readonly id: string }) {
   const leaving = [...vms, ...volumes]
   if (leaving.length === 0) return null
   return (
-    <ul className="mt-4 space-y-1.5 text-sm" aria-label="Still on it">
+    <ul className="mt-4 space-y-1.5 text-sm" aria-label="Still on this host">
       {leaving.map(({ id, state, name, reason }) => (
         <li key={id} className="flex flex-wrap items-baseline gap-x-2">
           <Status status={state} />
@@ -148,15 +148,13 @@ function Verbs({ host }: { readonly host: Host }) {
         }
       >
         {host.cordoned ? (
-          <MenuItem onSelect={act(() => api.uncordonHost(target), `${host.name} takes machines again`)}>
-            Uncordon
-          </MenuItem>
+          <MenuItem onSelect={act(() => api.uncordonHost(target), `${host.name} accepts VMs again`)}>Uncordon</MenuItem>
         ) : (
-          <MenuItem onSelect={act(() => api.cordonHost(target), `${host.name} takes no new machines`)}>Cordon</MenuItem>
+          <MenuItem onSelect={act(() => api.cordonHost(target), `${host.name} accepts no new VMs`)}>Cordon</MenuItem>
         )}
         <MenuItem
           onSelect={() => setAsked('drain')}
-          reason={host.draining ? 'It is being drained.' : host.status === 'up' ? undefined : `It is ${host.status}.`}
+          reason={host.draining ? 'It is draining.' : host.status === 'up' ? undefined : `It is ${host.status}.`}
         >
           Drain …
         </MenuItem>
@@ -164,7 +162,7 @@ function Verbs({ host }: { readonly host: Host }) {
         <MenuItem
           danger
           onSelect={() => setAsked('remove')}
-          reason={host.vms > 0 && host.status !== 'lost' ? 'It has virtual machines. Drain it first.' : undefined}
+          reason={host.vms > 0 && host.status !== 'lost' ? 'It runs virtual machines. Drain it first.' : undefined}
         >
           Remove …
         </MenuItem>
@@ -175,7 +173,7 @@ function Verbs({ host }: { readonly host: Host }) {
           name={host.name}
           verb="Drain"
           what="host"
-          consequence={`Its ${plural(host.vms, 'machine')} are replaced on other hosts, one by one, without an outage. Nothing new is placed on it.`}
+          consequence={`Its VMs (${host.vms}) move to other hosts one by one, without downtime. No new VMs are placed on it.`}
           send={async () => {
             await api.drainHost(target)
             await refresh()
@@ -190,7 +188,7 @@ function Verbs({ host }: { readonly host: Host }) {
           name={host.name}
           verb="Remove"
           what="host"
-          consequence="It is taken away for good, and its id cannot join again."
+          consequence="The host is removed permanently, and its id cannot join again."
           send={async () => {
             await api.removeHost({ ...target, query: { force: host.status === 'lost' } })
             await refresh()

@@ -1,4 +1,7 @@
-/** Where mailed links lead. The secret stands behind the `#`, which no server sees; nothing happens before a click. */
+/**
+ * Target pages of mailed links. The secret is in the URL fragment, which no server receives; nothing happens before a
+ * click.
+ */
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api/client.ts'
@@ -15,12 +18,12 @@ export function VerifyEmail() {
   const [isDone, setDone] = useState(false)
   if (isDone)
     return (
-      <Door title="Thank you" lead="Your e-mail address is confirmed.">
-        <LinkButton to="/apps">Go on</LinkButton>
+      <Door title="Thank you" lead="Your email address is confirmed.">
+        <LinkButton to="/apps">Continue</LinkButton>
       </Door>
     )
   return (
-    <Door title="Confirm your e-mail address" lead="This shows that mail to your address reaches you.">
+    <Door title="Confirm your email address" lead="This proves that you receive mail at this address.">
       <Form
         wide
         submit="Confirm"
@@ -37,10 +40,10 @@ export function VerifyEmail() {
 export function ResetPassword() {
   const navigate = useNavigate()
   return (
-    <Door title="Choose a new password" lead="Every session of your account ends.">
+    <Door title="Choose a new password" lead="All sessions of your account end.">
       <Form
         wide
-        submit="Set the password"
+        submit="Set password"
         send={async values => {
           await api.resetPassword({ body: { token: secretOf(), new_password: values.text('password') } })
           await navigate({ to: '/signin', search: {}, replace: true })
@@ -65,7 +68,7 @@ export function ForgotPassword() {
   return (
     <Door
       title="Reset your password"
-      lead={isSent ? 'If there is such an account, a link is on its way to it.' : 'We mail you a link.'}
+      lead={isSent ? 'If the account exists, we have sent a link to it.' : 'We will send you a link.'}
     >
       {isSent ? (
         <Link to="/signin" search={{}} className="font-medium text-accent-text hover:underline">
@@ -74,28 +77,28 @@ export function ForgotPassword() {
       ) : (
         <Form
           wide
-          submit="Send the link"
+          submit="Send link"
           send={async values => {
             await api.forgotPassword({ body: { email: values.text('email') } })
             setSent(true)
           }}
         >
-          <Field label="E-mail" name="email" type="email" required autoFocus autoComplete="username" />
+          <Field label="Email" name="email" type="email" required autoFocus autoComplete="username" />
         </Form>
       )}
     </Door>
   )
 }
 
-/** Behind the sign-in: the account that accepts is the one that is signed in. */
+/** Requires a session: the signed-in account accepts the invitation. */
 export function AcceptInvitation() {
   const navigate = useNavigate()
   return (
     <Page title="Invitation">
-      <Card title="Join the project" lead="You become a member with the account that you are signed in with.">
+      <Card title="Join the project" lead="You join with the account that you are signed in with.">
         <ActionButton
           look="primary"
-          done="You are a member now"
+          done="You are now a member"
           act={async () => {
             const [invitation_id = '', secret = ''] = secretOf().split('.')
             await api.acceptInvitation({ invitation_id, body: { secret } })

@@ -21,8 +21,8 @@ type Role = (typeof roles)[number]
 const meaning = {
   owner: 'Owner: everything',
   admin: 'Admin: also manages members and viewers',
-  member: 'Member: works with everything in it',
-  viewer: 'Viewer: only reads',
+  member: 'Member: full access to resources',
+  viewer: 'Viewer: read only',
 } as const satisfies Record<Role, string>
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: ['members'] })
@@ -38,16 +38,16 @@ export function Members() {
   return (
     <Page
       title="Members"
-      lead="Who may see and change this project."
+      lead="People with access to this project."
       actions={<Invite slug={slug} reason={reason} done={setLink} />}
     >
       <div className="space-y-4">
         {link && (
           <Card
             title="Invited"
-            lead="Where mail is set up, this link is on its way. Whoever has it can accept the invitation."
+            lead="If mail is configured, we have sent this link. Anyone with the link can accept the invitation."
           >
-            <CopyBox text={link} label="link of the invitation" />
+            <CopyBox text={link} label="invitation link" />
           </Card>
         )}
         <Card flush>
@@ -77,12 +77,12 @@ function MemberTable({
   readonly mine: Role | undefined
 }) {
   const owners = members.filter(member => member.role === 'owner').length
-  /** As the server decides (projects/rules.ts): admins manage members and viewers, owners everybody. */
+  /** The server's rules (projects/rules.ts): admins manage members and viewers, owners manage everyone. */
   const whyNot = (member: Member): string | undefined => {
-    if (member.role === 'owner' && owners === 1) return 'A project always has an owner. Make somebody else owner first.'
+    if (member.role === 'owner' && owners === 1) return 'A project needs an owner. Make another member owner first.'
     if (mine === 'owner' || (mine === 'admin' && (member.role === 'member' || member.role === 'viewer')))
       return undefined
-    return `As ${mine ?? 'a guest'} you may not change this member.`
+    return `Your role (${mine ?? 'guest'}) cannot change this member.`
   }
   return (
     <Table
@@ -119,7 +119,7 @@ function MemberTable({
                   if (role)
                     void attempt(
                       () => api.updateMember({ tenant_slug: slug, user_id: member.user_id, body: { role } }),
-                      `${member.email} is ${role} now`,
+                      `${member.email} is now ${role}`,
                     ).then(refresh)
                 }}
               >
@@ -154,7 +154,7 @@ function Leave({
       name={member.email}
       verb={isMe ? 'Leave' : 'Remove'}
       what={isMe ? 'project' : 'member'}
-      consequence={isMe ? 'You leave the project.' : 'They lose access to the project at once.'}
+      consequence={isMe ? 'You leave the project.' : 'They lose access to the project immediately.'}
       reason={isMe && member.role !== 'owner' ? undefined : reason}
       send={async () => {
         await api.removeMember({ tenant_slug: slug, user_id: member.user_id })
@@ -180,7 +180,7 @@ function Invitations({
       rows={invitations}
       keyOf={one => one.id}
       columns={[
-        { title: 'E-mail', cell: one => <span className="wrap-anywhere">{one.email}</span> },
+        { title: 'Email', cell: one => <span className="wrap-anywhere">{one.email}</span> },
         { title: 'Role', cell: one => <Badge>{one.role}</Badge> },
         { title: 'Ends', at: one => one.expires_at },
       ]}
@@ -209,13 +209,13 @@ function Invite({
 }: {
   readonly slug: string
   readonly reason: string | undefined
-  /** Gets the link of the invitation. */
+  /** Receives the link of the invitation. */
   readonly done: (link: string | undefined) => void
 }) {
   return (
     <FormDialog
-      title="Invite somebody"
-      lead="Where mail is set up they get a link; you see it, too."
+      title="Invite a member"
+      lead="If mail is configured, they get a link by mail. It is also shown to you."
       submit="Invite"
       trigger={open => (
         <Button look="primary" onClick={open} reason={reason}>
@@ -230,7 +230,7 @@ function Invite({
       }}
       fields={
         <>
-          <Field label="E-mail" name="email" type="email" required autoFocus />
+          <Field label="Email" name="email" type="email" required autoFocus />
           <Choice label="Role" name="role" defaultValue="member">
             {(['admin', 'member', 'viewer'] as const).map(role => (
               <option key={role} value={role}>

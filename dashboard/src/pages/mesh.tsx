@@ -16,10 +16,7 @@ import { placesOf, type Place, sizePx } from './mesh-places.ts'
 export function Mesh() {
   const mesh = useQuery(queries.mesh())
   return (
-    <Page
-      title="Mesh"
-      lead="The private network between hosts. Machines of a project reach each other through it, encrypted."
-    >
+    <Page title="Mesh" lead="The encrypted private network between hosts, which connects the VMs of a project.">
       {mesh.error ? (
         <Card>
           <Problem error={mesh.error} retry={() => void mesh.refetch()} />
@@ -44,7 +41,7 @@ function Live({ status }: { readonly status: MeshStatus }) {
     return (
       <Card>
         <Empty icon={Network} title="No hosts in the mesh">
-          Hosts appear here when their agent has joined. One host alone needs no mesh.
+          Hosts appear here once their agent has joined. A single host needs no mesh.
         </Empty>
       </Card>
     )
@@ -52,8 +49,8 @@ function Live({ status }: { readonly status: MeshStatus }) {
     <div className="space-y-4">
       {!status.enabled && (
         <Notice>
-          The mesh is off: there is one host, or its operator has switched it off. Machines on one host reach each
-          other.
+          The mesh is off: there is only one host, or the operator has disabled it. VMs on the same host can still reach
+          each other.
         </Notice>
       )}
       <Card title="Map" actions={<LiveDot state={state} />}>
@@ -66,13 +63,13 @@ function Live({ status }: { readonly status: MeshStatus }) {
   )
 }
 
-const colourOf = (status: string) => {
+const colorOf = (status: string) => {
   if (status === 'up' || status === 'alone') return 'var(--good)'
   if (status === 'off') return 'var(--line-strong)'
   return ['down', 'unreachable', 'failed'].includes(status) ? 'var(--bad)' : 'var(--warn)'
 }
 
-/** Every host on a circle, a line between each two; the table below says the same in words. */
+/** A map with every host on an ellipse and a line between each pair; the table below has the same data as text. */
 function Map({
   nodes,
   chosen,
@@ -106,7 +103,7 @@ function Map({
             opacity={chosen && chosen !== node.host_id ? 0.6 : 1}
           >
             <circle cx={x} cy={y} r="20" fill="var(--surface)" stroke="var(--line-strong)" />
-            <circle cx={x} cy={y} r="7" fill={colourOf(node.status)} />
+            <circle cx={x} cy={y} r="7" fill={colorOf(node.status)} />
             <text
               x={x}
               y={y + 38}
@@ -144,7 +141,7 @@ function Map({
 
 function Line({ from, to, chosen }: { readonly from: Place; readonly to: Place; readonly chosen: string | undefined }) {
   const touches = chosen === from.node.host_id || chosen === to.node.host_id
-  const isGood = [from, to].every(({ node }) => colourOf(node.status) === 'var(--good)')
+  const isGood = [from, to].every(({ node }) => colorOf(node.status) === 'var(--good)')
   return (
     <line
       x1={from.x}
@@ -161,7 +158,7 @@ function Line({ from, to, chosen }: { readonly from: Place; readonly to: Place; 
 function NodeTable({ nodes }: { readonly nodes: readonly MeshNode[] }) {
   return (
     <Table
-      label="Hosts of the mesh"
+      label="Mesh hosts"
       rows={nodes}
       keyOf={node => node.host_id}
       columns={[

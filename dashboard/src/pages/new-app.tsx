@@ -16,14 +16,14 @@ import { SizeFields, sizeOf } from './app/size-fields.tsx'
 type Source = 'image' | 'repository' | 'folder'
 
 const sources = [
-  { value: 'image', icon: Container, name: 'Container image', text: 'From any registry that can be reached.' },
+  { value: 'image', icon: Container, name: 'Container image', text: 'From any reachable registry.' },
   {
     value: 'repository',
     icon: GitBranch,
     name: 'Git repository',
-    text: 'Built again with each push.',
+    text: 'Rebuilt on every push.',
   },
-  { value: 'folder', icon: FolderUp, name: 'Folder', text: 'Of this computer, without a repository.' },
+  { value: 'folder', icon: FolderUp, name: 'Folder', text: 'From this computer, without a repository.' },
 ] as const satisfies readonly { value: Source; icon: LucideIcon; name: string; text: string }[]
 
 export function NewApp() {
@@ -53,13 +53,13 @@ export function NewApp() {
       })
       await navigate({ to: '/apps/$app/deployments/$job', params: { app: name, job: job_id } })
     } catch (cause) {
-      // The app is there; only what it should run is wrong. It is not made a second time.
+      // Only the source is invalid. Delete the app, so that a second attempt can create it.
       await api.deleteApp({ app_name: name })
       throw cause
     }
   }
   return (
-    <Page title="New app" lead="Say what to run. It is placed on a host, started, checked, and put online.">
+    <Page title="New app" lead="Choose what to run. It is placed on a host, started, health-checked, and put online.">
       <div role="radiogroup" aria-label="Source" className="mb-4 grid gap-3 sm:grid-cols-3">
         {sources.map(({ value, icon: Icon, name, text }) => (
           <button
@@ -91,11 +91,11 @@ export function NewApp() {
             mono
             maxLength={40}
             pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
-            title="Lower-case letters, digits and dashes"
+            title="Lowercase letters, digits and dashes"
             placeholder="my-app"
             autoComplete="off"
             spellCheck={false}
-            hint="Part of its hostname: lower-case letters, digits and dashes."
+            hint="Part of its hostname: lowercase letters, digits and dashes."
           />
           {source === 'image' ? (
             <Field
@@ -120,7 +120,7 @@ export function NewApp() {
               min={1}
               max={65_535}
               placeholder="8080"
-              hint="Where the program listens. It is told with PORT."
+              hint="Port your app listens on (passed as PORT)."
             />
             <Field
               label="Health check"
@@ -128,7 +128,7 @@ export function NewApp() {
               mono
               required
               defaultValue="/"
-              hint="Must answer 2xx or 3xx."
+              hint="Must return 2xx or 3xx."
             />
           </div>
           <SizeFields />
@@ -138,7 +138,7 @@ export function NewApp() {
   )
 }
 
-/** Leads to the source host, where its owner says which repositories may be read. */
+/** Links to the source host, where the owner selects the repositories to grant access to. */
 function Connect() {
   return (
     <ActionButton
@@ -153,7 +153,7 @@ function Connect() {
   )
 }
 
-/** A connected repository is read as the integration may; any other by its address alone. */
+/** A connected repository is read through the integration, any other by its URL. */
 function sourceOf(git_url: string, known: readonly Repository[] = []) {
   const connected = known.find(repository => repository.clone_url === git_url)
   if (!connected) return { git_url }
@@ -165,7 +165,7 @@ function sourceOf(git_url: string, known: readonly Repository[] = []) {
   }
 }
 
-/** Of those the source host lets us read, or any by its address. */
+/** Suggests repositories that the integration can read, and accepts any URL. */
 function RepositoryField({ known = [] }: { readonly known: readonly Repository[] | undefined }) {
   return (
     <>
@@ -180,8 +180,8 @@ function RepositoryField({ known = [] }: { readonly known: readonly Repository[]
         spellCheck={false}
         hint={
           known.length > 0
-            ? 'One of the connected repositories, or the address of any that is public.'
-            : 'The address of a repository that is public.'
+            ? 'One of the connected repositories, or the URL of a public one.'
+            : 'The URL of a public repository.'
         }
       />
       <Connect />

@@ -5,11 +5,7 @@ import { Empty } from '../ui/states.tsx'
 export function NotFound() {
   return (
     <main className="grid min-h-dvh place-items-center">
-      <Empty
-        icon={Compass}
-        title="There is nothing at this address"
-        action={<LinkButton to="/apps">Go to your apps</LinkButton>}
-      >
+      <Empty icon={Compass} title="Page not found" action={<LinkButton to="/apps">Go to your apps</LinkButton>}>
         It may have been deleted, or belong to a project you are not a member of.
       </Empty>
     </main>

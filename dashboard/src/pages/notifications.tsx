@@ -16,7 +16,7 @@ import { Toggle } from '../ui/toggle.tsx'
 import { toneOf } from '../shell/events.ts'
 
 const pageSize = 25
-/** The server gives at most so many at once. */
+/** The server's maximum page size. */
 const most = 100
 
 const dots = { good: 'bg-good', bad: 'bg-bad', info: 'bg-info' } as const
@@ -30,10 +30,10 @@ export function Notifications() {
   return (
     <Page
       title="Notifications"
-      lead={unread > 0 ? `${plural(unread, 'notification')} you have not read.` : 'You have read everything.'}
+      lead={unread > 0 ? `${plural(unread, 'unread notification')}.` : 'No unread notifications.'}
       actions={
         <ActionButton
-          reason={unread === 0 ? 'Everything is read.' : undefined}
+          reason={unread === 0 ? 'There are no unread notifications.' : undefined}
           act={async () => {
             await api.markAllNotificationsRead()
             await queryClient.invalidateQueries({ queryKey: ['notifications'] })
@@ -51,8 +51,7 @@ export function Notifications() {
           {({ notifications: all, has_more }) =>
             all.length === 0 ? (
               <Empty icon={Bell} title={isUnreadOnly ? 'Nothing unread' : 'Nothing yet'}>
-                Deployments that go live or fail, backups, sign-ins from new places and trouble with payments are told
-                here.
+                Successful and failed deployments, backups, sign-ins from new places and payment problems appear here.
               </Empty>
             ) : (
               <>

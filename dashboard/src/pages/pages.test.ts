@@ -56,7 +56,7 @@ const live: LiveDeploymentStatus = {
 }
 
 describe('verbs', () => {
-  it('are possible only where the server allows them', () => {
+  it('are enabled only if the server allows them', () => {
     for (const verb of ['stop', 'cancel', 'pause', 'resume', 'delete', 'activate'] as const)
       for (const status of deploymentStatuses) {
         const possible: readonly string[] = can[verb]
@@ -64,18 +64,18 @@ describe('verbs', () => {
         else expect(whyNot(verb, status)).toMatch(/^It is|cannot be/)
       }
   })
-  it('say where they would be possible', () => {
+  it('name the states in which they are possible', () => {
     expect(whyNot('cancel', 'running')).toBe(
       'A deployment that is running cannot be cancelled. Possible while: pending, building, scheduled, starting.',
     )
-    expect(whyNot('activate', 'running', true)).toBe('It serves already.')
+    expect(whyNot('activate', 'running', true)).toBe('It is already serving.')
     expect(whyNot('pause', 'running')).toBeUndefined()
   })
 })
 
 describe('an app', () => {
   const other = (change: Partial<LiveDeployment>): LiveDeployment => ({ ...live, deployment_id: 'd2', ...change })
-  it('shows the deployment that serves, and that another one is coming', () => {
+  it('shows the serving deployment, and another one that is being rolled out', () => {
     expect(liveOf(app, [other({}), live])?.deployment_id).toBe('d1')
     expect(appStatus(app, [live])).toBe('running')
     expect(appStatus(app, [live, other({ status: 'starting' })])).toBe('deploying')
@@ -88,13 +88,13 @@ describe('an app', () => {
 describe('steps', () => {
   const states = (change: Partial<LiveDeploymentStatus>) =>
     stepsOf({ ...live, ...change }).map(step => `${step.name}: ${step.state}`)
-  it('say what is done, what is now and what failed', () => {
+  it('are done, current or failed', () => {
     const starting = { status: 'starting', started_at: 0, steps: [{ name: 'image', ms: 5 }] }
-    expect(states(starting).slice(2, 4)).toEqual(['Image fetched: done', 'Base disk made: now'])
-    expect(states({ ...starting, status: 'failed' })).toContain('Base disk made: failed')
+    expect(states(starting).slice(2, 4)).toEqual(['Image fetched: done', 'Base disk created: now'])
+    expect(states({ ...starting, status: 'failed' })).toContain('Base disk created: failed')
     expect(states({ status: 'pending', host_id: '', scheduled_at: 0, started_at: 0 })[1]).toBe('Placed on a host: now')
   })
-  it('begin with those of the build, where there is one', () => {
+  it('begin with the steps of the build, if there is one', () => {
     const waiting = { ...live, status: 'building', host_id: '', scheduled_at: 0, started_at: 0 }
     const build: Build = {
       id: 'b',
@@ -120,14 +120,14 @@ describe('steps', () => {
     expect(first('failed', { status: 'failed', git_commit_hash: '' })).toEqual(['failed', 'next', 'next'])
     expect(first('starting', { status: 'succeeded' })).toEqual(['done', 'done', 'done'])
   })
-  it('leave out what the host did not need', () => {
+  it('omit steps that the host did not need', () => {
     expect(states({ steps: [{ name: 'boot', ms: 1 }] })).toEqual([
       ...['Accepted: done', 'Placed on a host: done', 'System booted: done', 'Online: done'],
     ])
   })
 })
 
-describe('live numbers', () => {
+describe('live metrics', () => {
   const sample = (rx_bytes: number, second: number) =>
     sampleOf({
       rx_bytes,
@@ -137,7 +137,7 @@ describe('live numbers', () => {
       memory_mib: 1,
       at: new Date(second * 1000).toISOString(),
     })
-  it('become rates, but not where counters began again', () => {
+  it('become rates, except after a reset of the counters', () => {
     const first = pointOf([sample(100, 10)], undefined)
     expect(first.rxRate).toBeNull()
     expect(pointOf([sample(300, 12)], first).rxRate).toBe(100)
@@ -148,7 +148,7 @@ describe('live numbers', () => {
       rxRate: 100,
     })
   })
-  it('are kept as long as they are in sight', () => {
+  it('are kept while they are inside the window', () => {
     const points = [0, 100, 400].reduce<ReturnType<typeof withPoint>>(
       (all, at) => withPoint(all, pointOf([sample(0, at)], undefined)),
       [],
@@ -158,7 +158,7 @@ describe('live numbers', () => {
 })
 
 describe('words', () => {
-  it('are said as people say them', () => {
+  it('are formatted for people', () => {
     expect([bytes(0), bytes(1023), bytes(1536), bytes(1024 ** 3)]).toEqual(['0 B', '1 KiB', '1.5 KiB', '1 GiB'])
     expect([duration(0.4), duration(999), duration(61_000)]).toEqual(['0.4 ms', '999 ms', '1 min 1 s'])
     const now = new Date('2026-01-02T00:00:00Z')
@@ -168,14 +168,14 @@ describe('words', () => {
     )
     expect(deviceOf('curl/8.5')).toBe('curl/8.5')
   })
-  it('of a command are parted as by a shell', () => {
+  it('of a command are split as by a shell', () => {
     expect(wordsOf(`echo "a b" 'c "d"' e"f g"h`)).toEqual(['echo', 'a b', 'c "d"', 'ef gh'])
     expect(wordsOf('  ')).toEqual([])
   })
 })
 
 describe('the map', () => {
-  it('gives each host a place of its own inside it', () => {
+  it('gives each host a separate place inside it', () => {
     const node = (name: string): MeshNode => ({
       host_id: name,
       name,

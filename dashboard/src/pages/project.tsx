@@ -31,26 +31,26 @@ export function ProjectSettings() {
                   send={async values => {
                     await api.updateProject({ tenant_slug: slug, body: { name: values.text('name') } })
                     await queryClient.invalidateQueries({ queryKey: ['projects'] })
-                    toast({ tone: 'good', title: 'The project was renamed' })
+                    toast({ tone: 'good', title: 'Project renamed' })
                   }}
                 >
                   <Field label="Name" name="name" required maxLength={100} defaultValue={project.name} />
                   <div>
                     <p className="mb-1 font-medium">Slug</p>
                     <CopyBox text={project.tenant_id} label="slug" />
-                    <p className="mt-1 text-xs text-muted">Part of the hostnames of its apps. It stays as it is.</p>
+                    <p className="mt-1 text-xs text-muted">Part of the hostnames of its apps. It cannot be changed.</p>
                   </div>
                 </Form>
               </Card>
               <Card
                 danger
                 title="Delete this project"
-                lead="Its apps, volumes, databases, snapshots and backups go with it."
+                lead="Also deletes its apps, volumes, databases, snapshots and backups."
               >
                 <Destroy
                   name={slug}
                   what="project"
-                  consequence="Everything in it ends at once and is gone for good, for all of its members."
+                  consequence="Everything in it stops immediately and is deleted permanently, for all members."
                   send={async () => {
                     await api.deleteProject({ tenant_slug: slug })
                     chooseProject(undefined)
@@ -61,7 +61,7 @@ export function ProjectSettings() {
                     <Button
                       look="danger"
                       onClick={open}
-                      reason={all.length === 1 ? 'It is your only project. Create another one first.' : undefined}
+                      reason={all.length === 1 ? 'This is your only project. Create another one first.' : undefined}
                     >
                       Delete {slug}
                     </Button>

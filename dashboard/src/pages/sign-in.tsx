@@ -12,7 +12,7 @@ interface Credentials {
   readonly password: string
 }
 
-/** Takes the session into use. @returns false when the second factor is still missing */
+/** Stores the session. @returns false if the second factor is still missing */
 export function accept({ token, refresh_token }: AuthResponse): boolean {
   if (!token || !refresh_token) return false
   signedIn({ token, refresh_token })
@@ -61,7 +61,7 @@ export function SignIn() {
           await enter(await api.login({ body: credentials }), credentials)
         }}
       >
-        <Field label="E-mail" name="email" type="email" required autoFocus autoComplete="username" />
+        <Field label="Email" name="email" type="email" required autoFocus autoComplete="username" />
         <Field label="Password" name="password" type="password" required autoComplete="current-password" />
       </Form>
       <Link to="/forgot" search={{}} className="mt-4 block text-center text-xs text-muted hover:underline">

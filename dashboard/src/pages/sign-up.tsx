@@ -13,7 +13,7 @@ import { accept } from './sign-in.tsx'
 
 const captchaKey = 'captcha'
 
-/** Only a captcha in words asks for work: about a second of it. */
+/** Only a text captcha requires a proof of work, which takes about a second. */
 async function proofOf(values: Values): Promise<{ captcha_proof?: string }> {
   const [iterations, bits] = values.text('captcha_work').split(' ').map(Number)
   if (!iterations || !bits) return {}
@@ -39,7 +39,7 @@ export function SignUp() {
         },
       })
     } catch (cause) {
-      // A captcha is good for one try.
+      // A captcha is valid for one attempt.
       void client.invalidateQueries({ queryKey: [captchaKey] })
       throw cause
     }
@@ -63,7 +63,7 @@ export function SignUp() {
           <Field label="First name" name="first_name" autoComplete="given-name" maxLength={100} autoFocus />
           <Field label="Last name" name="last_name" autoComplete="family-name" maxLength={100} />
         </div>
-        <Field label="E-mail" name="email" type="email" required autoComplete="username" />
+        <Field label="Email" name="email" type="email" required autoComplete="username" />
         <Field
           label="Password"
           name="password"
@@ -71,7 +71,7 @@ export function SignUp() {
           required
           minLength={8}
           autoComplete="new-password"
-          hint="At least 8 characters. A few words in a row are easy to remember and hard to guess."
+          hint="At least 8 characters. Several words are easy to remember and hard to guess."
         />
         {isCaptchaAsked && <Captcha />}
       </Form>

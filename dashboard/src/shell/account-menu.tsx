@@ -14,7 +14,7 @@ const themes = [
   { value: 'dark', name: 'Dark', icon: Moon },
 ] as const satisfies readonly { readonly value: Theme; readonly name: string; readonly icon: typeof Sun }[]
 
-/** The server is told, but nobody has to wait for it to be signed out here. */
+/** Signs out at once; the server revokes the session in the background. */
 export async function leave(): Promise<void> {
   const refresh_token = signOut()
   if (refresh_token) await api.logout({ body: { refresh_token } }).catch(() => {})

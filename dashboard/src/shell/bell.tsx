@@ -40,7 +40,7 @@ export function NotificationBell() {
       <div className="w-80 max-w-[calc(100vw-2rem)]">
         <MenuLabel>Notifications</MenuLabel>
         {data?.notifications.length === 0 && (
-          <p className="px-2 pb-3 text-muted">Nothing yet. Deployments, backups and sign-ins are told here.</p>
+          <p className="px-2 pb-3 text-muted">Nothing yet. Deployments, backups and sign-ins appear here.</p>
         )}
         {data?.notifications.map(notification => (
           <MenuItem key={notification.id} onSelect={() => void openNotification(notification, navigate)}>
@@ -61,7 +61,10 @@ export function NotificationBell() {
           </MenuItem>
         ))}
         <MenuLine />
-        <MenuItem onSelect={() => void readAll()} reason={unread === 0 ? 'Everything is read.' : undefined}>
+        <MenuItem
+          onSelect={() => void readAll()}
+          reason={unread === 0 ? 'There are no unread notifications.' : undefined}
+        >
           Mark all as read
         </MenuItem>
         <MenuItem onSelect={() => void navigate({ to: '/notifications' })}>

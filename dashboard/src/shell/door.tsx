@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** The page in front of the shell: signing in and up. */
+/** The layout of pages outside the shell: sign-in and sign-up. */
 export function Door({
   title,
   lead,

@@ -1,4 +1,4 @@
-/** What happens in the project, as it happens: pages read again what changed, people see notifications. */
+/** Live events of the project: refetches what changed, and shows notifications. */
 import type { StreamEvent } from '@mote/client'
 import { useNavigate } from '@tanstack/react-router'
 import { useRef } from 'react'
@@ -8,14 +8,14 @@ import { queryClient, refreshAll } from '../api/queries.ts'
 import { fieldOf } from '../api/shapes.ts'
 import { toast } from '../ui/toast.tsx'
 
-/** Which lists an event makes old, by the first word of its kind. */
+/** Queries that an event invalidates, by the first part of its kind. */
 const touched: Readonly<Record<string, readonly string[]>> = {
   deployment: ['apps', 'app', 'active', 'deployments', 'deployment'],
   app: ['apps', 'app', 'active'],
   volume: ['volumes', 'app-volumes', 'volume-usage', 'volume-snapshots'],
   database: ['databases', 'branches', 'backups', 'database-snapshots', 'connection'],
 }
-/** A rollout says much at once; pages read again once. */
+/** A rollout causes many events at once; collect them and refetch once. */
 const gatherMs = 150
 
 export function useProjectEvents(project: string | undefined): void {

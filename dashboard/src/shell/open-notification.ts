@@ -4,7 +4,7 @@ import { api } from '../api/client.ts'
 import { chooseProject } from '../api/project.ts'
 import { queries, queryClient } from '../api/queries.ts'
 
-/** Goes where it leads, in the project it is about, and marks it as read. */
+/** Opens the notification's page in its project, and marks it as read. */
 export async function openNotification(
   { id, is_read, route, tenant_id }: Notification,
   navigate: UseNavigateResult<string>,

@@ -57,7 +57,7 @@ export function ProjectSwitcher() {
       {isCreating && (
         <Dialog
           title="New project"
-          lead="A project holds apps, volumes and databases, has members, a plan and a private network of its own."
+          lead="A project contains apps, volumes and databases, and has its own members, plan and private network."
           close={() => setCreating(false)}
         >
           <Form

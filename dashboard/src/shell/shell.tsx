@@ -1,4 +1,4 @@
-/** What surrounds every page of somebody who is signed in. */
+/** The frame around every page of a signed-in user. */
 import { Outlet, useLocation } from '@tanstack/react-router'
 import { FolderPlus, Menu as MenuIcon } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
@@ -64,7 +64,7 @@ function NoProject() {
   if (projects.error) return <Problem error={projects.error} retry={() => void projects.refetch()} />
   if (projects.data?.length !== 0) return <Rows />
   return (
-    <Empty icon={FolderPlus} title="You are in no project">
+    <Empty icon={FolderPlus} title="You have no projects">
       Create one with the menu at the top of the navigation, or accept an invitation to one.
     </Empty>
   )

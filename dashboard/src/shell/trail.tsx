@@ -1,4 +1,4 @@
-/** Where one is, from the address: most of its parts are names already. */
+/** Breadcrumbs from the path: most of its parts are already names. */
 import { useQuery } from '@tanstack/react-query'
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { queries } from '../api/queries.ts'
@@ -10,7 +10,7 @@ export function Trail() {
   const nameOf = useNames()
   const parts = pathname.split('/').filter(part => part !== '')
   return (
-    <nav aria-label="Where you are" className="min-w-0 truncate text-muted">
+    <nav aria-label="Breadcrumbs" className="min-w-0 truncate text-muted">
       <ol className="flex min-w-0 items-center gap-1.5">
         {parts.map((part, index) => (
           <li
@@ -36,7 +36,7 @@ export function Trail() {
   )
 }
 
-/** A link to an address that was put together, which the router's own links do not take. */
+/** A link to a computed path, which the router's typed links do not accept. */
 function PathLink({ path, children }: { readonly path: string; readonly children: string }) {
   const navigate = useNavigate()
   return (
@@ -54,10 +54,10 @@ function PathLink({ path, children }: { readonly path: string; readonly children
   )
 }
 
-/** Parts of addresses that are no page by themselves. */
+/** Parts of a path that are not pages by themselves. */
 const unlinked = new Set(['projects'])
 
-/** Parts that name no thing of the project, where they stand in addresses. */
+/** Labels for parts of a path that are not names of resources. */
 const words = new Map([
   ...([
     ['1 new', 'New app'],
@@ -86,7 +86,7 @@ function titled(key: string): [string, string] {
 
 const isLongId = (text: string) => /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(text)
 
-/** Volumes and databases have addresses by id; their names are known once their page has read them. */
+/** Paths of volumes and databases contain ids; their names are available once their page has loaded them. */
 function useNames(): (part: string, index: number) => string {
   const volumes = useQuery({ ...queries.volumes(), enabled: false })
   const databases = useQuery({ ...queries.databases(), enabled: false })

@@ -5,14 +5,14 @@ import { chooseProject, currentProject } from '../api/project.ts'
 import { queries } from '../api/queries.ts'
 import { useStore } from '../api/store.ts'
 
-/** The chosen project; undefined while that is not known, or when there is none. */
+/** The selected project; undefined while loading, or if there is none. */
 export function useProject(): Project | undefined {
   const chosen = useStore(currentProject)
   const { data } = useQuery(queries.projects())
   return data?.find(project => project.tenant_id === chosen)
 }
 
-/** Chooses the oldest, which came with the account, where none is chosen or the one that was is gone. */
+/** Selects the oldest project, which was created with the account, if none is selected or the selected one is gone. */
 export function useSomeProject(): void {
   const chosen = useStore(currentProject)
   const { data } = useQuery(queries.projects())

@@ -5,7 +5,7 @@ import { extract } from 'tar-stream'
 import { expect, it } from 'vitest'
 import { archiveOf } from './archive.ts'
 
-/** As a folder picker has it. */
+/** A file as a folder picker returns it. */
 const picked = (path: string, content = '') =>
   Object.defineProperty(new File([content], path.split('/').at(-1) ?? ''), 'webkitRelativePath', {
     value: `shop/${path}`,
@@ -20,7 +20,7 @@ async function contentsOf(archive: Blob) {
   return found
 }
 
-it('is an archive that others read, whatever the names are', async () => {
+it('is an archive that other programs can read, with any file names', async () => {
   const files = {
     'index.html': 'hello',
     empty: '',
@@ -32,7 +32,7 @@ it('is an archive that others read, whatever the names are', async () => {
   expect(await contentsOf(archive)).toEqual(files)
 })
 
-it('leaves out what is made again, secret, or ignored', async () => {
+it('omits generated, secret and ignored files', async () => {
   const files = [
     ...[picked('.gitignore', '*.log\n!keep.log\n'), picked('a.log'), picked('keep.log'), picked('.env', 'KEY=1')],
     ...[picked('node_modules/x/index.js'), picked('b/.gitignore', 'c\n!d.log\n'), picked('b/c/e'), picked('b/d.log')],
@@ -40,5 +40,5 @@ it('leaves out what is made again, secret, or ignored', async () => {
   expect(Object.keys(await contentsOf(await archiveOf(files))).toSorted()).toEqual([
     ...['.gitignore', 'b/.gitignore', 'b/d.log', 'keep.log'],
   ])
-  await expect(archiveOf([picked('node_modules/x')])).rejects.toThrow('not ignored')
+  await expect(archiveOf([picked('node_modules/x')])).rejects.toThrow('all its files are ignored')
 })

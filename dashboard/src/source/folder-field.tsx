@@ -3,7 +3,7 @@ import { api } from '../api/client.ts'
 import { plural } from '../ui/format.ts'
 import { Around, useControl } from '../ui/form.tsx'
 
-/** Picks a folder of this computer. The command line does the same with `mote launch`. */
+/** Picks a local folder. The CLI equivalent is `mote launch`. */
 export function FolderField({ required = false }: { readonly required?: boolean }) {
   const [count, setCount] = useState(0)
   const hint =
@@ -25,10 +25,10 @@ export function FolderField({ required = false }: { readonly required?: boolean 
   )
 }
 
-/** @returns what a deploy names to build these files; undefined: none were picked */
+/** @returns the source id for a deploy that builds these files; undefined if none were picked */
 export async function sendFolder(app_name: string, files: readonly File[]): Promise<string | undefined> {
   if (files.length === 0) return undefined
-  // Only who sends a folder loads what packs it.
+  // Load the archive code only when it is used.
   const { archiveOf } = await import('./archive.ts')
   const { source } = await api.putAppSource({ app_name, body: await archiveOf(files) })
   return source

@@ -3,7 +3,9 @@
 const blockBytes = 512
 const encoder = new TextEncoder()
 
-/** One file: its header, its contents, and zeros up to the next block. Names that no header has room for go into a pax record. */
+/**
+ * One file: header, contents, and padding to a full block. Names that do not fit into the header go into a pax record.
+ */
 export function ustar(path: string, file: Blob): BlobPart[] {
   const isLong = encoder.encode(path).length > 100
   return [
@@ -17,7 +19,7 @@ export function ustar(path: string, file: Blob): BlobPart[] {
 function paxPath(path: string): BlobPart[] {
   const text = ` path=${path}\n`
   const bare = encoder.encode(text).length
-  // The length counts its own digits.
+  // The length field includes its own digits.
   const length = bare + String(bare + String(bare).length).length
   const record = encoder.encode(`${length}${text}`)
   return [header('pax', record.length, 'x'), record, padding(record.length)]

@@ -1,17 +1,17 @@
-/** Buttons that do one thing on the server, say that they are busy with it, and what became of it. */
+/** Buttons for one server operation, with its progress and outcome. */
 import { type ComponentProps, useState } from 'react'
 import { Button } from './button.tsx'
 import { messageOf } from './states.tsx'
 import { toast } from './toast.tsx'
 
-/** Does it, and tells what went wrong. @returns whether it was done */
+/** Runs the operation and shows an error as a toast. @returns whether it succeeded */
 export async function attempt(act: () => Promise<unknown>, done?: string): Promise<boolean> {
   try {
     await act()
     if (done) toast({ tone: 'good', title: done })
     return true
   } catch (error) {
-    toast({ tone: 'bad', title: 'That did not work', body: messageOf(error) })
+    toast({ tone: 'bad', title: 'The operation failed', body: messageOf(error) })
     return false
   }
 }

@@ -27,7 +27,7 @@ const classes = ({ look = 'plain', size = 'normal', className }: Common) =>
 
 interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'className'>, Common {
   readonly busy?: boolean
-  /** Why it cannot be used now: it is disabled, stays reachable by keyboard, and says so. */
+  /** Why the button is disabled: it stays reachable by keyboard and shows the reason. */
   readonly reason?: string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Live lines over time, on a canvas (uPlot); loaded with the first page that has one. */
+/** Live line charts on a canvas (uPlot); loaded with the first page that has one. */
 import { useEffect, useRef } from 'react'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -9,19 +9,19 @@ import { windowSeconds } from './window.ts'
 export interface Series {
   readonly name: string
   /** A custom property of styles.css, e.g. `--accent`. */
-  readonly colour: string
-  /** One for each instant; null: not known. */
+  readonly color: string
+  /** One value per instant; null if unknown. */
   readonly values: readonly (number | null)[]
 }
 
 interface Props {
-  /** What it shows and what it is now, for those who cannot see it. */
+  /** Accessible description of the chart and its current value. */
   readonly label: string
-  /** Seconds since 1970, rising. */
+  /** Seconds since 1970, ascending. */
   readonly times: readonly number[]
   readonly series: readonly Series[]
   readonly format: (value: number) => string
-  /** The axis reaches at least this far. */
+  /** Minimum upper end of the axis. */
   readonly atLeast: number
   readonly heightPx?: number
 }
@@ -30,7 +30,7 @@ export function Chart({ label, times, series, format, atLeast, heightPx = 160 }:
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
   const chosen = useStore(theme)
-  const names = series.map(one => `${one.name} ${one.colour}`).join()
+  const names = series.map(one => `${one.name} ${one.color}`).join()
   useEffect(() => {
     const element = box.current
     if (!element) return
@@ -50,7 +50,7 @@ export function Chart({ label, times, series, format, atLeast, heightPx = 160 }:
       plot.current?.destroy()
       plot.current = undefined
     }
-    // Data comes through setData below; these are what the drawing is made of.
+    // Data is set through setData below; these are the inputs of the chart itself.
   }, [chosen, heightPx, names, atLeast])
   useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series])
   return (
@@ -70,13 +70,13 @@ function optionsOf(
   format: (value: number) => string,
   atLeast: number,
 ): uPlot.Options {
-  const colour = (name: string) => resolved(element, name)
+  const color = (name: string) => resolved(element, name)
   const font = `11px ${getComputedStyle(element).fontFamily}`
   const axis = {
-    stroke: colour('--faint'),
+    stroke: color('--faint'),
     font,
     ticks: { show: false },
-    grid: { stroke: colour('--line'), width: 1 },
+    grid: { stroke: color('--line'), width: 1 },
     border: { show: false },
   }
   return {
@@ -102,9 +102,9 @@ function optionsOf(
       {},
       ...series.map(one => ({
         label: one.name,
-        stroke: colour(one.colour),
+        stroke: color(one.color),
         width: 1.5,
-        ...(series.length === 1 ? { fill: faded(colour(one.colour)) } : {}),
+        ...(series.length === 1 ? { fill: faded(color(one.color)) } : {}),
         points: { show: false },
       })),
     ],
@@ -114,7 +114,7 @@ function optionsOf(
 const clock = (seconds: number) =>
   new Date(seconds * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
 
-/** A canvas knows no custom properties: what the browser makes of one, as a colour. */
+/** A canvas cannot use custom properties, so let the browser resolve one to a color. */
 function resolved(element: HTMLElement, name: string): string {
   const probe = document.createElement('span')
   probe.style.color = `var(${name})`

@@ -13,8 +13,8 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
     } catch {
       toast({
         tone: 'bad',
-        title: 'The browser does not allow copying here',
-        body: 'Select the text and copy it by hand.',
+        title: 'The browser does not allow copying',
+        body: 'Select the text and copy it manually.',
       })
     }
   }
@@ -25,7 +25,7 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
   )
 }
 
-/** Something to paste elsewhere: a command, a token, an address. */
+/** A value to paste elsewhere: a command, a token, an address. */
 export function CopyBox({ text, label }: { readonly text: string; readonly label: string }) {
   const code = useRef<HTMLElement>(null)
   return (

@@ -1,6 +1,6 @@
 /**
- * Dialogs on the browser's own `<dialog>`: it traps the focus, gives it back, and closes on Escape, without the inline
- * styles that libraries set and the content security policy forbids.
+ * Dialogs on the native `<dialog>`: it traps and restores the focus and closes on Escape, without the inline styles
+ * that libraries set and the content security policy forbids.
  */
 import { X } from 'lucide-react'
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
@@ -59,12 +59,12 @@ export function Dialog({ title, lead, close, children, wide = false }: DialogPro
 }
 
 interface Opening {
-  /** Open from the start: something else, a menu, has asked for it. */
+  /** Opened by another element, such as a menu item, so it is open from the start. */
   readonly open?: boolean
   readonly onClose?: () => void
 }
 
-/** A button, and the dialog it opens. `children` gets the function that closes it. */
+/** A button and the dialog that it opens. `children` receives the function that closes it. */
 export function DialogButton({
   trigger,
   children,
@@ -93,7 +93,7 @@ export function DialogButton({
   )
 }
 
-/** A dialog with a form; closes when the server has said yes. */
+/** A dialog with a form; closes after the server has accepted it. */
 export function FormDialog({
   submit,
   send,
@@ -131,10 +131,10 @@ export function FormDialog({
   )
 }
 
-/** As itself in a `pattern`, which is a regular expression with the flag v: that allows no other escapes. */
+/** Escapes a name for `pattern`, a regular expression with the flag v, which allows no other escapes. */
 const escaped = (name: string) => name.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
-/** Asks for the name of what will be gone before it does it. */
+/** Asks the user to type the name of the resource before deleting it. */
 export function Destroy({
   name,
   what,
@@ -145,12 +145,12 @@ export function Destroy({
   fields,
   ...opening
 }: Opening & {
-  /** What has to be typed. */
+  /** The text to type. */
   readonly name: string
   readonly what: string
   readonly consequence: ReactNode
   readonly verb?: string
-  /** Asked for besides the name. */
+  /** Additional fields besides the name. */
   readonly fields?: ReactNode
   readonly send: (values: Values) => Promise<unknown>
   readonly trigger: (open: () => void) => ReactNode

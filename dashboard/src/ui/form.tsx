@@ -1,4 +1,4 @@
-/** Forms: read on submit, and what the server says about a field stands at that field. */
+/** Forms: values are read on submit, and the server's field errors are shown at their fields. */
 import { ApiFailure } from '@mote/client'
 import {
   createContext,
@@ -20,11 +20,11 @@ const Errors = createContext<FieldErrors>({})
 
 export interface Values {
   text(name: string): string
-  /** Undefined when the field is empty. */
+  /** Undefined if the field is empty. */
   optional(name: string): string | undefined
   number(name: string): number | undefined
   checked(name: string): boolean
-  /** Of a file field; empty when none were picked. */
+  /** Files of a file field; empty if none were picked. */
   files(name: string): readonly File[]
 }
 
@@ -38,14 +38,12 @@ function valuesOf(data: FormData): Values {
     optional: name => text(name) || undefined,
     number: name => (text(name) === '' ? undefined : Number(text(name))),
     checked: name => data.get(name) === 'on',
-    // A field without a file has one without a name.
+    // An empty file field contains one file without a name.
     files: name => data.getAll(name).filter(value => value instanceof File && value.name !== '') as File[],
   }
 }
 
-/**
- * @param send what submitting does; its ApiFailure is shown at the fields it names, the rest above the buttons
- */
+/** @param send submits the values; an ApiFailure is shown at the fields that it names, the rest above the buttons */
 export function Form({
   send,
   submit,
@@ -61,7 +59,7 @@ export function Form({
   readonly secondary?: ReactNode
   readonly children?: ReactNode
   readonly className?: string
-  /** The button takes the whole width. */
+  /** The button takes the full width. */
   readonly wide?: boolean
 }) {
   const [busy, setBusy] = useState(false)
@@ -176,12 +174,12 @@ export function Field({
 
 type FieldProps = Parameters<typeof Field>[0]
 
-/** What something new is to be called; the first field of its form. */
+/** The name of a new resource; the first field of its form. */
 export const NameField = ({ label = 'Name', name = 'name', ...field }: Partial<FieldProps>) => (
   <Field label={label} name={name} required autoFocus mono autoComplete="off" spellCheck={false} {...field} />
 )
 
-/** A number that has to be given. */
+/** A required number. */
 export const NumberField = (field: Omit<FieldProps, 'type' | 'required'>) => <Field type="number" required {...field} />
 
 export function Choice({

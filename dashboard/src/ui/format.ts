@@ -42,7 +42,7 @@ const steps = [
 export function ago(at: Date, now: Date): string {
   const seconds = (at.getTime() - now.getTime()) / 1000
   const step = steps.find(([, size]) => Math.abs(seconds) >= size)
-  // What is to come seven days from now is that also a second later.
+  // Future times are rounded, so that seven days from now still reads as seven days a second later.
   const whole = seconds > 0 ? Math.round : Math.trunc
   return step ? relative.format(whole(seconds / step[1]), step[0]) : 'just now'
 }
@@ -50,12 +50,12 @@ export function ago(at: Date, now: Date): string {
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 export const exactTime = (at: Date) => exact.format(at)
 
-/** The end of an id: ids begin with the time, so their beginnings are alike. */
+/** The end of an id, because ids begin with a timestamp and share their beginnings. */
 export const shortId = (id: string) => id.slice(-8)
 export const plural = (count: number, one: string, many = `${one}s`) =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`
 
-/** Of an image that was built here, the beginning of its digest; of any other, its whole name. */
+/** For an image that was built here, the beginning of its digest; for any other, its full name. */
 export function imageName(image: string): string {
   const digest = /^(?:oci:app-.*:sha256-|.*@sha256:)([0-9a-f]{12})[0-9a-f]{52}$/.exec(image)?.[1]
   return digest === undefined ? image : `sha256:${digest}`

@@ -41,9 +41,9 @@ export function Card({
   readonly lead?: ReactNode
   readonly actions?: ReactNode
   readonly children?: ReactNode
-  /** Its content reaches the borders: tables, logs. */
+  /** The content has no padding, for tables and logs. */
   readonly flush?: boolean
-  /** What is in it destroys something. */
+  /** Marks a destructive section. */
   readonly danger?: boolean
   readonly className?: string
 }) {
@@ -66,7 +66,7 @@ export function Card({
 }
 
 /** A name and its value, one above the other. */
-/** @param wide takes the room of two: long values */
+/** @param wide spans two columns, for long values */
 export function Fact({
   name,
   wide = false,

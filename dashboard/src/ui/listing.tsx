@@ -1,4 +1,4 @@
-/** A list that is read from the server: its rows, or what to do while there are none. */
+/** A list from the server: its rows, or a hint while it is empty. */
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -8,9 +8,9 @@ import { Table, type TableProps } from './table.tsx'
 
 interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
   readonly query: UseQueryResult<readonly T[]>
-  /** What stands there instead of no rows. */
+  /** Shown while the list is empty. */
   readonly nothing: { readonly icon: LucideIcon; readonly title: string; readonly text?: ReactNode }
-  /** Makes one: beside the title, and in the middle while there is none. */
+  /** The create button: beside the title, and in the middle while the list is empty. */
   readonly create?: ReactNode
 }
 
@@ -34,11 +34,11 @@ const ifAny = <T,>({ query, create }: ListProps<T>) => (query.data && query.data
 
 interface Heading {
   readonly lead?: ReactNode
-  /** Beside the title, always. */
+  /** Always shown beside the title. */
   readonly actions?: ReactNode
 }
 
-/** @param children between the title and the list */
+/** @param children shown between the title and the list */
 export function ListCard<T>({
   title,
   lead,
@@ -54,7 +54,7 @@ export function ListCard<T>({
   )
 }
 
-/** A page that is one list. */
+/** A page with a single list. */
 export function ListPage<T>({ title, lead, actions, ...list }: ListProps<T> & Heading & { readonly title: string }) {
   return (
     <Page title={title} lead={lead} actions={actions ?? ifAny(list)}>

@@ -12,7 +12,7 @@ const line = (text: string): LogLine => ({
 const lines = (count: number, from = 0) => Array.from({ length: count }, (_, index) => line(`line ${from + index}`))
 
 describe('a log', () => {
-  it('keeps the newest lines and says how many it dropped', () => {
+  it('keeps the newest lines and counts dropped ones', () => {
     const full = append(append(emptyLog(), lines(mostLines), ''), lines(1, mostLines), '')
     expect(full.lines.length + full.dropped).toBe(mostLines + 1)
     expect(full.dropped).toBeGreaterThan(0)
@@ -20,20 +20,20 @@ describe('a log', () => {
     expect(full.lines[0]?.line).toBe(`line ${full.dropped}`)
   })
 
-  it('finds without case, in what is there and in what comes', () => {
+  it('searches existing and new lines case-insensitively', () => {
     const found = search(append(emptyLog(), [line('Error: a'), line('fine')], ''), 'ERROR')
     expect(found.found).toEqual([0])
     expect(append(found, [line('another error'), line('fine')], 'ERROR').found).toEqual([0, 2])
     expect(search(found, '').found).toBeUndefined()
   })
 
-  it('finds the right lines after old ones were dropped', () => {
+  it('finds the right lines after it dropped old ones', () => {
     const before = search(append(emptyLog(), [...lines(mostLines - 1), line('needle')], ''), 'needle')
     const after = append(before, lines(1), 'needle')
     expect(after.found?.map(index => after.lines[index]?.line)).toEqual(['needle'])
   })
 
-  it('takes 100,000 lines and a search through them in well under a second', () => {
+  it('appends and searches 100,000 lines in well under a second', () => {
     const startedMs = performance.now()
     let log = emptyLog()
     for (let part = 0; part < 1000; part++) log = append(log, lines(100, part * 100), '99')
@@ -41,7 +41,7 @@ describe('a log', () => {
     expect(performance.now() - startedMs).toBeLessThan(2000)
   })
 
-  it('shows no colours of terminals', () => {
+  it('removes terminal colors', () => {
     expect(plain('\u001b[1;31mred\u001b[0m [31m]')).toBe('red [31m]')
     expect(asText(append(emptyLog(), [line('x')], ''))).toBe('2026-01-02T03:04:05.678Z vm-12345 stdout x\n')
   })

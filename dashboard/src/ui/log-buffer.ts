@@ -1,23 +1,23 @@
-/** Log lines in memory: as many as a page keeps, and which of them a search finds. No React in here. */
+/** Log lines in memory, limited in number, with the result of a search. Independent of React. */
 import type { LogLine } from '../api/shapes.ts'
 
 /** A line is about 150 bytes, so this is about 15 MB. */
 export const mostLines = 100_000
-/** Dropping the oldest moves all others, so it is done rarely and in bulk. */
+/** The oldest lines are dropped rarely and in bulk, because dropping shifts all others. */
 const dropAtOnce = 10_000
 
 export interface LogBuffer {
-  /** Extended in place: copying 100,000 lines with every new one would be all the work there is. */
+  /** Extended in place: copying 100,000 lines for every new one would dominate the cost. */
   readonly lines: LogLine[]
-  /** Positions in `lines` of what the search finds; undefined: everything. */
+  /** Indexes into `lines` of the search results; undefined if there is no search. */
   readonly found: number[] | undefined
-  /** How many were dropped because there were too many. */
+  /** Number of lines dropped because of the limit. */
   readonly dropped: number
 }
 
 export const emptyLog = (): LogBuffer => ({ lines: [], found: undefined, dropped: 0 })
 
-/** @param wanted lower-case; empty finds everything */
+/** @param wanted lower-case; empty matches everything */
 const matches = (line: LogLine, wanted: string) => line.line.toLowerCase().includes(wanted)
 
 function positions(lines: readonly LogLine[], wanted: string): number[] | undefined {
@@ -32,7 +32,7 @@ export const search = (buffer: LogBuffer, wanted: string): LogBuffer => ({
   found: positions(buffer.lines, wanted.toLowerCase()),
 })
 
-/** Adds what came. @returns another object over the same arrays, so that React sees a change */
+/** Appends new lines. @returns a new object over the same arrays, so that React detects the change */
 export function append(buffer: LogBuffer, added: readonly LogLine[], wanted: string): LogBuffer {
   const { lines } = buffer
   const first = lines.length
@@ -50,11 +50,11 @@ export function append(buffer: LogBuffer, added: readonly LogLine[], wanted: str
   return { ...buffer, found }
 }
 
-/** As a file: time, VM, stream, line. */
+/** The text of the downloaded file: time, VM, stream, line. */
 export const asText = (buffer: LogBuffer): string =>
   buffer.lines.map(({ at, vmId, stream, line }) => `${at} ${vmId.slice(0, 8)} ${stream} ${line}\n`).join('')
 
 const escape = String.fromCharCode(27)
-const colours = new RegExp(String.raw`${escape}\[[0-9;]*[A-Za-z]`, 'g')
-/** Without the colours of a terminal. */
-export const plain = (line: string) => line.replaceAll(colours, '')
+const colors = new RegExp(String.raw`${escape}\[[0-9;]*[A-Za-z]`, 'g')
+/** Removes terminal colors. */
+export const plain = (line: string) => line.replaceAll(colors, '')

@@ -1,4 +1,4 @@
-/** Live log lines: only those in sight are in the page, so 100,000 of them scroll like ten. */
+/** A live log view that renders only the visible lines, so that 100,000 of them scroll like ten. */
 import type { StreamEvent, StreamOptions } from '@mote/client'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDownToLine, Download, Pause, Play, Search } from 'lucide-react'
@@ -14,14 +14,14 @@ import { append, asText, emptyLog, type LogBuffer, plain, search } from './log-b
 import { Problem } from './states.tsx'
 
 const rowPx = 20
-/** Nearer to the end than this is the end. */
+/** Within this distance from the end, the view follows new lines. */
 const endPx = 40
 
 interface Props {
-  /** Another key is another log. */
+  /** Identifies the log; a new value opens another one. */
   readonly source: string
   readonly open: (options: StreamOptions) => AsyncGenerator<StreamEvent>
-  /** For the name of the file. */
+  /** Used as file name. */
   readonly name: string
   readonly className?: string
 }
@@ -86,7 +86,7 @@ export function LogView({ source, open, name, className }: Props) {
       >
         {count === 0 && (
           <p className="px-4 py-8 text-center font-sans text-sm text-muted">
-            {wanted === '' ? emptyWords(state) : `No line has “${wanted}” in it.`}
+            {wanted === '' ? emptyWords(state) : `No line contains “${wanted}”.`}
           </p>
         )}
         <div className="relative min-w-full" style={{ height: rows.getTotalSize() }}>
@@ -115,9 +115,9 @@ export function LogView({ source, open, name, className }: Props) {
 }
 
 const emptyWords = (state: LiveState) =>
-  state === 'over' ? 'There are no lines.' : 'No lines yet. What the program writes appears here.'
+  state === 'over' ? 'The log is empty.' : 'No lines yet. Output of the program appears here.'
 
-/** Lines are gathered until the next frame: a busy log is one update of the page for each. */
+/** Collects lines until the next animation frame, so that a busy log updates the page once per frame. */
 function useLog(source: string, open: Props['open'], wanted: string, isPaused: boolean) {
   const [buffer, setBuffer] = useState<LogBuffer>(emptyLog)
   const waiting = useRef<LogLine[]>([])
@@ -167,7 +167,7 @@ function Row({ line, top, wanted }: { readonly line: LogLine; readonly top: numb
   )
 }
 
-/** The text with what was searched for marked, its first occurrence. */
+/** Highlights the first occurrence of the search text. */
 function Marked({ text, wanted }: { readonly text: string; readonly wanted: string }) {
   const at = wanted === '' ? -1 : text.toLowerCase().indexOf(wanted.toLowerCase())
   if (at === -1) return text

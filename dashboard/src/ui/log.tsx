@@ -2,7 +2,7 @@ import { type ComponentProps, lazy, Suspense } from 'react'
 import { Skeleton } from './states.tsx'
 import type { LogView } from './log-view.tsx'
 
-/** 12 KB that come after the page around it. */
+/** Loaded lazily: 12 KB that the surrounding page does not need. */
 const View = lazy(async () => ({ default: (await import('./log-view.tsx')).LogView }))
 
 /** Live lines of a log; see log-view.tsx. */

@@ -1,6 +1,6 @@
 import { cx } from './cx.ts'
 
-/** How much of something is used. From 90 % it is trouble. */
+/** Shows usage of a limit. Red from 90 %. */
 export function Meter({
   label,
   value,
@@ -11,7 +11,7 @@ export function Meter({
   readonly label: string
   readonly value: number
   readonly max: number
-  /** As it is said: `3 of 5`. */
+  /** Formatted value: `3 of 5`. */
   readonly text: string
   readonly bare?: boolean
 }) {

@@ -1,4 +1,4 @@
-/** The small buttons of lists and cards. */
+/** Small buttons of lists and cards. */
 import { type LucideIcon, Plus, Trash2 } from 'lucide-react'
 import type { ComponentProps } from 'react'
 import { Button } from './button.tsx'
@@ -20,7 +20,7 @@ export function AddButton({
   )
 }
 
-/** @param label what it does to what, for those who cannot see the icon, and on hover */
+/** @param label operation and its object, as accessible name and tooltip */
 export function IconButton({
   icon: Icon,
   label,
@@ -35,7 +35,7 @@ export function IconButton({
 
 type RowDestroy = Omit<ComponentProps<typeof Destroy>, 'trigger'> & { readonly reason?: string | undefined }
 
-/** Asks for the name; an icon that opens it. */
+/** An icon that opens a dialog, which asks for the name before deleting. */
 export function DestroyIcon({
   icon = Trash2,
   label,
@@ -48,7 +48,7 @@ export function DestroyIcon({
   )
 }
 
-/** Asks for the name; the verb opens it. */
+/** A text button that opens a dialog, which asks for the name before deleting. */
 export function DestroyLink({ reason, ...destroy }: RowDestroy & { readonly verb: string }) {
   const label = `${destroy.verb} ${destroy.name}`
   return (

@@ -1,4 +1,4 @@
-/** What stands where data would be: nothing yet, nothing at all, or what went wrong. */
+/** Placeholders for data: loading, empty, missing, or an error. */
 import { ApiFailure } from '@mote/client'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { CircleAlert, type LucideIcon } from 'lucide-react'
@@ -24,7 +24,7 @@ export function Rows({ count = 4 }: { readonly count?: number }) {
   )
 }
 
-/** Nothing there: says what it would be good for and how to get one. */
+/** An empty list: explains the purpose of its items and how to create one. */
 export function Empty({
   icon: Icon,
   title,
@@ -48,7 +48,7 @@ export function Empty({
   )
 }
 
-/** Instead of a page about something that is not there. @param all the list that it would be in */
+/** Shown instead of the page of a resource that does not exist. @param all the list of such resources */
 export function Missing({
   icon,
   what,
@@ -59,7 +59,7 @@ export function Missing({
   readonly all: '/volumes' | '/databases'
 }) {
   return (
-    <Empty icon={icon} title={`There is no such ${what}`} action={<LinkButton to={all}>{`All ${what}s`}</LinkButton>}>
+    <Empty icon={icon} title={`No such ${what}`} action={<LinkButton to={all}>{`All ${what}s`}</LinkButton>}>
       It may have been deleted, or belong to another project.
     </Empty>
   )
@@ -87,7 +87,7 @@ export function Problem({ error, retry }: { readonly error: unknown; readonly re
   )
 }
 
-/** Its data once it is there; a skeleton before, the problem otherwise. */
+/** Renders the data of a query; a skeleton while it loads, or its error. */
 export function Loaded<T>({
   query,
   skeleton = <Rows />,

@@ -4,7 +4,7 @@ import { Ago } from './time.tsx'
 
 interface Heading {
   readonly title: string
-  /** Left out where there is little room. */
+  /** Hidden on narrow screens. */
   readonly wideOnly?: boolean
   readonly right?: boolean
   readonly className?: string
@@ -14,7 +14,7 @@ interface Cell<T> extends Heading {
   readonly cell: (row: T) => ReactNode
 }
 
-/** When something happened to the row; left out where there is little room. */
+/** A column with a time; hidden on narrow screens. */
 interface When<T> extends Heading {
   readonly at: (row: T) => string | null | undefined
 }
@@ -22,12 +22,12 @@ interface When<T> extends Heading {
 export type Column<T> = Cell<T> | When<T>
 
 export interface TableProps<T> {
-  /** What the table is, for those who cannot see it. */
+  /** Accessible name of the table. */
   readonly label: string
   readonly rows: readonly T[]
   readonly columns: readonly Column<T>[]
   readonly keyOf: (row: T) => string
-  /** What can be done with a row: small buttons at its end. */
+  /** Small buttons at the end of a row. */
   readonly actionsOf?: (row: T) => ReactNode
 }
 

@@ -6,14 +6,14 @@ export interface Tab extends Pick<LinkProps, 'to' | 'params'> {
   readonly exact?: boolean
 }
 
-/** So much of the tab before stays to be seen. */
+/** Visible part of the previous tab after scrolling. */
 const edgePx = 40
 
-/** Pages beside each other; each has an address of its own. */
+/** Tabs for pages; each has its own route. */
 export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) {
   const bar = useRef<HTMLElement>(null)
   const { pathname } = useLocation()
-  // On a phone the tab of the page may be beyond the edge.
+  // On a narrow screen, the current tab may be out of view.
   useEffect(() => {
     const current = bar.current?.querySelector<HTMLElement>('[aria-current=page]')
     if (bar.current && current) bar.current.scrollLeft = current.offsetLeft - bar.current.offsetLeft - edgePx

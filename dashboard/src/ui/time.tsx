@@ -2,11 +2,11 @@ import { useStore } from '../api/store.ts'
 import { createStore } from '../api/store.ts'
 import { ago, exactTime } from './format.ts'
 
-/** One clock for all: relative times are right to half a minute. */
+/** One clock for all components, which updates relative times every 15 s. */
 const now = createStore(new Date())
 setInterval(() => now.set(new Date()), 15_000)
 
-/** `5m ago`, with the instant on hover. */
+/** `5m ago`, with the exact time on hover. */
 export function Ago({ at }: { readonly at: string | null | undefined }) {
   const current = useStore(now)
   if (!at) return <span className="text-faint">never</span>

@@ -1,7 +1,7 @@
 import { Tooltip } from 'radix-ui'
 import type { ReactNode } from 'react'
 
-/** What a thing means, on hover and on focus. */
+/** A tooltip, on hover and on focus. */
 export function Tip({ text, children }: { readonly text: string; readonly children: ReactNode }) {
   return (
     <Tooltip.Root delayDuration={250}>

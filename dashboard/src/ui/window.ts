@@ -1,2 +1,2 @@
-/** The seconds that charts show, so that lines move and do not grow. */
+/** The time span of charts, in seconds. */
 export const windowSeconds = 300

@@ -228,12 +228,12 @@ describe('a VM with a volume that snapshots have copies of', () => {
     hostOf(first.source).snapshots.get(one.snapshotId)!.transfer = {
       ...hostOf(first.source).snapshots.get(one.snapshotId)!.transfer!,
       phase: 'failed',
-      error: 'the wire broke',
+      error: 'the connection broke',
     }
     await ends(first.id)
     expect(await migrationOf(first.id)).toMatchObject({
       state: 'failed',
-      error: expect.stringContaining('the wire broke'),
+      error: expect.stringContaining('the connection broke'),
     })
     await isOn(first.source, one)
     expect((await vms.byId(db, one.vmId))?.hostId).toBe(first.source)

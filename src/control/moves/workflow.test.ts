@@ -152,7 +152,7 @@ describe('a volume', () => {
     await world.until(async () => hostOf(s.source)?.storage.volumes.get(s.volumeId)?.transfer?.phase === 'copying')
     hostOf(s.source)?.storage.powerCut()
     await ends(s)
-    expect(await newestMove(db, s.volumeId)).toMatchObject({ state: 'failed', error: 'the wire broke' })
+    expect(await newestMove(db, s.volumeId)).toMatchObject({ state: 'failed', error: 'the connection broke' })
     await isOn(s.source, s)
     const again = await move(s)
     await ends(again)

@@ -1,4 +1,4 @@
-// One journey with the client that oapi-codegen generates.
+// Runs one journey with the client that oapi-codegen generates.
 package main
 
 import (
@@ -24,7 +24,7 @@ func authorize(_ context.Context, request *http.Request) error {
 	return nil
 }
 
-// need returns the parsed body of an answer that succeeded.
+// need returns the parsed body of a successful response.
 func need[T any](parsed *T, body []byte, err error) *T {
 	if err != nil {
 		log.Fatal(err)
@@ -61,7 +61,7 @@ func main() {
 	deployment, err := client.GetDeploymentWithResponse(ctx, "journey", job, &wait)
 	status := need(deployment.JSON200, deployment.Body, err).Status
 
-	// The call with a parsed answer would read a stream to its end.
+	// The generated call that parses the response would read the stream to its end.
 	stream, err := client.StreamDeploymentLogs(ctx, "journey", job, &mote.StreamDeploymentLogsParams{XProject: slug})
 	if err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-/** One journey with openapi-fetch and the types that openapi-typescript generates. */
+/** Runs one journey with openapi-fetch and the types that openapi-typescript generates. */
 import createClient, { type Middleware } from 'openapi-fetch'
 import type { paths } from './mote.ts'
 

@@ -1,14 +1,17 @@
-/** An agent in a process of its own, for tests that kill it: puts one VM and tells when it is there. */
+/**
+ * Runs an agent in its own process, for tests that kill it: starts one VM and prints a line once the VM reaches the
+ * requested state.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until as condition } from '../wait.ts'
 import { testAgent, testSpec, vmmsIn } from './agent.ts'
 
 const [dataDir = '', until = 'healthy', then = '', cacheDir = ''] = process.argv.slice(2)
-// A boot that is to be cut short must be a boot: from a template it is over before anybody sees it.
+// Tests that interrupt a boot need a full boot: a start from a template ends before a test can observe it.
 const long = until === 'booting' && !cacheDir ? { templateMib: 0 } : {}
 const host = await testAgent({ dataDir, hypervisor: 'qemu', ...(cacheDir ? { cacheDir } : {}), ...long })
 await host.put({ vmId: 'vm-1', generation: 3, want: 'running', spec: testSpec() })
-// Held where it is: on a busy machine the boot would be over before the kill.
+// Stop the VMM here: on a busy machine the boot would finish before the test kills the agent.
 if (until === 'booting') {
   const vmm = await condition(async () => (await vmmsIn(dataDir))[0], { what: 'a VMM', timeoutMs: 20_000 })
   process.kill(vmm, 'SIGSTOP')

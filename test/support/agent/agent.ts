@@ -25,7 +25,7 @@ import { findCells } from '../../../src/agent/hypervisor/firecracker/cell.ts'
 import { writeSampleImage } from '../../../src/agent/image/sample.ts'
 import { type Agent, startAgent } from '../../../src/agent/main.ts'
 
-/** An agent of a test, with the verbs that tests need. Ends with `await using`. */
+/** An agent under test, with the operations that tests need. Dispose of it with `await using`. */
 export interface TestAgent extends AsyncDisposable {
   readonly agent: Agent
   readonly bus: Bus
@@ -35,16 +35,16 @@ export interface TestAgent extends AsyncDisposable {
   /** Takes a snapshot and waits until it is ready or has failed. */
   snapshot(snapshotId: string, vmId: string, generation?: number): Promise<SnapshotObserved>
   put(desired: VmPut): Promise<VmObserved>
-  /** Wishes for a volume and waits until it is as wished. */
+  /** Requests a volume and waits until the observed state matches the desired state. */
   volume(desired: Partial<VolumePut> & Pick<VolumePut, 'volumeId'>): Promise<VolumeObserved>
   get(vmId: string): Promise<VmObserved>
   logs(vmId: string): Promise<LogLine[]>
   until(vmId: string, what: string, holds: (vm: VmObserved) => boolean): Promise<VmObserved>
-  /** Ends the agent and starts another one on the same directory; VMs live on. */
+  /** Stops the agent and starts another one on the same directory; VMs keep running. */
   restart(): Promise<void>
 }
 
-/** Emulated guests of several test files share two cores. */
+/** Generous, because emulated guests of several test files share two cores. */
 const waitLimitMs = 60_000
 
 export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
@@ -52,13 +52,13 @@ export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   return {
     path,
     async [Symbol.asyncDispose]() {
-      for (const pid of await vmmsIn(path)) process.kill(pid, 'SIGKILL') // of a test that failed half-way
+      for (const pid of await vmmsIn(path)) process.kill(pid, 'SIGKILL') // left over by a test that failed midway
       await rm(path, { recursive: true, force: true })
     },
   }
 }
 
-/** VMM processes whose VM lives somewhere below the directory; one that comes to wait for a VM has none. */
+/** PIDs of VMM processes whose VM directory is below `dir`. Idle processes of the VMM pool are not included. */
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
@@ -67,7 +67,7 @@ export async function vmmsIn(dir: string): Promise<number[]> {
     if (cwd.startsWith(`${dir}/`) && !cwd.endsWith('/waiting') && /qemu|firecracker|cloud-hypervisor/.test(program))
       found.push(Number(name))
   }
-  // Behind the jailer a process has a root directory of its own.
+  // A jailed process has its own root directory, so its working directory does not show the path.
   for (const { process } of await findCells(dir)) if (!found.includes(process.pid)) found.push(process.pid)
   return found
 }
@@ -119,7 +119,7 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
         return holds(observed) ? observed : undefined
       }
       return until(check, { what: `${vmId}: ${what}`, timeoutMs: waitLimitMs }).catch((error: unknown) => {
-        throw new Error(`last seen: ${JSON.stringify(observed)}`, { cause: error })
+        throw new Error(`last observed: ${JSON.stringify(observed)}`, { cause: error })
       })
     },
     async restart() {
@@ -127,7 +127,7 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
       agent = await start()
     },
     async [Symbol.asyncDispose]() {
-      // All the way down, so that a test leaves no process, tap or file.
+      // Remove every VM, so that a test leaves no process, tap or file behind.
       const { vms } = (await request('vm.list', {})) as { vms: VmObserved[] }
       for (const { vmId, generation } of vms) await request('vm.forget', { vmId, generation: generation + 1 })
       const empty = async () => ((await request('vm.list', {})) as { vms: VmObserved[] }).vms.length === 0

@@ -1,4 +1,7 @@
-/** An agent in a process of its own that builds, for tests that kill it: says so when the build is in the wanted state. */
+/**
+ * Runs an agent with builds in its own process, for tests that kill it: prints a line once the build reaches the
+ * requested state.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BuildObserved, subjects } from '../../../src/contract/agent.ts'
 import { testAgent } from './agent.ts'

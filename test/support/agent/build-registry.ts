@@ -1,4 +1,4 @@
-/** A registry on the internet side of the machine: guests reach it by their network and not on the host. */
+/** A registry outside the host: guests reach it through their network, not on the host itself. */
 import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ export async function registryOutside(): Promise<OutsideRegistry> {
   await using stack = new AsyncDisposableStack()
   const dir = stack.use(await testDir())
   const world = stack.use(await place(shortName('reg')))
-  // TEST-NET-2 (RFC 5737) in /30 slices, so that files that run at once do not meet.
+  // TEST-NET-2 (RFC 5737) in /30 slices, so that test files that run in parallel do not collide.
   const first = 8 + 4 * (process.pid % 60)
   const [host, outside] = [`198.51.100.${first + 1}`, `198.51.100.${first + 2}`]
   await wire(world, shortName('vr'), { host: [`${host}/30`], outside: [`${outside}/30`] })
@@ -31,7 +31,7 @@ export async function registryOutside(): Promise<OutsideRegistry> {
   const inside = ['netns', 'exec', world.name]
   const child = spawn('ip', [...inside, 'docker-registry', 'serve', config], { stdio: 'ignore' })
   stack.defer(() => void child.kill('SIGKILL'))
-  await until(() => answers(outside, port), { what: 'the registry listens', timeoutMs: 20_000, everyMs: 50 })
+  await until(() => answers(outside, port), { what: 'the registry to listen', timeoutMs: 20_000, everyMs: 50 })
   const policy = join(dir.path, 'policy.json')
   await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}')
   const owned = stack.move()

@@ -1,4 +1,4 @@
-/** A git host that is reached by SSH: the real sshd on loopback, for one key. */
+/** A git host over SSH: the real sshd on loopback, which accepts one key. */
 import { spawn } from 'node:child_process'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -13,14 +13,14 @@ import { testDir } from './agent.ts'
 export interface SshGitHost extends AsyncDisposable {
   readonly address: string
   readonly port: number
-  /** What `ssh-keyscan` would say. */
+  /** The output of `ssh-keyscan` for this host. */
   readonly knownHosts: string
   /** `ssh://user@address:port/path/to/<name>.git` */
   urlOf(name: string): string
   /** `user@address:path/to/<name>.git` */
   scpOf(name: string): string
   create(name: string): Promise<WorkTree>
-  /** Only this key may read from now on. */
+  /** From now on, only this key has read access. */
   allow(publicKey: string): Promise<void>
 }
 
@@ -28,7 +28,7 @@ export interface SshGitHost extends AsyncDisposable {
 export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promise<SshGitHost> {
   await using stack = new AsyncDisposableStack()
   const dir = stack.use(await testDir())
-  // Every address of 127/8 is the machine's own: files that run at once have each theirs.
+  // Every address in 127/8 is local, so test files that run in parallel each use a different one.
   const address = `127.${100 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255 || 1}`
   const at = (name: string) => join(dir.path, name)
   await chmod(dir.path, 0o755)
@@ -49,7 +49,7 @@ export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promis
     port,
     knownHosts: `${name} ${kind} ${key}\n`,
     urlOf: repository => `ssh://${username}@${address}:${port}${at(repository)}.git`,
-    // Relative to the home directory, as such addresses are.
+    // Relative to the home directory, as scp-style addresses are.
     scpOf: repository => `${username}@${address}:${'../../../src/agent/'.repeat(9)}${at(repository).slice(1)}.git`,
     async create(repository) {
       await run('git', ['init', '--bare', '--quiet', '--initial-branch=main', `${at(repository)}.git`])

@@ -1,4 +1,4 @@
-/** A Python package of one module, as the file that pip installs without the network. */
+/** Builds a Python package with one module as a wheel, which pip installs without network access. */
 import { crc32 } from 'node:zlib'
 
 /** A wheel (PEP 427). */

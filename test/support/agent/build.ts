@@ -6,7 +6,9 @@ import { basic, type GitHostOptions, pushDelivery, startGitHost } from '../../..
 import { findUnprivileged, openWorker, type Worker } from '../../../src/agent/worker/worker.ts'
 import { workTree, type WorkTree } from '../../../src/cli/demo/work-tree.ts'
 
-/** Who runs git in a new directory `git` below this one, as on a host that has what this machine has. */
+/**
+ * Opens a worker that runs git in the new directory `git` below `path`, with the isolation that this machine supports.
+ */
 export async function gitWorker(path: string, signal: AbortSignal): Promise<Worker> {
   const dir = join(path, 'git')
   await mkdir(dir)
@@ -16,7 +18,7 @@ export async function gitWorker(path: string, signal: AbortSignal): Promise<Work
 export interface GitServer extends AsyncDisposable, WorkTree {
   /** `http://127.0.0.1:port/app.git` */
   readonly url: string
-  /** The signed webhook that a git host sends for the branch as it is. */
+  /** The signed webhook that a git host sends for the current head of the branch. */
   delivery(secret: string, branch?: string): ReturnType<typeof pushDelivery>
 }
 

@@ -1,4 +1,4 @@
-/** File systems of a test, on loop devices. Needs root. */
+/** File systems on loop devices for tests. Needs root. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -12,14 +12,14 @@ import { until } from '../wait.ts'
 
 export type LoopFileSystem = 'btrfs' | 'ext4' | 'xfs'
 
-/** Why there is none on this machine; undefined when there is. */
+/** Returns why this machine cannot mount the file system on a loop device, or undefined if it can. */
 export async function whyNoLoop(kind: LoopFileSystem): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'needs root'
   if (!existsSync('/dev/loop-control')) return 'needs loop devices'
   return (await hasProgram(`mkfs.${kind}`)) ? undefined : `needs mkfs.${kind}`
 }
 
-/** A directory on a fresh file system of that kind, and what unmounts it. */
+/** Creates and mounts a file system of the given kind; disposing of it unmounts it. */
 export async function loopFileSystem(
   kind: LoopFileSystem,
   dir: string,
@@ -39,7 +39,7 @@ export async function loopFileSystem(
   }
 }
 
-/** Why there is no ZFS on this machine; undefined when there is: in the kernel, or as a program (zfs-fuse). */
+/** Returns why this machine has no ZFS, or undefined if it has: as a kernel module, or in user space (zfs-fuse). */
 export async function whyNoZfs(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'needs root'
   if (!(await hasProgram('zpool'))) return 'needs zpool'
@@ -47,7 +47,7 @@ export async function whyNoZfs(): Promise<string | undefined> {
   return existsSync('/dev/zfs') || inUserSpace ? undefined : 'needs the module, or zfs-fuse and /dev/fuse'
 }
 
-/** A pool of ZFS in a file. One at a time on a machine: zfs-fuse has one socket. */
+/** A ZFS pool in a file. Only one at a time per machine, because zfs-fuse has a single socket. */
 export async function zfsPoolInFile(
   dir: string,
   sizeMib: number,
@@ -60,16 +60,17 @@ export async function zfsPoolInFile(
   await writeFile(file, '')
   await truncate(file, sizeMib * 2 ** 20)
   await run('zpool', ['create', '-o', 'cachefile=none', '-m', join(dir, 'zfs'), dataset, file])
-  // A process that began meanwhile in a mount namespace of its own has its mounts, too, and keeps it busy as long as it lives.
+  // A process that started in its own mount namespace in the meantime inherited the mounts and keeps the pool busy
+  // while it lives.
   stack.defer(async () => void (await run('umount', ['-l', join(dir, 'zfs')]).catch(() => undefined)))
   const destroyed = async () => {
     await run('zpool', ['destroy', '-f', dataset]).catch(() => undefined)
     return !(await run('zpool', ['list', '-H', '-o', 'name'])).split('\n').includes(dataset)
   }
-  // In user space it goes with its daemon.
+  // A pool in user space disappears with its daemon.
   const isKernel = existsSync('/dev/zfs')
   stack.defer(async () => {
-    if (isKernel) await until(destroyed, { timeoutMs: 60_000, what: 'the pool is gone' })
+    if (isKernel) await until(destroyed, { timeoutMs: 60_000, what: 'the pool to be destroyed' })
     else await destroyed()
   })
   const all = stack.move()

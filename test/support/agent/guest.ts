@@ -1,4 +1,4 @@
-/** For tests: the two ports of a guest, spoken by a test instead of our init. */
+/** For tests: both ports of a guest, served by the test instead of our init. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -8,9 +8,9 @@ import { connectIn } from '../../../src/lib/short-socket.ts'
 import type { GuestPorts } from '../../../src/agent/guest/ports.ts'
 
 export interface OtherEnd {
-  /** What the host has said, line by line. */
+  /** Lines received from the host. */
   readonly lines: () => readonly string[]
-  /** Writes all of it, as fast as the host takes it. */
+  /** Writes all the data, as fast as the host reads it. */
   send(data: string | Buffer): Promise<void>
   readonly socket: Socket
 }

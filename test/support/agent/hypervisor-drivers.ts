@@ -15,8 +15,9 @@ import { type Isolation, noIsolation } from '../../../src/agent/hypervisor/isola
 import { type VmmDriverDeps, vmmDriver } from '../../../src/agent/hypervisor/vmm/driver.ts'
 
 /**
- * The drivers of Firecracker and Cloud Hypervisor against strict fakes of both, as programs: CI has neither the programs
- * nor a KVM for them. What the fakes accept is compared with the real programs' transcripts next to them.
+ * Test cases that run the Firecracker and Cloud Hypervisor drivers against strict fakes, which are separate programs:
+ * CI has neither the real programs nor KVM. Tests compare the behavior of the fakes with recorded transcripts of the
+ * real programs.
  */
 export const fakedVmms = [
   {
@@ -31,17 +32,18 @@ export const fakedVmms = [
 ] as const
 
 /**
- * Why a fake cannot be started as the user of its VM; undefined: it can. Below a home that only its owner can enter it cannot.
- * A real VMM is shown to its VM in a directory of the VM's own.
+ * Returns why a fake cannot run as its VM's user, or undefined if it can. A checkout below a home directory that only
+ * its owner may enter is unreachable; the real VMM does not have this problem, because it is copied into its VM's own
+ * directory.
  */
 export function unreachable({ name }: (typeof fakedVmms)[number]): string | undefined {
-  if (name !== 'firecracker') return undefined // it is the only one that starts as that user
+  if (name !== 'firecracker') return undefined // only Firecracker runs as the VM's user
   for (let dir = dirname(process.execPath); dir !== '/'; dir = dirname(dir))
     if ((statSync(dir).mode & 0o001) === 0) return `other users cannot enter ${dir}`
   return undefined
 }
 
-/** A driver over the fake program, with its files in this directory. */
+/** A driver that runs the fake program, with its files below `root`. */
 export async function fakedHost(
   { name, platform }: (typeof fakedVmms)[number],
   root: string,
@@ -56,7 +58,7 @@ export async function fakedHost(
   return { driver: vmmDriver(depsIn(root, isolation, network), platform(root, program)), program }
 }
 
-/** As the agent would have it, without images and devices. */
+/** The dependencies that the agent would pass, without images and devices. */
 function depsIn(root: string, isolation: Isolation, network: Network): VmmDriverDeps {
   const config: RunConfig = {
     digest: 'sha256:0',
@@ -86,7 +88,7 @@ function depsIn(root: string, isolation: Isolation, network: Network): VmmDriver
   }
 }
 
-/** A network whose only device is the host's loopback: its counters can be read. */
+/** A network whose only device is the host's loopback, so that its counters can be read. */
 function loopback(): Network {
   const network = userNetwork()
   return { ...network, mode: 'tap', connect: async (id, port) => ({ ...(await network.connect(id, port)), tap: 'lo' }) }

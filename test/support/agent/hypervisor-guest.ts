@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net'
 
-/** A guest without a machine: our init's side of the ports, on the unix socket of a vsock device. */
+/** A fake guest without a VM: our init's side of both ports, on the unix socket of a vsock device. */
 export interface FakeGuest {
   /** Ends all connections, as taking a snapshot does. */
   cut(): void
@@ -8,19 +8,21 @@ export interface FakeGuest {
 }
 
 interface Hooks {
-  /** The guest was asked to end. */
+  /** Called when the guest is asked to shut down. */
   readonly onOff: () => void
-  /** Whether the machine has a disk with this serial now. */
+  /** Whether the VM currently has a disk with this serial. */
   readonly hasDisk: (serial: string) => boolean
-  /** How large, in bytes, the guest knows the disk with this serial to be. */
+  /** Size of the disk with this serial, in bytes, as the guest sees it. */
   readonly sizeOf: (serial: string) => number
-  /** The drive that a guest finds when it looks for this serial as `findDisk` (build/recipe.ts) does. */
+  /** The drive that a guest finds for this serial, as `findDisk` (build/recipe.ts) searches for it. */
   readonly drive: (serial: string) => { readonly readOnly: boolean } | undefined
-  /** A paused guest hears nothing. */
+  /** A paused guest does not read its ports. */
   readonly paused: () => boolean
 }
 
-/** Says `hello` once in its log, and answers every verb that drivers use. Refuses what our init would not know. */
+/**
+ * Writes `hello` to its log once and answers every verb that drivers use. Rejects verbs that our init does not know.
+ */
 export function serveFakeGuest(path: string, hooks: Hooks): Promise<FakeGuest> {
   const sockets = new Set<Socket>()
   const server = createServer(socket => {
@@ -50,7 +52,7 @@ export function serveFakeGuest(path: string, hooks: Hooks): Promise<FakeGuest> {
 
 type OnLine = (line: string) => OnLine | void
 
-/** A line may decide who gets the next ones. */
+/** Calls the handler for each line; a handler may replace itself for the following lines. */
 function eachLine(socket: Socket, first: OnLine): void {
   let onLine = first
   let rest = ''
@@ -74,7 +76,7 @@ function control(socket: Socket, line: string, hooks: Hooks): void {
     mount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
     unmount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
     grow: () => (hooks.sizeOf(words[0] ?? '') >= Number(words[2]) * 2 ** 20 ? 'ok' : 'err absent'),
-    // `drive <serial>` ends with 0 for one to write to, 1 for one to read, 2 for none.
+    // `drive <serial>` exits with 0 for a writable disk, 1 for a read-only disk, 2 for no disk.
     exec: () => `ok ${words[1] === 'drive' ? kindOf(hooks.drive(words[2] ?? '')) : 0} 0`,
     off: () => 'ok',
   }

@@ -4,11 +4,13 @@ import { run } from '../../../src/lib/exec.ts'
 import { bringTap, makeTapIn, removeTap, type Tap } from '../../../src/agent/net/devices.ts'
 
 export interface TapOfVmm extends AsyncDisposable {
-  /** Has it on the host, where it must still be open, and nothing be left where it was. */
+  /**
+   * Moves the tap to the host's namespace and asserts that it is still open there and absent from the VMM's namespace.
+   */
   bring(): Promise<void>
 }
 
-/** A tap in the network namespace of a VMM, as the driver makes it. @param owner a user id */
+/** Creates a tap in the network namespace of a VMM, as the driver does. @param owner a user id */
 export async function tapIn(pid: number, name: string, owner: number): Promise<TapOfVmm> {
   const device: Tap = {
     tap: name,
@@ -30,7 +32,7 @@ export async function tapIn(pid: number, name: string, owner: number): Promise<T
   }
 }
 
-/** The network devices that a process sees, as `ip -json address` has them. */
+/** The network devices that a process sees, as reported by `ip -json address`. */
 export async function devicesOf(pid: number): Promise<unknown> {
   return JSON.parse(await run('nsenter', [`--net=/proc/${pid}/ns/net`, 'ip', '-json', 'address']))
 }

@@ -6,14 +6,17 @@ import { createDrivers } from '../../../src/agent/drivers.ts'
 import { openNetwork } from '../../../src/agent/net/open.ts'
 import { testDir } from './agent.ts'
 
-/** The programs that tests use; their variables are those of the settings. */
+/** VMM programs for tests, from the same variables as the agent's settings. */
 export const vmmPrograms = {
   firecracker: process.env.MOTE_FIRECRACKER_BIN ?? null,
   jailer: process.env.MOTE_JAILER_BIN ?? null,
   cloudHypervisor: process.env.MOTE_CLOUD_HYPERVISOR_BIN ?? null,
 } as const
 
-/** How to run tests with a real VMM, and why not: it is not named, or its proof boot fails here. */
+/**
+ * Returns the configuration for tests with a real VMM, and why they cannot run here: no program is configured, or its
+ * probe boot fails.
+ */
 export async function realVmmConfig(
   name: 'firecracker' | 'cloud-hypervisor',
 ): Promise<{ why: string; config: Partial<AgentConfig> }> {
@@ -31,16 +34,16 @@ export async function realVmmConfig(
   return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
 }
 
-/** A driver as this machine can have it. */
+/** A driver with the configuration that this machine supports. */
 export interface DriverCase {
-  /** Says why it is skipped, if it is. */
+  /** Contains the reason when the case is skipped. */
   readonly name: string
   readonly skip: boolean
   readonly config: Partial<AgentConfig>
   readonly spec: Partial<VmSpec>
 }
 
-/** The real programs, where KVM carries a real guest under them: `MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`. */
+/** A case for a real program, if KVM can run a guest with it: `MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`. */
 async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<DriverCase> {
   const { why, config } = await realVmmConfig(name)
   const spec = { hypervisor: name }

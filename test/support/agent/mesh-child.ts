@@ -7,7 +7,8 @@ import { tapNetwork } from '../../../src/agent/net/tap.ts'
 import { type Mesh, openMesh } from '../../../src/agent/mesh/mesh.ts'
 
 const [, , dataDir = '', endpoint = '', subnet = ''] = process.argv
-// wireguard-go keeps its control socket, named after the device, here: other namespaces have devices of the same name.
+// wireguard-go keeps its control socket, named after the device, in this directory; other namespaces use the same
+// device names.
 for (const dir of ['/run/wireguard', '/run/mote']) {
   await mkdir(dir, { recursive: true })
   await run('mount', ['-t', 'tmpfs', 'tmpfs', dir])

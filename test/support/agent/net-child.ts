@@ -1,6 +1,6 @@
 /**
- * One side of a conversation in a network namespace: listens, and tries to reach others when told to. Requests and
- * answers are JSON lines.
+ * One endpoint in a network namespace: listens on ports and connects to others on request. Requests and answers are
+ * JSON lines.
  */
 import { createSocket } from 'node:dgram'
 import { connect, createServer } from 'node:net'
@@ -30,22 +30,22 @@ type Request =
 interface Flood {
   readonly host: string
   readonly port: number
-  /** Each is a connection of its own. */
+  /** Each socket is a separate connection. */
   readonly sockets: number
-  /** Datagrams of each. */
+  /** Datagrams per socket. */
   readonly times: number
   readonly base64: string
 }
 
-/** After this long without an answer no more are expected. */
+/** The endpoint stops waiting for answers after this silence. */
 const silenceMs = 500
 
 const answer = (id: number, result: unknown) => process.stdout.write(`${JSON.stringify({ id, result })}\n`)
 
-/** Datagrams that came, whoever sent them. */
+/** Texts of received datagrams, from any sender. */
 const heard = new Set<string>()
 
-/** TCP answers how many bytes it got, once the other side has ended; UDP echoes. */
+/** TCP answers the number of received bytes once the peer has ended; UDP echoes. */
 function listen(id: number, port: number): void {
   const server = createServer({ allowHalfOpen: true }, socket => {
     let got = 0
@@ -85,7 +85,7 @@ function udp(id: number, { host, port, from, text, limitMs }: Extract<Request, {
   socket.bind(0, from, () => socket.send(text ?? 'hello', port, host, () => undefined))
 }
 
-/** Sends all at once; answers how many datagrams came back. */
+/** Sends all datagrams at once; answers how many came back. */
 function flood(id: number, { host, port, sockets, times, base64 }: Flood): void {
   const message = Buffer.from(base64, 'base64')
   let answers = 0

@@ -1,4 +1,4 @@
-/** Network namespaces in the place of guests, hosts and the internet: real packets without a boot. */
+/** Network namespaces that stand in for guests, hosts and the internet: real packets without a boot. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ export interface Reach {
   readonly protocol?: 'tcp' | 'udp'
   /** Source address; default: the kernel's choice. */
   readonly from?: string
-  /** What a datagram says; default: hello. */
+  /** Payload of the datagram; default: hello. */
   readonly text?: string
 }
 
@@ -21,15 +21,15 @@ export interface Place extends AsyncDisposable {
   readonly name: string
   /** Answers on TCP and UDP, IPv4 and IPv6. */
   listen(port: number): Promise<void>
-  /** Whether somebody answers, even on a machine that is busy. */
+  /** Whether the destination answers; allows for a busy machine. */
   reaches(to: Reach): Promise<boolean>
-  /** Whether nobody answers for a while. */
+  /** Whether the destination stays silent for a while. */
   blocked(to: Reach): Promise<boolean>
-  /** Whether a datagram with this text has come, whoever it seemed to be from. */
+  /** Whether a datagram with this text has arrived, from any source address. */
   heard(text: string): Promise<boolean>
-  /** Sends that many bytes over TCP; answers what the other side says. */
+  /** Sends this many bytes over TCP; returns the peer's answer. */
   stream(to: Reach, bytes: number): Promise<string>
-  /** Sends `times` datagrams from each of `sockets` sockets at once; answers how many came back. */
+  /** Sends `times` datagrams from each of `sockets` sockets at once; returns how many came back. */
   flood(to: { readonly host: string; readonly port: number }, much: Flood): Promise<number>
   ip(...args: string[]): Promise<string>
 }
@@ -41,10 +41,10 @@ export interface Flood {
 }
 
 let count = 0
-/** Unique on the machine, and short enough for device names. */
+/** Unique on this machine, and short enough for a device name. */
 export const shortName = (prefix: string) => `${prefix}${process.pid.toString(36)}${(count++).toString(36)}`
 
-/** A namespace of its own, or with `name: null` the host itself. */
+/** Creates a network namespace; with `name: null` it is the host's own. */
 export async function place(name: string | null): Promise<Place> {
   if (name !== null) await run('ip', ['netns', 'add', name])
   const inside = name === null ? [] : ['ip', 'netns', 'exec', name]
@@ -89,7 +89,7 @@ function requests(child: ChildProcess): (request: object) => Promise<unknown> {
     })
 }
 
-/** The namespace behaves as a guest would that was given this configuration. */
+/** Configures the namespace as a guest with this NIC would configure itself. */
 export async function becomeGuest({ ip }: Place, { guest, mac }: Nic): Promise<void> {
   await ip('link', 'set', 'eth0', 'address', mac)
   await ip('link', 'set', 'eth0', 'up')
@@ -100,7 +100,10 @@ export async function becomeGuest({ ip }: Place, { guest, mac }: Nic): Promise<v
   await ip('route', 'add', guest.route6, 'via', guest.gateway6, 'dev', 'eth0')
 }
 
-/** A namespace behind a veth pair: `outside` there, `host` here. Gone with its namespace. */
+/**
+ * Connects a namespace by a veth pair: `outside` is its end, `host` is the host's. The pair disappears with the
+ * namespace.
+ */
 export async function wire(
   to: Place,
   device: string,

@@ -1,4 +1,4 @@
-/** The way of a snapshot of a VM, and of a volume, from one test agent to another, as control would have them go. */
+/** Moves the snapshot of a VM, or a volume, from one test agent to another, in the same steps as the control plane. */
 import type { SnapshotObserved, SnapshotPut, Transfer, VolumeObserved } from '../../../src/contract/agent.ts'
 import { until } from '../wait.ts'
 import type { TestAgent } from './agent.ts'
@@ -8,7 +8,7 @@ export const observedOf = async (host: TestAgent) =>
 export const put = (host: TestAgent, generation: number, more: Partial<SnapshotPut> = {}) =>
   host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'parent', generation, want: 'present', ...more })
 
-/** The transfer once it is in one of these phases. */
+/** Returns the transfer once it is in one of these phases. */
 export const phase = (host: TestAgent, ...phases: Transfer['phase'][]) =>
   until(
     async () => {
@@ -23,7 +23,7 @@ export interface Kept {
   readonly kept: SnapshotObserved
 }
 
-/** Both sides of the way, until both say that it is over. */
+/** Runs both ends of the transfer until both report completion. */
 export async function send({ source, kept }: Kept, target: TestAgent, transferId: string, generation: number) {
   const { sizeBytes, madeBy } = kept
   await put(target, generation, { incoming: { transferId, sizeBytes, madeBy: madeBy ?? '' } })
@@ -32,7 +32,7 @@ export async function send({ source, kept }: Kept, target: TestAgent, transferId
   return Promise.all([phase(source, 'complete', 'failed'), phase(target, 'complete', 'failed')])
 }
 
-/** A volume that no VM has, until it counts at the target. */
+/** Moves a detached volume until the target holds the authoritative copy. */
 export async function moveVolume(source: TestAgent, target: TestAgent, volumeId: string, snapshots: readonly string[]) {
   const volume = { volumeId, want: 'present', pool: 'local', sizeMib: 32 } as const
   const volumeAt = async (host: TestAgent, phase: Transfer['phase']) =>
@@ -41,7 +41,7 @@ export async function moveVolume(source: TestAgent, target: TestAgent, volumeId:
         const { transfer } = (await host.request('volume.get', { volumeId })) as VolumeObserved
         return transfer?.phase === phase ? transfer : undefined
       },
-      { what: `the volume is ${phase}`, timeoutMs: 60_000 },
+      { what: `the volume to be ${phase}`, timeoutMs: 60_000 },
     )
   await target.request('volume.put', { ...volume, generation: 2, incoming: { transferId: 'v1' } })
   const { uri } = await volumeAt(target, 'listening')

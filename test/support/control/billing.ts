@@ -58,7 +58,7 @@ export async function deliver(api: Identity, id: string, payload: unknown, secre
   return { status: answer.statusCode, body: JSON.parse(answer.body), headers: answer.headers }
 }
 
-/** At most `width` at a time, answers in the order of the items. */
+/** Runs at most `width` items at a time; results are in the order of the items. */
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,

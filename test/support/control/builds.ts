@@ -1,10 +1,10 @@
-/** Builds on simulated hosts: what a host says of one is what the test made of it. */
+/** Builds on simulated hosts: the test decides what a host reports. */
 import type { Bus, Subscription } from '../../../src/bus/bus.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../../src/contract/agent.ts'
 
 export interface SimBuilds {
   readonly builds: Map<string, SimBuild>
-  /** Moves every build one step: fetching, building, pushing, then over. */
+  /** Advances every build by one phase: fetching, building, pushing, ended. */
   tick(): void
   stop(): Promise<void>
 }

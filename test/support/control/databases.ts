@@ -1,4 +1,4 @@
-/** A page server for tests: the management API as recorded from `pageserver/src/http` (reference of the API we use). */
+/** A page server for tests, with the management API as in `pageserver/src/http` (reference of the API we use). */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
@@ -13,7 +13,7 @@ export interface RecordedPageserver extends AsyncDisposable {
   readonly url: string
   readonly calls: readonly Recorded[]
   readonly tenants: ReadonlyMap<string, { generation: number; timelines: Map<string, TimelineState> }>
-  /** The next call of this kind is answered so, once. */
+  /** Answers the next call with this method with this status, once. */
   failNext(method: string, status: number): void
 }
 

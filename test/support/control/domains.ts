@@ -1,4 +1,4 @@
-/** A real name server on loopback: TXT records that a test sets, NXDOMAIN for the rest. */
+/** A real name server on loopback: TXT records that the test sets, NXDOMAIN for everything else. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { decode, encode } from 'dns-packet'
@@ -10,9 +10,9 @@ export interface TestDns extends AsyncDisposable {
   /** `address:port`. */
   readonly server: string
   readonly txt: Map<string, readonly string[]>
-  /** Names that are at 127.0.0.1. */
+  /** Names that resolve to 127.0.0.1. */
   readonly local: Set<string>
-  /** As long as it is set, every question is answered with SERVFAIL. */
+  /** While true, every query is answered with SERVFAIL. */
   broken: boolean
 }
 

@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 
-/** Sends without a socket. light-my-request does not list TRACE among its methods, though it sends it. */
+/**
+ * Sends requests without a socket. The cast is needed because the types of light-my-request lack TRACE, which it
+ * supports.
+ */
 export const asker =
   (app: FastifyInstance) =>
   async (method: Method, url: string, headers: Record<string, string> = {}, payload?: string) =>

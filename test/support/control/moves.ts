@@ -1,4 +1,4 @@
-/** What `lock-order.test.ts` has to lock: a VM that runs with two volumes, two volumes at rest, and snapshots of all of them. */
+/** Rows for `lock-order.test.ts`: a running VM with two volumes, two detached volumes, and snapshots of all of them. */
 import { computeWorld } from '../compute.ts'
 import { shortDeadlocks } from '../collide.ts'
 import { testDatabase } from '../database.ts'
@@ -26,7 +26,7 @@ export interface Kept {
   readonly name: string
 }
 
-/** @param txConnections of `db`, which is told of a deadlock after 20 ms */
+/** @param txConnections of `db`, which detects deadlocks after 20 ms */
 export async function lockWorld(txConnections: number) {
   const database = await testDatabase()
   await database.db.run(shortDeadlocks)
@@ -44,11 +44,11 @@ export async function lockWorld(txConnections: number) {
     return app
   }
   const mayIdle = (appId: string) => world.rows(`UPDATE app SET min_replicas = 0 WHERE id = $1 RETURNING id`, appId)
-  /** With a snapshot that has copies of both volumes, and a snapshot of one of them. */
+  /** Runs a VM and takes a snapshot with copies of both volumes, and a snapshot of one volume. */
   const running = async (): Promise<Kept> => {
     const app = await appOfOne()
     const volumeIds = [await volume(), await volume()] as const
-    // Not in the order of their ids: that is for whoever locks them.
+    // Attached in a different order than their ids: the code under test has to sort them.
     await attach(app.id, volumeIds[1], '/data')
     await attach(app.id, volumeIds[0], '/more')
     const { id: deploymentId, vmIds } = await world.deploy(app)
@@ -60,7 +60,7 @@ export async function lockWorld(txConnections: number) {
     const { id: volumeSnapshotId } = await db.tx(tx => createVolumeSnapshot(tx, volumeIds[0], { name: 'n' }))
     await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
     await world.until(async () => (await findVolumeSnapshot(db, volumeSnapshotId))?.state === 'ready')
-    if ((await snapshots.byId(db, id))?.disks.length !== 2) throw new Error('it has no copies of both')
+    if ((await snapshots.byId(db, id))?.disks.length !== 2) throw new Error('the snapshot lacks a copy of a volume')
     await mayIdle(app.id)
     return { app, deploymentId, vmId, hostId, volumeIds, volumeSnapshotId, name }
   }
@@ -83,7 +83,7 @@ export async function lockWorld(txConnections: number) {
   await world.until(async () => (await deployments.byId(db, slept.id))?.phase === 'serving')
   await world.rows(`UPDATE app SET scale_state = 'idle' WHERE id = $1 RETURNING id`, bedded.id)
   await world.until(async () => {
-    // Nobody is to wait for the moment in which the last requests end.
+    // Skip the grace period for the last requests.
     await world.rows(
       `UPDATE machine SET entered_at = now() - interval '10 seconds' WHERE id = $1 AND phase = 'suspending' RETURNING id`,
       slept.id,
@@ -102,21 +102,21 @@ export async function lockWorld(txConnections: number) {
     one,
     /** Two VMs without volumes. */
     pair,
-    /** Its VM has gone. */
+    /** Its VM is gone. */
     two,
     restHost: (await findVolume(db, two.volumeIds[0]))!.hostId!,
     runHost: one.hostId,
-    /** Nobody has attached it. */
+    /** A detached volume. */
     loose: await volume(),
-    /** Waits for its place, with a volume. */
+    /** Waits for placement, with a volume. */
     waitingVm: (await world.deploy(waitingApp)).vmIds[0]!,
-    /** It is about to fall asleep. */
+    /** About to suspend. */
     sleeper,
-    /** It sleeps, and has what it wakes from. */
+    /** Suspended, with the snapshot that it resumes from. */
     bedded,
-    /** Of all, in the order in which they are locked. */
+    /** All apps, in locking order. */
     appIds: (await world.rows<{ id: string }>(`SELECT id FROM app ORDER BY id`)).map(row => row.id),
-    /** What forks become. */
+    /** The app that forks create. */
     forkApp,
   }
 }

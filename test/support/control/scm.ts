@@ -1,4 +1,4 @@
-/** A source host of the tests: the few calls of GitHub's API that we make, and deliveries signed as GitHub signs. */
+/** A source host for tests: the few GitHub API calls that we make, and deliveries signed as GitHub signs them. */
 import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,16 +19,16 @@ export interface FakeHost extends AsyncDisposable {
   readonly repositories: Array<Readonly<Record<string, unknown>>>
   readonly statuses: Array<{ readonly path: string; readonly body: Readonly<Record<string, unknown>> }>
   readonly tokensFor: Array<Readonly<Record<string, unknown>>>
-  /** Codes of the OAuth web flow that were not exchanged yet, and the person of each. */
+  /** Unused codes of the OAuth web flow, with the person of each. */
   readonly codes: Map<string, SourcePerson>
   isDown: boolean
 }
 
-/** Somebody with an account at the source host. */
+/** An account at the source host. */
 export interface SourcePerson {
-  /** Ids of the installations in which the person may read something. */
+  /** Ids of the installations that the person can read. */
   readonly installations: readonly number[]
-  /** Repositories of an installation that the person reads; absent: all of them. */
+  /** Repositories of an installation that the person can read; all of them if absent. */
   readonly readable?: number
 }
 
@@ -158,13 +158,13 @@ export const push = (repoId: number, commit: string, pushedAt: number | undefine
 })
 export const commitOf = (n: number) => n.toString(16).padStart(40, '0')
 
-/** What a browser keeps of an answer, and sends back. */
+/** The cookie that a browser would store from an answer and send back. */
 export const cookieOf = ({ headers }: Pick<Reply, 'headers'>) => String(headers['set-cookie']).split(';')[0] ?? ''
 
 export interface ScmWorld extends AsyncDisposable {
   readonly host: FakeHost
   readonly api: Identity
-  /** Installs the integration for the default project of the person, as a browser would. @returns the installation's id */
+  /** Installs the integration for the person's default project, as a browser would. @returns the installation's id */
   install(person: Owner): Promise<number>
   appFor(
     person: Owner,
@@ -175,7 +175,7 @@ export interface ScmWorld extends AsyncDisposable {
   deploymentsOf(person: Owner, app: string): Promise<Array<Record<string, string>>>
 }
 
-/** The whole API with a source host beside it. */
+/** The whole API with a fake source host. */
 export async function scmWorld(): Promise<ScmWorld> {
   const host = await fakeHost()
   const api = await startWholeApi({ env: host.env })

@@ -1,4 +1,4 @@
-/** A gateway on a bus in memory, a route table that the test writes, and real HTTP servers behind it. */
+/** A gateway on an in-memory bus, with a route table that the test controls and real HTTP servers as backends. */
 import { once } from 'node:events'
 import { type IncomingMessage, type RequestListener, type Server, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,7 +14,7 @@ export const hostname = 'hello-demo.localhost'
 
 export interface TestApp extends Backend {
   readonly server: Server
-  /** Requests it has got. */
+  /** Number of requests that it received. */
   readonly hits: () => number
 }
 
@@ -24,14 +24,14 @@ export interface GatewayFixture extends AsyncDisposable {
   readonly gateways: readonly Gateway[]
   readonly wakes: string[]
   readonly reports: TrafficReport[]
-  /** How often gateways have asked for routes. */
+  /** Number of times gateways have requested routes. */
   asked(): number
   /** Another gateway on the same bus. */
   add(config?: Partial<GatewayConfig>): Promise<Gateway>
   backend(handler: RequestListener): Promise<TestApp>
-  /** Control has it from here on; no gateway has heard of it. */
+  /** Records the route at the control plane without publishing it to gateways. */
   commit(change: Partial<Route>): Route
-  /** Resolves once every gateway has it. */
+  /** Resolves once every gateway has applied the route. */
   publish(change: Partial<Route>): Promise<void>
   get(path?: string, options?: AskOptions): Promise<Asked>
 }
@@ -71,7 +71,7 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
     const gateway = await startGateway(all, { bus, log: pino({ level: 'silent' }) })
     gateways.push(gateway)
     cleanup.defer(() => gateway.stop(100))
-    await until(() => gateway.ready(), { timeoutMs: 5000, what: 'the gateway has its routes' })
+    await until(() => gateway.ready(), { timeoutMs: 5000, what: 'the gateway to load its routes' })
     return gateway
   }
   const gateway = await add()
@@ -102,7 +102,9 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
     const route = commit(change)
     await bus.publish(gatewaySubjects.routeChanged, route)
     for (const one of gateways)
-      await until(() => (one.routeVersion(route.hostname) ?? 0) >= route.version, { what: 'the gateway has the route' })
+      await until(() => (one.routeVersion(route.hostname) ?? 0) >= route.version, {
+        what: 'the gateway to apply the route',
+      })
   }
   const get = (path = '/', { method = 'GET', headers = {}, port = gateway.port }: AskOptions = {}) =>
     new Promise<Asked>((resolve, reject) => {

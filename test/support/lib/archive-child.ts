@@ -1,4 +1,4 @@
-/** A thread that misbehaves as its test wants. */
+/** A worker thread that misbehaves as the test requests. */
 import { ArchiveFault } from '../../../src/lib/archive/fault.ts'
 import { answerJob } from '../../../src/lib/archive/thread.ts'
 

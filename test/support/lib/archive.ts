@@ -1,6 +1,6 @@
-/** For tests: archives that no library writes. */
+/** For tests: malformed archives that no library produces. */
 
-/** @param change bytes that are put over the header before its checksum is made */
+/** @param change bytes that overwrite the header before its checksum is computed */
 export function rawHeader(
   name: string,
   flag: string,
@@ -21,7 +21,7 @@ export function rawHeader(
   return block
 }
 
-/** A header, and its content padded to whole blocks. */
+/** A header and its content, padded to whole blocks. */
 export function rawEntry(
   name: string,
   { flag = '0', data = '' }: { readonly flag?: string; readonly data?: string | Buffer } = {},
@@ -44,7 +44,7 @@ function paxRecord(key: string, value: string): string {
   return `${length} ${key}=${value}\n`
 }
 
-/** A global header of that many keys, which a naive reader copies for each of the short headers behind it. */
+/** A global header with this many keys, which a naive reader copies for each of the small headers that follow. */
 export function globalHeaderBomb(keys: number, headers: number): Buffer {
   const records = Array.from({ length: keys }, (_, n) => [`k${n}`, ''] as const)
   const small = rawEntry('x', { flag: 'x', data: paxData([['path', 'x']]) })

@@ -5,7 +5,7 @@ const systems = [
   [/Mac OS X/, 'macOS'],
   [/Linux/, 'Linux'],
 ] as const
-/** In this order: each also claims to be those that follow. */
+/** Order matters: each user agent also contains the names that follow. */
 const browsers = [
   [/Edg\//, 'Edge'],
   [/Firefox\//, 'Firefox'],
@@ -13,7 +13,7 @@ const browsers = [
   [/Safari\//, 'Safari'],
 ] as const
 
-/** `Chrome on Linux`, as far as the browser says; what is no browser as it calls itself. */
+/** `Chrome on Linux`, as far as the user agent reveals it; other clients by their own name. */
 export function deviceOf(userAgent: string | null): string {
   if (!userAgent) return 'Unknown device'
   const system = systems.find(([pattern]) => pattern.test(userAgent))?.[1]

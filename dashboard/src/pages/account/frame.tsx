@@ -7,7 +7,7 @@ export function AccountFrame() {
     <Page title="Account">
       <div className="mb-6 border-b border-line">
         <Tabs
-          label="Pages of the account"
+          label="Account pages"
           tabs={[
             { name: 'Profile', to: '/account', exact: true },
             { name: 'Security', to: '/account/security' },

@@ -34,7 +34,7 @@ export function Profile() {
                   },
                 })
                 await queryClient.invalidateQueries({ queryKey: ['me'] })
-                toast({ tone: 'good', title: 'Profile was saved' })
+                toast({ tone: 'good', title: 'Profile saved' })
               }}
             >
               <div className="grid grid-cols-2 gap-3">
@@ -42,29 +42,29 @@ export function Profile() {
                 <Field label="Last name" name="last_name" maxLength={100} defaultValue={user.last_name ?? ''} />
               </div>
               <Field
-                label="Address of a picture"
+                label="Picture URL"
                 name="avatar_url"
                 type="url"
                 maxLength={2000}
                 placeholder="https://..."
                 defaultValue={user.avatar_url ?? ''}
-                hint="For programs that use the API. This dashboard loads nothing from other hosts."
+                hint="Returned by the API. This dashboard loads nothing from other hosts."
               />
               <Check
-                label="E-mails about my projects"
+                label="Emails about my projects"
                 name="email_notifications"
                 defaultChecked={user.email_notifications}
-                hint="Failed deployments, trouble with volumes and payments. E-mails about security always come."
+                hint="Failed deployments, volume and payment problems. Security emails are always sent."
               />
-              <Check label="News about the product" name="marketing_emails" defaultChecked={user.marketing_emails} />
+              <Check label="Product news" name="marketing_emails" defaultChecked={user.marketing_emails} />
             </Form>
           </Card>
           <Email user={user} />
-          <Card danger title="Delete the account" lead="Projects that only you are a member of go with it.">
+          <Card danger title="Delete the account" lead="Projects without other members are deleted with it.">
             <Destroy
               name={user.email}
               what="account"
-              consequence="Your sessions and tokens end at once. Projects of which you are the only member are deleted with everything in them."
+              consequence="Your sessions and tokens end immediately. Projects without other members are deleted with everything in them."
               fields={
                 <Field label="Password" name="password" type="password" required autoComplete="current-password" />
               }
@@ -85,7 +85,7 @@ export function Profile() {
   )
 }
 
-/** Shown only when there are some. */
+/** Shown only if there are invitations. */
 function Invitations() {
   const invitations = useQuery(queries.invitations())
   if (!invitations.data || invitations.data.length === 0) return null
@@ -100,7 +100,7 @@ function Invitations() {
             </span>
             <ActionButton
               look="primary"
-              done={`You are a member of ${one.project_name} now`}
+              done={`You are now a member of ${one.project_name}`}
               act={async () => {
                 await api.acceptInvitation({ invitation_id: one.id, body: {} })
                 await queryClient.invalidateQueries({ queryKey: ['invitations'] })

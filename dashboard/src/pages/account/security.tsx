@@ -27,7 +27,7 @@ export function Security() {
                 <Badge tone={user.totp_enabled ? 'good' : 'warn'}>{user.totp_enabled ? 'On' : 'Off'}</Badge>
               </span>
             }
-            lead="A code from your phone besides the password."
+            lead="A code from your phone in addition to your password."
           >
             {user.totp_enabled ? <SwitchOff /> : <SwitchOn />}
           </Card>
@@ -39,7 +39,7 @@ export function Security() {
 
 function Password({ email, hasTotp }: { readonly email: string; readonly hasTotp: boolean }) {
   return (
-    <Card title="Password" lead="Changing it signs you out everywhere else. Access tokens stay.">
+    <Card title="Password" lead="Changing it signs you out of all other sessions. Access tokens remain valid.">
       <Form
         className="max-w-sm"
         submit="Change password"
@@ -48,10 +48,10 @@ function Password({ email, hasTotp }: { readonly email: string; readonly hasTotp
           await api.changePassword({
             body: { current_password: values.text('current_password'), new_password: password },
           })
-          // Every session has ended, this one too.
+          // Changing the password ends every session, including this one.
           const code = values.optional('code')
           accept(await api.login({ body: { email, password, ...(code ? { code } : {}) } }))
-          toast({ tone: 'good', title: 'The password was changed' })
+          toast({ tone: 'good', title: 'Password changed' })
         }}
       >
         <Field
@@ -76,7 +76,7 @@ function Password({ email, hasTotp }: { readonly email: string; readonly hasTotp
             required
             mono
             autoComplete="one-time-code"
-            hint="Of your authenticator, to sign in again."
+            hint="A code from your authenticator, to sign in again."
           />
         )}
       </Form>
@@ -91,8 +91,8 @@ function SwitchOff() {
         <ShieldCheck aria-hidden="true" size={16} className="text-good" /> Signing in asks for a code.
       </p>
       <FormDialog
-        title="Switch two-factor authentication off"
-        lead="Whoever knows your password can sign in then."
+        title="Turn off two-factor authentication"
+        lead="Your password alone is then enough to sign in."
         submit="Switch off"
         look="danger"
         trigger={open => <Button onClick={open}>Switch off</Button>}
@@ -127,7 +127,7 @@ function SwitchOn() {
       </Button>
       {isOpen && (
         <Dialog
-          title={codes ? 'Keep your recovery codes' : 'Switch two-factor authentication on'}
+          title={codes ? 'Save your recovery codes' : 'Turn on two-factor authentication'}
           close={() => void close()}
         >
           {codes ? <RecoveryCodes codes={codes} close={() => void close()} /> : <Setup done={setCodes} />}
@@ -157,7 +157,7 @@ function Setup({ done }: { readonly done: (codes: readonly string[]) => void }) 
             className="mx-auto rounded-lg bg-white p-2"
           />
           <div>
-            <p className="mb-1 text-xs text-muted">Or type this secret into it:</p>
+            <p className="mb-1 text-xs text-muted">Or enter this secret:</p>
             <CopyBox text={secret} label="secret" />
           </div>
           <Form
@@ -183,7 +183,7 @@ function Setup({ done }: { readonly done: (codes: readonly string[]) => void }) 
               name="password"
               type="password"
               autoComplete="current-password"
-              hint="Only where you signed in more than 10 minutes ago."
+              hint="Required if you signed in more than 10 minutes ago."
             />
           </Form>
         </div>
@@ -195,7 +195,7 @@ function Setup({ done }: { readonly done: (codes: readonly string[]) => void }) 
 function RecoveryCodes({ codes, close }: { readonly codes: readonly string[]; readonly close: () => void }) {
   return (
     <div className="space-y-4">
-      <Notice tone="warn">Each is good once, when you have lost your phone. They are not shown again.</Notice>
+      <Notice tone="warn">Each code works once, if you lose your phone. They are not shown again.</Notice>
       <ul
         className="grid grid-cols-2 gap-1 rounded-md border border-line bg-bg p-3 font-mono text-xs"
         aria-label="Recovery codes"
@@ -206,7 +206,7 @@ function RecoveryCodes({ codes, close }: { readonly codes: readonly string[]; re
       </ul>
       <CopyBox text={codes.join(' ')} label="all codes" />
       <Button look="primary" className="w-full" onClick={close}>
-        I have kept them
+        I have saved them
       </Button>
     </div>
   )

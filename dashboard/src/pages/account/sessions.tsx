@@ -16,7 +16,7 @@ export function Sessions() {
     <Card
       flush
       title="Sessions"
-      lead="Where this account is signed in. Sign out what you do not know, and change your password."
+      lead="Devices where this account is signed in. If you do not recognize one, sign it out and change your password."
     >
       <Loaded query={sessions}>
         {all => (
@@ -27,7 +27,7 @@ export function Sessions() {
                 <div className="min-w-0 flex-1">
                   <p className="flex flex-wrap items-center gap-2 font-medium">
                     {deviceOf(session.user_agent)}
-                    {session.current && <Badge tone="good">This one</Badge>}
+                    {session.current && <Badge tone="good">Current</Badge>}
                   </p>
                   <p className="text-xs text-muted">
                     <Mono>{session.ip_address ?? 'unknown address'}</Mono> · signed in <Ago at={session.created_at} />

@@ -15,13 +15,13 @@ export function SshKeys() {
   return (
     <ListCard
       title="SSH keys"
-      lead="Tunnels to your databases are opened with them."
+      lead="Used for SSH tunnels to your databases."
       create={<Add />}
       query={keys}
       nothing={{
         icon: KeySquare,
         title: 'No keys',
-        text: 'Add the public key of your machine, usually ~/.ssh/id_ed25519.pub, to reach databases through a tunnel.',
+        text: 'Add the public key of your computer, usually ~/.ssh/id_ed25519.pub, to connect to databases through a tunnel.',
       }}
       label="SSH keys"
       keyOf={key => key.id}
@@ -42,7 +42,7 @@ export function SshKeys() {
           name={key.name}
           verb="Remove"
           what="key"
-          consequence="No tunnel is opened with it any more."
+          consequence="It can no longer open tunnels."
           send={async () => {
             await api.removeSshKey({ key_id: key.id })
             await refresh()

@@ -18,7 +18,7 @@ const meaning = {
   read: 'Read: see everything',
   deploy: 'Deploy: also deploy, stop and restart',
   write: 'Write: also create and delete apps and data',
-  admin: 'Admin: everything you may do',
+  admin: 'Admin: all of your own permissions',
 } as const satisfies Record<(typeof scopes)[number], string>
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: ['tokens'] })
@@ -30,13 +30,13 @@ export function Tokens() {
     <>
       <ListCard
         title="Access tokens"
-        lead="For scripts and CI. A token does what you may do, within its scope."
+        lead="For scripts and CI. A token has your permissions, limited by its scope."
         create={<Create done={setCreated} />}
         query={tokens}
         nothing={{
           icon: KeyRound,
           title: 'No tokens',
-          text: 'The command line and CI sign in with a token instead of your password.',
+          text: 'The CLI and CI sign in with a token instead of your password.',
         }}
         label="Access tokens"
         keyOf={token => token.id}
@@ -69,7 +69,7 @@ export function Tokens() {
             name={token.name}
             verb="Revoke"
             what="token"
-            consequence="Whatever uses it stops working at once."
+            consequence="Programs that use it stop working immediately."
             send={async () => {
               await api.revokeToken({ token_id: token.id })
               await refresh()
@@ -80,10 +80,10 @@ export function Tokens() {
       {created && (
         <Dialog title="Copy your token now" close={() => setCreated(undefined)}>
           <div className="space-y-4">
-            <Notice tone="warn">It is not shown again. Whoever has it can do what it may.</Notice>
+            <Notice tone="warn">It is not shown again. Anyone with this token has its permissions.</Notice>
             <CopyBox text={created} label="token" />
             <Button look="primary" className="w-full" onClick={() => setCreated(undefined)}>
-              I have kept it
+              I have saved it
             </Button>
           </div>
         </Dialog>
@@ -117,7 +117,7 @@ function Create({ done }: { readonly done: (token: string) => void }) {
       }}
       fields={
         <>
-          <Field label="Name" name="name" required autoFocus maxLength={100} placeholder="CI of the shop" />
+          <Field label="Name" name="name" required autoFocus maxLength={100} placeholder="Shop CI" />
           <Choice label="May" name="scope" defaultValue="deploy">
             {scopes.map(scope => (
               <option key={scope} value={scope}>
@@ -127,7 +127,7 @@ function Create({ done }: { readonly done: (token: string) => void }) {
           </Choice>
           <div className="grid grid-cols-2 gap-3">
             <Choice label="Project" name="project" defaultValue="">
-              <option value="">All of mine</option>
+              <option value="">All my projects</option>
               {projects.data?.map(project => (
                 <option key={project.id} value={project.tenant_id}>
                   {project.name}

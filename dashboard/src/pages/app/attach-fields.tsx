@@ -2,11 +2,11 @@ import type { VolumeWithAttachments } from '@mote/client'
 import { Choice, Field } from '../../ui/form.tsx'
 import { mib } from '../../ui/format.ts'
 
-/** Those of the project that the app does not have. */
+/** Volumes of the project that are not attached to the app. */
 export const freeFor = (app_id: string, volumes: readonly VolumeWithAttachments[] | undefined) =>
   volumes?.filter(volume => !volume.attachments.some(one => one.app_id === app_id)) ?? []
 
-/** Which volume, and where the program finds it. */
+/** Fields for the volume and its mount point. */
 export function AttachFields({ free }: { readonly free: readonly VolumeWithAttachments[] }) {
   return (
     <>

@@ -10,7 +10,7 @@ import { Field } from '../../ui/form.tsx'
 import { FolderField, sendFolder } from '../../source/folder-field.tsx'
 import { SizeFields, sizeOf } from './size-fields.tsx'
 
-/** Deploys an image with a size; goes to the deployment, to watch it come up. */
+/** Deploys an image with a size, then opens the deployment's page to follow the rollout. */
 export function DeployDialog({
   app,
   trigger,
@@ -25,7 +25,7 @@ export function DeployDialog({
     <FormDialog
       trigger={trigger}
       title={`Deploy ${app.name}`}
-      lead="The new version takes over once it is healthy. Until then the old one serves."
+      lead="The new version takes over once it is healthy. Until then the old one keeps serving."
       submit="Deploy"
       send={async values => {
         const source = await sendFolder(app.name, values.files('folder'))
@@ -47,11 +47,7 @@ export function DeployDialog({
             autoComplete="off"
             defaultValue={running?.image ?? ''}
             placeholder="docker.io/library/nginx:1.27"
-            hint={
-              app.git_url
-                ? 'Leave it empty to build the source again.'
-                : 'Leave it empty to deploy the last image again.'
-            }
+            hint={app.git_url ? 'Leave empty to rebuild the source.' : 'Leave empty to redeploy the last image.'}
           />
           <FolderField />
           <SizeFields vcpus={running?.vcpus} memoryMib={running?.memory_mib} />
@@ -61,7 +57,7 @@ export function DeployDialog({
   )
 }
 
-/** For an app that has no deployment. */
+/** The deploy button for an app without deployments. */
 export const FirstDeployButton = ({ app }: { readonly app: App }) => (
   <DeployDialog
     app={app}

@@ -83,7 +83,7 @@ function Activate({
   return (
     <DialogButton
       title={`${verb} to ${deployment.image_tag}`}
-      lead="Its virtual machines are started as they were then. What serves now goes on until they are healthy."
+      lead="Its virtual machines start again. The current deployment keeps serving until they are healthy."
       trigger={open => (
         <Button size="small" look="quiet" reason={reason} onClick={open} aria-label={`${verb} to ${deployment.job_id}`}>
           {verb === 'Activate' ? (
@@ -102,7 +102,7 @@ function Activate({
           </Button>
           <ActionButton
             look="primary"
-            done={`${deployment.image_tag} takes over`}
+            done={`Activating ${deployment.image_tag}`}
             act={async () => {
               await api.activateDeployment({ app_name: app.name, deployment_id: deployment.id })
               close()

@@ -11,12 +11,12 @@ export function Deployments() {
   const app = useApp()
   const deployments = useQuery(queries.deployments(app.name))
   return (
-    <Card flush title="Deployments" lead="Any of them can be activated again: that is a rollback.">
+    <Card flush title="Deployments" lead="Activate an earlier one to roll back.">
       <Loaded query={deployments}>
         {all =>
           all.length === 0 ? (
             <Empty icon={Rocket} title="No deployments yet" action={<FirstDeployButton app={app} />}>
-              Deploy an image, and every version you have deployed is listed here to go back to.
+              Deploy an image. Every version that you deploy is listed here for rollbacks.
             </Empty>
           ) : (
             <DeploymentTable app={app} deployments={all} />

@@ -22,14 +22,10 @@ export function Domains({ app }: { readonly app: App }) {
   const billing = useQuery(queries.billing())
   const reason =
     billing.data?.plan_limits?.custom_domains === false
-      ? 'The plan of this project has no domains of your own.'
+      ? 'The plan of this project does not include custom domains.'
       : undefined
   return (
-    <Card
-      title="Domains"
-      lead="Where people reach the app, through the gateway."
-      actions={<Add app={app} reason={reason} />}
-    >
+    <Card title="Domains" lead="Addresses of the app on the gateway." actions={<Add app={app} reason={reason} />}>
       <div className="space-y-4">
         {app.hostname && <CopyBox text={addressOf(app.hostname)} label="address of the app" />}
         {domains.error && <Notice tone="bad">{messageOf(domains.error)}</Notice>}
@@ -45,7 +41,7 @@ function Add({ app, reason }: { readonly app: App; readonly reason: string | und
   return (
     <FormDialog
       title="Add a domain"
-      lead="You show that it is yours with a record at its name servers. The certificate comes by itself."
+      lead="Prove ownership with a DNS record. The certificate is issued automatically."
       submit="Add domain"
       trigger={open => <AddButton text="Add domain" reason={reason} onClick={open} />}
       send={async values => {
@@ -85,7 +81,7 @@ function DomainBox({ app, domain }: { readonly app: App; readonly domain: Domain
             name={domain.name}
             what="domain"
             verb="Remove"
-            consequence="It stops leading to the app at once."
+            consequence="It stops serving the app immediately."
             send={async () => {
               await api.deleteDomain(target)
               await refreshAll('domains')
@@ -95,7 +91,7 @@ function DomainBox({ app, domain }: { readonly app: App; readonly domain: Domain
       </div>
       {!isVerified && (
         <div className="mt-3 space-y-2">
-          <p className="text-xs text-muted">Set these records at the name servers of the domain:</p>
+          <p className="text-xs text-muted">Create these DNS records for the domain:</p>
           {domain.records.map(record => (
             <div key={`${record.type}${record.name}`} className="space-y-1">
               <p className="text-xs">
@@ -114,7 +110,7 @@ function DomainBox({ app, domain }: { readonly app: App; readonly domain: Domain
         <p className="mt-2 text-xs text-muted">{domain.certificate.message}</p>
       )}
       <p className="mt-2 text-xs text-faint">
-        looked at <Ago at={domain.checked_at} />
+        checked <Ago at={domain.checked_at} />
       </p>
     </div>
   )

@@ -22,7 +22,7 @@ export function Environment() {
       nothing={{
         icon: KeySquare,
         title: 'No variables',
-        text: 'Settings and secrets that the program reads, such as DATABASE_URL. PORT is set for you.',
+        text: 'Settings and secrets for your app, such as DATABASE_URL. PORT is set automatically.',
       }}
       label="Environment variables"
       keyOf={one => one.name}
@@ -38,7 +38,7 @@ export function Environment() {
             name={one.name}
             what="variable"
             verb="Remove"
-            consequence={`The next deployment of ${app.name} does not have it any more. What runs keeps it.`}
+            consequence={`The next deployment of ${app.name} no longer has it. Running deployments keep it.`}
             send={async () => {
               await api.deleteAppEnv({ app_name: app.name, name: one.name })
               await refreshAll('env')

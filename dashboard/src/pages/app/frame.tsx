@@ -51,7 +51,7 @@ export function AppFrame() {
             )}
           </div>
           <Tabs
-            label={`Pages of ${name}`}
+            label={`${name} pages`}
             tabs={[
               { name: 'Overview', to: '/apps/$app', params, exact: true },
               { name: 'Deployments', to: '/apps/$app/deployments', params },

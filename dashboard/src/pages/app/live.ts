@@ -1,7 +1,7 @@
-/** What an app is doing now, from its record and what runs. Pure. */
+/** Derives the current state of an app from its record and its live deployments. Pure. */
 import type { App, LiveDeployment } from '@mote/client'
 
-/** The deployment that serves, or the one on its way when none does. */
+/** The serving deployment, or the one being rolled out if none serves. */
 export function liveOf(app: App, active: readonly LiveDeployment[]): LiveDeployment | undefined {
   const own = active.filter(one => one.app_id === app.id)
   return own.find(one => one.deployment_id === app.active_deployment_id) ?? own[0]
@@ -9,7 +9,7 @@ export function liveOf(app: App, active: readonly LiveDeployment[]): LiveDeploym
 
 const onTheWay = new Set(['pending', 'building', 'scheduled', 'starting'])
 
-/** One word for the whole app. */
+/** The status of the whole app in one word. */
 export function appStatus(app: App, active: readonly LiveDeployment[]): string {
   const own = active.filter(one => one.app_id === app.id)
   if (own.some(one => onTheWay.has(one.status))) return 'deploying'

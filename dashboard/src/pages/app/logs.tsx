@@ -3,7 +3,7 @@ import { Card } from '../../ui/layout.tsx'
 import { Log } from '../../ui/log.tsx'
 import { useApp } from './use-app.ts'
 
-/** Lines of the past to begin with. */
+/** Number of past lines to load first. */
 const tail = 1000
 
 export function Logs() {

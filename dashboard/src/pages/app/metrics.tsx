@@ -9,7 +9,7 @@ import type { Point } from './samples.ts'
 import { useApp } from './use-app.ts'
 import { useMetrics } from './use-metrics.ts'
 
-/** 22 KB that no page needs before its first numbers have come. */
+/** Loaded lazily: 22 KB that no page needs before the first samples arrive. */
 const Chart = lazy(async () => ({ default: (await import('../../ui/chart.tsx')).Chart }))
 
 const rate = (value: number) => `${bytes(value)}/s`
@@ -20,15 +20,15 @@ export function Metrics() {
   if (points.length === 0 && state === 'open')
     return (
       <Card>
-        <Empty icon={Activity} title="Nothing runs">
-          Deploy or activate a deployment, and its processor, memory and network are shown here live.
+        <Empty icon={Activity} title="Nothing is running">
+          Live CPU, memory and network metrics of the running deployment appear here.
         </Empty>
       </Card>
     )
   return (
     <div className="space-y-4">
       <div className="flex items-center justify-between text-muted">
-        <p>The last five minutes, a point each second.</p>
+        <p>The last five minutes, one sample per second.</p>
         <LiveDot state={state} />
       </div>
       {points.length === 0 ? <Skeleton className="h-64" /> : <Charts points={points} />}
@@ -40,11 +40,11 @@ export function Charts({ points, heightPx = 170 }: { readonly points: readonly P
   const times = points.map(point => point.at)
   const now = points.at(-1)
   if (!now) return null
-  const cpu: readonly Series[] = [{ name: 'CPU', colour: '--accent', values: points.map(point => point.cpuPercent) }]
-  const memory: readonly Series[] = [{ name: 'Memory', colour: '--good', values: points.map(point => point.ramBytes) }]
+  const cpu: readonly Series[] = [{ name: 'CPU', color: '--accent', values: points.map(point => point.cpuPercent) }]
+  const memory: readonly Series[] = [{ name: 'Memory', color: '--good', values: points.map(point => point.ramBytes) }]
   const network: readonly Series[] = [
-    { name: 'In', colour: '--info', values: points.map(point => point.rxRate) },
-    { name: 'Out', colour: '--warn', values: points.map(point => point.txRate) },
+    { name: 'In', color: '--info', values: points.map(point => point.rxRate) },
+    { name: 'Out', color: '--warn', values: points.map(point => point.txRate) },
   ]
   const traffic = `${rate(now.rxRate ?? 0)} in · ${rate(now.txRate ?? 0)} out`
   const chart = { times, heightPx }

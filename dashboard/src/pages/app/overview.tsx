@@ -30,7 +30,7 @@ export function Overview() {
     <div className="space-y-4">
       <Waiting app={app} active={active.data ?? []} />
       {app.scale_state === 'scaled_to_zero' && (
-        <Notice>Nobody has asked for this app for a while, so it sleeps. The next request wakes it.</Notice>
+        <Notice>This app had no requests for a while and is suspended. The next request wakes it.</Notice>
       )}
       <Serving app={app} live={live} isLoading={active.isPending} />
       {live && <LiveCharts name={app.name} />}
@@ -72,14 +72,14 @@ function FirstDeploy({ app }: { readonly app: App }) {
   return (
     <Card>
       <Empty icon={Rocket} title="Nothing is deployed yet" action={<FirstDeployButton app={app} />}>
-        The first deployment starts virtual machines, waits until port {app.port} answers on {app.health_check_path},
+        The first deployment starts virtual machines, waits until port {app.port} responds on {app.health_check_path},
         and then puts the app online.
       </Empty>
     </Card>
   )
 }
 
-/** A deployment that is not the one that serves, and is on its way to be it. */
+/** A deployment that is being rolled out while another one serves. */
 function Waiting({ app, active }: { readonly app: App; readonly active: readonly LiveDeployment[] }) {
   const coming = active.find(
     one => one.app_id === app.id && ['pending', 'building', 'scheduled', 'starting'].includes(one.status),
@@ -109,7 +109,7 @@ function Serving({
   readonly isLoading: boolean
 }) {
   if (isLoading) return <Skeleton className="h-40" />
-  if (!live) return <Notice tone="warn">Nothing runs. Deploy, or activate one of the deployments below.</Notice>
+  if (!live) return <Notice tone="warn">Nothing is running. Deploy, or activate one of the deployments below.</Notice>
   return (
     <Card
       title="Serving now"
@@ -154,7 +154,7 @@ function LiveCharts({ name }: { readonly name: string }) {
   const { points, state } = useMetrics(name)
   if (points.length === 0) return <Skeleton className="h-44" />
   return (
-    <section aria-label="Live numbers">
+    <section aria-label="Live metrics">
       <div className="mb-2 flex justify-end">
         <LiveDot state={state} />
       </div>

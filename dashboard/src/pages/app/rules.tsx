@@ -25,13 +25,13 @@ export function Rules({ app }: { readonly app: App }) {
   return (
     <ListCard
       title="Security rules"
-      lead="For connections to and from the virtual machines. The first rule that fits decides."
+      lead="Firewall for connections to and from the virtual machines. The first matching rule applies."
       create={<AddRule app_name={app_name} />}
       query={rules}
       nothing={{
         icon: ShieldCheck,
         title: 'No rules',
-        text: `Without rules, other machines of this project reach every port, and nobody else reaches any. The gateway always reaches port ${app.port}.`,
+        text: `Without rules, other VMs of this project can reach every port, and nothing else can. The gateway can always reach port ${app.port}.`,
       }}
       label="Security rules, in the order they apply"
       keyOf={rule => rule.id}
@@ -44,7 +44,7 @@ export function Rules({ app }: { readonly app: App }) {
         { title: 'Protocol', cell: rule => rule.protocol.toUpperCase() },
         { title: 'Ports', cell: portsOf },
         {
-          title: 'Other side',
+          title: 'Remote address',
           wideOnly: true,
           cell: rule => (
             <span>
@@ -67,7 +67,7 @@ export function Rules({ app }: { readonly app: App }) {
           name={`${rule.protocol} ${portsOf(rule)}`}
           label={`Delete rule ${rule.protocol} ${portsOf(rule)}`}
           what="rule"
-          consequence="Running virtual machines follow within a second."
+          consequence="Takes effect on running virtual machines within a second."
           send={async () => {
             await api.deleteSecurityRule({ app_name, rule_id: rule.id })
             await refreshAll('rules')
@@ -130,7 +130,14 @@ function AddRule({ app_name }: { readonly app_name: string }) {
           {hasPorts && (
             <div className="grid grid-cols-2 gap-3">
               <Field label="First port" name="port_start" type="number" min={1} max={65_535} required />
-              <Field label="Last port" name="port_end" type="number" min={1} max={65_535} hint="Empty: the same." />
+              <Field
+                label="Last port"
+                name="port_end"
+                type="number"
+                min={1}
+                max={65_535}
+                hint="Empty: same as first port."
+              />
             </div>
           )}
           <div className="grid grid-cols-2 gap-3">
@@ -138,7 +145,7 @@ function AddRule({ app_name }: { readonly app_name: string }) {
               <option value="inbound">Inbound</option>
               <option value="outbound">Outbound</option>
             </Choice>
-            <Field label="Other side" name="cidr" mono placeholder="10.0.0.0/8" hint="Empty: everywhere." />
+            <Field label="Remote address" name="cidr" mono placeholder="10.0.0.0/8" hint="Empty: any address." />
           </div>
           <Field
             label="Priority"
@@ -146,7 +153,7 @@ function AddRule({ app_name }: { readonly app_name: string }) {
             type="number"
             min={0}
             max={65_535}
-            hint="Lower comes first. Empty: after the others."
+            hint="Lower numbers apply first. Empty: after the other rules."
           />
         </>
       }

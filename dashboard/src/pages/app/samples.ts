@@ -1,8 +1,8 @@
-/** The live numbers of an app over the last minutes. Pure. */
+/** Live metrics of an app over the last minutes. Pure. */
 import type { Sample } from '../../api/shapes.ts'
 import { windowSeconds } from '../../ui/window.ts'
 
-/** The whole app at one instant. */
+/** Metrics of the whole app at one instant. */
 export interface Point {
   /** Seconds since 1970. */
   readonly at: number
@@ -10,7 +10,7 @@ export interface Point {
   readonly cpuPercent: number
   readonly ramBytes: number
   readonly memoryBytes: number
-  /** Per second since the point before; null for the first and after a restart, when counters begin again. */
+  /** Per second since the previous point; null for the first point and after a restart resets the counters. */
   readonly rxRate: number | null
   readonly txRate: number | null
   readonly rxBytes: number
@@ -20,7 +20,7 @@ export interface Point {
 const sum = (samples: readonly Sample[], value: (sample: Sample) => number) =>
   samples.reduce((total, sample) => total + value(sample), 0)
 
-/** What samples of one instant mean for the app. */
+/** Combines samples of one instant into a point for the app. */
 export function pointOf(samples: readonly Sample[], before: Point | undefined): Point {
   const at = Math.max(...samples.map(sample => sample.at))
   const rxBytes = sum(samples, sample => sample.rxBytes)
@@ -40,7 +40,7 @@ export function pointOf(samples: readonly Sample[], before: Point | undefined): 
   }
 }
 
-/** With the newest added and what is out of sight dropped. */
+/** Appends the newest point and drops points outside the window. */
 export const withPoint = (points: readonly Point[], point: Point): readonly Point[] => [
   ...points.filter(one => one.at > point.at - windowSeconds - 5 && one.at < point.at),
   point,

@@ -10,7 +10,7 @@ import { toast } from '../../ui/toast.tsx'
 import { Toggle } from '../../ui/toggle.tsx'
 import { useApp } from './use-app.ts'
 
-/** As the server bounds them. */
+/** The server's limits. */
 const replicas = { min: 0, max: 1000 }
 const percentage = { min: 1, max: 100 }
 
@@ -20,17 +20,17 @@ export function Scale() {
   const [isAutomatic, setAutomatic] = useState(app.autoscaling_enabled)
   const isAllowed = billing.data?.plan_limits?.autoscaling_allowed !== false || app.autoscaling_enabled
   return (
-    <Card title="Scale" lead={`Now ${plural(app.desired_replicas, 'replica')}, each a virtual machine of its own.`}>
+    <Card title="Scale" lead={`Now ${plural(app.desired_replicas, 'replica')}, each in its own virtual machine.`}>
       <div className="max-w-xl space-y-6">
         {!isAllowed && (
           <Notice tone="warn">
-            The plan of this project has no autoscaling. The number of replicas can be set by hand.
+            The plan of this project does not include autoscaling. You can set the number of replicas manually.
           </Notice>
         )}
         {isAllowed && (
           <Toggle
             label="Autoscaling"
-            hint="More replicas while they are busy, fewer when it is quiet."
+            hint="Adds replicas under load and removes them when idle."
             checked={isAutomatic}
             onChange={setAutomatic}
           />
@@ -51,7 +51,7 @@ export function Scale() {
               },
             })
             await refreshAll('app', 'apps', 'active')
-            toast({ tone: 'good', title: 'Scaling was changed' })
+            toast({ tone: 'good', title: 'Scaling saved' })
           }}
         >
           {!isAutomatic && (
@@ -60,7 +60,7 @@ export function Scale() {
               name="desired_replicas"
               {...replicas}
               defaultValue={app.desired_replicas}
-              hint="Started and stopped one by one, without an outage."
+              hint="Replicas start and stop one by one, without downtime."
             />
           )}
           <div className="grid grid-cols-2 gap-3">
@@ -69,7 +69,7 @@ export function Scale() {
               name="min_replicas"
               {...replicas}
               defaultValue={app.min_replicas}
-              hint="0: sleeps when nobody asks, and wakes with the next request."
+              hint="0: suspends without requests and wakes at the next one."
             />
             <NumberField label="At most" name="max_replicas" {...replicas} min={1} defaultValue={app.max_replicas} />
           </div>

@@ -34,7 +34,7 @@ export function Settings() {
               },
             })
             await refreshAll('app', 'apps')
-            toast({ tone: 'good', title: 'Settings were saved' })
+            toast({ tone: 'good', title: 'Settings saved' })
           }}
         >
           <div className="grid grid-cols-2 gap-3">
@@ -46,7 +46,7 @@ export function Settings() {
               min={1}
               max={65_535}
               defaultValue={app.port}
-              hint="Where the program listens."
+              hint="Port your app listens on."
             />
             <Field
               label="Drain, seconds"
@@ -56,7 +56,7 @@ export function Settings() {
               min={0}
               max={3600}
               defaultValue={app.drain_timeout}
-              hint="For requests under way when a version ends."
+              hint="Time for in-flight requests when a version stops."
             />
           </div>
           <Field
@@ -65,7 +65,7 @@ export function Settings() {
             mono
             required
             defaultValue={app.health_check_path}
-            hint="Must answer 2xx or 3xx before a deployment serves."
+            hint="Must return 2xx or 3xx before a deployment gets traffic."
           />
           <Field
             label="Source"
@@ -80,17 +80,21 @@ export function Settings() {
             mono
             defaultValue={app.git_branch}
             placeholder="main"
-            hint="Pushes to it are built and deployed. Empty: the default branch of the repository."
+            hint="Pushes to this branch are built and deployed. Empty: the repository's default branch."
           />
           <Check label="With submodules" name="git_submodules" defaultChecked={app.git_submodules} />
         </Form>
       </Card>
       <Webhook id={app.id} name={app.name} />
-      <Card danger title="Delete this app" lead="Its deployments, virtual machines and logs go with it. Volumes stay.">
+      <Card
+        danger
+        title="Delete this app"
+        lead="Also deletes its deployments, virtual machines and logs. Volumes are kept."
+      >
         <Destroy
           name={app.name}
           what="app"
-          consequence="The app stops answering at once, and nothing of it can be brought back. Volumes stay."
+          consequence="The app stops serving immediately and cannot be restored. Volumes are kept."
           send={async () => {
             await api.deleteApp({ app_name: app.name })
             await navigate({ to: '/apps' })
@@ -108,7 +112,7 @@ export function Settings() {
   )
 }
 
-/** Asked for only when it is wanted: it is a secret. */
+/** Fetched only on demand, because it is a secret. */
 function Webhook({ id, name }: { readonly id: string; readonly name: string }) {
   const [isShown, setShown] = useState(false)
   const secret = useQuery({
@@ -122,10 +126,10 @@ function Webhook({ id, name }: { readonly id: string; readonly name: string }) {
     queryClient.removeQueries({ queryKey: ['app-secret', name] })
   }
   return (
-    <Card title="Deploy on push" lead="A git host calls this address after a push, signed with the secret.">
+    <Card title="Deploy on push" lead="Webhook URL for your git host. Deliveries must be signed with the secret.">
       <div className="max-w-xl space-y-3">
         <CopyBox text={`${location.origin}/v1/webhooks/scm/${id}`} label="webhook address" />
-        {!isShown && <Button onClick={() => setShown(true)}>Show the secret</Button>}
+        {!isShown && <Button onClick={() => setShown(true)}>Show secret</Button>}
         {isShown && secret.isPending && <Skeleton className="h-9" />}
         {isShown && secret.error && <Problem error={secret.error} />}
         {isShown && secret.data && (

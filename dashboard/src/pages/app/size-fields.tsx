@@ -2,12 +2,12 @@ import type { DeployAppRequest } from '@mote/client'
 import { Choice, type Values } from '../../ui/form.tsx'
 import { mib } from '../../ui/format.ts'
 
-/** What a deploy may ask for (docs/contract.md). */
+/** Sizes that a deploy may request (docs/contract.md). */
 const vcpuCounts = [1, 2, 3, 4] as const
 const memorySizesMib = [512, 1024, 2048, 4096] as const
 const hypervisors = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const
 
-/** @param vcpus and memoryMib: what runs now */
+/** @param vcpus and memoryMib: size of the running deployment */
 export function SizeFields({
   vcpus = 1,
   memoryMib = 512,

@@ -4,7 +4,7 @@ import { type LiveState, useStream } from '../../api/live.ts'
 import { fieldOf, itemsOf, type Sample, sampleOf } from '../../api/shapes.ts'
 import { type Point, pointOf, withPoint } from './samples.ts'
 
-/** The live numbers of an app, a point each second. `metrics` events of one instant come one for each deployment. */
+/** Live metrics of an app, one point per second. For one instant, the stream sends a `metrics` event per deployment. */
 export function useMetrics(app_name: string): { readonly points: readonly Point[]; readonly state: LiveState } {
   const [points, setPoints] = useState<readonly Point[]>([])
   const gathered = useRef<readonly Sample[]>([])

@@ -1,4 +1,4 @@
-/** What may be done with a deployment now, by the server's own table, and the reason when not. Pure. */
+/** Which operations a deployment currently allows, by the server's own table, and why others are disabled. Pure. */
 import {
   can,
   type DeploymentStatus,
@@ -17,19 +17,19 @@ const pastTenses: Readonly<Record<DeploymentVerb, string>> = {
   activate: 'activated',
 }
 
-/** Allowed by the server because they are done already; a button for them would do nothing. */
+/** The server allows these operations, but they have no effect in these states. */
 const done: Readonly<Partial<Record<DeploymentVerb, readonly string[]>>> = {
   stop: ['stopping', 'stopped', 'superseded', 'failed', 'cancelled'],
   pause: ['pausing', 'paused'],
   resume: ['running', 'resuming'],
 }
 
-/** @returns why the verb is not possible, or undefined when it is */
+/** @returns why the operation is not possible, or undefined if it is */
 export function whyNot(verb: DeploymentVerb, status: string, isServing = false): string | undefined {
   if (!isStatus(status)) return `It is ${status}.`
-  if (verb === 'activate' && isServing) return 'It serves already.'
+  if (verb === 'activate' && isServing) return 'It is already serving.'
   const possible: readonly DeploymentStatus[] = can[verb]
   if (possible.includes(status) && !done[verb]?.includes(status)) return undefined
-  if (done[verb]?.includes(status)) return `It is ${status} already.`
+  if (done[verb]?.includes(status)) return `It is already ${status}.`
   return `A deployment that is ${status} cannot be ${pastTenses[verb]}. Possible while: ${possible.filter(one => !done[verb]?.includes(one)).join(', ')}.`
 }

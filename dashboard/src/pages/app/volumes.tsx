@@ -22,13 +22,13 @@ export function AppVolumes() {
   return (
     <ListCard
       title="Volumes"
-      lead="Disks that outlive deployments. Virtual machines have them from their next start."
+      lead="Disks that outlive deployments. Virtual machines attach them at their next start."
       create={<Attach app={app} />}
       query={volumes}
       nothing={{
         icon: HardDrive,
         title: 'No volumes attached',
-        text: 'What the program writes to its own disk is gone with the virtual machine. Attach a volume to keep it.',
+        text: 'Data on the disk of a virtual machine is lost with the virtual machine. Attach a volume to keep data.',
       }}
       label={`Volumes of ${app.name}`}
       keyOf={volume => volume.id}
@@ -55,7 +55,7 @@ export function AppVolumes() {
           name={volume.name}
           what="volume"
           verb="Detach"
-          consequence={`The next start of ${app.name} does not have ${volume.mount_point} any more. Nothing on the volume is lost.`}
+          consequence={`${app.name} loses ${volume.mount_point} at its next start. The data on the volume is kept.`}
           send={async () => {
             await api.detachVolume({ app_id: app.id, volume_id: volume.id })
             await refreshAll('app-volumes', 'volumes')
@@ -83,7 +83,7 @@ function Attach({ app }: { readonly app: App }) {
         <AddButton
           text="Attach volume"
           onClick={open}
-          reason={volumes.data && free.length === 0 ? 'Every volume of the project is attached to it.' : undefined}
+          reason={volumes.data && free.length === 0 ? 'All volumes of the project are already attached.' : undefined}
         />
       )}
       send={async values => {
@@ -104,7 +104,7 @@ function Attach({ app }: { readonly app: App }) {
             <option value="0">Read and write, one virtual machine at a time</option>
             <option value="1">Read only, many virtual machines</option>
           </Choice>
-          <Notice>It takes effect with the next deploy.</Notice>
+          <Notice>Takes effect with the next deploy.</Notice>
         </>
       }
     />

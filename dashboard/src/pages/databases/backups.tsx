@@ -21,7 +21,7 @@ const whyNotUp = ({ status }: Database) => (status === 'running' ? undefined : `
 export function Backups({ database }: Props) {
   const snapshots = useQuery({
     ...queries.databaseSnapshots(database.id),
-    // A restore keeps what it was before as another one.
+    // A restore keeps the previous data as another backup, so poll for it.
     refetchInterval: query => (database.status === 'running' ? whileCreating(query) : 1000),
   })
   return (
@@ -31,8 +31,8 @@ export function Backups({ database }: Props) {
       query={snapshots}
       nothing={{
         icon: Archive,
-        title: 'No backups by hand',
-        text: 'Take one before something risky; the database can go back to it.',
+        title: 'No manual backups',
+        text: 'Take one before a risky change, so that you can restore it.',
       }}
       label="Backup snapshots"
       keyOf={one => one.name}
@@ -49,7 +49,7 @@ export function Backups({ database }: Props) {
   )
 }
 
-/** What the server backs up by itself, and whether that could be restored. */
+/** Automatic backups, and whether a restore drill succeeded. */
 function Automatic({ database }: Props) {
   const { data } = useQuery(queries.backups(database.id))
   if (!data) return null
@@ -99,19 +99,19 @@ function Actions({ database, snapshot }: Props & { readonly snapshot: DatabaseSn
         verb="Restore"
         what="backup"
         reason={notReady ?? whyNotUp(database)}
-        consequence={`${database.name} goes back to where it was then. What it is now is kept as another backup.`}
+        consequence={`${database.name} is restored to this backup. The current data is kept as another backup.`}
         send={async () => {
           const { message } = await api.restoreDatabase({ id: database.id, body: { snapshot_name: name } })
-          // Whoever hears that it runs again reads the list after that.
+          // Databases first: pages that observe the running state refetch the lists afterwards.
           await refreshAll('databases')
           await refreshAll('branches', 'database-snapshots')
-          toast({ tone: 'info', title: `Going back to ${name}`, body: message })
+          toast({ tone: 'info', title: `Restoring ${name}`, body: message })
         }}
       />
       <DestroyIcon
         name={name}
         what="backup"
-        consequence="It cannot be brought back."
+        consequence="It cannot be restored."
         send={async () => {
           await api.deleteDatabaseSnapshot({ id: database.id, snapshot_name: name })
           await refreshAll('database-snapshots')

@@ -20,7 +20,7 @@ export function Branches({ database }: { readonly database: Database }) {
   return (
     <ListCard
       title="Branches"
-      lead="Copies of the database at one moment, to try things on or to go on from."
+      lead="Copies of the database at one point in time, for experiments or to continue from."
       actions={<Create database={database} />}
       query={branches}
       nothing={{ icon: GitBranch, title: 'No branches yet' }}
@@ -69,7 +69,7 @@ function Create({ database }: { readonly database: Database }) {
         <>
           <NameField maxLength={40} placeholder="try-migration" />
           <Choice label="From" name="from_snapshot" defaultValue="">
-            <option value="">As it is now</option>
+            <option value="">Current data</option>
             {snapshots.data
               ?.filter(one => one.status === 'ready')
               .map(one => (
@@ -86,7 +86,7 @@ function Create({ database }: { readonly database: Database }) {
 
 function Actions({ database, branch }: { readonly database: Database; readonly branch: DatabaseBranch }) {
   const target = { id: database.id, branch_name: branch.branch_name }
-  const current = branch.is_current ? 'It is the current branch.' : undefined
+  const current = branch.is_current ? 'This is the current branch.' : undefined
   const notReady = branch.status === 'ready' ? undefined : `It is ${branch.status}.`
   return (
     <>
@@ -95,7 +95,7 @@ function Actions({ database, branch }: { readonly database: Database; readonly b
         verb="Promote"
         what="branch"
         reason={current ?? notReady}
-        consequence={`Connections to ${database.name} lead to this branch then, and open ones end. The present branch stays as it is.`}
+        consequence={`New connections to ${database.name} use this branch, and open ones are closed. The current branch is kept.`}
         send={async () => {
           await api.promoteDatabaseBranch(target)
           await refresh()
@@ -105,7 +105,7 @@ function Actions({ database, branch }: { readonly database: Database; readonly b
         name={branch.branch_name}
         what="branch"
         reason={current}
-        consequence="Its data and its backups are gone for good."
+        consequence="Its data and backups are deleted permanently."
         send={async () => {
           await api.deleteDatabaseBranch(target)
           await refresh()

@@ -19,13 +19,13 @@ export function Databases() {
   return (
     <ListPage
       title="Databases"
-      lead="PostgreSQL, each in a virtual machine of its own, with backups."
+      lead="PostgreSQL, each in its own virtual machine, with backups."
       create={<Create />}
       query={databases}
       nothing={{
         icon: DatabaseIcon,
         title: 'No databases yet',
-        text: 'Create one, and copy the command that connects to it.',
+        text: 'Create one and copy its connection command.',
       }}
       label="Databases"
       keyOf={one => one.id}
@@ -84,7 +84,7 @@ function Create() {
       }}
       fields={
         <>
-          <NameField maxLength={40} placeholder="orders" hint="Lower-case letters, digits and dashes." />
+          <NameField maxLength={40} placeholder="orders" hint="Lowercase letters, digits and dashes." />
           <div className="grid grid-cols-2 gap-3">
             <Choice label="PostgreSQL" name="postgres_version" defaultValue="">
               <option value="">Default version</option>

@@ -51,7 +51,9 @@ export function DatabasePage() {
   )
 }
 
-/** What belongs to it is read once more when it has changed: a restore may be over before anybody has looked twice. */
+/**
+ * Refetches the database's branches and backups when its status changes, because a restore may end between two polls.
+ */
 function useChangesOf({ status }: Database): void {
   const shown = useRef(status)
   useEffect(() => {
@@ -80,7 +82,7 @@ function Whole({ database }: { readonly database: Database }) {
       <Connection database={database} />
       <Branches database={database} />
       <Backups database={database} />
-      <Card flush title="Log" lead="What the server of the current branch writes." className="overflow-hidden">
+      <Card flush title="Log" lead="Server log of the current branch." className="overflow-hidden">
         <Log
           source={database.id}
           name={database.name}
@@ -96,7 +98,7 @@ function Connection({ database }: { readonly database: Database }) {
   const isUp = database.status === 'running' || database.status === 'suspended'
   const connection = useQuery({ ...queries.connection(database.id), enabled: isUp, gcTime: 0 })
   return (
-    <Card title="Connect" lead="Copied commands work as they are. They hold the password: keep them to yourself.">
+    <Card title="Connect" lead="Commands to copy and run. They contain the password: keep them secret.">
       {isUp ? (
         <Loaded query={connection}>
           {info => (
@@ -106,7 +108,7 @@ function Connection({ database }: { readonly database: Database }) {
                 <CopyBox text={info.psql_command} label="psql command" />
               </div>
               <div>
-                <h3 className="mb-1 text-xs text-muted">Through an SSH tunnel, from anywhere</h3>
+                <h3 className="mb-1 text-xs text-muted">SSH tunnel, from anywhere</h3>
                 <CopyBox text={info.ssh_tunnel_command} label="SSH tunnel command" />
               </div>
               <Facts>
@@ -137,14 +139,14 @@ function Delete({ database }: { readonly database: Database }) {
     <Destroy
       name={database.name}
       what="database"
-      consequence="Its data, its branches and its backups are gone for good."
+      consequence="Its data, branches and backups are deleted permanently."
       send={async () => {
         await api.deleteDatabase({ id: database.id })
         await navigate({ to: '/databases' })
         await refreshAll('databases')
       }}
       trigger={open => (
-        <Button onClick={open} reason={database.status === 'deleting' ? 'It is being deleted already.' : undefined}>
+        <Button onClick={open} reason={database.status === 'deleting' ? 'It is already being deleted.' : undefined}>
           <Trash2 aria-hidden="true" size={14} /> Delete
         </Button>
       )}

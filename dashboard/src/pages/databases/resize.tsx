@@ -7,12 +7,12 @@ import { AddButton } from '../../ui/row-actions.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { MemoryChoice, VcpuChoice } from './size.tsx'
 
-/** Other processors and memory: its virtual machine starts again with them; the disk stays as it is. */
+/** Changes vCPUs and memory, which restarts the VM; the disk keeps its size. */
 export function Resize({ database }: { readonly database: Database }) {
   return (
     <FormDialog
       title={`Resize ${database.name}`}
-      lead="The virtual machine starts again with the new size. Connections end and can come back after some seconds."
+      lead="The virtual machine restarts with the new size. Connections are closed; reconnect after a few seconds."
       submit="Resize"
       trigger={open => (
         <AddButton
@@ -26,7 +26,7 @@ export function Resize({ database }: { readonly database: Database }) {
         const body = { vcpus: values.number('vcpus'), memory_mib: values.number('memory_mib') }
         await api.updateDatabase({ id: database.id, body })
         await refreshAll('databases', 'branches')
-        toast({ tone: 'info', title: `${database.name} gets its new size` })
+        toast({ tone: 'info', title: `Resizing ${database.name}` })
       }}
       fields={
         <div className="grid grid-cols-2 gap-3">

@@ -1,4 +1,4 @@
-/** How large a database's virtual machine is: when it is made, and later. */
+/** Size fields of a database's VM, for creation and for resizing. */
 import { Choice } from '../../ui/form.tsx'
 import { mib } from '../../ui/format.ts'
 
@@ -7,7 +7,7 @@ const memoryMib = [512, 1024, 2048, 4096]
 const diskMib = [1024, 10_240, 51_200, 102_400]
 
 interface Props {
-  /** What it is at first; stays a choice where it is none of the usual sizes. */
+  /** The current size; stays selectable even if it is not one of the usual sizes. */
   readonly now?: number
 }
 

@@ -16,7 +16,7 @@ interface Props {
   readonly live: LiveDeploymentStatus
 }
 
-/** Gives memory of a running machine back to its host, and takes it again. */
+/** Changes the memory target of a running VM. */
 export function Balloon({ app_name, live }: Props) {
   const reason = whyNotRunning(live.status)
   const balloon = useQuery({
@@ -25,7 +25,7 @@ export function Balloon({ app_name, live }: Props) {
     refetchInterval: 5000,
   })
   return (
-    <Card title="Memory" lead="Lend what it does not need to others, while it runs.">
+    <Card title="Memory" lead="Return unused memory to the host while the VM runs.">
       {reason !== undefined && <p className="text-muted">{reason}</p>}
       {reason === undefined && balloon.error && <p className="text-muted">{messageOf(balloon.error)}</p>}
       {reason === undefined && balloon.isPending && <Skeleton className="h-16" />}
@@ -51,10 +51,10 @@ function Control({
     <div className="space-y-3">
       <div className="flex items-baseline justify-between">
         <span className="text-lg font-semibold tabular-nums">{mib(target)}</span>
-        <span className="text-xs text-muted tabular-nums">has {mib(sizes.actualMib)} now</span>
+        <span className="text-xs text-muted tabular-nums">currently {mib(sizes.actualMib)}</span>
       </div>
       <Slider
-        label="Memory it should have"
+        label="Memory target"
         value={target}
         min={sizes.floorMib}
         max={sizes.memoryMib}
@@ -69,7 +69,7 @@ function Control({
       <ActionButton
         className="w-full"
         reason={isChanged ? undefined : 'Move the slider first.'}
-        done="Memory is being changed"
+        done="Changing memory"
         act={async () => {
           await api.setBalloon({ app_name, job_id, body: { target_memory_mib: target } })
           await refreshAll('balloon')

@@ -1,4 +1,4 @@
-/** How the image of a deployment was made from its repository: while it is, and long after it failed. */
+/** The build of a deployment's image from its repository, during the build and after it ended. */
 import type { Build, StreamEvent, StreamOptions } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
@@ -62,7 +62,7 @@ export function BuildCard({ build, app_name }: { readonly build: Build; readonly
 const tookOf = ({ started_at, ended_at }: Build) =>
   started_at && ended_at ? duration(Date.parse(ended_at) - Date.parse(started_at)) : '–'
 
-/** The log of the deployment has the lines of its build, followed by those of its machines. */
+/** The deployment's log contains the lines of its build, followed by those of its VMs. */
 async function* liveLines(target: Target, options: StreamOptions): AsyncGenerator<StreamEvent> {
   for await (const event of api.streamDeploymentLogs({ ...target, query: { tail: 5000 } }, options))
     if (logLineOf(event.data).stream === 'build') yield event
@@ -73,8 +73,8 @@ async function* keptLines({ app_name, job_id }: Target, options: StreamOptions):
   for (const line of lines) yield { event: 'log', id: undefined, data: { ...line, stream: 'build' } }
 }
 
-/** Only a repository has commits. */
+/** Only builds from a repository have a commit. */
 function commitOf({ git_commit_hash, status }: Build): string {
   if (git_commit_hash !== '') return shortId(git_commit_hash)
-  return status === 'queued' || status === 'fetching' ? 'not fetched yet' : 'none: a folder was sent'
+  return status === 'queued' || status === 'fetching' ? 'not fetched yet' : 'none: uploaded folder'
 }

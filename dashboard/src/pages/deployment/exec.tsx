@@ -13,7 +13,7 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
   const [answer, setAnswer] = useState<ExecAnswer & { readonly wasEnded: boolean }>()
   const reason = whyNotRunning(live.status)
   return (
-    <Card title="Run a command" lead={`In the machine, without a shell. It may take up to ${limitSeconds} seconds.`}>
+    <Card title="Run a command" lead={`Runs in the VM, without a shell, for at most ${limitSeconds} seconds.`}>
       {reason ? (
         <p className="text-muted">{reason}</p>
       ) : (
@@ -25,7 +25,7 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
             const began = performance.now()
             const body = { command, timeout_seconds: limitSeconds }
             const said = await api.execInVm({ app_name, job_id: live.job_id, body })
-            // A program may end with that number by itself.
+            // A program may also exit with this code by itself.
             const wasEnded = said.exit_code === 124 && performance.now() - began >= limitSeconds * 1000
             setAnswer({ ...said, wasEnded })
           }}
@@ -49,7 +49,7 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
           )}
           <pre
             tabIndex={0}
-            aria-label="What it wrote"
+            aria-label="Output"
             className="mt-2 max-h-72 overflow-auto rounded-md border border-line bg-bg p-3 font-mono text-xs whitespace-pre-wrap"
           >
             {answer.stdout}

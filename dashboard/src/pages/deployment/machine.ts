@@ -1,4 +1,7 @@
-/** Whether the operations on a running VM are possible now: the server asks the same (runtime/job.ts). Pure. */
+/**
+ * Whether operations on a running VM are currently possible, with the same rules as the server (vm-operations/job.ts).
+ * Pure.
+ */
 const withMachine = ['running', 'unhealthy', 'paused', 'pausing', 'resuming', 'migrating']
 
 export const whyNoMachine = (status: string): string | undefined =>

@@ -31,7 +31,7 @@ export function Migration({ app_name, live }: Props) {
   const current = migration.data
   const isRunning = current !== undefined && !over.includes(current.status)
   return (
-    <Card title="Migration" lead="Moves the running machine to another host.">
+    <Card title="Migration" lead="Moves the running VM to another host.">
       <div className="space-y-3">
         {current && current.status !== 'none' && <Last migration={current} />}
         {isRunning ? (
@@ -76,12 +76,11 @@ function Start({ app_name, live }: Props) {
   const hosts = useQuery({ ...queries.hosts(), enabled: isAdmin })
   const others = hosts.data?.filter(host => host.id !== live.host_id && host.status === 'up' && !host.cordoned) ?? []
   const reason =
-    whyNotRunning(live.status) ??
-    (hosts.data && others.length === 0 ? 'There is no other host that takes machines.' : undefined)
+    whyNotRunning(live.status) ?? (hosts.data && others.length === 0 ? 'No other host accepts VMs.' : undefined)
   return (
     <FormDialog
       title="Move to another host"
-      lead="It goes on running while its memory is copied, and stands still for a moment at the end."
+      lead="The VM keeps running while its memory is copied, and pauses briefly at the end."
       submit="Move"
       trigger={open => (
         <Button className="w-full" reason={reason} onClick={open}>
@@ -101,12 +100,12 @@ function Start({ app_name, live }: Props) {
           <Choice label="Host" name="target_host" required>
             {others.map(host => (
               <option key={host.id} value={host.id}>
-                {host.name} ({host.vms} machines)
+                {host.name} ({host.vms} VMs)
               </option>
             ))}
           </Choice>
         ) : (
-          <Field label="Host" name="target_host" required mono hint="Name or id of a host; the operator knows them." />
+          <Field label="Host" name="target_host" required mono hint="Name or id of a host. Ask your operator for it." />
         )
       }
     />

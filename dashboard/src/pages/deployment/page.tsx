@@ -20,11 +20,11 @@ import { isOnTheWay } from './steps.ts'
 import { Verbs } from './verbs.tsx'
 import { RuntimeVolumes } from './volumes.tsx'
 
-/** How often it is looked at while it changes; each step of a start is seen. */
+/** Polling interval while the status changes; short enough to show each step of a start. */
 const busyMs = 700
 const calmMs = 5000
 
-/** Admins know hosts by name. */
+/** Shows the host's name to admins, who can read it. */
 function HostName({ id }: { readonly id: string }) {
   const me = useQuery(queries.me())
   const hosts = useQuery({ ...queries.hosts(), enabled: me.data?.role === 'Admin' })
@@ -89,7 +89,7 @@ export function DeploymentPage() {
   )
 }
 
-/** Without one there never was a machine: it is being built, or could not be. */
+/** A deployment without an image never had a VM: its build is in progress or failed. */
 const hasImage = ({ image }: LiveDeploymentStatus) => image !== ''
 
 function Machine({ app_name, live }: { readonly app_name: string; readonly live: LiveDeploymentStatus }) {

@@ -11,7 +11,7 @@ export function Progress({ live, build }: { readonly live: LiveDeploymentStatus;
   const total = live.steps.reduce((sum, step) => sum + step.ms, 0)
   return (
     <Card
-      title={isOnTheWay(live.status) ? 'Coming up' : 'How it came up'}
+      title={isOnTheWay(live.status) ? 'Starting' : 'Start'}
       actions={total > 0 && <span className="text-xs text-muted tabular-nums">{duration(total)} on the host</span>}
     >
       <ol className="space-y-0" aria-label="Steps">

@@ -25,13 +25,13 @@ export function Snapshots({ app_name, live }: Props) {
   return (
     <ListCard
       title="Snapshots"
-      lead="Memory and disk as they are at one moment, to go back to or to start copies from."
+      lead="Memory and disk at one point in time, to restore or to start copies from."
       actions={<Take app_name={app_name} live={live} />}
       query={snapshots}
       nothing={{
         icon: Camera,
         title: 'No snapshots',
-        text: 'A snapshot stops the machine for some milliseconds and keeps everything, with programs running.',
+        text: 'A snapshot pauses the VM for some milliseconds and saves its full state, including running programs.',
       }}
       label="Snapshots"
       keyOf={one => one.name}
@@ -79,7 +79,7 @@ function Actions({ app_name, live, snapshot }: Props & { readonly snapshot: VmSn
   const navigate = useNavigate()
   const { name } = snapshot
   const target = { app_name, job_id: live.job_id, snapshot_name: name }
-  // Only one replica can have what it writes to.
+  // A volume with write access can belong to one replica only.
   const { hasWritable: writes } = snapshot
   const notReady = snapshot.status === 'ready' ? undefined : `The snapshot is ${snapshot.status}.`
   return (
@@ -90,19 +90,19 @@ function Actions({ app_name, live, snapshot }: Props & { readonly snapshot: VmSn
         verb="Restore"
         what="snapshot"
         reason={notReady ?? whyNoMachine(live.status)}
-        consequence="The machine goes back to where it was then. What has happened in it since is lost."
+        consequence="The VM is restored to this snapshot. Later changes are lost."
         send={async () => {
           await api.restoreVmSnapshot(target)
           await refreshAll('deployment')
-          toast({ tone: 'info', title: `Going back to ${name}` })
+          toast({ tone: 'info', title: `Restoring ${name}` })
         }}
       />
       <FormDialog
         title={`Fork ${name}`}
         lead={
           writes
-            ? 'Starts a copy as a new app, with an identity and volumes of its own. Its volumes count for the plan, and stay when the app goes.'
-            : 'Starts copies as a new app. Each has an identity of its own.'
+            ? 'Starts a copy as a new app with its own identity and volumes. The volumes count towards the plan and are kept when the app is deleted.'
+            : 'Starts copies as a new app. Each has its own identity.'
         }
         submit="Fork"
         trigger={open => <IconButton icon={Copy} label={`Fork ${name}`} reason={notReady} onClick={open} />}
@@ -123,7 +123,7 @@ function Actions({ app_name, live, snapshot }: Props & { readonly snapshot: VmSn
       <DestroyIcon
         name={name}
         what="snapshot"
-        consequence="It cannot be brought back. What was started from it goes on."
+        consequence="It cannot be restored. Apps that were started from it keep running."
         send={async () => {
           await api.deleteVmSnapshot(target)
           await refreshAll('vm-snapshots')

@@ -1,4 +1,4 @@
-/** How far a deployment is, from what the server says. Pure. */
+/** The progress of a deployment, from the server's live status. Pure. */
 import type { Build, LiveDeploymentStatus } from '@mote/client'
 
 export interface Step {
@@ -7,24 +7,24 @@ export interface Step {
   readonly ms: number | undefined
 }
 
-/** What a host reports (`steps` of the live status), as people say it. A host leaves out what it did not need to do. */
+/** Labels for the steps that a host reports (`steps` of the live status). A host omits steps that it did not need. */
 const hostSteps = [
   ['image', 'Image fetched'],
-  ['base', 'Base disk made'],
-  ['disk', 'Writable disk made'],
+  ['base', 'Base disk created'],
+  ['disk', 'Writable disk created'],
   ['spawn', 'Machine started'],
   ['boot', 'System booted'],
   ['healthy', 'Health check passed'],
 ] as const
 
-/** What becomes of a build, in this order. */
+/** Steps of a build, in order. */
 const buildSteps = [
   ['fetching', 'Source fetched'],
   ['building', 'Image built'],
   ['pushing', 'Image stored'],
 ] as const
 
-/** A build that is over without an image does not say where it ended, but whether it had a commit. */
+/** A build that ended without an image does not report the failed step, only whether it had a commit. */
 function stepsOfBuild({ status, git_commit_hash }: Build): Step[] {
   const at = buildSteps.findIndex(([name]) => name === status)
   const reached = status === 'succeeded' ? buildSteps.length : at === -1 ? Number(git_commit_hash !== '') : at
@@ -46,7 +46,7 @@ const ended = new Set(['failed', 'cancelled'])
 
 export const isOnTheWay = (status: string) => ['pending', 'building', 'scheduled', 'starting'].includes(status)
 
-/** @param build of a deployment that is made from a repository */
+/** @param build of a deployment that is built from a repository */
 export function stepsOf(live: LiveDeploymentStatus, build?: Build): readonly Step[] {
   const done = new Map(live.steps.map(step => [step.name, step.ms]))
   const isUp = settled.has(live.status) && live.started_at > 0
@@ -56,9 +56,9 @@ export function stepsOf(live: LiveDeploymentStatus, build?: Build): readonly Ste
     ...(build ? stepsOfBuild(build) : []),
     { name: 'Placed on a host', state: live.host_id || live.scheduled_at > 0 ? 'done' : 'next', ms: undefined },
   ]
-  // A host that failed may not have said how far it came: what failed is then the start as a whole.
+  // A host that failed may not have reported its steps; then the start as a whole is shown as failed.
   const isUnreported = ended.has(live.status) && done.size === 0
-  if (isUnreported) names.push({ name: 'Brought up', state: 'next', ms: undefined })
+  if (isUnreported) names.push({ name: 'Started', state: 'next', ms: undefined })
   for (const [index, [name, text]] of isUnreported ? [] : hostSteps.entries()) {
     const wasSkipped = !done.has(name) && (isUp || index < reached)
     if (!wasSkipped) names.push({ name: text, state: done.has(name) ? 'done' : 'next', ms: done.get(name) })

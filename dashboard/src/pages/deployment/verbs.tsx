@@ -13,7 +13,7 @@ import { isOnTheWay } from './steps.ts'
 
 const refresh = () => refreshAll('deployment', 'deployments', 'active', 'app', 'apps')
 
-/** What can be done with the deployment; what cannot be done now is there, with the reason. */
+/** Operations on the deployment; unavailable ones are disabled with a reason. */
 export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDeploymentStatus }) {
   const [asked, setAsked] = useState<'stop' | 'delete'>()
   const navigate = useNavigate()
@@ -30,7 +30,7 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
         <ActionButton
           reason={whyNot('cancel', status)}
           act={then(() => api.cancelDeployment(job))}
-          done="The deployment is being given up"
+          done="Cancelling the deployment"
         >
           <XCircle aria-hidden="true" size={14} /> Cancel
         </ActionButton>
@@ -47,7 +47,7 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
       <ActionButton
         reason={whyNot('activate', status, isServing)}
         act={then(() => api.activateDeployment({ app_name, deployment_id: live.deployment_id }))}
-        done="It takes over as soon as it is healthy"
+        done="It starts serving once it is healthy"
       >
         <CornerUpLeft aria-hidden="true" size={14} /> Activate
       </ActionButton>
@@ -72,8 +72,8 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
           job={job_id}
           consequence={
             isServing
-              ? 'It serves now: the app stops answering until something else is deployed or activated.'
-              : 'Its virtual machines end; it can be activated again.'
+              ? 'It is serving: the app stops responding until you deploy or activate another one.'
+              : 'Its virtual machines stop. You can activate it again.'
           }
           close={() => setAsked(undefined)}
           send={then(() => api.stopDeployment(job))}
@@ -83,7 +83,7 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
         <Asked
           verb="Delete"
           job={job_id}
-          consequence={`It is stopped first. Its record, its log and its snapshots go; ${app_name} cannot be rolled back to it any more.`}
+          consequence={`It is stopped first. Its record, log and snapshots are deleted, and ${app_name} can no longer be rolled back to it.`}
           close={() => setAsked(undefined)}
           send={async () => {
             await attempt(() => api.deleteDeployment(job), 'The deployment is being deleted')
@@ -96,7 +96,7 @@ export function Verbs({ app, live }: { readonly app: App; readonly live: LiveDep
   )
 }
 
-/** Open from the start: a menu has asked for it. */
+/** Opened by a menu item, so it is open from the start. */
 function Asked({
   verb,
   job,

@@ -18,22 +18,22 @@ interface Props {
   readonly live: LiveDeploymentStatus
 }
 
-/** Volumes of the app, and attaching one to the machine while it runs. */
+/** Volumes of the app, with attaching and detaching while the VM runs. */
 export function RuntimeVolumes({ app_name, live }: Props) {
-  // It is gone from the list when the host has unplugged it, and nothing else happens then.
+  // Polled, because no event reports that the host has unplugged a volume.
   const volumes = useQuery({ ...queries.appVolumes(live.app_id), refetchInterval: 3000 })
   return (
     <Card
       flush
       title="Volumes"
-      lead="Attached and detached while the machine runs."
+      lead="Attach and detach volumes while the VM runs."
       actions={<Attach app_name={app_name} live={live} />}
     >
       <Loaded query={volumes}>
         {all =>
           all.length === 0 ? (
             <Empty icon={HardDrive} title="No volumes attached">
-              A volume keeps what the program writes, whatever happens to the machine.
+              A volume keeps data independently of the VM.
             </Empty>
           ) : (
             <ul className="divide-y divide-line">
@@ -50,7 +50,7 @@ export function RuntimeVolumes({ app_name, live }: Props) {
                     verb="Detach"
                     what="volume"
                     reason={whyNotRunning(live.status)}
-                    consequence={`The machine loses ${volume.mount_point} at once. Nothing on the volume is lost.`}
+                    consequence={`The VM loses ${volume.mount_point} immediately. The data on the volume is kept.`}
                     send={async () => {
                       await api.detachRuntimeVolume({ app_name, job_id: live.job_id, body: { volume_id: volume.id } })
                       await refreshAll('app-volumes', 'volumes')
@@ -69,7 +69,7 @@ export function RuntimeVolumes({ app_name, live }: Props) {
 function Attach({ app_name, live }: Props) {
   const volumes = useQuery(queries.volumes())
   const free = freeFor(live.app_id, volumes.data)
-  const none = volumes.data && free.length === 0 ? 'There is no other volume in this project.' : undefined
+  const none = volumes.data && free.length === 0 ? 'No other volume in this project.' : undefined
   const reason = whyNotRunning(live.status) ?? (volumes.error ? 'Volumes are not available on this server.' : none)
   return (
     <FormDialog

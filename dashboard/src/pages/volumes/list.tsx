@@ -18,13 +18,13 @@ export function Volumes() {
   return (
     <ListPage
       title="Volumes"
-      lead="Disks that outlive the virtual machines they are attached to."
+      lead="Disks that outlive the virtual machines that use them."
       create={<Create />}
       query={volumes}
       nothing={{
         icon: HardDrive,
         title: 'No volumes yet',
-        text: 'Create one, attach it to an app, and what the app writes there stays when it is deployed again.',
+        text: 'Create one and attach it to an app. Its data survives new deployments.',
       }}
       label="Volumes"
       keyOf={volume => volume.id}

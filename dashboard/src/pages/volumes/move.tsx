@@ -19,7 +19,7 @@ interface Props {
 
 const isOver = (move: VolumeMove) => move.status === 'none' || move.endedAt !== ''
 
-/** Another host for a volume that no machine has; with one it goes by moving that. */
+/** Moves a detached volume to another host; an attached one moves with its VM. */
 export function Move({ volume }: Props) {
   const move = useQuery({
     ...queries.volumeMove(volume.id),
@@ -27,7 +27,10 @@ export function Move({ volume }: Props) {
   })
   const last = move.data
   return (
-    <Card title="Move" lead="To another host, with its snapshots. A machine that has it takes it along as it moves.">
+    <Card
+      title="Move"
+      lead="Moves the volume with its snapshots to another host. An attached volume moves with its VM."
+    >
       <div className="space-y-3">
         {last && last.status !== 'none' && <Last move={last} />}
         {last && !isOver(last) ? (
@@ -62,12 +65,11 @@ function Start({ volume, move }: Props & { readonly move: VolumeMove | undefined
   const isAdmin = me.data?.role === 'Admin'
   const hosts = useQuery({ ...queries.hosts(), enabled: isAdmin })
   const others = hosts.data?.filter(host => host.id !== move?.hostId && host.status === 'up' && !host.cordoned) ?? []
-  const reason =
-    move?.obstacle || (hosts.data && others.length === 0 ? 'There is no other host that takes volumes.' : undefined)
+  const reason = move?.obstacle || (hosts.data && others.length === 0 ? 'No other host accepts volumes.' : undefined)
   return (
     <FormDialog
       title={`Move ${volume.name}`}
-      lead="It is copied and compared, and then it is over there. Nothing can have it meanwhile."
+      lead="The volume is copied and verified. It cannot be attached during the move."
       submit="Move"
       trigger={open => (
         <Button reason={reason} onClick={open}>
@@ -88,7 +90,7 @@ function Start({ volume, move }: Props & { readonly move: VolumeMove | undefined
             ))}
           </Choice>
         ) : (
-          <Field label="Host" name="target_host" required mono hint="Name or id of a host; the operator knows them." />
+          <Field label="Host" name="target_host" required mono hint="Name or id of a host. Ask your operator for it." />
         )
       }
     />

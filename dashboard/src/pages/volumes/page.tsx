@@ -64,7 +64,7 @@ function Delete({ volume }: { readonly volume: VolumeWithAttachments }) {
     <Destroy
       name={volume.name}
       what="volume"
-      consequence="Everything on it and all of its snapshots are gone for good."
+      consequence="All its data and snapshots are deleted permanently."
       send={async () => {
         await api.deleteVolume({ volume_id: volume.id })
         await navigate({ to: '/volumes' })
@@ -87,13 +87,13 @@ function Snapshots({ volume }: { readonly volume: VolumeWithAttachments }) {
   return (
     <ListCard
       title="Snapshots"
-      lead="The volume at one moment. It can go back there, or a new volume can start from it."
+      lead="The volume at one point in time, to restore or to clone."
       actions={<Take volume={volume} />}
       query={snapshots}
       nothing={{
         icon: Camera,
         title: 'No snapshots',
-        text: 'Take one before something risky. It costs only what is changed afterwards.',
+        text: 'Take one before a risky change. It only uses space for later changes.',
       }}
       label="Snapshots"
       keyOf={one => one.id}
@@ -134,16 +134,16 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
         verb="Restore"
         what="snapshot"
         reason={notReady}
-        consequence={`${volume.name} goes back to where it was then. What was written since is lost.`}
+        consequence={`${volume.name} is restored to this snapshot. Later writes are lost.`}
         send={async () => {
           await api.restoreVolume({ volume_id: volume.id, body: { snapshot_name: name } })
           await refreshAll('volumes', 'volume-usage')
-          toast({ tone: 'info', title: `${volume.name} goes back to ${name}` })
+          toast({ tone: 'info', title: `Restoring ${name} on ${volume.name}` })
         }}
       />
       <FormDialog
         title={`Clone from ${name}`}
-        lead="A new volume with what was on this one then."
+        lead="A new volume with the data of this snapshot."
         submit="Clone"
         trigger={open => <IconButton icon={Copy} label={`Clone ${name}`} reason={notReady} onClick={open} />}
         send={async values => {
@@ -159,7 +159,7 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
       <DestroyIcon
         name={name}
         what="snapshot"
-        consequence="It cannot be brought back. Clones of it stay."
+        consequence="It cannot be restored. Clones of it are kept."
         send={async () => {
           await api.deleteVolumeSnapshot({ snapshot_id: snapshot.id })
           await refreshAll('volume-snapshots')

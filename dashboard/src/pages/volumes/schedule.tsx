@@ -7,20 +7,20 @@ import { Loaded } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
 
 const intervals = [
-  [0, 'Not at all'],
+  [0, 'Never'],
   [60, 'Every hour'],
   [360, 'Every 6 hours'],
   [1440, 'Every day'],
   [10_080, 'Every week'],
 ] as const
 
-/** Where none was said. */
+/** Default number of snapshots to keep. */
 const usualKeep = 7
 
 export function Schedule({ id }: { readonly id: string }) {
   const schedule = useQuery(queries.schedule(id))
   return (
-    <Card title="Snapshots by themselves" lead="Taken as often as you say; the oldest of them are dropped.">
+    <Card title="Snapshot schedule" lead="Takes snapshots automatically and deletes the oldest.">
       <Loaded query={schedule}>
         {({ every_minutes, keep }) => (
           <Form
@@ -34,7 +34,7 @@ export function Schedule({ id }: { readonly id: string }) {
                 body: { every_minutes: values.number('every_minutes') ?? 0, keep: values.number('keep') ?? usualKeep },
               })
               await refreshAll('schedule')
-              toast({ tone: 'good', title: 'The schedule was changed' })
+              toast({ tone: 'good', title: 'Schedule saved' })
             }}
           >
             <div className="grid grid-cols-2 gap-3">

@@ -1,7 +1,7 @@
 /**
- * A Cloud Hypervisor that runs no guest: its API, its states, its refusals and its migration protocol (v53), so that the
- * driver is tested strictly where the real program is absent. Stricter than the real one in one thing: fields that it does
- * not know are refused. A kernel that is not the toy gets a guest that speaks our init's protocol.
+ * A fake Cloud Hypervisor that runs no guest: its API, states, errors and migration protocol (v53), so that the driver
+ * is tested strictly where the real program is absent. It is stricter than the real program in one respect: it rejects
+ * unknown fields. For any kernel but the toy kernel, it serves a guest that speaks our init's protocol.
  */
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
@@ -39,7 +39,7 @@ if (args[0] === '--version') {
 let config: Config | undefined
 let state: 'Created' | 'Running' | 'Paused' = 'Created'
 let migrating = false
-/** Of disks by serial, in bytes, as the guest knows them. */
+/** Disk sizes in bytes by serial, as the guest sees them. */
 const sizes = new Map<string, number>()
 let guest: FakeGuest | undefined
 
@@ -158,7 +158,7 @@ const calls: Readonly<Record<string, Call>> = {
       const vm = running('changed')
       const id = String(Object(body).id)
       if (!vm.disks.some(disk => disk.id === id)) refuse(500, 'Error from API', 'Failed to find device', id)
-      // The guest lets go of it some moments later.
+      // The guest releases the disk a moment later.
       setTimeout(() => (vm.disks = vm.disks.filter(disk => disk.id !== id)), 20)
     },
   },
@@ -217,7 +217,7 @@ function request(command: number, payload: Buffer = Buffer.alloc(0)): Buffer {
   return Buffer.concat([header, payload])
 }
 
-/** One range of one page. */
+/** One range with one page. */
 function memory(): Buffer {
   const table = Buffer.alloc(16)
   table.writeBigUInt64LE(4096n, 8)
@@ -288,7 +288,7 @@ async function answer(method: string, path: string, body: string): Promise<unkno
   }
   if (!call.schema) return body === '' ? call.act(undefined) : refuse(400, 'Bad Request')
   const value: unknown = body === '' ? undefined : JSON.parse(body)
-  // Where it goes to is looked at late, and refused as everything then is.
+  // The migration target is validated later, because the real program reports a bad target as a failed migration.
   const isMigration = path === '/vm.send-migration'
   if (!isMigration && !Value.Check(call.schema, value)) return refuse(400, 'Failed to deserialize JSON')
   return call.act(value)

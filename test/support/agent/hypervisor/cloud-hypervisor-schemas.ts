@@ -1,4 +1,6 @@
-/** Bodies that a Cloud Hypervisor takes (v53), for the fake: stricter than the real one, as unknown fields are refused. */
+/**
+ * Request bodies of Cloud Hypervisor (v53), for the fake. Stricter than the real program: unknown fields are rejected.
+ */
 import { type Static, Type } from 'typebox'
 
 export const strict = { additionalProperties: false }

@@ -1,7 +1,7 @@
 /**
- * A Firecracker that runs no guest: its API, its order of calls and its refusals (v1.16), so that the driver is tested
- * strictly where the real program is absent. `transcripts.json` says what the real one answers, and a test compares. A
- * kernel that is not the toy gets a guest that speaks our init's protocol.
+ * A fake Firecracker that runs no guest: its API, its order of calls and its errors (v1.16), so that the driver is
+ * tested strictly where the real program is absent. `transcripts.json` records the answers of the real program, and a
+ * test compares both. For any kernel but the toy kernel, it serves a guest that speaks our init's protocol.
  */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -36,11 +36,11 @@ let vsock: string | null = null
 let hasGuest = false
 let deaf = false
 let guest: FakeGuest | undefined
-/** `bytes`: how large the file was when it was named, which is what the guest knows. */
+/** `bytes`: size of the file when the drive was configured, which is the size that the guest sees. */
 const drives = new Map<string, { file: string; bytes: number; root: boolean; readOnly: boolean }>()
 const fileNamed = (file: string) => ({ file, bytes: statSync(file).size })
 
-/** As the real one makes them: see `driveSerial`. */
+/** Serials as the real program derives them: see `driveSerial`. */
 function serialOf(file: string): string {
   const { dev, rdev, ino } = statSync(file, { bigint: true })
   return `${dev}${rdev}${ino}`.slice(0, 20)
@@ -71,7 +71,7 @@ function after(): void {
 const openable = (file: string) => existsSync(file) || refuse(`No such file or directory (os error 2) ${file}`)
 
 interface Call {
-  /** Undefined: a body is refused. */
+  /** Undefined if the call accepts no body. */
   readonly schema?: ReturnType<typeof Type.Object>
   readonly act: (body: Readonly<Record<string, unknown>>, id: string) => unknown
 }
@@ -207,7 +207,7 @@ const calls: Readonly<Record<string, Call>> = {
     schema: Type.Object({ amount_mib: int }, strict),
     act: body => {
       after()
-      // Its driver is in the guest.
+      // The balloon driver runs in the guest.
       if (!hasGuest) refuse('Balloon update error: Balloon: Device not activated yet.')
       if (Number(body.amount_mib) > memoryMib) refuse('Balloon update error: Amount of pages requested is too large.')
       amountMib = Number(body.amount_mib)
@@ -228,7 +228,7 @@ const calls: Readonly<Record<string, Call>> = {
     schema: Type.Object({ state: Type.Enum(['Paused', 'Resumed']) }, strict),
     act: body => {
       after()
-      // The real one takes it, and its guest hears nothing over vsock from then on.
+      // The real program accepts this, and its guest no longer receives anything over vsock afterwards.
       if (body.state === 'Resumed' && state === 'Running') deaf = true
       state = body.state === 'Paused' ? 'Paused' : 'Running'
     },
@@ -258,7 +258,7 @@ const calls: Readonly<Record<string, Call>> = {
       const saved: unknown = JSON.parse(readFileSync(body.snapshot_path, 'utf8'))
       if (!Value.Check(SavedState, saved)) return refuse('Load snapshot error')
       for (const [id, file] of Object.entries(saved.drives)) {
-        if (!existsSync(file)) process.exit(1) // the real one ends, too
+        if (!existsSync(file)) process.exit(1) // the real program exits, too
         drives.set(id, { ...fileNamed(file), root: false, readOnly: false })
       }
       ;({ vsock, amountMib, memoryMib } = saved)

@@ -1,4 +1,4 @@
-/** Bodies that a Firecracker takes (v1.16), for the fake. Fields that it does not know are refused, as the real one does. */
+/** Request bodies of Firecracker (v1.16), for the fake. Unknown fields are rejected, as in the real program. */
 import { Type } from 'typebox'
 
 export const strict = { additionalProperties: false }

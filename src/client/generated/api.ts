@@ -892,11 +892,10 @@ export interface DetachedVolume {
   readonly message: string | null
 }
 
-/** Names the volume by id, by mount point, or by both (of the same volume). */
 export interface DetachRuntimeVolumeRequest {
-  /** Id of the volume. */
+  /** The volume. */
   readonly volume_id?: string | undefined
-  /** Directory where the volume is mounted. */
+  /** Where it is mounted. */
   readonly mount_point?: string | undefined
 }
 

@@ -179,13 +179,10 @@ export const RuntimeVolumeAttached = resource(
   { description: 'A volume that is being attached to the VMs of a deployment.' },
 )
 
-export const DetachRuntimeVolumeRequest = resource(
-  'DetachRuntimeVolumeRequest',
-  {
-    volume_id: Type.Optional(uuid({ description: 'The volume.' })),
-    mount_point: Type.Optional(text({ maxLength: 4096, description: 'Where it is mounted.', examples: ['/data'] })),
-  },
-)
+export const DetachRuntimeVolumeRequest = resource('DetachRuntimeVolumeRequest', {
+  volume_id: Type.Optional(uuid({ description: 'The volume.' })),
+  mount_point: Type.Optional(text({ maxLength: 4096, description: 'Where it is mounted.', examples: ['/data'] })),
+})
 export type DetachRuntimeVolumeRequest = Static<typeof DetachRuntimeVolumeRequest>
 
 export const RuntimeVolumeDetached = resource(

@@ -29,7 +29,8 @@ const withoutCode = (markdown: string) => markdown.replace(/```[\s\S]*?```/g, ''
 /** The addresses of links are names of files. */
 const withoutAddresses = (markdown: string) => markdown.replace(/\]\([^)\n]*\)/g, ']')
 
-const documents = ['README.md', ...globSync('docs/*.md')]
+/** `docs/style.md` quotes the words that it advises against. */
+const documents = ['README.md', ...globSync('docs/*.md')].filter(name => name !== 'docs/style.md')
 const texts: readonly Text[] = documents.map(name => ({
   name,
   text: withoutAddresses(withoutCode(readFileSync(name, 'utf8'))),

@@ -75,7 +75,7 @@ describe('an app', () => {
       ['launch', `'${folder}'`],
       [
         [/What shall the app be called\?/, 'shop'],
-        [/What shall be deployed\?/, '\u001b[B\u001b[B'],
+        [/What do you want to deploy\?/, '\u001b[B\u001b[B'],
         [/Which image\?/, 'oci:hello'],
         [/Which port/, '8080'],
       ],
@@ -194,7 +194,7 @@ describe('launching a folder', () => {
       ['launch', `'${folder}'`],
       [
         [/What shall the app be called\?/, ''],
-        [/What shall be deployed\?/, down],
+        [/What do you want to deploy\?/, down],
         [/Which image\?/, 'oci:hello'],
         [/Which port/, ''],
       ],

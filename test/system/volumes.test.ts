@@ -168,10 +168,10 @@ describe('attaching', () => {
     ['/', 'system'],
     ['/etc', 'system'],
     ['/proc/x', 'system'],
-    ['/data/../etc', 'normalised'],
-    ['/data//x', 'normalised'],
-    ['/data/', 'normalised'],
-    ['/./data', 'normalised'],
+    ['/data/../etc', 'normalized'],
+    ['/data//x', 'normalized'],
+    ['/data/', 'normalized'],
+    ['/./data', 'normalized'],
     ['/da ta', 'letters'],
     [`/${'x'.repeat(300)}`, 'at most'],
   ])('at %j is rejected', async (mount_point, why) => {
@@ -249,7 +249,7 @@ describe('a running VM', () => {
       volume_id: id,
       status: 'detaching',
       message: expect.stringMatching(
-        /^The VM unmounts \/srv\/files first\. While a program in the VM has a file there open/,
+        /^The VM unmounts \/srv\/files first\. While a program in the VM has a file open there/,
       ),
     })
     await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'the volume to be detached' })
@@ -341,7 +341,7 @@ describe('a running VM', () => {
     const back = { target_host: 'host-1', target_uri: '' }
     const refusal = async () => (await user.post(at('migration/start'), back)).body.details?.[0]?.message
     // Until the restore has ended and the fork has started, the error names the operation in progress.
-    await until(async () => /is on host-1 already/.test(await refusal()), {
+    await until(async () => /is already on host-1/.test(await refusal()), {
       what: 'the move to be rejected only for its target',
     })
   })

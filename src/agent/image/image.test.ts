@@ -271,7 +271,7 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     }
     for (const [name, add] of Object.entries(files)) {
       await layout(join(dir.path, name), { User: 'app', Cmd: ['/x'] }, add)
-      await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toThrow(/runs as "app"/)
+      await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toThrow(/runs as user "app"/)
     }
   })
 

@@ -74,7 +74,7 @@ describe('an app', () => {
     const { code, out } = await moteOnTerminal(
       ['launch', `'${folder}'`],
       [
-        [/What shall the app be called\?/, 'shop'],
+        [/Name of the app\?/, 'shop'],
         [/What do you want to deploy\?/, '\u001b[B\u001b[B'],
         [/Which image\?/, 'oci:hello'],
         [/Which port/, '8080'],
@@ -193,7 +193,7 @@ describe('launching a folder', () => {
     const { code, out } = await moteOnTerminal(
       ['launch', `'${folder}'`],
       [
-        [/What shall the app be called\?/, ''],
+        [/Name of the app\?/, ''],
         [/What do you want to deploy\?/, down],
         [/Which image\?/, 'oci:hello'],
         [/Which port/, ''],

@@ -161,7 +161,7 @@ browserSuite('the buttons of the dashboard', () => {
     for (const { name } of all) if (name !== full) await act('cordon', name)
     await act('drain', full)
     await ada.open('/hosts', 'Hosts')
-    const still = ada.page.getByRole('list', { name: 'Still on it' })
+    const still = ada.page.getByRole('list', { name: 'Still on this host' })
     await still.getByText('The VM leaves when there is capacity').first().waitFor()
     for (const { name } of all) await act('uncordon', name)
     await still.waitFor({ state: 'detached' })

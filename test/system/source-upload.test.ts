@@ -80,7 +80,7 @@ describe('an uploaded source', () => {
         { name: 'l', type: 'symlink', linkname: 'a' },
         { name: 'l/x', text: 'x' },
       ],
-      'no directory',
+      'not a directory',
     ],
     ['a hard link to elsewhere', [{ name: 'l', type: 'link', linkname: '/etc/shadow' }], 'not a valid path below'],
     ['a hard link to nothing', [{ name: 'l', type: 'link', linkname: 'x' }], 'not an earlier file'],

@@ -22,7 +22,7 @@ export async function writeLayer(disk: string, file: string, limits: ArchiveLimi
   const read = eachEntry(disk, limits, async ({ name, linkname, mode, size, type, body }) => {
     const packed = layerTypes.get(type)
     if (!insideApp(name) || packed === undefined)
-      throw refused(`the build made "${name.slice(0, 200)}", which is not part of an app`)
+      throw refused(`the build created "${name.slice(0, 200)}", which is not part of an app`)
     if (type === 'link' && !insideApp(linkname)) throw refused('the build created a link to a file outside of the app')
     const header = {
       name,

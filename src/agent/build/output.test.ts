@@ -62,7 +62,7 @@ describe('a layer', () => {
   ] as ReadonlyArray<readonly [string, readonly [Entry, string?]]>)('with %s is refused', async (_, entry) => {
     await using dir = await testDir()
     await expect(readLayer(await disk(dir.path, [entry]), join(dir.path, 'a.tar'), limits)).rejects.toThrow(
-      /the build made/,
+      /the build created/,
     )
   })
 

@@ -50,7 +50,7 @@ export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promis
     knownHosts: `${name} ${kind} ${key}\n`,
     urlOf: repository => `ssh://${username}@${address}:${port}${at(repository)}.git`,
     // Relative to the home directory, as scp-style addresses are.
-    scpOf: repository => `${username}@${address}:${'../../../src/agent/'.repeat(9)}${at(repository).slice(1)}.git`,
+    scpOf: repository => `${username}@${address}:${'../'.repeat(9)}${at(repository).slice(1)}.git`,
     async create(repository) {
       await run('git', ['init', '--bare', '--quiet', '--initial-branch=main', `${at(repository)}.git`])
       return workTree(at(`${repository}-tree`), `${at(repository)}.git`)

@@ -78,6 +78,11 @@ test.skipIf(!hasQemu)(
       ...['cat /proc/sys/kernel/random/boot_id', 'cat /proc/sys/kernel/random/uuid'],
       ...['head -c 16 /dev/urandom | od -An -tx1', 'ip addr show eth0 | grep "inet6 fe80"'],
     ]
+    // The guest assigns its link-local address a moment after the interface is up.
+    for (const vmId of clones)
+      await until(async () => (await shell(host, vmId, 'ip addr show eth0')).includes('inet6 fe80'), {
+        what: `the link-local address of ${vmId}`,
+      })
     const all = await Promise.all(['vm-1', ...clones].map(vmId => shell(host, vmId, own.join(';'))))
     for (const [column, what] of own.entries())
       expect(new Set(all.map(text => text.split('\n')[column])).size, `${what}: ${all.join('\n')}`).toBe(4)

@@ -3,6 +3,13 @@ import { api } from '../api/client.ts'
 import { plural } from '../ui/format.ts'
 import { Around, useControl } from '../ui/form.tsx'
 
+declare module 'react' {
+  interface InputHTMLAttributes<T> {
+    /** Selects a folder instead of files (WICG Entries API); missing in React's types. */
+    readonly webkitdirectory?: '' | undefined
+  }
+}
+
 /** Picks a local folder. The CLI equivalent is `mote launch`. */
 export function FolderField({ required = false }: { readonly required?: boolean }) {
   const [count, setCount] = useState(0)
@@ -17,7 +24,7 @@ export function FolderField({ required = false }: { readonly required?: boolean 
         {...attributes}
         type="file"
         required={required}
-        {...{ webkitdirectory: '' }}
+        webkitdirectory=""
         onChange={event => setCount(event.currentTarget.files?.length ?? 0)}
         className="block w-full min-w-0 text-sm text-muted file:mr-3 file:h-8 file:rounded-md file:border file:border-line-strong file:bg-surface file:px-3 file:font-medium file:text-text hover:file:border-faint"
       />

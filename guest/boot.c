@@ -50,6 +50,8 @@ static const char *kernel_argument(const char *key, char *value, size_t size) {
 void power_off(void) {
   char how[16];
   sync();
+  /* A sandbox ends with its init. */
+  if (sandbox_config()) _exit(0);
   if (!kernel_argument("off", how, sizeof how)) reboot(RB_POWER_OFF);
   reboot(RB_AUTOBOOT);
 }
@@ -183,9 +185,12 @@ int template_base(char *type, size_t size) {
 void read_config(struct config *config) {
   static char buffer[CONFIG_MAX + 1];
   char disk[32];
-  if (find_disk("config", disk, sizeof disk) < 0) fatal("config disk");
-  int fd = open(disk, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fatal(disk);
+  int fd = sandbox_config();
+  if (!fd) {
+    if (find_disk("config", disk, sizeof disk) < 0) fatal("config disk");
+    fd = open(disk, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fatal(disk);
+  }
   /* A VM that resumes from a template must not read the content of the template's disk, so drop cached blocks. */
   ioctl(fd, BLKFLSBUF, 0);
   size_t used = 0;

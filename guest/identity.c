@@ -15,6 +15,7 @@
 enum { ADD_ENTROPY = 0x40085203, RESEED = 0x5207 };
 
 static void set_clock(const char *microseconds) {
+  if (sandbox_config()) return;
   long long us = atoll(microseconds);
   struct timespec now = {us / 1000000, us % 1000000 * 1000};
   clock_settime(CLOCK_REALTIME, &now);
@@ -27,6 +28,8 @@ static int reseed(const char *hex) {
     unsigned char data[64];
   } pool = {0, 0, {0}};
   for (; pool.size < 64 && sscanf(hex + 2 * pool.size, "%2hhx", pool.data + pool.size) == 1; pool.size++);
+  /* gVisor draws from the host's generator, so that clones differ, and its clock is the host's. */
+  if (sandbox_config()) return 1;
   pool.bits = 8 * pool.size;
   int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
   int done = fd >= 0 && ioctl(fd, ADD_ENTROPY, &pool) == 0 && ioctl(fd, RESEED) == 0;

@@ -146,22 +146,8 @@ static void on_control(char *line) {
   else control_say("%s err unknown verb\n", id);
 }
 
-int main(void) {
-  char base_type[16];
-  mount_kernel_trees();
-  end_proof();
-  load_modules();
-  begun = !template_base(base_type, sizeof base_type);
-  if (begun) {
-    read_config(&config);
-    enter_root(config.base_type);
-    configure_network(&config);
-    write_identity(&config);
-  } else {
-    load_late_modules();
-    enter_root(base_type);
-    warm_up();
-  }
+/* Runs until the host ends the VM. */
+static void serve(void) {
   ports_open(&config);
 
   sigset_t caught;
@@ -206,4 +192,30 @@ int main(void) {
     log_pump();
     exec_pump();
   }
+}
+
+int main(int argc, char **argv) {
+  char base_type[16];
+  if (argc == 3 && !strcmp(argv[1], "sandbox")) {
+    sandbox_enter(argv[2]);
+    begun = 1;
+    read_config(&config);
+    write_identity(&config);
+    serve();
+  }
+  mount_kernel_trees();
+  end_proof();
+  load_modules();
+  begun = !template_base(base_type, sizeof base_type);
+  if (begun) {
+    read_config(&config);
+    enter_root(config.base_type);
+    configure_network(&config);
+    write_identity(&config);
+  } else {
+    load_late_modules();
+    enter_root(base_type);
+    warm_up();
+  }
+  serve();
 }

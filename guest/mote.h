@@ -75,6 +75,11 @@ int disk_fill(const char *device, const char *at);
 void identity_renew(struct config *config, const char *id, char *text);
 int identity_begin(struct config *config, char *text);
 
+/* sandbox.c: gVisor instead of a kernel of its own. */
+void sandbox_enter(const char *config_file);
+int sandbox_config(void);
+void sandbox_ports(int mine[2]);
+
 /* warm.c */
 void warm_up(void);
 

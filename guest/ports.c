@@ -68,6 +68,12 @@ enum { CONTROL_VSOCK = 1001, LOG_VSOCK = 1002 };
 static int listeners[2] = {-1, -1};
 
 void ports_open(const struct config *config) {
+  if (sandbox_config()) {
+    int ports[2];
+    sandbox_ports(ports);
+    control_port = ports[0], log_port = ports[1];
+    return;
+  }
   if (config->vsock) {
     load_vsock_modules();
     listeners[0] = vsock_listen(CONTROL_VSOCK);

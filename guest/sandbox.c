@@ -1,0 +1,110 @@
+/*
+ * Mote's init as PID 1 of a gVisor sandbox. The sandbox already has its root, devices and network; what is missing is
+ * the pair of ports to the host. A sandbox inherits only its standard streams, so one child carries both ports over
+ * them, in frames.
+ */
+#include "mote.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/*
+ * A frame is one byte for the port, two for the length (little-endian), and the data. Frames fit into PIPE_BUF, so that
+ * each is written as a whole: a host that died while it wrote leaves no half frame behind. The host begins with a SYNC
+ * frame whose data it expects back after a NUL and "sync ": everything before that belongs to its predecessor.
+ */
+enum { SYNC = 2, HEADER = 3, DATA_MAX = 4096 - HEADER };
+
+static int given;
+
+void sandbox_enter(const char *config_file) {
+  given = open(config_file, O_RDONLY | O_CLOEXEC);
+  if (given < 0) fatal(config_file);
+}
+
+int sandbox_config(void) {
+  return given;
+}
+
+static void end(void) {
+  _exit(0);
+}
+
+static void write_all(int fd, const char *data, size_t length) {
+  while (length) {
+    ssize_t n = write(fd, data, length);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+      struct pollfd room = {.fd = fd, .events = POLLOUT};
+      poll(&room, 1, -1);
+      continue;
+    }
+    if (n <= 0) end();
+    data += n, length -= (size_t)n;
+  }
+}
+
+static void take_frames(const int *ports) {
+  static char buffer[2 * 4096];
+  static size_t used;
+  ssize_t n = read(0, buffer + used, sizeof buffer - used);
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (n <= 0) end();
+  used += (size_t)n;
+  size_t at = 0;
+  while (used - at >= HEADER) {
+    unsigned char *header = (unsigned char *)buffer + at;
+    size_t length = header[1] | (size_t)header[2] << 8;
+    if (length > DATA_MAX) end();
+    if (used - at < HEADER + length) break;
+    if (header[0] == SYNC) write_all(1, "\0sync ", 6), write_all(1, buffer + at + HEADER, length);
+    else if (header[0] < SYNC) write_all(ports[header[0]], buffer + at + HEADER, length);
+    at += HEADER + length;
+  }
+  used -= at;
+  memmove(buffer, buffer + at, used);
+}
+
+static void give_frame(int port, int which) {
+  char frame[HEADER + DATA_MAX];
+  ssize_t n = read(port, frame + HEADER, DATA_MAX);
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (n <= 0) end();
+  frame[0] = (char)which, frame[1] = (char)(n & 0xff), frame[2] = (char)(n >> 8);
+  write_all(1, frame, HEADER + (size_t)n);
+}
+
+static void carry(const int *ports) {
+  struct pollfd polled[] = {{.fd = 0, .events = POLLIN}, {.fd = ports[0], .events = POLLIN}, {.fd = ports[1], .events = POLLIN}};
+  for (;;) {
+    if (poll(polled, 3, -1) < 0 && errno != EINTR) end();
+    if (polled[0].revents) take_frames(ports);
+    for (int which = 0; which < 2; which++)
+      if (polled[1 + which].revents) give_frame(ports[which], which);
+  }
+}
+
+/* Stores the non-blocking ends of both ports: control, then log. */
+void sandbox_ports(int mine[2]) {
+  int theirs[2];
+  for (int which = 0; which < 2; which++) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) fatal("port");
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    mine[which] = pair[0], theirs[which] = pair[1];
+  }
+  pid_t carrier = fork();
+  if (carrier < 0) fatal("fork");
+  if (carrier == 0) {
+    close(mine[0]), close(mine[1]);
+    carry(theirs);
+  }
+  close(theirs[0]), close(theirs[1]);
+  /* Only the carrier holds the streams: when it ends, the host sees the end of its pipe. */
+  int null = open("/dev/null", O_RDWR);
+  dup2(null, 0), dup2(null, 1);
+  if (null > 2) close(null);
+}

@@ -63,7 +63,7 @@ void disk_rescan_all(void) {
   if (dir) closedir(dir);
 }
 
-static void make_path(char *path) {
+void make_path(char *path) {
   for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) *slash = 0, mkdir(path, 0755), *slash = '/';
   mkdir(path, 0755);
 }
@@ -79,7 +79,7 @@ static int is_mounted(const char *device, const char *at) {
 }
 
 /* Gives an empty new volume to the workload's user; a volume with content is left unchanged. */
-static void give_to_workload(const struct config *config, const char *at) {
+void give_to_workload(const struct config *config, const char *at) {
   struct stat stat_of;
   int entries = 0;
   DIR *dir = opendir(at);

@@ -52,6 +52,7 @@ static void drain(int *fd, enum stream stream) {
 static void reap(void) {
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (sandbox_reaped(pid)) power_off();
     if (exec_reaped(pid, status) || pid != workload.pid) continue;
     workload.pid = 0, workload.exited = 1;
     workload.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -141,6 +142,8 @@ static void on_control(char *line) {
   else if (!strcmp(verb, "rescan")) disk_rescan_all(), control_say("%s ok\n", id);
   else if (!strcmp(verb, "freeze")) disk_freeze(id, rest);
   else if (!strcmp(verb, "thaw")) disk_thaw_all(), control_say("%s ok\n", id);
+  else if (!strcmp(verb, "bind")) sandbox_bind(&config, id, rest);
+  else if (!strcmp(verb, "unbind")) sandbox_unbind(id, rest);
   else if (!strcmp(verb, "begin")) begin(id, rest);
   else if (!strcmp(verb, "identity")) identity_renew(&config, id, rest);
   else control_say("%s err unknown verb\n", id);

@@ -65,6 +65,8 @@ void disk_grow(const char *id, char *text);
 void disk_freeze(const char *id, char *text);
 void disk_thaw_all(void);
 void disk_rescan_all(void);
+void make_path(char *path);
+void give_to_workload(const struct config *config, const char *at);
 
 /* grow.c */
 void disk_rescan(const char *name);
@@ -79,6 +81,9 @@ int identity_begin(struct config *config, char *text);
 void sandbox_enter(const char *config_file);
 int sandbox_config(void);
 void sandbox_ports(int mine[2]);
+int sandbox_reaped(pid_t pid);
+void sandbox_bind(const struct config *config, const char *id, char *text);
+void sandbox_unbind(const char *id, char *text);
 
 /* warm.c */
 void warm_up(void);

@@ -9,7 +9,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /*
@@ -20,6 +22,7 @@
 enum { SYNC = 2, HEADER = 3, DATA_MAX = 4096 - HEADER };
 
 static int given;
+static pid_t carrier;
 
 void sandbox_enter(const char *config_file) {
   given = open(config_file, O_RDONLY | O_CLOEXEC);
@@ -96,7 +99,7 @@ void sandbox_ports(int mine[2]) {
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
     mine[which] = pair[0], theirs[which] = pair[1];
   }
-  pid_t carrier = fork();
+  carrier = fork();
   if (carrier < 0) fatal("fork");
   if (carrier == 0) {
     close(mine[0]), close(mine[1]);
@@ -107,4 +110,38 @@ void sandbox_ports(int mine[2]) {
   int null = open("/dev/null", O_RDWR);
   dup2(null, 0), dup2(null, 1);
   if (null > 2) close(null);
+}
+
+/* Without its carrier the guest cannot be reached, so it ends. */
+int sandbox_reaped(pid_t pid) {
+  return carrier && pid == carrier;
+}
+
+/* `<path in the sandbox> <mount point>`: the host has mounted the volume at the path. Idempotent. */
+void sandbox_bind(const struct config *config, const char *id, char *text) {
+  char *rest = NULL, *from = strtok_r(text, " ", &rest), *at = strtok_r(NULL, " ", &rest);
+  struct stat volume, there;
+  if (!from || !at) {
+    control_say("%s err bind needs two paths\n", id);
+    return;
+  }
+  decode(from), decode(at);
+  make_path(at);
+  if (stat(from, &volume) == 0 && stat(at, &there) == 0 && volume.st_dev == there.st_dev && volume.st_ino == there.st_ino) {
+    control_say("%s ok\n", id);
+    return;
+  }
+  if (mount(from, at, NULL, MS_BIND, NULL) < 0) {
+    control_say("%s err %s: %s\n", id, at, strerror(errno));
+    return;
+  }
+  give_to_workload(config, at);
+  control_say("%s ok\n", id);
+}
+
+/* Idempotent: a mount point without a volume is an error of no kind. */
+void sandbox_unbind(const char *id, char *text) {
+  decode(text);
+  if (umount2(text, 0) < 0 && errno != EINVAL && errno != ENOENT) control_say("%s err %s: %s\n", id, text, strerror(errno));
+  else control_say("%s ok\n", id);
 }

@@ -133,7 +133,7 @@ const cases: readonly Case[] = [
         const target = place()
         await run('mkdir', [target])
         const unprivileged = { program: undefined, reason: 'not of interest here' }
-        const options = { maxBytes: 256 << 20, withSeed: false, unprivileged }
+        const options = { maxBytes: 256 << 20, withSeed: false, form: 'disk', unprivileged } as const
         await settled(buildBase(layout, found, found.digest, target, options, AbortSignal.timeout(20_000)))
       }
     },

@@ -15,6 +15,7 @@ import { buildNetless } from './hypervisor/netless.ts'
 import { qemuDriver } from './hypervisor/qemu/driver.ts'
 import { vmmDriver } from './hypervisor/vmm/driver.ts'
 import type { Platform } from './hypervisor/vmm/platform.ts'
+import { gvisorDriver } from './hypervisor/gvisor/driver.ts'
 import { imageStore } from './image/store.ts'
 import { type Launcher, noLauncher } from './launcher/launcher.ts'
 import type { Network } from './net/net.ts'
@@ -49,6 +50,7 @@ export async function createDrivers(
       onError: error => onProgress(`a VM template is not used: ${String(error)}`),
     }),
     ...(await vmmPlatforms(config)).map(platform => vmmDriver({ ...shared, ports: 'vsock', kernel }, platform)),
+    gvisorDriver({ ...shared, kernel: undefined, program: await programOf(config.programs.runsc, 'runsc'), onProgress }),
   ]
   const offered = all.filter(({ name }) => config.hypervisor === 'auto' || config.hypervisor === name)
   return new Map(offered.map(driver => [driver.name, driver]))

@@ -156,7 +156,7 @@ function poolsOf(text: string): AgentConfig['pools'] {
   }
 }
 
-const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake'] as const
+const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake'] as const
 
 /** @param stopVms called at shutdown: whether the VMs stop too */
 export async function openAgent(

@@ -151,6 +151,12 @@ export const programSettings = {
     fallback: '',
     help: 'the cloud-hypervisor program; found on the PATH when empty',
   },
+  runscBin: {
+    flag: '--runsc-bin <file>',
+    env: 'MOTE_RUNSC_BIN',
+    fallback: '',
+    help: "gVisor's runsc; when empty, the one that `mote runsc install` brought, or found on the PATH",
+  },
   buildCa: {
     flag: '--build-ca <file>',
     env: 'MOTE_BUILD_CA',
@@ -243,14 +249,16 @@ export function limitOf(setting: ProgramSetting, value: string, most = 999_999_9
 }
 
 /** Files of VMMs; null: looked for on the PATH. */
-export function vmmProgramsOf({ firecrackerBin, jailerBin, cloudHypervisorBin }: ProgramSettings): {
+export function vmmProgramsOf({ firecrackerBin, jailerBin, cloudHypervisorBin, runscBin }: ProgramSettings): {
   readonly firecracker: string | null
   readonly jailer: string | null
   readonly cloudHypervisor: string | null
+  readonly runsc: string | null
 } {
   return {
     firecracker: firecrackerBin || null,
     jailer: jailerBin || null,
     cloudHypervisor: cloudHypervisorBin || null,
+    runsc: runscBin || null,
   }
 }

@@ -17,12 +17,13 @@ export const AgentConfig = Type.Object({
   /** As given by `mote host add`; null: generated at the first start. */
   hostId: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
   /** `auto`: all that are installed; otherwise this one alone, or the simulated one. */
-  hypervisor: Type.Enum(['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake']),
+  hypervisor: Type.Enum(['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake']),
   /** Paths of programs that are not on the PATH, or that should not be taken from it; null: searched for. */
   programs: Type.Object({
     firecracker: Type.Union([Type.String(), Type.Null()]),
     jailer: Type.Union([Type.String(), Type.Null()]),
     cloudHypervisor: Type.Union([Type.String(), Type.Null()]),
+    runsc: Type.Union([Type.String(), Type.Null()]),
   }),
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
@@ -101,7 +102,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     imageDir: join(given.dataDir, 'images'),
     hostId: null,
     hypervisor: 'auto',
-    programs: { firecracker: null, jailer: null, cloudHypervisor: null },
+    programs: { firecracker: null, jailer: null, cloudHypervisor: null, runsc: null },
     network: 'auto',
     subnet: null,
     egressAllow: [],

@@ -1,6 +1,6 @@
 /** Communication with Mote's init in a guest, over its control and log ports. */
 import { randomBytes } from 'node:crypto'
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { lineReader } from '../../lib/lines.ts'
 import { Exit, parseWords } from './answers.ts'
 import { GuestFault } from './fault.ts'
@@ -101,7 +101,7 @@ interface Guard {
   readonly fault: () => GuestFault | undefined
 }
 
-function guardOf(ports: readonly Socket[], onBroken: GuestEvents['onBroken']): Guard {
+function guardOf(ports: readonly Duplex[], onBroken: GuestEvents['onBroken']): Guard {
   let fault: GuestFault | undefined
   return {
     fault: () => fault,
@@ -123,7 +123,7 @@ function guardOf(ports: readonly Socket[], onBroken: GuestEvents['onBroken']): G
 const maxLineBytes = 65_536
 
 function controlClient(
-  socket: Socket,
+  socket: Duplex,
   nonce: string,
   onWord: (word: string, text: string) => void,
   guard: Guard,

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 
 export interface Pace {
   readonly bytesPerSecond: number
@@ -23,7 +23,7 @@ export const consolePace: Pace = { bytesPerSecond: 64 << 10, burstBytes: 1 << 20
  * @param take handles a chunk, and returns its number of lines
  */
 export function readPaced(
-  socket: Socket,
+  socket: Readable,
   take: (part: Buffer) => number,
   { bytesPerSecond, burstBytes, lineBytes }: Pace = answerPace,
 ): void {

@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { connectIn } from '../../lib/short-socket.ts'
 
 /** Connects to a guest's control and log ports. */
 export interface GuestPorts {
-  control(): Promise<Socket>
-  log(): Promise<Socket>
+  control(): Promise<Duplex>
+  log(): Promise<Duplex>
 }
 
 /** The two virtio-serial ports of a QEMU guest: sockets in the VM's directory. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode } from '../../lib/files.ts'
 
@@ -9,6 +9,8 @@ export interface VmLimits {
   readonly vcpus: number
   /** Guest memory plus the VMM's own memory. */
   readonly memoryMib: number
+  /** When the memory is used up, the kernel ends only the largest process; default: all. */
+  readonly keepsOthers?: boolean
 }
 
 /** The cgroups (version 2) of one agent, one for each VM. */
@@ -17,6 +19,8 @@ export interface Cgroups {
   readonly controllers: readonly string[]
   /** Creates the VM's group with these limits. @returns its directory, for a process that starts in it */
   make(vmId: string, limits: VmLimits): Promise<string>
+  /** The VM's group as a path below the mount point, as container runtimes take it. */
+  pathOf(vmId: string): string
   /** Moves the process into the group. Takes 12 to 18 ms, because the kernel synchronizes all cores. */
   enter(vmId: string, pid: number): Promise<void>
   /** Calls `make`, then `enter`. */
@@ -73,6 +77,7 @@ function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
   return {
     controllers,
     make,
+    pathOf: vmId => `/${parentName}/${basename(agent)}/${shortHash(vmId)}`,
     enter,
     async confine(vmId, pid, limits) {
       await make(vmId, limits)
@@ -107,12 +112,12 @@ function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
 }
 
 /** Returns files and values of a VM's group for the available controllers (Linux, admin-guide/cgroup-v2). */
-export function limitsOf({ vcpus, memoryMib }: VmLimits, controllers: readonly string[]): Array<[string, string]> {
+export function limitsOf({ vcpus, memoryMib, keepsOthers = false }: VmLimits, controllers: readonly string[]): Array<[string, string]> {
   const periodUs = 100_000
   const all: Array<[string, string]> = [
     ['cpu.max', `${(vcpus + 0.5) * periodUs} ${periodUs}`],
     ['memory.max', String(memoryMib * 2 ** 20)],
-    ['memory.oom.group', '1'],
+    ['memory.oom.group', keepsOthers ? '0' : '1'],
     ['pids.max', String(maxTasks)],
   ]
   return all.filter(([file]) => controllers.includes(file.split('.')[0] ?? ''))

@@ -6,9 +6,10 @@ import type { GuestKernel } from '../guest/kernel.ts'
 import type { RunConfig } from '../image/config.ts'
 import { pinnedImage } from '../image/reference.ts'
 import { ImageError } from '../base/image-error.ts'
+import type { BaseForm } from '../image/base.ts'
 import type { ImageStore } from '../image/store.ts'
 import { networkPlan } from '../net/addresses.ts'
-import type { Network, Nic } from '../net/net.ts'
+import type { DevicePlace, Network, Nic } from '../net/net.ts'
 import { StepError } from '../base/step-error.ts'
 import type { Prepared, SnapshotSource, VmHome } from './driver.ts'
 import type { PrepareContext } from '../base/prepare-context.ts'
@@ -18,19 +19,21 @@ import { configFile, refuseOther } from './snapshot-files.ts'
 export interface PrepareDeps {
   readonly images: ImageStore
   readonly network: Network
-  /** Built on first use and shared by all boots. */
-  readonly kernel: () => Promise<GuestKernel>
+  /** Built on first use and shared by all boots; undefined for guests without a kernel of their own. */
+  readonly kernel: (() => Promise<GuestKernel>) | undefined
+  /** Form of the image's base; default: `disk`. */
+  readonly form?: BaseForm
   /** Channel between guest and host; default: virtio-serial. */
   readonly ports?: 'vsock'
   /** How a VM gets its tap (`Network.connect`). Default: the network creates it, and its rules apply at once. */
-  readonly device?: 'apart' | 'ahead'
+  readonly device?: DevicePlace
 }
 
 /** Provides image, network and config disk of a new VM. */
 export async function prepareVm(deps: PrepareDeps, home: VmHome, context: PrepareContext): Promise<Prepared> {
   // A newer desired state aborts only the wait: other VMs may need the base and the kernel, so their builds continue.
-  const made = Promise.all([deps.images.base(home.spec.image, context, home.spec), deps.kernel()])
-  const [base, { devices }] = await abortable(made, context.signal)
+  const made = Promise.all([deps.images.base(home.spec.image, context, home.spec, deps.form), deps.kernel?.()])
+  const [base, { devices } = { devices: 'acpi' }] = await abortable(made, context.signal)
   const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
   await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))
   // The size is fixed, because a guest that starts from a template already knows the size of the disk.
@@ -77,7 +80,7 @@ export async function prepareFrom(
  * @throws StepError `snapshot_base_missing`
  */
 export async function baseOfSnapshot(
-  { images }: Pick<PrepareDeps, 'images'>,
+  { images, form }: Pick<PrepareDeps, 'images' | 'form'>,
   { spec }: { readonly spec: Pick<VmHome['spec'], 'image'> },
   { notes, imageDigest }: Pick<SnapshotSource['made'], 'notes' | 'imageDigest'>,
   context: PrepareContext,
@@ -88,7 +91,7 @@ export async function baseOfSnapshot(
     () => false,
   )
   if (isThere) return known
-  const base = await images.base(pinnedImage(spec.image, imageDigest), context).catch((cause: unknown) => {
+  const base = await images.base(pinnedImage(spec.image, imageDigest), context, undefined, form).catch((cause: unknown) => {
     throw new StepError('snapshot_base_missing', 'the image that the snapshot is based on is not on this host', {
       cause,
     })

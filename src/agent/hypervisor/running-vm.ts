@@ -16,17 +16,18 @@ const freezeMs = 10_000
 export interface GuestMemory {
   /** 0 until the guest's first report. */
   readonly ramUsedBytes: number
-  readonly balloonActualMib: number
+  /** Absent without a balloon. */
+  readonly balloonActualMib?: number
 }
 
 /** The hypervisor-specific operations of a running VM. */
 export interface Vmm
-  extends Required<Pick<RunningVm, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>>,
-    Pick<RunningVm, 'growDisk' | 'copyDisk'> {
+  extends Required<Pick<RunningVm, 'inspect' | 'pause' | 'resume' | 'attachDisk' | 'detachDisk'>>,
+    Pick<RunningVm, 'setBalloon' | 'growDisk' | 'copyDisk' | 'freezeDisk' | 'thawDisk'> {
   readMemory(): Promise<GuestMemory>
   /** @param logSeq the last log line that the agent has stored */
   snapshot(dir: string, logSeq: number): ReturnType<NonNullable<RunningVm['snapshot']>>
-  readonly handOver: NonNullable<RunningVm['handOver']>
+  readonly handOver?: RunningVm['handOver']
   /** True if the guest has moved to another host: the local copy must never run again. */
   hasLeft(): Promise<boolean>
   /** Resolves when the VMM closes its control connection, or at once if it has no permanent one. */
@@ -70,6 +71,19 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
     await endProcess(running)
     await gone
   }
+  const { handOver } = vmm
+  const leaving =
+    (depart: NonNullable<Vmm['handOver']>): NonNullable<RunningVm['handOver']> =>
+    async (...args) => {
+      const moved = depart(...args).then(result => {
+        detached = true
+        return result
+      })
+      move = moved
+      const result = await moved
+      await end()
+      return result
+    }
   return {
     running,
     workload: parts.workload,
@@ -101,25 +115,18 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
       guest.request(`identity ${afterPause()}`, answerMs).catch(() => undefined)
     },
     stats: () => readStats(parts),
-    setBalloon: vmm.setBalloon,
+    ...(vmm.setBalloon ? { setBalloon: vmm.setBalloon } : {}),
     exec: programsOf(guest),
     snapshot: dir => vmm.snapshot(dir, logSeq),
     attachDisk: vmm.attachDisk,
     detachDisk: vmm.detachDisk,
     ...(vmm.growDisk ? { growDisk: vmm.growDisk } : {}),
     ...(vmm.copyDisk ? { copyDisk: vmm.copyDisk } : {}),
-    freezeDisk: async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs)),
-    thawDisk: async () => void (await guest.request('thaw', answerMs)),
-    async handOver(uri, onProgress, signal, volumes, release) {
-      const moved = vmm.handOver(uri, onProgress, signal, volumes, release).then(result => {
-        detached = true
-        return result
-      })
-      move = moved
-      const result = await moved
-      await end()
-      return result
-    },
+    freezeDisk:
+      vmm.freezeDisk ??
+      (async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs))),
+    thawDisk: vmm.thawDisk ?? (async () => void (await guest.request('thaw', answerMs))),
+    ...(handOver === undefined ? {} : { handOver: leaving(handOver) }),
     ack(seq) {
       logSeq = Math.max(logSeq, seq)
       guest.ack(seq)

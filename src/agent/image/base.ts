@@ -23,11 +23,18 @@ import { mostImageIds, openWorker, type Shown, takeOver, type Unprivileged, type
 /** A constant UUID, so that the same image gives the same file on every host. */
 const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 
+/**
+ * `disk`: for a guest's kernel, as small as possible. `mapped`: every file begins at a block, because gVisor maps files
+ * directly from the image and cannot map data that is stored within an inode.
+ */
+export type BaseForm = 'disk' | 'mapped'
+
 export interface BaseOptions {
   /** Limit on the unpacked size of all layers. */
   readonly maxBytes: number
   /** The platform trusts the image, and keeps its initial volume content. */
   readonly withSeed: boolean
+  readonly form: BaseForm
   /** Starts the unpacking programs for untrusted images. */
   readonly unprivileged: Unprivileged
 }
@@ -44,7 +51,7 @@ export async function buildBase(
   found: FoundManifest,
   digest: string,
   dir: string,
-  { maxBytes, withSeed, unprivileged }: BaseOptions,
+  { maxBytes, withSeed, form, unprivileged }: BaseOptions,
   signal: AbortSignal,
 ): Promise<void> {
   await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
@@ -57,7 +64,7 @@ export async function buildBase(
     const shown = await layoutOfOne(layoutDir, found, work)
     using worker = await openWorker(how, work, { shown, signal })
     await unpack(worker, maxBytes, signal)
-    const baseType = await makeFileSystem(worker, signal)
+    const baseType = await makeFileSystem(worker, form, signal)
     await takeOver(join(work, 'base.img'))
     await rename(join(work, 'base.img'), join(dir, 'base.img'))
     if (withSeed) await keepSeed(rootfs, dir, signal)
@@ -145,12 +152,14 @@ async function unpack(worker: Worker, maxBytes: number, signal: AbortSignal): Pr
   }
 }
 
-async function makeFileSystem(worker: Worker, signal: AbortSignal): Promise<RunConfig['baseType']> {
+async function makeFileSystem(worker: Worker, form: BaseForm, signal: AbortSignal): Promise<RunConfig['baseType']> {
   if (await hasProgram('mkfs.erofs')) {
     const owner = worker.givesFilesAway ? [] : ['--all-root']
-    await worker.run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...owner, 'base.img', 'rootfs'], { signal })
+    const layout = form === 'mapped' ? ['-E', 'noinline_data'] : []
+    await worker.run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...layout, ...owner, 'base.img', 'rootfs'], { signal })
     return 'erofs'
   }
+  if (form === 'mapped') throw new ImageError('image_unusable', 'gVisor needs mkfs.erofs: install erofs-utils')
   await makeExt4(worker, signal)
   return 'ext4'
 }

@@ -7,7 +7,7 @@ import { cachedDir } from '../guest/cache.ts'
 import type { PrepareContext } from '../base/prepare-context.ts'
 import { type ImageUser, isKnownWay, registriesFor, rememberWay, wayOf } from './access.ts'
 import { type Unprivileged, unprivilegedIn } from '../worker/worker.ts'
-import { buildBase } from './base.ts'
+import { type BaseForm, buildBase } from './base.ts'
 import { RunConfig } from './config.ts'
 import { type FoundManifest, findManifest, parseDocument } from './layout.ts'
 import { type OneWay, oneWayIn } from './oneway.ts'
@@ -37,13 +37,17 @@ interface StoreDeps extends ImageStoreConfig {
   readonly unprivileged: () => Promise<Unprivileged>
 }
 
+interface BaseDeps extends StoreDeps {
+  readonly form: BaseForm
+}
+
 export interface ImageStore {
   /**
    * Returns the read-only base of the image, and builds it if this host does not have it.
    * @param user absent: the platform itself, which needs no access check
    * @throws ImageError
    */
-  base(image: string, context: PrepareContext, user?: ImageUser): Promise<Base>
+  base(image: string, context: PrepareContext, user?: ImageUser, form?: BaseForm): Promise<Base>
 }
 
 /**
@@ -54,11 +58,11 @@ export function imageStore(config: ImageStoreConfig): ImageStore {
   const { cacheDir } = config
   const deps: StoreDeps = { ...config, oneWay: oneWayIn(cacheDir), unprivileged: unprivilegedIn(cacheDir) }
   return {
-    async base(image, context, user) {
+    async base(image, context, user, form = 'disk') {
       const reference = parseImage(image)
-      if (reference.kind === 'layout') return fromLayout(deps, reference, context)
+      if (reference.kind === 'layout') return fromLayout({ ...deps, form }, reference, context)
       const registries = user ? registriesFor(config.registries, user) : config.registries
-      return fromRegistry({ ...deps, registries }, reference, context, user !== undefined)
+      return fromRegistry({ ...deps, registries, form }, reference, context, user !== undefined)
     },
   }
 }
@@ -66,7 +70,7 @@ export function imageStore(config: ImageStoreConfig): ImageStore {
 type LayoutReference = Extract<ImageReference, { kind: 'layout' }>
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
-async function fromLayout(config: StoreDeps, reference: LayoutReference, context: PrepareContext): Promise<Base> {
+async function fromLayout(config: BaseDeps, reference: LayoutReference, context: PrepareContext): Promise<Base> {
   const layoutDir = join(config.imageDir, reference.name)
   const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
   return context.time('base', () =>
@@ -77,7 +81,7 @@ async function fromLayout(config: StoreDeps, reference: LayoutReference, context
 }
 
 async function fromRegistry(
-  config: StoreDeps,
+  config: BaseDeps,
   reference: RegistryReference,
   context: PrepareContext,
   isChecked: boolean,
@@ -110,14 +114,14 @@ async function fromRegistry(
  * Bases with a seed have another name: the same digest may also come from an untrusted source, whose seed must not be
  * used.
  */
-const baseDir = ({ cacheDir }: ImageStoreConfig, digest: string, withSeed: boolean) =>
-  join(cacheDir, 'bases', `${digest.replace(':', '-')}${withSeed ? '-seed' : ''}`)
+const baseDir = ({ cacheDir, form }: Pick<BaseDeps, 'cacheDir' | 'form'>, digest: string, withSeed: boolean) =>
+  join(cacheDir, 'bases', `${digest.replace(':', '-')}${withSeed ? '-seed' : ''}${form === 'disk' ? '' : `-${form}`}`)
 
 /** Makes the image's layout available; temporary files go into `partial`. */
 type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
 
 async function ensureBase(
-  config: StoreDeps,
+  config: BaseDeps,
   { digest, withSeed }: { readonly digest: string; readonly withSeed: boolean },
   context: PrepareContext,
   withLayout: WithLayout,
@@ -127,7 +131,8 @@ async function ensureBase(
   const target = baseDir(config, digest, withSeed)
   if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
   const dir = await cachedDir(target, async partial => {
-    const options = { maxBytes: config.maxImageMib * 2 ** 20, withSeed, unprivileged: await config.unprivileged() }
+    const maxBytes = config.maxImageMib * 2 ** 20
+    const options = { maxBytes, withSeed, form: config.form, unprivileged: await config.unprivileged() }
     // Not under the signal of the VM that asked first: others may wait for the same base.
     await withLayout(partial, (layoutDir, found) =>
       buildBase(layoutDir, found, digest, partial, options, AbortSignal.timeout(buildLimitMs)),

@@ -17,12 +17,55 @@ export interface Tap {
   readonly mac: string
   readonly gatewayMac: string
   readonly ipv6: string | null
+  /** The route to the project's network; used inside a namespace only. */
+  readonly route6?: string | null
 }
 
 /** Creates the tap and sets its addresses with one `ip` process: 2 ms. */
 export async function makeTap(device: Tap, runs: RunCommand): Promise<void> {
   await ipBatch([device.make, linkUp(device), ...addressesOf(device)], { runs })
 }
+
+/**
+ * Creates a network namespace with the tap's name and a veth pair into it: the host's end replaces the tap, the other
+ * end is `eth0` with the guest's addresses. A sandbox takes over the addresses of its namespace and removes them, so
+ * each start needs a new one.
+ */
+export async function makeNamespace(device: Tap, runs: RunCommand): Promise<void> {
+  const { tap, host, guest, mac, gatewayMac, ipv6 } = device
+  await removeNamespace(tap, runs)
+  const make = [`netns add ${tap}`, `link add ${tap} type veth peer name eth0 address ${mac} netns ${tap}`]
+  await ipBatch([...make, linkUp(device), ...addressesOf(device)], { runs })
+  const inside = [
+    'link set dev lo up',
+    'link set dev eth0 addrgenmode none up',
+    `addr add ${guest}/31 dev eth0`,
+    `neigh replace ${host} lladdr ${gatewayMac} nud permanent dev eth0`,
+    `route add default via ${host}`,
+  ]
+  const inside6 = [
+    `addr add ${ipv6}/128 dev eth0 nodad`,
+    `neigh replace ${gateway6} lladdr ${gatewayMac} nud permanent dev eth0`,
+    `route add ${device.route6} via ${gateway6} dev eth0 onlink`,
+  ]
+  const lines = ipv6 === null ? inside : [...inside, ...inside6]
+  await runs('ip', ['-n', tap, '-batch', '-'], { input: `${lines.join('\n')}\n` })
+}
+
+/** Removes the namespace and its veth pair, if it exists. */
+export async function removeNamespace(name: string, runs: RunCommand): Promise<void> {
+  if (!existsSync(join(namespaceDir, name))) return
+  // The namespace lives on while its sandbox ends, and the host's end of the pair with it.
+  if (tapNames(name).includes(name)) await removeTap(name, runs)
+  await runs('ip', ['netns', 'del', name])
+}
+
+/** Names of the namespaces that belong to the VMs of one agent. */
+export const namespaceNames = (prefix: string): string[] =>
+  existsSync(namespaceDir) ? readdirSync(namespaceDir).filter(name => name.startsWith(prefix)) : []
+
+/** Where ip-netns(8) mounts namespaces. */
+export const namespaceDir = '/run/netns'
 
 /** Creates the tap in the network namespace of this process, without an address. It is removed with the namespace. */
 export async function makeTapIn(pid: number, device: Tap): Promise<void> {

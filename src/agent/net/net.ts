@@ -17,6 +17,8 @@ export interface Nic {
   readonly tap: string | null
 }
 
+export type DevicePlace = 'here' | 'apart' | 'ahead' | 'namespace'
+
 /** Firewall rules of running VMs. */
 export interface Guard {
   /** The host address that health checks come from; undefined: any. */
@@ -58,9 +60,10 @@ export interface Network extends Guard {
    * first packet; without a plan it has no IPv6 address and the default rules.
    * @param device `here`: the tap is created on the host. `apart`: its VMM brings the tap from its own namespace (see
    * `apart`). `ahead`: resolves before the rules are in force, so that the VMM can start meanwhile; the tap passes no
-   * packet until then (see `held`)
+   * packet until then (see `held`). `namespace`: like `here`, but the device is a veth pair into a new network
+   * namespace (`Nic.namespace`)
    */
-  connect(vmId: string, appPort: number, plan?: NetworkPlan, device?: 'here' | 'apart' | 'ahead'): Promise<Nic>
+  connect(vmId: string, appPort: number, plan?: NetworkPlan, device?: DevicePlace): Promise<Nic>
   /**
    * Resolves when the rules of the last `connect` are in force; a guest must not run before. @throws the error that
    * kept the rules from being loaded

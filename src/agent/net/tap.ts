@@ -10,7 +10,10 @@ import { gateway6, guestRoute6, type NetworkPlan, networkOf, sliceOf } from './a
 import {
   addLoopback,
   enableForwarding,
+  makeNamespace,
   makeTap,
+  namespaceNames,
+  removeNamespace,
   removeLoopback,
   removeTap,
   removeTaps,
@@ -21,7 +24,7 @@ import {
 import { createDepartures } from './departures.ts'
 import { Firewall } from './firewall.ts'
 import { defaultLimits, type GuestLimits } from '../base/network-limits.ts'
-import type { Network, Nic, OnHealed, OnRefused } from './net.ts'
+import type { DevicePlace, Network, Nic, OnHealed, OnRefused } from './net.ts'
 import { growthOf } from './refusals.ts'
 import { tapPrefix } from './rules.ts'
 import { claimSlot, releaseSlot } from './slot.ts'
@@ -75,7 +78,10 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   const { slot, isNew: isNewSlot } = await claimSlot(options.dataDir)
   const prefix = tapPrefix(slot)
   // The slot's previous agent is gone: remove its taps, which have addresses that this agent will use.
-  if (isNewSlot) await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
+  if (isNewSlot) {
+    await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
+    for (const name of namespaceNames(prefix)) await removeNamespace(name, runs)
+  }
   const book = addressBook(await guestsAtStart(options.subnet, slot, runs))
   const guarded = new Map<string, FirewallObserved>()
   const mutex = createKeyedMutex()
@@ -101,7 +107,10 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   await addLoopback(ownAddresses(book.addresses), runs)
 
   const departures = createDepartures({
-    remove: async taps => void (await bothDone(removeTaps(taps, leavingGroup + slot, runs), firewall.remove(taps))),
+    remove: async taps => {
+      await bothDone(removeTaps(taps, leavingGroup + slot, runs), firewall.remove(taps))
+      for (const tap of taps) await removeNamespace(tap, runs)
+    },
     onGone: tap => book.free(tap),
     onError: error => options.onError?.(error),
   })
@@ -119,6 +128,10 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       guarded.set(vmId, { version, state: 'failed', detail: String(error), healed })
       throw error
     }
+  }
+  const makeDevice = async (device: Tap, where: DevicePlace, isNew: boolean) => {
+    if (where === 'namespace') await makeNamespace(device, runs)
+    else if (isNew && where !== 'apart') await makeTap(device, runs)
   }
   const growth = growthOf()
   const heal = async () => {
@@ -190,19 +203,21 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         mac,
         gatewayMac: macOf(`host of ${vmId}`),
         ipv6: ipv6?.address ?? null,
+        route6: ipv6 ? guestRoute6(ipv6) : null,
       }
       // A tap without rules of its own passes no packet, so its VMM can start meanwhile.
       const rules = guardUntil('hold', vmId, plan)
       rules.catch(() => undefined) // reported by `held`
       holding.set(vmId, rules)
-      const made = isNew && where !== 'apart' ? makeTap(device, runs) : Promise.resolve()
+      const made = makeDevice(device, where, isNew)
       try {
         await (where === 'ahead' ? made : bothDone(rules, made))
         connected.set(vmId, device)
       } catch (error) {
         await Promise.allSettled([rules])
+        if (where === 'namespace') await removeNamespace(tap, runs)
         if (isNew) {
-          if (where !== 'apart') await removeTap(tap, runs)
+          if (where === 'here' || where === 'ahead') await removeTap(tap, runs)
           book.free(tap)
         }
         throw error
@@ -237,6 +252,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     async reclaim(keep) {
       const kept = new Set([...keep].map(nameOf))
       for (const tap of tapNames(prefix)) if (!kept.has(tap)) await removeTap(tap)
+      for (const name of namespaceNames(prefix)) if (!kept.has(name)) await removeNamespace(name, runs)
       // After a crash some VMs have rules but no tap.
       await firewall.keepOnly(kept, new Set([...keep].flatMap(vmId => options.ownerOf?.(vmId) ?? [])))
       for (const { tap, address } of await tapAddresses(prefix, runs))

@@ -747,7 +747,7 @@ export interface DeployAppRequest {
   /** MiB of writable disk of each VM. Default: that of the installation. */
   readonly disk_mib?: number | null | undefined
   /** Default: the best one that the hosts offer. */
-  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
+  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'fake' | null | undefined
   /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
@@ -854,7 +854,7 @@ export interface DeployRequest {
   /** MiB of writable disk of each VM. Default: that of the installation. */
   readonly disk_mib?: number | null | undefined
   /** Default: the best one that the hosts offer. */
-  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
+  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'fake' | null | undefined
   /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */

@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { FirewallObserved, FirewallSpec } from '../network.ts'
 
-export const HypervisorName = Type.Enum(['firecracker', 'cloud-hypervisor', 'qemu', 'fake'])
+export const HypervisorName = Type.Enum(['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'fake'])
 export type HypervisorName = Static<typeof HypervisorName>
 
 /**

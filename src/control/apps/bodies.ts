@@ -67,7 +67,7 @@ const settings = {
   scm_repo_id: maybe(int64({ description: 'Id of the repository at the git host.', examples: [815] })),
 }
 
-const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const
+const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'fake'] as const
 /** The sizes of a manual deployment; absent fields get the defaults of the installation. */
 const vmSize = {
   disk_mib: maybe(

@@ -10,6 +10,7 @@ export const hypervisorNumbers = {
   1: 'firecracker',
   2: 'cloud-hypervisor',
   3: 'qemu',
+  4: 'gvisor',
   9: 'fake',
 } as const satisfies Record<number, HypervisorName | undefined>
 

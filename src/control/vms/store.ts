@@ -15,7 +15,7 @@ export interface Vm {
   readonly hostId: string | null
   readonly generation: number
   readonly want: 'running' | 'paused' | 'stopped' | 'absent'
-  readonly hypervisor: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null
+  readonly hypervisor: HypervisorName | null
   /** Hypervisor that the deployment requests, as a stored integer; 0: the scheduler chooses. */
   readonly requestedHypervisor: number
   readonly image: string

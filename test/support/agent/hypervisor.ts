@@ -11,6 +11,7 @@ export const vmmPrograms = {
   firecracker: process.env.MOTE_FIRECRACKER_BIN ?? null,
   jailer: process.env.MOTE_JAILER_BIN ?? null,
   cloudHypervisor: process.env.MOTE_CLOUD_HYPERVISOR_BIN ?? null,
+  runsc: process.env.MOTE_RUNSC_BIN ?? null,
 } as const
 
 /**
@@ -50,6 +51,25 @@ async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<Driver
   return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
 }
 
+/** A case for gVisor, which needs no KVM: `MOTE_RUNSC_BIN`, or a runsc on the PATH. */
+async function gvisorCase(): Promise<DriverCase> {
+  const { why, config } = await gvisorConfig()
+  return { name: why === '' ? 'gvisor' : `gvisor (skipped: ${why})`, skip: why !== '', config, spec: { hypervisor: 'gvisor' } }
+}
+
+/** Returns the configuration for tests on gVisor, and why they cannot run here. */
+async function gvisorConfig(): Promise<{ why: string; config: Partial<AgentConfig> }> {
+  const config: Partial<AgentConfig> = { hypervisor: 'gvisor', network: 'tap', programs: vmmPrograms }
+  if (process.getuid?.() !== 0) return { why: 'needs root', config }
+  await using dir = await testDir()
+  const whole = agentConfig({ dataDir: resolve(dir.path), hostName: 'probe', ...config })
+  const network = await openNetwork(whole)
+  const drivers = await createDrivers(whole, network, () => undefined, undefined)
+  const probe = await drivers.get('gvisor')?.probe(AbortSignal.timeout(60_000))
+  await network.close()
+  return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
+}
+
 /** Every driver there is, for the tests of what all of them promise. */
 export async function driverCases(): Promise<readonly DriverCase[]> {
   const root = process.getuid?.() === 0
@@ -71,5 +91,6 @@ export async function driverCases(): Promise<readonly DriverCase[]> {
     },
     await realVmm('firecracker'),
     await realVmm('cloud-hypervisor'),
+    await gvisorCase(),
   ]
 }

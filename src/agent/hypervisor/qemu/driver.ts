@@ -1,5 +1,6 @@
 import { arch } from 'node:os'
 import { once } from '../../../lib/once.ts'
+import type { GuestKernel } from '../../guest/kernel.ts'
 import { hostTscKhz } from '../../guest/tsc.ts'
 import type { Driver, RunningVm, VmHome } from '../driver.ts'
 import { adoptVm } from './adopt.ts'
@@ -19,6 +20,7 @@ import { restoreVm } from './restore.ts'
 import { openTemplates } from './templates.ts'
 
 export interface QemuDeps extends PrepareDeps {
+  readonly kernel: () => Promise<GuestKernel>
   readonly cacheDir: string
   readonly isolation: Isolation
   readonly launcher: Launcher

@@ -5,16 +5,17 @@ import type { RunningVm, SnapshotSource } from '../driver.ts'
 import type { PrepareContext } from '../../base/prepare-context.ts'
 import { identity, identityMs } from '../identity.ts'
 import { parseWorkload } from '../running-vm.ts'
-import { type PrepareDeps, readNotes } from '../prepare.ts'
+import { readNotes } from '../prepare.ts'
 import { configFile, copyWritable, scratchFile } from '../snapshot-files.ts'
 import { cellFiles, driveFile, place, type VmmCell } from './cell.ts'
+import type { VmmDriverDeps } from './driver.ts'
 import { launch, type LaunchPlan } from './launch.ts'
 import type { Platform } from './platform.ts'
 
 /** Boots a VM from its image. Resolves when the guest's init answers. */
 export async function bootVm(
   platform: Platform,
-  deps: Pick<PrepareDeps, 'kernel'> & { readonly cacheDir: string },
+  deps: Pick<VmmDriverDeps, 'kernel' | 'cacheDir'>,
   plan: LaunchPlan,
   context: PrepareContext,
 ): Promise<RunningVm> {

@@ -1,5 +1,6 @@
 import { arch, release } from 'node:os'
 import { isRunning } from '../../../lib/process-identity.ts'
+import type { GuestKernel } from '../../guest/kernel.ts'
 import { unbindBelow } from '../bind.ts'
 import type { Driver, RunningVm, Running, VmHome } from '../driver.ts'
 import type { Isolation } from '../isolation.ts'
@@ -14,6 +15,7 @@ import { probeVmm } from './probe.ts'
 import { receiveVm } from './receive.ts'
 
 export interface VmmDriverDeps extends PrepareDeps {
+  readonly kernel: () => Promise<GuestKernel>
   readonly cacheDir: string
   readonly isolation: Isolation
   /** Timeout for a guest to start its workload. */

@@ -1,0 +1,120 @@
+import { arch } from 'node:os'
+import { join } from 'node:path'
+import { once } from '../../../lib/once.ts'
+import { isRunning } from '../../../lib/process-identity.ts'
+import { StepError } from '../../base/step-error.ts'
+import { buildInit } from '../../guest/init.ts'
+import type { Driver, RunningVm, Running, VmHome, Watcher } from '../driver.ts'
+import { identity, identityMs } from '../identity.ts'
+import type { Isolation } from '../isolation.ts'
+import { type PrepareDeps, prepareFrom, prepareVm, readNotes } from '../prepare.ts'
+import { endProcess } from '../process.ts'
+import { parseWorkload } from '../running-vm.ts'
+import { hostCpu } from '../snapshot-files.ts'
+import { adoptedWorkload } from '../vmm/launch.ts'
+import { followConsole } from './console.ts'
+import { probeRunsc } from './probe.ts'
+import { openRunsc, runscRoot, runscVersion } from './runsc.ts'
+import { sandboxVm, snapshotFiles } from './running-vm.ts'
+import { connectSandbox, sandboxId, type SandboxStart, startSandbox } from './start.ts'
+import { releaseVolumes } from './volumes.ts'
+
+export interface GvisorDeps extends PrepareDeps {
+  readonly cacheDir: string
+  readonly dataDir: string
+  readonly isolation: Isolation
+  /** Timeout for a guest to start its workload. */
+  readonly bootLimitMs: number
+  /** The runsc program; undefined if there is none. */
+  readonly program: string | undefined
+  readonly onProgress: (line: string) => void
+}
+
+/**
+ * gVisor: an application kernel in user space, which its authors maintain as a security boundary. Runs at native speed
+ * on hosts without KVM (https://gvisor.dev/docs/).
+ */
+export function gvisorDriver(deps: GvisorDeps): Driver {
+  const { isolation, network, cacheDir } = deps
+  const runsc = openRunsc(deps.program ?? 'runsc', runscRoot(deps.dataDir))
+  const prepareDeps: PrepareDeps = { ...deps, device: 'namespace', form: 'mapped', kernel: undefined }
+  const init = once(() => buildInit(cacheDir, deps.onProgress))
+  const madeBy = once(async () => `gvisor ${await runscVersion(runsc.program)} layout 1, ${arch()}, ${hostCpu()}`)
+  const startOf = async (
+    home: VmHome,
+    rest: Pick<SandboxStart, 'prepared' | 'boot' | 'watcher'>,
+  ): Promise<SandboxStart> => {
+    const from = home.from && {
+      init: join(home.from.dir, snapshotFiles.init),
+      checkpoint: join(home.from.dir, snapshotFiles.checkpoint),
+      fromSeq: Number(home.from.made.notes.logSeq),
+    }
+    return { ...rest, home, runsc, isolation, limitMs: deps.bootLimitMs, ...(from ?? { init: await init(), fromSeq: 0 }) }
+  }
+  return {
+    name: 'gvisor',
+    capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: false, migrate: 'none' },
+    network: network.mode,
+    probe: signal => probeRunsc({ ...deps, init }, signal),
+    snapshotKind: madeBy,
+    prepare: async (home, context) =>
+      home.from
+        ? prepareFrom(prepareDeps, home, home.from, await madeBy(), context)
+        : prepareVm(prepareDeps, home, context),
+    async boot(home, prepared, boot, watcher, context) {
+      if ((home.from?.disks ?? []).length > 0)
+        throw new StepError('unsupported_by_hypervisor', 'gVisor does not restore VMs with volumes')
+      const plan = await startOf(home, { prepared, boot, watcher })
+      const vmOf = async () => ({ runsc, home, watcher, isolation, madeBy: await madeBy(), fromSeq: plan.fromSeq })
+      return startSandbox(plan, context, async sandbox => {
+        const { guest, unlessEnded } = sandbox
+        const status = await context.time('boot', async () => {
+          await home.from?.beforeRun?.()
+          const first = await unlessEnded(guest.ready)
+          if (!home.from) return first
+          const how = { moved: true, renew: home.from.renew }
+          await unlessEnded(guest.request(`identity ${identity(home, readNotes(prepared), how)}`, identityMs))
+          return unlessEnded(guest.ready)
+        })
+        return sandboxVm({ ...(await vmOf()), ...sandbox }, parseWorkload(status))
+      })
+    },
+    adopt: async (home, running, fromSeq, watcher) =>
+      adoptSandbox({ runsc, isolation, madeBy: await madeBy() }, home, running, { fromSeq, watcher }),
+    async release(vmId, dir) {
+      await isolation.cgroups?.release(vmId)
+      await releaseVolumes(dir)
+      for (const id of await runsc.list()) if (id.startsWith(`${vmId}-`)) await runsc.remove(id)
+      await network.release(vmId)
+    },
+    async reclaim(keep) {
+      await isolation.cgroups?.reclaim(keep)
+      await network.reclaim(keep)
+    },
+    async close() {
+      await isolation.cgroups?.close()
+      await network.close()
+    },
+  }
+}
+
+/** Reconnects to a sandbox that an earlier agent started. Undefined if it has ended or does not respond. */
+async function adoptSandbox(
+  deps: Pick<Parameters<typeof sandboxVm>[0], 'runsc' | 'isolation' | 'madeBy'>,
+  home: VmHome,
+  running: Running,
+  follow: { readonly fromSeq: number; readonly watcher: Watcher },
+): Promise<RunningVm | undefined> {
+  if (!isRunning(running.process)) return undefined
+  const id = sandboxId(home.vmId, running.boot)
+  try {
+    const state = await deps.runsc.inspect(id)
+    if (state === 'stopped') throw new Error('the sandbox has ended')
+    const guest = connectSandbox(home.dir, running, follow)
+    const workload = await adoptedWorkload(guest, state)
+    return sandboxVm({ ...deps, ...follow, id, home, running, guest, console: followConsole(home.dir) }, workload)
+  } catch {
+    await endProcess(running)
+    return undefined
+  }
+}

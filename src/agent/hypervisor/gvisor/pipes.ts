@@ -1,0 +1,168 @@
+/**
+ * The control and log ports of a sandbox. A sandbox inherits only its standard streams, so guest/sandbox.c carries both
+ * ports over them. The pipes have names, and the sandbox holds both ends of each: they outlive the agent, and the next
+ * one opens them again.
+ */
+import { randomBytes } from 'node:crypto'
+import { constants, openSync } from 'node:fs'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { Socket } from 'node:net'
+import { join } from 'node:path'
+import { Duplex } from 'node:stream'
+import { run } from '../../../lib/exec.ts'
+import { GuestFault } from '../../guest/fault.ts'
+import type { GuestPorts } from '../../guest/ports.ts'
+
+const names = { in: 'in.pipe', out: 'out.pipe', console: 'console.pipe' } as const
+
+/** Creates the pipes; those of an earlier start are replaced. */
+export async function makePipes(dir: string): Promise<void> {
+  const files = Object.values(names).map(name => join(dir, name))
+  for (const file of files) await rm(file, { force: true })
+  await run('mkfifo', ['-m', '600', '--', ...files])
+}
+
+/** Opens the pipes as the standard streams of a sandbox. Both directions, so that no side ever ends a pipe alone. */
+export async function openStdio(dir: string): Promise<readonly [FileHandle, FileHandle, FileHandle]> {
+  const both = (name: string) => open(join(dir, name), constants.O_RDWR)
+  return Promise.all([both(names.in), both(names.out), both(names.console)])
+}
+
+/** Opens the reading end of the sandbox's console: messages of the guest's init, and of runsc at the start. */
+export const openConsolePipe = (dir: string): Socket => readingEnd(join(dir, names.console))
+
+function readingEnd(file: string): Socket {
+  return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false })
+}
+
+/** @throws Error ENXIO when the sandbox has ended */
+function writingEnd(file: string): Socket {
+  return new Socket({ fd: openSync(file, constants.O_WRONLY | constants.O_NONBLOCK), readable: false, writable: true })
+}
+
+/** Numbers of guest/sandbox.c. */
+const port = { control: 0, log: 1, sync: 2 } as const
+const headerBytes = 3
+/** PIPE_BUF minus the header: a frame is written as a whole or not at all. */
+const dataBytes = 4096 - headerBytes
+
+export function frameOf(which: number, data: Buffer): Buffer {
+  const header = Buffer.from([which, data.length & 0xff, data.length >> 8])
+  return Buffer.concat([header, data])
+}
+
+/**
+ * Reads the frames of guest/sandbox.c.
+ * @param nonce everything before the guest's echo of it belongs to an earlier reader
+ * @throws GuestFault if a frame has no known port, or none follows
+ */
+export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) => void): (chunk: Buffer) => void {
+  const mark = Buffer.from(`\0sync ${nonce}`)
+  let rest: Buffer = Buffer.alloc(0)
+  let isSynchronous = false
+  return chunk => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    if (!isSynchronous) {
+      const at = rest.indexOf(mark)
+      if (at < 0) {
+        rest = rest.subarray(Math.max(0, rest.length - mark.length))
+        return
+      }
+      isSynchronous = true
+      rest = rest.subarray(at + mark.length)
+    }
+    let used = 0
+    while (rest.length - used >= headerBytes) {
+      const which = rest.readUInt8(used)
+      const length = rest.readUInt16LE(used + 1)
+      if (which > port.log || length > dataBytes) throw new GuestFault('a frame of its pipe is not valid')
+      const end = used + headerBytes + length
+      if (end > rest.length) break
+      onFrame(which, rest.subarray(used + headerBytes, end))
+      used = end
+    }
+    rest = rest.subarray(used)
+  }
+}
+
+/** Opens both ports together, whichever is asked for first. They close together. */
+export function pipePorts(dir: string): GuestPorts {
+  let opening: Promise<readonly [Duplex, Duplex]> | undefined
+  const both = () => {
+    opening ??= openPorts(dir).then(ports => {
+      for (const one of ports) one.once('close', () => (opening = undefined))
+      return ports
+    })
+    return opening.catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+  }
+  return { control: async () => (await both())[port.control], log: async () => (await both())[port.log] }
+}
+
+async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
+  const input = writingEnd(join(dir, names.in))
+  const output = readingEnd(join(dir, names.out))
+  const write = writerOf(input)
+  const ports = [port.control, port.log].map(which => portOf(which, write, () => output.resume()))
+  const [control, log] = ports
+  if (!control || !log) throw new Error('BUG: two ports')
+  const endAll = (error?: Error) => {
+    output.destroy()
+    input.destroy()
+    for (const one of ports) one.destroy(error)
+  }
+  const nonce = randomBytes(8).toString('hex')
+  const take = framesOf(nonce, (which, data) => {
+    // A port that is not read stops the other one too: they share a pipe.
+    if (ports[which]?.push(data) === false) output.pause()
+  })
+  output.on('data', (chunk: Buffer) => {
+    try {
+      take(chunk)
+    } catch (error) {
+      endAll(error instanceof Error ? error : undefined)
+    }
+  })
+  for (const end of [output, input]) end.on('error', () => undefined).on('close', () => endAll())
+  for (const one of ports) one.on('error', () => undefined).once('close', () => endAll())
+  write(frameOf(port.sync, Buffer.from(nonce)), () => undefined)
+  return [control, log]
+}
+
+type Write = (frame: Buffer, done: (error?: Error | null) => void) => void
+
+/** Writes one frame after the other: frames that libuv joins into one write could be cut in the middle. */
+function writerOf(input: Socket): Write {
+  let last: Promise<void> = Promise.resolve()
+  return (frame, done) => {
+    last = last.then(
+      () =>
+        new Promise(resolve => {
+          input.write(frame, error => {
+            done(error)
+            resolve()
+          })
+        }),
+    )
+  }
+}
+
+function portOf(which: number, write: Write, onRead: () => void): Duplex {
+  return new Duplex({
+    // The end of the guest's output ends the port, whether or not somebody still writes.
+    allowHalfOpen: false,
+    read: onRead,
+    write(chunk: Buffer, _encoding, done) {
+      const parts: Buffer[] = []
+      for (let at = 0; at < chunk.length; at += dataBytes) parts.push(chunk.subarray(at, at + dataBytes))
+      const next = (error?: Error | null): void => {
+        const part = parts.shift()
+        if (error || part === undefined) done(error)
+        else write(frameOf(which, part), next)
+      }
+      next()
+    },
+  })
+}

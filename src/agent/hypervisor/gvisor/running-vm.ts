@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import { copyFile, mkdir } from 'node:fs/promises'
+import { countOf, parseWords, TwoCounts } from '../../guest/answers.ts'
+import type { GuestChannel } from '../../guest/channel.ts'
+import type { RunningVm, Running, SnapshotMade, VmHome, Watcher, WorkloadState } from '../driver.ts'
+import type { Isolation } from '../isolation.ts'
+import { readNotes } from '../prepare.ts'
+import { answerMs, runningVmOf } from '../running-vm.ts'
+import { configFile, snapshotNotes } from '../snapshot-files.ts'
+import { hasMark } from '../transfer/marks.ts'
+import type { SandboxConsole } from './console.ts'
+import type { Runsc } from './runsc.ts'
+import { shareFiles } from './spec.ts'
+import { shareDir } from './start.ts'
+import { volumesOf } from './volumes.ts'
+
+/** Names in a snapshot's directory, besides the configuration. */
+export const snapshotFiles = { checkpoint: 'checkpoint', init: 'init' } as const
+
+export interface SandboxVm {
+  readonly runsc: Runsc
+  readonly id: string
+  readonly home: VmHome
+  readonly running: Running
+  readonly guest: GuestChannel
+  readonly console: SandboxConsole
+  readonly watcher: Watcher
+  readonly isolation: Isolation
+  readonly madeBy: string
+  readonly fromSeq: number
+}
+
+/** Builds the `RunningVm` of a started or adopted sandbox. */
+export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
+  const { runsc, id, home, running, guest, console, watcher, isolation, fromSeq } = vm
+  return runningVmOf({
+    running,
+    guest,
+    workload,
+    watcher,
+    fromSeq,
+    tap: readNotes(running.prepared).tap,
+    consoleTail: console.tail,
+    cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(home.vmId),
+    vmm: {
+      inspect: async () => ((await runsc.inspect(id)) === 'paused' ? 'paused' : 'running'),
+      pause: () => runsc.pause(id),
+      resume: async () => {
+        if ((await runsc.inspect(id)) === 'paused') await runsc.resume(id)
+      },
+      async readMemory() {
+        const [total, available] = parseWords(TwoCounts, await guest.request('memory', answerMs))
+        return { ramUsedBytes: countOf(total - available) }
+      },
+      snapshot: (dir, logSeq) => takeCheckpoint(vm, dir, logSeq),
+      ...volumesOf(vm),
+      hasLeft: async () => hasMark(home.dir, 'left'),
+      closed: guest.closed,
+      close: () => console.close(),
+    },
+  })
+}
+
+/** The sandbox stops its programs while it writes their memory and the changed files of its root. */
+async function takeCheckpoint(
+  { runsc, id, home, running, madeBy }: SandboxVm,
+  target: string,
+  logSeq: number,
+): Promise<SnapshotMade> {
+  const wasPaused = (await runsc.inspect(id)) === 'paused'
+  const checkpoint = join(target, snapshotFiles.checkpoint)
+  await mkdir(checkpoint, { mode: 0o700 })
+  const startedMs = performance.now()
+  // A checkpoint ends with running programs, so a paused sandbox is paused again.
+  if (wasPaused) await runsc.resume(id)
+  await runsc.checkpoint(id, checkpoint)
+  if (wasPaused) await runsc.pause(id)
+  const pauseMs = wasPaused ? 0 : Math.round(performance.now() - startedMs)
+  await copyFile(join(home.dir, configFile), join(target, configFile))
+  await copyFile(join(shareDir(home.dir), shareFiles.init), join(target, snapshotFiles.init))
+  const { imageDigest, notes } = running.prepared
+  return { madeBy, imageDigest, pauseMs, notes: snapshotNotes(notes, logSeq) }
+}

@@ -1,0 +1,74 @@
+/** The `runsc` program of gVisor: each call is one short-lived process that talks to a sandbox. */
+import { join } from 'node:path'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { CommandError, run } from '../../../lib/exec.ts'
+
+/** The oldest supported and the tested version: releases are dated, and `runsc --version` prints them. */
+export const testedRunsc = '20260223.0'
+
+/** Debian 12's package (2022) has neither systrap nor EROFS roots. */
+export const oldestRunsc = '20250820.0'
+
+/** The sandboxes of one agent. */
+export interface Runsc {
+  readonly program: string
+  /** Options that every call needs. */
+  readonly options: readonly string[]
+  pause(id: string): Promise<void>
+  resume(id: string): Promise<void>
+  inspect(id: string): Promise<'running' | 'paused' | 'stopped'>
+  /** Writes the sandbox's state into the directory, which must be empty. The sandbox keeps running. */
+  checkpoint(id: string, dir: string): Promise<void>
+  /** Removes what runsc stores about the sandbox, and kills it. Idempotent. */
+  remove(id: string): Promise<void>
+  list(): Promise<readonly string[]>
+}
+
+const commandMs = 30_000
+const checkpointMs = 600_000
+
+const State = Type.Object({ status: Type.String() })
+const States = Type.Union([Type.Null(), Type.Array(Type.Object({ id: Type.String() }))])
+
+/**
+ * @param root directory of runsc's own files. All calls about a sandbox need the same one
+ */
+export function openRunsc(program: string, root: string): Runsc {
+  const options = ['--root', root, '--directfs=false', '--net-raw', '--allow-suid']
+  const call = (args: readonly string[], timeoutMs = commandMs) => run(program, [...options, ...args], { timeoutMs })
+  return {
+    program,
+    options,
+    pause: async id => void (await call(['pause', id])),
+    resume: async id => void (await call(['resume', id])),
+    async inspect(id) {
+      const state: unknown = JSON.parse(await call(['state', id]))
+      if (!Value.Check(State, state)) throw new Error('runsc state has no status')
+      return state.status === 'paused' || state.status === 'stopped' ? state.status : 'running'
+    },
+    async checkpoint(id, dir) {
+      // Uncompressed, so that a restored sandbox runs while its memory is still being read.
+      const how = ['--compression', 'none', '--exclude-committed-zero-pages', '--leave-running']
+      await call(['checkpoint', ...how, '--image-path', dir, id], checkpointMs)
+    },
+    async remove(id) {
+      await call(['delete', '-force', id]).catch((error: unknown) => {
+        if (!(error instanceof CommandError && /does not exist/.test(error.stderr))) throw error
+      })
+    },
+    async list() {
+      const states: unknown = JSON.parse(await call(['list', '-format', 'json']))
+      return Value.Check(States, states) ? (states ?? []).map(({ id }) => id) : []
+    },
+  }
+}
+
+/** Returns the release (`20260223.0`), or what the program calls itself: a build from source has no release. */
+export async function runscVersion(program: string): Promise<string> {
+  const text = await run(program, ['--version'], { timeoutMs: commandMs })
+  return /^runsc version (?:release-)?(\S+)$/m.exec(text)?.[1] ?? 'unknown'
+}
+
+/** Where `runsc` keeps its files of this agent's sandboxes. */
+export const runscRoot = (dataDir: string): string => join(dataDir, 'runsc')

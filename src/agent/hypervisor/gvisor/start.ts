@@ -1,0 +1,188 @@
+/** Starts a sandbox: from its image, or from a checkpoint. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { abortable } from '../../../lib/abortable.ts'
+import { allDone } from '../../../lib/all-done.ts'
+import { childEnv } from '../../../lib/child-env.ts'
+import { privateDir } from '../../../lib/files.ts'
+import { identifyProcess, isRunning } from '../../../lib/process-identity.ts'
+import { StepError } from '../../base/step-error.ts'
+import type { PrepareContext } from '../../base/prepare-context.ts'
+import type { GuestChannel } from '../../guest/channel.ts'
+import { lastingGuest } from '../../guest/lasting.ts'
+import type { Prepared, Running, VmHome, Watcher } from '../driver.ts'
+import type { Isolation } from '../isolation.ts'
+import { readNotes } from '../prepare.ts'
+import { endProcess } from '../process.ts'
+import { configFile } from '../snapshot-files.ts'
+import { followConsole, type SandboxConsole } from './console.ts'
+import { makePipes, openStdio, pipePorts } from './pipes.ts'
+import type { Runsc } from './runsc.ts'
+import { sandboxSpec, shareFiles } from './spec.ts'
+
+export interface SandboxStart {
+  readonly runsc: Runsc
+  readonly home: VmHome
+  readonly prepared: Prepared
+  readonly boot: number
+  readonly watcher: Watcher
+  readonly isolation: Isolation
+  /** Path of the guest's init. */
+  readonly init: string
+  readonly limitMs: number
+  /** Log lines of the guest up to this number are skipped. */
+  readonly fromSeq: number
+  /** Directory of a checkpoint to restore instead of a start from the image. */
+  readonly checkpoint?: string
+}
+
+/** A started sandbox whose guest may not answer yet. */
+export interface Sandbox {
+  readonly id: string
+  readonly running: Running
+  readonly guest: GuestChannel
+  readonly console: SandboxConsole
+  /** Awaits the step; rejects when the sandbox ends or the time limit is reached. */
+  unlessEnded<T>(step: Promise<T>): Promise<T>
+}
+
+/** Files and directories below a VM's directory. */
+const names = { bundle: 'bundle', share: 'share', volumes: 'volumes', overlay: 'overlay', root: 'root', pid: 'pid' }
+
+export const volumesDir = (dir: string): string => join(dir, names.volumes)
+export const shareDir = (dir: string): string => join(dir, names.share)
+
+/** The name of a start: never reused, so that the remains of an earlier start cannot disturb it. */
+export const sandboxId = (vmId: string, boot: number): string => `${vmId}-${boot}`
+
+/** Starts the sandbox and passes it to `use`. If that fails, no process is left. */
+export async function startSandbox<T>(
+  plan: SandboxStart,
+  context: PrepareContext,
+  use: (sandbox: Sandbox) => Promise<T>,
+): Promise<T> {
+  const { home, prepared, boot, runsc } = plan
+  const id = sandboxId(home.vmId, boot)
+  const [cgroup] = await allDone([makeCgroup(plan), context.time('disk', () => makeFiles(plan)), makePipes(home.dir)])
+  await writeSpec(plan, cgroup)
+  const console = followConsole(home.dir)
+  const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
+  let running: Running | undefined
+  let guest: GuestChannel | undefined
+  try {
+    const pid = await context.time('spawn', () => spawnSandbox(plan, id, cgroup, console, limit))
+    const process = identifyProcess(pid)
+    if (process === undefined) throw new Error('the sandbox ended at once')
+    running = { prepared, process, boot }
+    guest = connectSandbox(home.dir, running, plan)
+    const gone = guest.closed.then(() => Promise.reject(new Error('the sandbox ended')))
+    gone.catch(() => undefined)
+    const unlessEnded = <R>(step: Promise<R>) => abortable(Promise.race([step, gone]), limit)
+    return await use({ id, running, guest, console, unlessEnded })
+  } catch (error) {
+    guest?.close()
+    if (running) await endProcess(running)
+    await runsc.remove(id).catch(() => undefined)
+    console.close()
+    if (error instanceof StepError) throw error
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`the guest did not start: ${reason}; console: ${console.tail() || 'silent'}`, { cause: error })
+  }
+}
+
+/** Connects to the guest of a running sandbox. */
+export function connectSandbox(
+  dir: string,
+  running: Running,
+  { fromSeq, watcher }: Pick<SandboxStart, 'fromSeq' | 'watcher'>,
+): GuestChannel {
+  const { onFrames, onExit, onBroken } = watcher
+  const events = { onFrames, onStarted: () => undefined, onExit, onBroken }
+  return lastingGuest(pipePorts(dir), fromSeq, events, () => isRunning(running.process))
+}
+
+async function makeCgroup({ isolation, home }: SandboxStart): Promise<string | undefined> {
+  const { vcpus, memoryMib } = home.spec
+  return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, keepsOthers: true })
+}
+
+async function makeFiles({ home, init }: SandboxStart): Promise<void> {
+  const { dir } = home
+  for (const name of [names.bundle, names.overlay, names.root]) {
+    await rm(join(dir, name), { recursive: true, force: true })
+    await privateDir(join(dir, name))
+  }
+  await mkdir(volumesDir(dir), { recursive: true, mode: 0o700 })
+  const share = shareDir(dir)
+  await rm(share, { recursive: true, force: true })
+  await privateDir(share)
+  await copyFile(init, join(share, shareFiles.init))
+  await chmod(join(share, shareFiles.init), 0o500)
+  await copyFile(join(dir, configFile), join(share, shareFiles.config))
+  await chmod(join(share, shareFiles.config), 0o400)
+}
+
+async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: string | undefined): Promise<void> {
+  const { dir, spec } = home
+  const { base, tap } = readNotes(prepared)
+  if (tap === null) throw new StepError('unsupported_by_hypervisor', 'gVisor needs taps: run the agent as root')
+  const config = sandboxSpec({
+    hostname: spec.hostname,
+    base,
+    share: shareDir(dir),
+    volumes: volumesDir(dir),
+    emptyRoot: join(dir, names.root),
+    namespace: tap,
+    vcpus: spec.vcpus,
+    memoryMib: spec.memoryMib,
+    diskMib: spec.diskMib,
+    cgroup: cgroup === undefined ? undefined : isolation.cgroups?.pathOf(home.vmId),
+  })
+  await writeFile(join(dir, names.bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
+}
+
+/** @returns the process id of the sandbox, which outlives this call and the agent */
+async function spawnSandbox(
+  { runsc, home, isolation, checkpoint }: SandboxStart,
+  id: string,
+  cgroup: string | undefined,
+  console: SandboxConsole,
+  limit: AbortSignal,
+): Promise<number> {
+  const { dir, spec } = home
+  const pidFile = join(dir, names.pid)
+  await rm(pidFile, { force: true })
+  const overlay = `--overlay2=root:dir=${join(dir, names.overlay)},size=${spec.diskMib}m`
+  const own = [overlay, ...(cgroup === undefined ? ['--ignore-cgroups'] : [])]
+  const common = ['-bundle', join(dir, names.bundle), '-pid-file', pidFile]
+  const verb =
+    checkpoint === undefined
+      ? ['run', '-detach', ...common]
+      : ['restore', '-detach', '-background', ...common, '-image-path', checkpoint]
+  // The two specifications differ in paths only, which differ between VMs and hosts.
+  const lenient = checkpoint === undefined ? [] : ['--restore-spec-validation=ignore']
+  const stdio = await openStdio(dir)
+  try {
+    const child = spawn(runsc.program, [...runsc.options, ...own, ...lenient, ...verb, id], {
+      cwd: dir,
+      env: childEnv('runsc'),
+      detached: true,
+      stdio: stdio.map(({ fd }) => fd),
+    })
+    const ended = once(child, 'exit')
+    if (child.pid !== undefined && cgroup !== undefined)
+      await isolation.cgroups?.enter(home.vmId, child.pid).catch(() => undefined)
+    const [code, signal] = await abortable(ended, limit).catch((error: unknown) => {
+      child.kill('SIGKILL')
+      throw error
+    })
+    if (code !== 0) throw new Error(`runsc ended (${code ?? signal}): ${lastLine(console.tail())}`)
+  } finally {
+    for (const handle of stdio) await handle.close()
+  }
+  return Number((await readFile(pidFile, 'utf8')).trim())
+}
+
+const lastLine = (text: string) => text.split('\n').at(-1) || 'no message'

@@ -69,6 +69,8 @@ static struct renewed take_words(struct config *config, const char *text) {
     decode(value);
     if (!strcmp(word, "seed")) renewed.seeded = reseed(value);
     else if (!strcmp(word, "now_us")) set_clock(value);
+    /* A restored sandbox gets its network from the host. */
+    else if (!strcmp(word, "mac") && sandbox_config()) continue;
     else if (!strcmp(word, "mac")) set_mac(value), renewed.mac = 1;
     else config_take(config, word, value);
   }

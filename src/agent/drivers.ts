@@ -50,7 +50,12 @@ export async function createDrivers(
       onError: error => onProgress(`a VM template is not used: ${String(error)}`),
     }),
     ...(await vmmPlatforms(config)).map(platform => vmmDriver({ ...shared, ports: 'vsock', kernel }, platform)),
-    gvisorDriver({ ...shared, kernel: undefined, program: await programOf(config.programs.runsc, 'runsc'), onProgress }),
+    gvisorDriver({
+      ...shared,
+      kernel: undefined,
+      program: await programOf(config.programs.runsc, 'runsc'),
+      onProgress,
+    }),
   ]
   const offered = all.filter(({ name }) => config.hypervisor === 'auto' || config.hypervisor === name)
   return new Map(offered.map(driver => [driver.name, driver]))

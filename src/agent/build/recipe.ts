@@ -20,6 +20,8 @@ export interface Recipe {
  * itself, the kernel command line maps the drive to its serial.
  */
 export const findDisk = `disk() {
+  # On gVisor, drives are files.
+  if [ -e "/.mote-drives/$1" ]; then echo "/.mote-drives/$1"; return; fi
   serial=$1
   for word in $(cat /proc/cmdline); do
     case $word in "mote.$1="*) serial=\${word#*=} ;; esac

@@ -112,7 +112,10 @@ function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
 }
 
 /** Returns files and values of a VM's group for the available controllers (Linux, admin-guide/cgroup-v2). */
-export function limitsOf({ vcpus, memoryMib, keepsOthers = false }: VmLimits, controllers: readonly string[]): Array<[string, string]> {
+export function limitsOf(
+  { vcpus, memoryMib, keepsOthers = false }: VmLimits,
+  controllers: readonly string[],
+): Array<[string, string]> {
   const periodUs = 100_000
   const all: Array<[string, string]> = [
     ['cpu.max', `${(vcpus + 0.5) * periodUs} ${periodUs}`],

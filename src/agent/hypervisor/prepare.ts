@@ -91,11 +91,13 @@ export async function baseOfSnapshot(
     () => false,
   )
   if (isThere) return known
-  const base = await images.base(pinnedImage(spec.image, imageDigest), context, undefined, form).catch((cause: unknown) => {
-    throw new StepError('snapshot_base_missing', 'the image that the snapshot is based on is not on this host', {
-      cause,
+  const base = await images
+    .base(pinnedImage(spec.image, imageDigest), context, undefined, form)
+    .catch((cause: unknown) => {
+      throw new StepError('snapshot_base_missing', 'the image that the snapshot is based on is not on this host', {
+        cause,
+      })
     })
-  })
   if (base.config.digest === imageDigest) return base.file
   throw new StepError(
     'snapshot_base_missing',

@@ -123,8 +123,7 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
     ...(vmm.growDisk ? { growDisk: vmm.growDisk } : {}),
     ...(vmm.copyDisk ? { copyDisk: vmm.copyDisk } : {}),
     freezeDisk:
-      vmm.freezeDisk ??
-      (async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs))),
+      vmm.freezeDisk ?? (async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs))),
     thawDisk: vmm.thawDisk ?? (async () => void (await guest.request('thaw', answerMs))),
     ...(handOver === undefined ? {} : { handOver: leaving(handOver) }),
     ack(seq) {

@@ -42,7 +42,11 @@ function requestOf(flags: Flags): DeployAppRequest {
     vcpus: oneOf([1, 2, 3, 4], wholeNumber(flags, 'vcpus'), 'vcpus'),
     disk_mib: wholeNumber(flags, 'disk'),
     port: wholeNumber(flags, 'port'),
-    hypervisor: oneOf(['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'fake'], text(flags, 'hypervisor'), 'hypervisor'),
+    hypervisor: oneOf(
+      ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'fake'],
+      text(flags, 'hypervisor'),
+      'hypervisor',
+    ),
   }
 }
 

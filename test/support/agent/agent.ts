@@ -64,7 +64,11 @@ export async function vmmsIn(dir: string): Promise<number[]> {
   for (const name of await readdir('/proc')) {
     const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '')
     const program = await readlink(`/proc/${name}/exe`).catch(() => '')
-    if (cwd.startsWith(`${dir}/`) && !cwd.endsWith('/waiting') && /qemu|firecracker|cloud-hypervisor/.test(program))
+    if (
+      cwd.startsWith(`${dir}/`) &&
+      !cwd.endsWith('/waiting') &&
+      /qemu|firecracker|cloud-hypervisor|runsc/.test(program)
+    )
       found.push(Number(name))
   }
   // A jailed process has its own root directory, so its working directory does not show the path.

@@ -54,7 +54,12 @@ async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<Driver
 /** A case for gVisor, which needs no KVM: `MOTE_RUNSC_BIN`, or a runsc on the PATH. */
 async function gvisorCase(): Promise<DriverCase> {
   const { why, config } = await gvisorConfig()
-  return { name: why === '' ? 'gvisor' : `gvisor (skipped: ${why})`, skip: why !== '', config, spec: { hypervisor: 'gvisor' } }
+  return {
+    name: why === '' ? 'gvisor' : `gvisor (skipped: ${why})`,
+    skip: why !== '',
+    config,
+    spec: { hypervisor: 'gvisor' },
+  }
 }
 
 /** Returns the configuration for tests on gVisor, and why they cannot run here. */

@@ -2,7 +2,6 @@ import { arch } from 'node:os'
 import { join } from 'node:path'
 import { once } from '../../../lib/once.ts'
 import { isRunning } from '../../../lib/process-identity.ts'
-import { StepError } from '../../base/step-error.ts'
 import { buildInit } from '../../guest/init.ts'
 import type { Driver, RunningVm, Running, VmHome, Watcher } from '../driver.ts'
 import { identity, identityMs } from '../identity.ts'
@@ -15,9 +14,9 @@ import { adoptedWorkload } from '../vmm/launch.ts'
 import { followConsole } from './console.ts'
 import { probeRunsc } from './probe.ts'
 import { openRunsc, runscRoot, runscVersion } from './runsc.ts'
-import { sandboxVm, snapshotFiles } from './running-vm.ts'
+import { sandboxVm, snapshotInit } from './running-vm.ts'
 import { connectSandbox, sandboxId, type SandboxStart, startSandbox } from './start.ts'
-import { releaseVolumes } from './volumes.ts'
+import { mountKept, openVolumes, releaseVolumes } from './volumes.ts'
 
 export interface GvisorDeps extends PrepareDeps {
   readonly cacheDir: string
@@ -45,15 +44,24 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
     rest: Pick<SandboxStart, 'prepared' | 'boot' | 'watcher'>,
   ): Promise<SandboxStart> => {
     const from = home.from && {
-      init: join(home.from.dir, snapshotFiles.init),
-      checkpoint: join(home.from.dir, snapshotFiles.checkpoint),
+      init: join(home.from.dir, snapshotInit),
+      checkpoint: home.from.dir,
       fromSeq: Number(home.from.made.notes.logSeq),
     }
-    return { ...rest, home, runsc, isolation, limitMs: deps.bootLimitMs, ...(from ?? { init: await init(), fromSeq: 0 }) }
+    return {
+      ...rest,
+      home,
+      runsc,
+      isolation,
+      limitMs: deps.bootLimitMs,
+      ...(from ?? { init: await init(), fromSeq: 0 }),
+    }
   }
   return {
     name: 'gvisor',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: false, migrate: 'none' },
+    showsDrives: true,
+    keepsVolumes: true,
     network: network.mode,
     probe: signal => probeRunsc({ ...deps, init }, signal),
     snapshotKind: madeBy,
@@ -62,8 +70,8 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
         ? prepareFrom(prepareDeps, home, home.from, await madeBy(), context)
         : prepareVm(prepareDeps, home, context),
     async boot(home, prepared, boot, watcher, context) {
-      if ((home.from?.disks ?? []).length > 0)
-        throw new StepError('unsupported_by_hypervisor', 'gVisor does not restore VMs with volumes')
+      await openVolumes(home.dir)
+      await mountKept(home.dir, home.from?.disks ?? [])
       const plan = await startOf(home, { prepared, boot, watcher })
       const vmOf = async () => ({ runsc, home, watcher, isolation, madeBy: await madeBy(), fromSeq: plan.fromSeq })
       return startSandbox(plan, context, async sandbox => {

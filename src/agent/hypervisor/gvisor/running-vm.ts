@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { copyFile, mkdir } from 'node:fs/promises'
+import { copyFile } from 'node:fs/promises'
 import { countOf, parseWords, TwoCounts } from '../../guest/answers.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import type { RunningVm, Running, SnapshotMade, VmHome, Watcher, WorkloadState } from '../driver.ts'
@@ -12,10 +12,10 @@ import type { SandboxConsole } from './console.ts'
 import type { Runsc } from './runsc.ts'
 import { shareFiles } from './spec.ts'
 import { shareDir } from './start.ts'
-import { volumesOf } from './volumes.ts'
+import { flushVolumes, volumesOf } from './volumes.ts'
 
-/** Names in a snapshot's directory, besides the configuration. */
-export const snapshotFiles = { checkpoint: 'checkpoint', init: 'init' } as const
+/** The guest's init in a snapshot's directory, besides the configuration and the files of runsc. */
+export const snapshotInit = 'init'
 
 export interface SandboxVm {
   readonly runsc: Runsc
@@ -68,16 +68,12 @@ async function takeCheckpoint(
   logSeq: number,
 ): Promise<SnapshotMade> {
   const wasPaused = (await runsc.inspect(id)) === 'paused'
-  const checkpoint = join(target, snapshotFiles.checkpoint)
-  await mkdir(checkpoint, { mode: 0o700 })
   const startedMs = performance.now()
-  // A checkpoint ends with running programs, so a paused sandbox is paused again.
-  if (wasPaused) await runsc.resume(id)
-  await runsc.checkpoint(id, checkpoint)
-  if (wasPaused) await runsc.pause(id)
+  await runsc.checkpoint(id, target)
+  await flushVolumes(home.dir)
   const pauseMs = wasPaused ? 0 : Math.round(performance.now() - startedMs)
   await copyFile(join(home.dir, configFile), join(target, configFile))
-  await copyFile(join(shareDir(home.dir), shareFiles.init), join(target, snapshotFiles.init))
+  await copyFile(join(shareDir(home.dir), shareFiles.init), join(target, snapshotInit))
   const { imageDigest, notes } = running.prepared
   return { madeBy, imageDigest, pauseMs, notes: snapshotNotes(notes, logSeq) }
 }

@@ -18,7 +18,7 @@ export interface Runsc {
   pause(id: string): Promise<void>
   resume(id: string): Promise<void>
   inspect(id: string): Promise<'running' | 'paused' | 'stopped'>
-  /** Writes the sandbox's state into the directory, which must be empty. The sandbox keeps running. */
+  /** Writes the sandbox's state into the directory. The sandbox keeps running. */
   checkpoint(id: string, dir: string): Promise<void>
   /** Removes what runsc stores about the sandbox, and kills it. Idempotent. */
   remove(id: string): Promise<void>

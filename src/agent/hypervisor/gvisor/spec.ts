@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { RawDrive } from '../driver.ts'
 
 /** What a sandbox is made of. */
 export interface SandboxPlan {
@@ -9,6 +10,8 @@ export interface SandboxPlan {
   readonly share: string
   /** Directory below which volumes are mounted later. */
   readonly volumes: string
+  /** Files that the guest sees below `drivesAt`, named by their serials. */
+  readonly drives: readonly RawDrive[]
   /** An empty directory. */
   readonly emptyRoot: string
   /** Name of the network namespace. */
@@ -24,6 +27,9 @@ export interface SandboxPlan {
 const shareAt = '/.mote'
 /** Where the guest finds its volumes; links lead there from their mount points. */
 export const volumesAt = '/.mote-volumes'
+
+/** A sandbox has no block devices, so additional drives are files. */
+const drivesAt = '/.mote-drives'
 
 /** Names of the files in `SandboxPlan.share`. */
 export const shareFiles = { init: 'init', config: 'config' } as const
@@ -42,7 +48,6 @@ const cpuPeriodUs = 100_000
 
 /** Returns the sandbox's config.json (OCI runtime specification 1.1, with gVisor's annotations). Pure. */
 export function sandboxSpec(plan: SandboxPlan): unknown {
-  const { bounding = capabilities } = {}
   return {
     ociVersion: '1.1.0',
     process: {
@@ -52,7 +57,7 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
       env: [],
       cwd: '/',
       capabilities: {
-        bounding,
+        bounding: capabilities,
         effective: capabilities,
         inheritable: capabilities,
         permitted: capabilities,
@@ -64,7 +69,15 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
     hostname: plan.hostname,
     mounts: [
       { destination: shareAt, type: 'bind', source: plan.share, options: ['ro', 'rbind'] },
-      { destination: volumesAt, type: 'bind', source: plan.volumes, options: ['rw', 'rbind', 'rslave'] },
+      // Without a cache of names, so that a detached volume is not kept open.
+      { destination: volumesAt, type: 'bind', source: plan.volumes, options: ['rw', 'rbind', 'rslave', 'dcache=0'] },
+      { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: ['nosuid', 'nodev', 'mode=1777'] },
+      ...plan.drives.map(({ serial, file, readOnly }) => ({
+        destination: join(drivesAt, serial),
+        type: 'bind',
+        source: file,
+        options: [readOnly ? 'ro' : 'rw', 'bind'],
+      })),
     ],
     annotations: {
       'dev.gvisor.spec.rootfs.source': plan.base,

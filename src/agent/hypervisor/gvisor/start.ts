@@ -1,7 +1,7 @@
 /** Starts a sandbox: from its image, or from a checkpoint. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { abortable } from '../../../lib/abortable.ts'
 import { allDone } from '../../../lib/all-done.ts'
@@ -114,7 +114,6 @@ async function makeFiles({ home, init }: SandboxStart): Promise<void> {
     await rm(join(dir, name), { recursive: true, force: true })
     await privateDir(join(dir, name))
   }
-  await mkdir(volumesDir(dir), { recursive: true, mode: 0o700 })
   const share = shareDir(dir)
   await rm(share, { recursive: true, force: true })
   await privateDir(share)
@@ -133,6 +132,7 @@ async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: st
     base,
     share: shareDir(dir),
     volumes: volumesDir(dir),
+    drives: home.drives ?? [],
     emptyRoot: join(dir, names.root),
     namespace: tap,
     vcpus: spec.vcpus,

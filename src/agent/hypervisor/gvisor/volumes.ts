@@ -2,11 +2,12 @@
  * Volumes of a sandbox. A sandbox has no block devices: the host mounts the volume's file system below a directory that
  * the sandbox sees, and the guest links to it from the mount point.
  */
-import { mkdir, readdir, rmdir } from 'node:fs/promises'
+import { readlinkSync } from 'node:fs'
+import { mkdir, open, readdir, rm, rmdir, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { run } from '../../../lib/exec.ts'
+import { CommandError, run } from '../../../lib/exec.ts'
 import { encodeWord } from '../../guest/words.ts'
-import type { RunningVm } from '../driver.ts'
+import type { KeptDisk, RunningVm } from '../driver.ts'
 import type { SandboxVm } from './running-vm.ts'
 import { volumesAt } from './spec.ts'
 import { volumesDir } from './start.ts'
@@ -15,26 +16,22 @@ type Volumes = Required<Pick<RunningVm, 'attachDisk' | 'detachDisk' | 'growDisk'
 const mountMs = 5_000
 
 export function volumesOf({ home, guest }: Pick<SandboxVm, 'home' | 'guest'>): Volumes {
-  const at = (volumeId: string) => join(volumesDir(home.dir), volumeId)
-  const isMounted = (volumeId: string) =>
-    run('mountpoint', ['-q', at(volumeId)]).then(
-      () => true,
-      () => false,
-    )
+  const nameOf = (volumeId: string) => nameIn(home.dir, volumeId)
+  const at = (volumeId: string) => join(volumesDir(home.dir), nameOf(volumeId))
+  const isMounted = (volumeId: string) => mountedAt(at(volumeId))
   return {
     async attachDisk({ volumeId, readOnly, mountPoint }, file) {
-      if (!(await isMounted(volumeId))) {
-        await mkdir(at(volumeId), { recursive: true })
-        const options = ['loop', 'nodev', 'nosuid', 'noatime', 'errors=remount-ro', ...(readOnly ? ['ro', 'noload'] : [])]
-        await run('mount', ['-t', 'ext4', '-o', options.join(','), file, at(volumeId)])
-      }
-      await guest.request(`bind ${encodeWord(join(volumesAt, volumeId))} ${encodeWord(mountPoint)}`, mountMs)
+      if (!(await isMounted(volumeId))) await mountVolume(file, at(volumeId), readOnly)
+      await guest.request(`bind ${encodeWord(join(volumesAt, nameOf(volumeId)))} ${encodeWord(mountPoint)}`, mountMs)
     },
     async growDisk({ volumeId }) {
       if (!(await isMounted(volumeId))) return
       const device = (await run('findmnt', ['-n', '-o', 'SOURCE', at(volumeId)])).trim()
       await run('losetup', ['-c', device])
-      await run('resize2fs', [device])
+      // Needs CAP_SYS_RESOURCE, which root in a container may lack: then it grows at the next start.
+      await run('resize2fs', [device]).catch((error: unknown) => {
+        if (!(error instanceof CommandError && /Permission denied/.test(error.stderr))) throw error
+      })
     },
     async freezeDisk({ volumeId }) {
       if (await isMounted(volumeId)) await run('fsfreeze', ['--freeze', at(volumeId)])
@@ -51,12 +48,94 @@ export function volumesOf({ home, guest }: Pick<SandboxVm, 'home' | 'guest'>): V
   }
 }
 
+async function mountVolume(file: string, at: string, readOnly: boolean): Promise<void> {
+  if (!readOnly) await fillOffline(file)
+  await mkdir(at, { recursive: true })
+  const options = ['loop', 'nodev', 'nosuid', 'noatime', 'errors=remount-ro', ...(readOnly ? ['ro', 'noload'] : [])]
+  await run('mount', ['-t', 'ext4', '-o', options.join(','), file, at])
+}
+
+const mountedAt = (at: string) =>
+  run('mountpoint', ['-q', at]).then(
+    () => true,
+    () => false,
+  )
+
+/**
+ * Prepares the directory for volumes before a start. Mounts below it reach a running sandbox, because it is a mount of
+ * its own with shared propagation (mount_namespaces(7)).
+ */
+export async function openVolumes(dir: string): Promise<void> {
+  await releaseVolumes(dir)
+  const volumes = volumesDir(dir)
+  await mkdir(volumes, { recursive: true, mode: 0o700 })
+  await run('mount', ['--bind', volumes, volumes])
+  await run('mount', ['--make-rshared', volumes])
+}
+
+/**
+ * Mounts the volumes of a checkpoint's guest where the guest had them: the same volumes, or clones under the names of
+ * their origins.
+ */
+export async function mountKept(dir: string, disks: readonly KeptDisk[]): Promise<void> {
+  await mkdir(aliasDir(dir), { recursive: true, mode: 0o700 })
+  for (const { of, disk, file } of disks) {
+    if (of !== disk.volumeId) await symlink(of, join(aliasDir(dir), disk.volumeId))
+    await mountVolume(file, join(volumesDir(dir), of), disk.readOnly)
+  }
+}
+
+/** Links from the id of a clone to the name under which it is mounted. */
+const aliasDir = (dir: string) => join(dir, 'volume-names')
+
+function nameIn(dir: string, volumeId: string): string {
+  try {
+    return readlinkSync(join(aliasDir(dir), volumeId))
+  } catch {
+    return volumeId
+  }
+}
+
+/** Writes what the guest has written to the volumes' files, so that a copy of a file is complete. */
+export async function flushVolumes(dir: string): Promise<void> {
+  for (const name of await readdir(volumesDir(dir))) {
+    const at = join(volumesDir(dir), name)
+    await run('fsfreeze', ['--freeze', at])
+    await run('fsfreeze', ['--unfreeze', at])
+  }
+}
+
+/** Grows the file system of a volume to the size of its file, if it is smaller. */
+async function fillOffline(file: string): Promise<void> {
+  const { size } = await stat(file)
+  if ((await ext4Bytes(file)) >= size - slackBytes) return
+  await run('e2fsck', ['-f', '-p', file]).catch((error: unknown) => {
+    // 1: errors were corrected (e2fsck(8)).
+    if (!(error instanceof CommandError && error.exitCode === 1)) throw error
+  })
+  await run('resize2fs', [file])
+}
+
+/** mke2fs rounds down to whole block groups' metadata. */
+const slackBytes = 1 << 20
+
+/** Returns the size in the superblock (Documentation/filesystems/ext4: block count and block size). */
+async function ext4Bytes(file: string): Promise<number> {
+  const superblock = Buffer.alloc(1024)
+  await using handle = await open(file)
+  await handle.read(superblock, 0, superblock.length, 1024)
+  return superblock.readUInt32LE(4) * 2 ** (10 + superblock.readUInt32LE(24))
+}
+
 /** Unmounts the volumes of an ended sandbox. Idempotent. */
 export async function releaseVolumes(dir: string): Promise<void> {
-  const names = await readdir(volumesDir(dir)).catch(() => [])
+  const volumes = volumesDir(dir)
+  const names = await readdir(volumes).catch(() => [])
   for (const name of names) {
-    const at = join(volumesDir(dir), name)
-    await run('umount', [at]).catch(() => undefined) // not mounted
+    const at = join(volumes, name)
+    if (await mountedAt(at)) await run('umount', [at])
     await rmdir(at)
   }
+  if (await mountedAt(volumes)) await run('umount', [volumes])
+  await rm(aliasDir(dir), { recursive: true, force: true })
 }

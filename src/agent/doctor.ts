@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { AgentConfig } from './base/config.ts'
 import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
-import { vmmPlatforms } from './drivers.ts'
+import { runscOf, vmmPlatforms } from './drivers.ts'
+import { buildInit } from './guest/init.ts'
+import { probeRunsc } from './hypervisor/gvisor/probe.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
 import { findOneWay } from './image/oneway.ts'
 import { inspectQemu, testedQemu, untestedQemu } from './hypervisor/qemu/program.ts'
@@ -58,7 +60,22 @@ async function vmmFindings(
     const { available, detail, fix } = await probeVmm(deps, platform, AbortSignal.timeout(proofMs))
     findings.push({ name: platform.name, ok: available && fix === null ? 'yes' : 'limited', detail, fix })
   }
+  findings.push(await runscFinding(config, mode))
   return findings
+}
+
+async function runscFinding(
+  config: Pick<AgentConfig, 'cacheDir' | 'programs'>,
+  mode: 'tap' | 'user',
+): Promise<Finding> {
+  const deps = {
+    cacheDir: resolve(config.cacheDir),
+    network: { mode },
+    program: await runscOf(config),
+    init: () => buildInit(config.cacheDir, () => undefined),
+  } as const
+  const { available, detail, fix } = await probeRunsc(deps, AbortSignal.timeout(proofMs))
+  return { name: 'gvisor', ok: available ? 'yes' : 'limited', detail, fix }
 }
 
 async function qemuFinding(): Promise<Finding> {

@@ -16,6 +16,7 @@ import { qemuDriver } from './hypervisor/qemu/driver.ts'
 import { vmmDriver } from './hypervisor/vmm/driver.ts'
 import type { Platform } from './hypervisor/vmm/platform.ts'
 import { gvisorDriver } from './hypervisor/gvisor/driver.ts'
+import { installedRunsc } from './hypervisor/gvisor/install.ts'
 import { imageStore } from './image/store.ts'
 import { type Launcher, noLauncher } from './launcher/launcher.ts'
 import type { Network } from './net/net.ts'
@@ -53,7 +54,7 @@ export async function createDrivers(
     gvisorDriver({
       ...shared,
       kernel: undefined,
-      program: await programOf(config.programs.runsc, 'runsc'),
+      program: await runscOf(config),
       onProgress,
     }),
   ]
@@ -99,6 +100,15 @@ async function firecrackerPrograms({
 /** Returns an absolute path, because VMMs are started in their own directories. */
 async function programOf(given: string | null, name: string): Promise<string | undefined> {
   return given === null ? findProgram(name) : resolve(given)
+}
+
+/** The configured runsc, the one that was installed, or the one on the PATH. */
+export async function runscOf({
+  programs,
+  cacheDir,
+}: Pick<AgentConfig, 'programs' | 'cacheDir'>): Promise<string | undefined> {
+  if (programs.runsc !== null) return resolve(programs.runsc)
+  return installedRunsc(resolve(cacheDir)) ?? (await findProgram('runsc'))
 }
 
 /** The drivers share the network, and each of them closes it. */

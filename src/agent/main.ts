@@ -14,7 +14,7 @@ import { startHeartbeats } from './heartbeat.ts'
 import type { AgentConfig } from './base/config.ts'
 import { arrivalHost, createDrivers } from './drivers.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
-import type { Driver } from './hypervisor/driver.ts'
+import type { Driver, Probed } from './hypervisor/driver.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
 import { featuresOf } from './hypervisor/features.ts'
 import { type Launcher, noLauncher, openLauncher } from './launcher/launcher.ts'
@@ -269,10 +269,20 @@ function probeAll(drivers: Iterable<Driver>, signal: AbortSignal) {
     const { name, capabilities } = driver
     const features = featuresOf(driver)
     offers.set(driver, { name, available: false, probing: true, detail: 'being probed', capabilities, features })
-    const result = await driver.probe(signal).catch((error: unknown) => ({ available: false, detail: String(error) }))
-    const [snapshotKind] = result.available ? await kindsOf([driver]) : []
+    const failed = (error: unknown): Probed => ({ available: false, detail: String(error) })
+    const { available, detail, emulated } = await driver.probe(signal).catch(failed)
+    const [snapshotKind] = available ? await kindsOf([driver]) : []
     const kind = snapshotKind === undefined ? {} : { snapshotKind }
-    offers.set(driver, { name, ...result, ...kind, capabilities, features })
+    const speed = emulated === true ? { emulated } : {}
+    offers.set(driver, {
+      name,
+      available,
+      detail,
+      ...speed,
+      ...kind,
+      capabilities,
+      features,
+    })
   })
   return { offers: () => [...offers.values()], done: Promise.all(all).then(() => undefined) }
 }

@@ -7,6 +7,7 @@ import { buildCommands } from './commands/build.ts'
 import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
 import { deployCommands } from './commands/deploy.ts'
+import { runscCommands } from './commands/runsc.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { domainCommands } from './commands/domain.ts'
 import { hostCommands } from './commands/host.ts'
@@ -42,7 +43,7 @@ export function moteCommand(): Command {
     ],
     'Run a cloud': [
       ...[...programCommands(), demoCommand(), doctorCommand(), hostCommands(), adminCommands()],
-      ...[installCommand(), imageCommands(), kernelCommands()],
+      ...[installCommand(), imageCommands(), kernelCommands(), runscCommands()],
     ],
   }
   for (const [heading, commands] of Object.entries(groups))

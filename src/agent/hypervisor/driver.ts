@@ -140,6 +140,13 @@ export interface Running {
   readonly boot: number
 }
 
+export interface Probed {
+  readonly available: boolean
+  readonly detail: string
+  /** Guests run on an emulated processor. */
+  readonly emulated?: boolean
+}
+
 /** Receives the events of a running VM. `onGone` is the last call. */
 export interface Watcher {
   readonly onFrames: (frames: readonly Frame[]) => void
@@ -259,7 +266,7 @@ export interface Driver {
   /** Network mode of guests, for the host's heartbeat. */
   readonly network: string
   /** Checks whether the hypervisor works on this host. `detail`: how (`kvm`, `tcg`), or why not. */
-  probe(signal: AbortSignal): Promise<{ readonly available: boolean; readonly detail: string }>
+  probe(signal: AbortSignal): Promise<Probed>
   /**
    * Provides image and network before the VMM starts. Idempotent: called again after a failure or before a new boot.
    */

@@ -43,7 +43,7 @@ function requestOf(flags: Flags): DeployAppRequest {
     disk_mib: wholeNumber(flags, 'disk'),
     port: wholeNumber(flags, 'port'),
     hypervisor: oneOf(
-      ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'fake'],
+      ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'vm', 'fake'],
       text(flags, 'hypervisor'),
       'hypervisor',
     ),

@@ -746,8 +746,8 @@ export interface DeployAppRequest {
   readonly source?: string | null | undefined
   /** MiB of writable disk of each VM. Default: that of the installation. */
   readonly disk_mib?: number | null | undefined
-  /** Default: the best one that the hosts offer. */
-  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'fake' | null | undefined
+  /** Default: the fastest one that the hosts offer. `vm`: any with a virtual machine and a kernel for each guest, never `gvisor`. */
+  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'vm' | 'fake' | null | undefined
   /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
@@ -853,8 +853,8 @@ export interface DeployRequest {
   readonly git_url?: string | null | undefined
   /** MiB of writable disk of each VM. Default: that of the installation. */
   readonly disk_mib?: number | null | undefined
-  /** Default: the best one that the hosts offer. */
-  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'fake' | null | undefined
+  /** Default: the fastest one that the hosts offer. `vm`: any with a virtual machine and a kernel for each guest, never `gvisor`. */
+  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'gvisor' | 'qemu' | 'vm' | 'fake' | null | undefined
   /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */

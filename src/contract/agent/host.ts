@@ -33,6 +33,8 @@ export const HypervisorOffer = Type.Object({
   probing: Type.Optional(Type.Boolean()),
   /** Why the hypervisor is not available, or how it runs (`kvm`, `tcg`). */
   detail: Type.String(),
+  /** Guests run on an emulated processor, an order of magnitude slower: chosen only if nothing else is offered. */
+  emulated: Type.Optional(Type.Boolean()),
   capabilities: Capabilities,
   /** Absent: an older agent that does not report features; all are assumed. */
   features: Type.Optional(Type.Array(Type.String())),

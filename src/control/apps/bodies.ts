@@ -67,7 +67,7 @@ const settings = {
   scm_repo_id: maybe(int64({ description: 'Id of the repository at the git host.', examples: [815] })),
 }
 
-const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'fake'] as const
+const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'vm', 'fake'] as const
 /** The sizes of a manual deployment; absent fields get the defaults of the installation. */
 const vmSize = {
   disk_mib: maybe(
@@ -76,7 +76,12 @@ const vmSize = {
       examples: [1024],
     }),
   ),
-  hypervisor: maybe(oneOf(hypervisorNames, { description: 'Default: the best one that the hosts offer.' })),
+  hypervisor: maybe(
+    oneOf(hypervisorNames, {
+      description:
+        'Default: the fastest one that the hosts offer. `vm`: any with a virtual machine and a kernel for each guest, never `gvisor`.',
+    }),
+  ),
   memory_mib: maybe(
     uint32({
       enum: [512, 1024, 2048, 4096],

@@ -119,7 +119,7 @@ export function deploySizes(
 ): Omit<DeployShape, 'image'> {
   const hypervisor = hypervisorNumber(request.hypervisor)
   if (hypervisor === undefined)
-    throw invalidField('hypervisor', 'must be firecracker, cloud-hypervisor or qemu, or be left out')
+    throw invalidField('hypervisor', 'must be vm, firecracker, cloud-hypervisor, gvisor or qemu, or be left out')
   const memoryMib = request.memory_mib ?? 512
   if (!memorySizesMib.some(size => size === memoryMib))
     throw invalidField('memory_mib', 'must be 512, 1024, 2048 or 4096')

@@ -4,17 +4,20 @@
  */
 import type { HypervisorFeature, HypervisorName } from '../../contract/agent.ts'
 
+interface Offered {
+  readonly name: HypervisorName
+  readonly available: boolean
+  readonly probing?: boolean
+  readonly emulated?: boolean
+  /** Absent: not reported; all features are assumed. */
+  readonly features?: readonly string[]
+}
+
 export interface HostView {
   readonly id: string
   readonly name: string
   readonly arch: string
-  readonly hypervisors: readonly {
-    readonly name: HypervisorName
-    readonly available: boolean
-    readonly probing?: boolean
-    /** Absent: not reported; all features are assumed. */
-    readonly features?: readonly string[]
-  }[]
+  readonly hypervisors: readonly Offered[]
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
@@ -30,7 +33,7 @@ export interface HostView {
 
 export interface PlacementRequest {
   /** Undefined: the best that the host offers. */
-  readonly hypervisor: HypervisorName | undefined
+  readonly hypervisor: WantedHypervisor | undefined
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
@@ -74,7 +77,23 @@ export interface Placement {
 }
 
 /** Best first. `fake` is chosen only if nothing else is offered or if it is requested. */
-const preference = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const satisfies readonly HypervisorName[]
+const preference = [
+  'firecracker',
+  'cloud-hypervisor',
+  'qemu',
+  'gvisor',
+  'fake',
+] as const satisfies readonly HypervisorName[]
+
+/** `vm`: any hypervisor with a virtual machine and a kernel for each guest, which gVisor is not. */
+export type WantedHypervisor = HypervisorName | 'vm'
+
+/** Best first; emulation comes after everything that runs at native speed. */
+function ranked(host: HostView): readonly Offered[] {
+  const byName = preference.flatMap(name => host.hypervisors.filter(one => one.name === name))
+  const last = ({ emulated, name }: Offered) => (name === 'fake' ? 2 : emulated === true ? 1 : 0)
+  return byName.toSorted((a, b) => last(a) - last(b))
+}
 
 /** Returns the hypervisor that the host would use; undefined when none of its hypervisors is suitable. */
 export function offered(
@@ -86,9 +105,19 @@ export function offered(
     features === undefined ||
     (needs.every(need => features.includes(need)) &&
       (!encryptedOn?.has(host.id) || features.includes('encrypted-volumes')))
-  const available = (name: HypervisorName) =>
-    host.hypervisors.some(one => one.name === name && one.available && able(one.features))
-  return wanted ? (available(wanted) ? wanted : undefined) : preference.find(available)
+  const suitable = ({ name }: Offered) => {
+    if (wanted === 'vm') return name !== 'gvisor'
+    return wanted === undefined || name === wanted
+  }
+  return ranked(host).find(one => suitable(one) && one.available && able(one.features))?.name
+}
+
+/** Whether a faster hypervisor may become available within seconds: the agent has just started. */
+function mayGetFaster(host: HostView, { hypervisor }: PlacementRequest): boolean {
+  if (hypervisor !== undefined) return false
+  const usable = ranked(host).filter(one => one.available || one.probing === true)
+  const [first] = usable
+  return first?.probing === true && usable.find(one => one.available)?.emulated === true
 }
 
 /** Reasons that waiting for capacity does not resolve. */
@@ -140,6 +169,7 @@ function reject(host: HostView, request: PlacementRequest): Rejection | undefine
   if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
   if (request.withoutStorage?.has(host.id)) return 'no room in its storage pools'
   if (!offered(host, request)) return unfit(host, request)
+  if (mayGetFaster(host, request)) return 'still starting'
   const { databaseImage } = request
   if (databaseImage && host.databaseImages && !host.databaseImages.includes(databaseImage))
     return 'lacks the database image'
@@ -188,7 +218,7 @@ export function explainNever(placement: Placement, request: PlacementRequest): s
   const { hypervisor, vcpus, memoryMib, diskMib } = request
   const lacks = (reason: Rejection) => placement.rejected.every(one => one.reason === reason)
   if (hypervisor && lacks('hypervisor not offered'))
-    return `No host offers ${hypervisor}. Leave hypervisor out, or name another one`
+    return `No host offers ${hypervisor === 'vm' ? 'virtual machines' : hypervisor}. Leave hypervisor out, or name another one`
   const size = `${vcpus} ${vcpus === 1 ? 'vCPU' : 'vCPUs'}, ${memoryMib} MiB of memory and ${diskMib} MiB of disk`
   return `No host is large enough for ${size} (${reasonsOf(placement)})`
 }

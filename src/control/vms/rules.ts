@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { DiskSpec, HypervisorName, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
+import type { DiskSpec, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
+import type { WantedHypervisor } from '../scheduler/place.ts'
 import { inRegistry } from './built-image.ts'
 import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
@@ -11,10 +12,11 @@ export const hypervisorNumbers = {
   2: 'cloud-hypervisor',
   3: 'qemu',
   4: 'gvisor',
+  5: 'vm',
   9: 'fake',
-} as const satisfies Record<number, HypervisorName | undefined>
+} as const satisfies Record<number, WantedHypervisor | undefined>
 
-export function hypervisorName(stored: number): HypervisorName | undefined {
+export function hypervisorName(stored: number): WantedHypervisor | undefined {
   return Object.entries(hypervisorNumbers).find(([n]) => Number(n) === stored)?.[1]
 }
 

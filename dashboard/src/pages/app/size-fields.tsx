@@ -5,7 +5,7 @@ import { mib } from '../../ui/format.ts'
 /** Sizes that a deploy may request (docs/contract.md). */
 const vcpuCounts = [1, 2, 3, 4] as const
 const memorySizesMib = [512, 1024, 2048, 4096] as const
-const hypervisors = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'fake'] as const
+const hypervisors = ['firecracker', 'cloud-hypervisor', 'gvisor', 'qemu', 'vm', 'fake'] as const
 
 /** @param vcpus and memoryMib: size of the running deployment */
 export function SizeFields({

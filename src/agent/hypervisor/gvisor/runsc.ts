@@ -1,11 +1,8 @@
 /** The `runsc` program of gVisor: each call is one short-lived process that talks to a sandbox. */
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../../lib/exec.ts'
-
-/** The oldest supported and the tested version: releases are dated, and `runsc --version` prints them. */
-export const testedRunsc = '20260223.0'
 
 /** Debian 12's package (2022) has neither systrap nor EROFS roots. */
 export const oldestRunsc = '20250820.0'
@@ -64,10 +61,11 @@ export function openRunsc(program: string, root: string): Runsc {
   }
 }
 
-/** Returns the release (`20260223.0`), or what the program calls itself: a build from source has no release. */
+/** Returns the release (`20260223.0`). A build from a module has none: then the name of its directory. */
 export async function runscVersion(program: string): Promise<string> {
   const text = await run(program, ['--version'], { timeoutMs: commandMs })
-  return /^runsc version (?:release-)?(\S+)$/m.exec(text)?.[1] ?? 'unknown'
+  const version = /^runsc version (?:release-)?(\S+)$/m.exec(text)?.[1] ?? 'unknown'
+  return version === 'VERSION_MISSING' ? basename(dirname(program)) : version
 }
 
 /** Where `runsc` keeps its files of this agent's sandboxes. */

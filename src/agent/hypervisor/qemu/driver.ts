@@ -68,7 +68,8 @@ export function qemuDriver(deps: QemuDeps): Driver {
     async probe(signal) {
       const proof = await probeQemu(deps.cacheDir, deps.kernel, signal, program)
       accel = proof.accel
-      return proof
+      const { available, detail } = proof
+      return { available, detail, emulated: accel === 'tcg' }
     },
     snapshotKind: madeBy,
     prepare: async (home, context) =>

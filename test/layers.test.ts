@@ -107,7 +107,12 @@ describe('layers', () => {
 
   it('only these server files start programs, each with an explicit environment', () => {
     /** The CLI belongs to its user, and so does its environment. */
-    const own = ['src/agent/hypervisor/process.ts', 'src/agent/launcher/launcher.ts', 'src/lib/exec.ts']
+    const own = [
+      'src/agent/hypervisor/gvisor/start.ts',
+      'src/agent/hypervisor/process.ts',
+      'src/agent/launcher/launcher.ts',
+      'src/lib/exec.ts',
+    ]
     const starters = [
       ...own,
       'src/agent/guest/own-kernel.ts',

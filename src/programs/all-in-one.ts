@@ -1,6 +1,7 @@
 /** `mote up`: runs every program in one process with embedded defaults, each replaceable by a setting. */
 import type { Logger } from 'pino'
 import { createTally } from '../lib/tally.ts'
+import type { HypervisorOffer } from '../contract/agent.ts'
 import { agentClient } from '../control/hosts/index.ts'
 import { ensureSecret, openAgent, openBus, openControl, openDatabase, openGateway } from './parts.ts'
 import type { ProgramSettings } from './settings.ts'
@@ -13,7 +14,7 @@ export interface AllInOne {
    * Resolves when this host has a usable hypervisor. The first time it also builds the guest kernel.
    * @throws Error with the reason if it has none
    */
-  hostReady(): Promise<void>
+  hostReady(): Promise<readonly HypervisorOffer[]>
   /** Number of VMs on this host, in any state. */
   vmCount(): Promise<number>
   /** Stops all programs. VMs keep running unless `stopVms` is set. */
@@ -58,7 +59,7 @@ export async function startAllInOne(
     gatewayPort: gateway.port,
     async hostReady() {
       const offers = await agent.probed
-      if (offers.some(offer => offer.available)) return
+      if (offers.some(offer => offer.available)) return offers
       const reasons = offers.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
       throw new Error(`This host cannot run VMs (${reasons}). See: mote doctor`)
     },

@@ -90,7 +90,19 @@ async function deployHello(all: AllInOne, terminal: Terminal, data: string, star
   if (!app.active_deployment_id) await deployAndFollow(account.client, terminal, appName, image)
   const answer = await terminal.step('HTTP through the gateway', () => firstAnswer(all.gatewayPort, hostOf(app)))
   show(answer, performance.now() - startedMs)
+  out(`${pc.dim(await isolationOf(account.client, all))}\n`)
   return { account, hostname: hostOf(app) }
+}
+
+/** Says what keeps the app apart from the host, and how to get native speed where the processor is emulated. */
+async function isolationOf(client: Client, all: AllInOne): Promise<string> {
+  const [latest] = await client.listDeployments({ app_name: appName, query: { limit: 1 } })
+  const name =
+    latest === undefined ? '' : (await client.getDeployment({ app_name: appName, job_id: latest.id })).hypervisor
+  const offer = (await all.hostReady()).find(one => one.name === name)
+  if (name === 'gvisor') return 'Isolation: gVisor, a kernel in user space, at native speed'
+  if (offer?.emulated !== true) return `Isolation: a virtual machine (${name})`
+  return 'Isolation: a virtual machine on an emulated processor, because this host has no KVM.\nFor native speed, run: mote runsc install'
 }
 
 async function deployPushed(all: AllInOne, terminal: Terminal, data: string, startedMs: number) {

@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { VmSpec } from '../../../src/contract/agent.ts'
 import { type AgentConfig, agentConfig } from '../../../src/agent/base/config.ts'
 import { createDrivers } from '../../../src/agent/drivers.ts'
+import { installRunsc } from '../../../src/agent/hypervisor/gvisor/install.ts'
 import { openNetwork } from '../../../src/agent/net/open.ts'
+import { minutes } from '../../../src/lib/duration.ts'
+import { homeDir } from '../../../src/lib/home.ts'
 import { testDir } from './agent.ts'
 
 /** VMM programs for tests, from the same variables as the agent's settings. */
@@ -51,7 +54,7 @@ async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<Driver
   return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
 }
 
-/** A case for gVisor, which needs no KVM: `MOTE_RUNSC_BIN`, or a runsc on the PATH. */
+/** A case for gVisor, which needs no KVM. */
 async function gvisorCase(): Promise<DriverCase> {
   const { why, config } = await gvisorConfig()
   return {
@@ -62,10 +65,26 @@ async function gvisorCase(): Promise<DriverCase> {
   }
 }
 
+/**
+ * `MOTE_RUNSC_BIN`, or a runsc that is brought once and cached, apart from the cache of agents: other tests keep the
+ * hypervisor that they have without it.
+ */
+async function testRunsc(): Promise<{ runsc: string | null; why: string }> {
+  if (vmmPrograms.runsc !== null) return { runsc: vmmPrograms.runsc, why: '' }
+  const say = (line: string) => process.stderr.write(`${line}\n`)
+  const limit = AbortSignal.timeout(minutes(15))
+  return installRunsc(join(homeDir(), '.cache/mote-tests'), say, limit).then(
+    runsc => ({ runsc, why: '' }),
+    (error: unknown) => ({ runsc: null, why: error instanceof Error ? error.message : String(error) }),
+  )
+}
+
 /** Returns the configuration for tests on gVisor, and why they cannot run here. */
 async function gvisorConfig(): Promise<{ why: string; config: Partial<AgentConfig> }> {
-  const config: Partial<AgentConfig> = { hypervisor: 'gvisor', network: 'tap', programs: vmmPrograms }
-  if (process.getuid?.() !== 0) return { why: 'needs root', config }
+  if (process.getuid?.() !== 0) return { why: 'needs root', config: {} }
+  const runsc = await testRunsc()
+  const config: Partial<AgentConfig> = { hypervisor: 'gvisor', network: 'tap', programs: { ...vmmPrograms, ...runsc } }
+  if (runsc.runsc === null) return { why: runsc.why, config }
   await using dir = await testDir()
   const whole = agentConfig({ dataDir: resolve(dir.path), hostName: 'probe', ...config })
   const network = await openNetwork(whole)

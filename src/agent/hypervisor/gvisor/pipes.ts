@@ -127,42 +127,43 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   })
   for (const end of [output, input]) end.on('error', () => undefined).on('close', () => endAll())
   for (const one of ports) one.on('error', () => undefined).once('close', () => endAll())
-  write(frameOf(port.sync, Buffer.from(nonce)), () => undefined)
+  // If the pipe has closed, so have the ports.
+  write(frameOf(port.sync, Buffer.from(nonce))).catch(() => undefined)
   return [control, log]
 }
 
-type Write = (frame: Buffer, done: (error?: Error | null) => void) => void
+type Write = (frame: Buffer) => Promise<void>
 
 /** Writes one frame after the other: frames that libuv joins into one write could be cut in the middle. */
 function writerOf(input: Socket): Write {
   let last: Promise<void> = Promise.resolve()
-  return (frame, done) => {
-    last = last.then(
+  return frame => {
+    const written = last.then(
       () =>
-        new Promise(resolve => {
-          input.write(frame, error => {
-            done(error)
-            resolve()
-          })
+        new Promise<void>((resolve, reject) => {
+          input.write(frame, error => (error ? reject(error) : resolve()))
         }),
     )
+    last = written.catch(() => undefined)
+    return written
   }
 }
 
 function portOf(which: number, write: Write, onRead: () => void): Duplex {
+  const writeAll = async (chunk: Buffer) => {
+    for (let at = 0; at < chunk.length; at += dataBytes) await write(frameOf(which, chunk.subarray(at, at + dataBytes)))
+  }
   return new Duplex({
     // The end of the guest's output ends the port, whether or not somebody still writes.
     allowHalfOpen: false,
     read: onRead,
-    write(chunk: Buffer, _encoding, done) {
-      const parts: Buffer[] = []
-      for (let at = 0; at < chunk.length; at += dataBytes) parts.push(chunk.subarray(at, at + dataBytes))
-      const next = (error?: Error | null): void => {
-        const part = parts.shift()
-        if (error || part === undefined) done(error)
-        else write(frameOf(which, part), next)
+    async write(chunk: Buffer, _encoding, done) {
+      try {
+        await writeAll(chunk)
+      } catch (error) {
+        return done(error instanceof Error ? error : new Error(String(error)))
       }
-      next()
+      done()
     },
   })
 }

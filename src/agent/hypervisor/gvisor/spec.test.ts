@@ -1,0 +1,46 @@
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { expect, test } from 'vitest'
+import { sandboxSpec } from './spec.ts'
+
+const Spec = Type.Object({
+  mounts: Type.Array(
+    Type.Object({ destination: Type.String(), source: Type.String(), options: Type.Array(Type.String()) }),
+  ),
+  annotations: Type.Record(Type.String(), Type.String()),
+  linux: Type.Object({
+    namespaces: Type.Array(Type.Object({ type: Type.String(), path: Type.Optional(Type.String()) })),
+    cgroupsPath: Type.Optional(Type.String()),
+  }),
+})
+
+const plan = {
+  hostname: 'hello',
+  base: '/cache/bases/1/base.img',
+  share: '/vm/share',
+  volumes: '/vm/volumes',
+  drives: [{ serial: 'source', file: '/vm/source', readOnly: true }],
+  emptyRoot: '/vm/root',
+  namespace: 'motea1',
+  vcpus: 2,
+  memoryMib: 256,
+  diskMib: 64,
+  cgroup: undefined,
+}
+
+test('a sandbox sees nothing of the host but its own directories, and has every namespace of its own', () => {
+  const spec = Value.Parse(Spec, sandboxSpec(plan))
+  const sources = spec.mounts.map(({ source }) => source)
+  expect(sources.filter(source => source.startsWith('/')).every(source => source.startsWith('/vm/'))).toBe(true)
+  const types = spec.linux.namespaces.map(({ type }) => type).toSorted()
+  expect(types).toEqual(['ipc', 'mount', 'network', 'pid', 'uts'])
+  expect(spec.linux.namespaces.find(({ type }) => type === 'network')?.path).toBe('/run/netns/motea1')
+  expect(spec.annotations['dev.gvisor.spec.rootfs.options']).toBe('size=64m')
+  expect(spec.linux.cgroupsPath).toBeUndefined()
+})
+
+test('drives and the shared directory are read-only unless the guest may write', () => {
+  const { mounts } = Value.Parse(Spec, sandboxSpec(plan))
+  const writable = mounts.filter(({ options }) => options.includes('rw')).map(({ destination }) => destination)
+  expect(writable).toEqual(['/.mote-volumes'])
+})

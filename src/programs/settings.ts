@@ -40,7 +40,7 @@ export const programSettings = {
     flag: '--hypervisor <name>',
     env: 'MOTE_HYPERVISOR',
     fallback: 'auto',
-    help: 'auto (all that work on this host), qemu, firecracker, cloud-hypervisor or fake (simulated VMs)',
+    help: 'auto (all that work on this host), qemu, firecracker, cloud-hypervisor, gvisor or fake (simulated VMs)',
   },
   network: { flag: '--network <mode>', env: 'MOTE_NETWORK', fallback: 'auto', help: 'auto, tap (needs root) or user' },
   hostName: {

@@ -8,7 +8,7 @@ export function demoCommand(): Command {
     .option('--port <port>', 'port of the API', '7070')
     .option('--gateway-port <port>', 'port of the gateway', '7080')
     .option('--data <dir>', 'data directory', '.mote')
-    .option('--hypervisor <name>', 'auto, qemu or fake', 'auto')
+    .option('--hypervisor <name>', 'auto, gvisor, qemu or fake; default: MOTE_HYPERVISOR, or auto')
     .option('--network <mode>', 'auto, tap or user', 'auto')
     .action(async flags => {
       const { runDemo } = await import('../demo/run.ts')

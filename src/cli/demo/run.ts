@@ -25,7 +25,7 @@ export interface DemoFlags {
   readonly port: string
   readonly gatewayPort: string
   readonly data: string
-  readonly hypervisor: string
+  readonly hypervisor?: string
   readonly network: string
 }
 

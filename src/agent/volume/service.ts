@@ -9,7 +9,8 @@ import { createHolders } from '../disk/holders.ts'
 import { createVolumeSnapshots, type VolumeSnapshots, type VolumeSnapshotsDeps } from './snapshots.ts'
 import { volumeStore } from './store.ts'
 import { measure, offers } from './usage.ts'
-import { createVolumes, type Volumes, type VolumesDeps } from './volumes.ts'
+import type { VolumesDeps } from './deps.ts'
+import { createVolumes, type Volumes } from './volumes.ts'
 
 export interface StorageOptions {
   readonly pools: readonly PoolConfig[]

@@ -6,7 +6,7 @@ import type { VolumePool } from '../disk/pool.ts'
 import type { DiskCopier } from '../hypervisor/driver.ts'
 import { StepError } from '../base/step-error.ts'
 import type { SnapshotDone, StoredSnapshot } from './store.ts'
-import { poolOf, type StorageDeps } from './volumes.ts'
+import { poolOf, type StorageDeps } from './deps.ts'
 
 export interface VolumeSnapshotsDeps extends StorageDeps {
   /**

@@ -1,6 +1,7 @@
 import type { PoolOffer, VolumeUsages } from '../../contract/agent.ts'
 import type { VolumePool } from '../disk/pool.ts'
-import { poolOf, type Volumes } from './volumes.ts'
+import { poolOf } from './deps.ts'
+import type { Volumes } from './volumes.ts'
 
 /** Free space is rounded down to steps, so that heartbeats of a quiet host stay equal. */
 const stepBytes = 256 * 2 ** 20

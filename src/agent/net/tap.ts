@@ -1,35 +1,31 @@
-import { createHash } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
-import { type FirewallObserved, firstGuests } from '../../contract/network.ts'
+import { firstGuests } from '../../contract/network.ts'
 import { contains, parseCidr } from '../../lib/cidr.ts'
 import { run } from '../../lib/exec.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
-import { addressBook } from './address-book.ts'
-import { gateway6, guestRoute6, type NetworkPlan, networkOf, sliceOf } from './addresses.ts'
+import { type AddressBook, addressBook } from './address-book.ts'
+import { networkOf, sliceOf } from './addresses.ts'
 import {
   addLoopback,
   enableForwarding,
-  makeNamespace,
-  makeTap,
   namespaceNames,
   removeNamespace,
   removeLoopback,
   removeTap,
   removeTaps,
-  type Tap,
   tapAddresses,
   tapNames,
 } from './devices.ts'
 import { createDepartures } from './departures.ts'
 import { Firewall } from './firewall.ts'
 import { defaultLimits, type GuestLimits } from '../base/network-limits.ts'
-import type { DevicePlace, Network, Nic, OnHealed, OnRefused } from './net.ts'
+import type { Network, OnHealed, OnRefused } from './net.ts'
 import { growthOf } from './refusals.ts'
-import { tapPrefix } from './rules.ts'
+import { type TableInput, tapPrefix } from './rules.ts'
 import { claimSlot, releaseSlot } from './slot.ts'
+import { bothDone, connectVm, guardVm, releaseVm, type TapGuests, tapOf } from './tap-guests.ts'
 import { tapsApart } from './taps-apart.ts'
-import { macOf } from './user.ts'
 
 /** Device group for taps that are being removed, plus the slot. `ip` assigns this group to no other device. */
 const leavingGroup = 6_740_000
@@ -66,8 +62,6 @@ export interface TapOptions {
   readonly runs?: RunCommand
 }
 
-const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 0, rules: [] } }
-
 /**
  * Connects each VM through its own tap with a routed IPv4 /31 and its IPv6 /128. There is no bridge, so guests share no
  * link. The kernel stores each VM's IPv4 address on its tap.
@@ -75,87 +69,11 @@ const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 
  */
 export async function tapNetwork(options: TapOptions): Promise<Network> {
   const { runs = run } = options
-  const { slot, isNew: isNewSlot } = await claimSlot(options.dataDir)
-  const prefix = tapPrefix(slot)
-  // The slot's previous agent is gone: remove its taps, which have addresses that this agent will use.
-  if (isNewSlot) {
-    await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
-    for (const name of namespaceNames(prefix)) await removeNamespace(name, runs)
-  }
-  const book = addressBook(await guestsAtStart(options.subnet, slot, runs))
-  const guarded = new Map<string, FirewallObserved>()
+  const { slot, isNew } = await claimSlot(options.dataDir)
+  const guests = await openGuests({ ...options, runs, slot, isNewSlot: isNew })
+  const { book, departures, firewall, guarded, holding, prefix, vms } = guests
   const mutex = createKeyedMutex()
-  /** By tap: the VMs connected or guarded since the agent started. */
-  const vms = new Map<string, string>()
-  /** By VM. */
-  const connected = new Map<string, Tap>()
-  /** The rules of the last `connect`, by VM. */
-  const holding = new Map<string, Promise<void>>()
-  const nameOf = (vmId: string) => `${prefix}${createHash('sha256').update(vmId).digest('hex').slice(0, 9)}`
-  const tableNow = () => ({
-    ...book.addresses,
-    slot,
-    allowed: options.allowed ?? [],
-    denied: options.denied ?? [],
-    limits: options.limits ?? defaultLimits,
-  })
-  const firewall = new Firewall(tableNow(), runs)
-  const unlimited = await firewall.open()
-  if (unlimited) options.onUnlimited?.(unlimited)
-  if (isNewSlot) await firewall.keepOnly(new Set(), new Set())
-  const hasIpv6 = await enableForwarding()
-  await addLoopback(ownAddresses(book.addresses), runs)
-
-  const departures = createDepartures({
-    remove: async taps => {
-      await bothDone(removeTaps(taps, leavingGroup + slot, runs), firewall.remove(taps))
-      for (const tap of taps) await removeNamespace(tap, runs)
-    },
-    onGone: tap => book.free(tap),
-    onError: error => options.onError?.(error),
-  })
-
-  const guardUntil = async (until: 'hold' | 'known', vmId: string, plan: NetworkPlan): Promise<void> => {
-    await departures.gone(nameOf(vmId))
-    const { version } = plan.firewall
-    vms.set(nameOf(vmId), vmId)
-    const healed = guarded.get(vmId)?.healed ?? 0
-    try {
-      const vm = { tap: nameOf(vmId), owner: options.ownerOf?.(vmId), plan: hasIpv6 ? plan : { ...plan, ipv6: null } }
-      await firewall.put(vm, until)
-      guarded.set(vmId, { version, state: 'applied', detail: null, healed })
-    } catch (error) {
-      guarded.set(vmId, { version, state: 'failed', detail: String(error), healed })
-      throw error
-    }
-  }
-  const makeDevice = async (device: Tap, where: DevicePlace, isNew: boolean) => {
-    if (where === 'namespace') await makeNamespace(device, runs)
-    else if (isNew && where !== 'apart') await makeTap(device, runs)
-  }
-  const growth = growthOf()
-  const heal = async () => {
-    const taps = new Set(await firewall.heal())
-    for (const { tap, kind, count } of growth(firewall.refused())) {
-      const vmId = vms.get(tap)
-      if (vmId !== undefined) options.onRefused?.(vmId, kind, count)
-    }
-    for (const [vmId, observed] of guarded)
-      if (taps.has(nameOf(vmId))) {
-        guarded.set(vmId, { ...observed, healed: observed.healed + 1 })
-        options.onHealed?.(vmId)
-      }
-  }
-  let isHealing = false
-  const timer = setInterval(() => {
-    if (isHealing) return // the previous round is still running
-    isHealing = true
-    heal()
-      .catch((error: unknown) => options.onError?.(error))
-      .finally(() => (isHealing = false))
-  }, options.healEveryMs ?? healEveryMs)
-  timer.unref()
-
+  const stopHealing = startHealing(guests, options)
   return {
     mode: 'tap',
     get probeFrom() {
@@ -167,101 +85,22 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     get resolver() {
       return book.addresses.resolver
     },
-    adopt: guests =>
-      mutex.take('addresses', async () => {
-        const before = book.addresses
-        if (options.subnet !== null || before.guests === guests) return false
-        await departures.settled()
-        refuseTaken(guests)
-        if (!book.change(guests)) return false
-        await addLoopback(ownAddresses(book.addresses), runs)
-        await firewall.change(tableNow())
-        await removeLoopback(ownAddresses(before))
-        return true
-      }),
-    guard: (vmId, plan) => guardUntil('known', vmId, plan),
+    adopt: range => mutex.take('addresses', () => adopt(guests, range, options, slot)),
+    guard: (vmId, plan) => guardVm(guests, vmId, plan, 'known'),
     guarded: vmId => guarded.get(vmId),
     vmAt(address) {
       const tap = book.tapAt(address)
       return tap === undefined ? undefined : vms.get(tap)
     },
-    apart: tapsApart(connected),
-    async connect(vmId, appPort, given, where = 'here'): Promise<Nic> {
-      const tap = nameOf(vmId)
-      await departures.gone(tap)
-      const plan = given ?? { ...noPlan, appPort }
-      const ipv6 = hasIpv6 ? plan.ipv6 : null
-      const { index, isNew } = book.take(tap)
-      const { host, guest } = book.addresses.pair(index)
-      const { resolver } = book.addresses
-      const mac = macOf(vmId)
-      const device = {
-        tap,
-        make: options.makeDevice?.(tap) ?? makeTapOf(tap, options.ownerOf?.(vmId)),
-        host,
-        guest,
-        mac,
-        gatewayMac: macOf(`host of ${vmId}`),
-        ipv6: ipv6?.address ?? null,
-        route6: ipv6 ? guestRoute6(ipv6) : null,
-      }
-      // A tap without rules of its own passes no packet, so its VMM can start meanwhile.
-      const rules = guardUntil('hold', vmId, plan)
-      rules.catch(() => undefined) // reported by `held`
-      holding.set(vmId, rules)
-      const made = makeDevice(device, where, isNew)
-      try {
-        await (where === 'ahead' ? made : bothDone(rules, made))
-        connected.set(vmId, device)
-      } catch (error) {
-        await Promise.allSettled([rules])
-        if (where === 'namespace') await removeNamespace(tap, runs)
-        if (isNew) {
-          if (where === 'here' || where === 'ahead') await removeTap(tap, runs)
-          book.free(tap)
-        }
-        throw error
-      }
-      const v6 = ipv6 ? { ip6: ipv6.address, gateway6, route6: guestRoute6(ipv6) } : {}
-      return {
-        netdev: `tap,id=n0,ifname=${tap},script=no,downscript=no`,
-        mac,
-        guest: {
-          ip: guest,
-          prefix: 31,
-          gateway: host,
-          gatewayMac: macOf(`host of ${vmId}`),
-          dns: resolver,
-          ...v6,
-        },
-        endpoint: { host: guest, port: appPort },
-        tap,
-      }
-    },
+    apart: tapsApart(guests.connected),
+    connect: (vmId, appPort, plan, where) => connectVm(guests, { vmId, appPort, plan, where }),
     held: async vmId => holding.get(vmId),
-    async release(vmId) {
-      const tap = nameOf(vmId)
-      // Its rules may still be loading.
-      await holding.get(vmId)?.catch(() => undefined)
-      holding.delete(vmId)
-      guarded.delete(vmId)
-      vms.delete(tap)
-      connected.delete(vmId)
-      departures.begin(tap)
-    },
-    async reclaim(keep) {
-      const kept = new Set([...keep].map(nameOf))
-      for (const tap of tapNames(prefix)) if (!kept.has(tap)) await removeTap(tap)
-      for (const name of namespaceNames(prefix)) if (!kept.has(name)) await removeNamespace(name, runs)
-      // After a crash some VMs have rules but no tap.
-      await firewall.keepOnly(kept, new Set([...keep].flatMap(vmId => options.ownerOf?.(vmId) ?? [])))
-      for (const { tap, address } of await tapAddresses(prefix, runs))
-        if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
-    },
+    release: vmId => releaseVm(guests, vmId),
+    reclaim: keep => reclaimTaps(guests, keep),
     allowGateways: addresses => firewall.setGateways(addresses),
     /** Keeps the rules as long as a guest needs them. */
     async close() {
-      clearInterval(timer)
+      stopHealing()
       await departures.close()
       if (tapNames(prefix).length > 0) return
       await firewall.close()
@@ -271,15 +110,122 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   }
 }
 
-/** Waits for both, so that error handling never runs concurrently with one of them. @throws the first failure */
-async function bothDone(one: Promise<void>, other: Promise<void>): Promise<void> {
-  await Promise.allSettled([one, other])
-  await one
-  await other
+interface OpenOptions extends TapOptions {
+  readonly runs: RunCommand
+  /** The number of this agent among those of the host. */
+  readonly slot: number
+  /** Whether the agent took the slot now, instead of having it from an earlier start. */
+  readonly isNewSlot: boolean
 }
 
-/** Always sets an owner: any user may open a tap without one (drivers/net/tun.c, tun_not_capable). */
-const makeTapOf = (tap: string, owner: number | undefined) => `tuntap add dev ${tap} mode tap user ${owner ?? 0}`
+/** Loads the rules that all guests share. Guests of an earlier start keep their taps, addresses and rules. */
+async function openGuests(options: OpenOptions): Promise<TapGuests> {
+  const { runs, slot, isNewSlot } = options
+  const prefix = tapPrefix(slot)
+  // The slot's previous agent is gone: remove its taps, which have addresses that this agent will use.
+  if (isNewSlot) {
+    await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
+    for (const name of namespaceNames(prefix)) await removeNamespace(name, runs)
+  }
+  const book = addressBook(await guestsAtStart(options.subnet, slot, runs))
+  const firewall = new Firewall(tableOf(options, slot, book), runs)
+  const unlimited = await firewall.open()
+  if (unlimited) options.onUnlimited?.(unlimited)
+  if (isNewSlot) await firewall.keepOnly(new Set(), new Set())
+  const hasIpv6 = await enableForwarding()
+  await addLoopback(ownAddresses(book.addresses), runs)
+  const departures = createDepartures({
+    remove: async taps => {
+      await bothDone(removeTaps(taps, leavingGroup + slot, runs), firewall.remove(taps))
+      for (const tap of taps) await removeNamespace(tap, runs)
+    },
+    onGone: tap => book.free(tap),
+    onError: error => options.onError?.(error),
+  })
+  return {
+    prefix,
+    book,
+    firewall,
+    departures,
+    hasIpv6,
+    runs,
+    ownerOf: vmId => options.ownerOf?.(vmId),
+    makeDevice: options.makeDevice,
+    guarded: new Map(),
+    vms: new Map(),
+    connected: new Map(),
+    holding: new Map(),
+  }
+}
+
+const tableOf = ({ allowed, denied, limits }: TapOptions, slot: number, book: AddressBook): TableInput => ({
+  ...book.addresses,
+  slot,
+  allowed: allowed ?? [],
+  denied: denied ?? [],
+  limits: limits ?? defaultLimits,
+})
+
+type HealingOptions = Pick<TapOptions, 'healEveryMs' | 'onError' | 'onHealed' | 'onRefused'>
+
+/** Repairs the rules and reports refused packets at a fixed interval. Returns a function that stops this. */
+function startHealing(guests: TapGuests, options: HealingOptions): () => void {
+  const growth = growthOf()
+  let isHealing = false
+  const timer = setInterval(() => {
+    if (isHealing) return // the previous round is still running
+    isHealing = true
+    heal(guests, growth, options)
+      .catch((error: unknown) => options.onError?.(error))
+      .finally(() => (isHealing = false))
+  }, options.healEveryMs ?? healEveryMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+async function heal(
+  guests: TapGuests,
+  growth: ReturnType<typeof growthOf>,
+  { onHealed, onRefused }: HealingOptions,
+): Promise<void> {
+  const { firewall, guarded, vms } = guests
+  const taps = new Set(await firewall.heal())
+  for (const { tap, kind, count } of growth(firewall.refused())) {
+    const vmId = vms.get(tap)
+    if (vmId !== undefined) onRefused?.(vmId, kind, count)
+  }
+  for (const [vmId, observed] of guarded)
+    if (taps.has(tapOf(guests, vmId))) {
+      guarded.set(vmId, { ...observed, healed: observed.healed + 1 })
+      onHealed?.(vmId)
+    }
+}
+
+/** See `Network.adopt`. */
+async function adopt(guests: TapGuests, range: string, options: TapOptions, slot: number): Promise<boolean> {
+  const { book, runs } = guests
+  const before = book.addresses
+  if (options.subnet !== null || before.guests === range) return false
+  await guests.departures.settled()
+  refuseTaken(range)
+  if (!book.change(range)) return false
+  await addLoopback(ownAddresses(book.addresses), runs)
+  await guests.firewall.change(tableOf(options, slot, book))
+  await removeLoopback(ownAddresses(before))
+  return true
+}
+
+/** See `Network.reclaim`. */
+async function reclaimTaps(guests: TapGuests, keep: ReadonlySet<string>): Promise<void> {
+  const { book, prefix } = guests
+  const kept = new Set([...keep].map(vmId => tapOf(guests, vmId)))
+  for (const tap of tapNames(prefix)) if (!kept.has(tap)) await removeTap(tap)
+  for (const name of namespaceNames(prefix)) if (!kept.has(name)) await removeNamespace(name, guests.runs)
+  // After a crash some VMs have rules but no tap.
+  await guests.firewall.keepOnly(kept, new Set([...keep].flatMap(vmId => guests.ownerOf(vmId) ?? [])))
+  for (const { tap, address } of await tapAddresses(prefix, guests.runs))
+    if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
+}
 
 const ownAddresses = ({ probe, resolver }: { readonly probe: string; readonly resolver: string }) => [probe, resolver]
 

@@ -123,7 +123,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
     makeBase: basesOfSnapshots(config, line => log.info(line)),
     migrationHost: () => arrivalHost(config, network),
     onObserved: observed => {
-      reconciler.look(observed.vmId)
+      reconciler.poke(observed.vmId)
       bus
         .publish(subjects.snapshot(state.hostId), observed)
         .catch((err: unknown) => log.warn({ err }, 'cannot publish'))
@@ -137,7 +137,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
     hostId: state.hostId,
     bus,
     log,
-    still: (vmId, volumeId, act) => reconciler.still(vmId, volumeId, act),
+    quiesce: (vmId, volumeId, act) => reconciler.quiesce(vmId, volumeId, act),
     grow: (vmId, volumeId, sizeMib) => reconciler.growVolume(vmId, volumeId, sizeMib),
     copierOf: vmId => [...drivers.values()].map(driver => driver.copierOf?.(vmId)).find(copier => copier !== undefined),
     migrationHost: () => arrivalHost(config, network),

@@ -100,7 +100,7 @@ export class VmActor {
   }
 
   /** Decides again, because a fact outside the desired state has changed. */
-  look(): void {
+  poke(): void {
     this.#poke()
   }
 
@@ -155,7 +155,7 @@ export class VmActor {
    * @returns how long the guest was paused, in ms
    * @throws StepError `vm_not_running`
    */
-  async still(volumeId: string, act: () => Promise<void>): Promise<number> {
+  async quiesce(volumeId: string, act: () => Promise<void>): Promise<number> {
     const done = this.#jobs.add(runningVm => {
       const { record } = this.#recordFile
       const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)

@@ -18,7 +18,7 @@ export interface StorageOptions {
   readonly hostId: string
   readonly bus: Bus
   readonly log: Logger
-  readonly still: VolumeSnapshotsDeps['still']
+  readonly quiesce: VolumeSnapshotsDeps['quiesce']
   readonly grow: VolumesDeps['grow']
   readonly contentOf: VolumesDeps['contentOf']
   readonly migrationHost: VolumesDeps['migrationHost']
@@ -45,7 +45,7 @@ export function createStorage({
   hostId,
   bus,
   log,
-  still,
+  quiesce,
   grow,
   contentOf,
   migrationHost,
@@ -85,7 +85,7 @@ export function createStorage({
   })
   const snapshots = createVolumeSnapshots({
     ...shared,
-    still,
+    quiesce,
     copierOf,
     onObserved: observed => {
       publish(subjects.volumeSnapshot(hostId), observed)

@@ -14,7 +14,7 @@ export interface VolumeSnapshotsDeps extends StorageDeps {
    * ms.
    * @throws StepError `vm_not_running` when the VM does not run
    */
-  readonly still: (vmId: string, volumeId: string, act: () => Promise<void>) => Promise<number>
+  readonly quiesce: (vmId: string, volumeId: string, act: () => Promise<void>) => Promise<number>
   /** Returns what copies volumes of the VM while it runs; undefined: the VM must be paused for the copy. */
   readonly copierOf: (vmId: string) => DiskCopier | undefined
   readonly onObserved: (observed: VolumeSnapshotObserved) => void
@@ -174,7 +174,7 @@ async function take(deps: Parts, desired: VolumeSnapshotPut) {
     } else {
       const copier = (await pool.copies?.()) === true ? deps.copierOf(vmId) : undefined
       const byVmm = async () => (writer() === vmId && copier ? takeBy(deps, pool, desired, vmId, copier) : undefined)
-      const taken = copier ? deps.copies.take(volumeId, byVmm) : deps.still(vmId, volumeId, act)
+      const taken = copier ? deps.copies.take(volumeId, byVmm) : deps.quiesce(vmId, volumeId, act)
       const stoodMs = await taken.catch(notRunning)
       if (stoodMs !== undefined) return stoodMs
     }
@@ -185,7 +185,7 @@ async function take(deps: Parts, desired: VolumeSnapshotPut) {
 
 /** Pauses the VM only for a moment; its hypervisor then copies the content of that moment. */
 async function takeBy(
-  { still, mutex }: VolumeSnapshotsDeps,
+  { quiesce, mutex }: VolumeSnapshotsDeps,
   pool: VolumePool,
   { volumeId, snapshotId }: VolumeSnapshotPut,
   vmId: string,
@@ -194,7 +194,7 @@ async function takeBy(
   let stoodMs = 0
   await pool.snapshotBy?.(volumeId, snapshotId, async file => {
     await using copy = await copier(volumeId, file)
-    stoodMs = await still(vmId, volumeId, () => copy.begin())
+    stoodMs = await quiesce(vmId, volumeId, () => copy.begin())
     // The mutex keeps other operations off the volume during the copy. The hypervisor does not wait for it.
     await mutex.take(volumeId, () => copy.whole())
   })

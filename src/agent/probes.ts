@@ -1,0 +1,38 @@
+import type { HypervisorOffer } from '../contract/agent.ts'
+import type { Driver } from './hypervisor/driver.ts'
+import { featuresOf } from './hypervisor/features.ts'
+
+export interface Probes {
+  /** The offers known now; a driver that is still being probed is unavailable. */
+  readonly offers: () => HypervisorOffer[]
+  /** Resolves when all drivers have been probed. */
+  readonly done: Promise<void>
+}
+
+/**
+ * Probes the drivers. The first probe takes seconds (the kernel is fetched, KVM is tested); the agent serves requests
+ * meanwhile.
+ */
+export function probeAll(drivers: Iterable<Driver>, signal: AbortSignal): Probes {
+  const offers = new Map<Driver, HypervisorOffer>()
+  const all = [...drivers].map(async driver => {
+    const { name, capabilities } = driver
+    const features = featuresOf(driver)
+    offers.set(driver, { name, available: false, probing: true, detail: 'being probed', capabilities, features })
+    const result = await driver.probe(signal).catch((error: unknown) => ({ available: false, detail: String(error) }))
+    const [snapshotKind] = result.available ? await kindsOf([driver]) : []
+    const kind = snapshotKind === undefined ? {} : { snapshotKind }
+    offers.set(driver, { name, ...result, ...kind, capabilities, features })
+  })
+  return { offers: () => [...offers.values()], done: Promise.all(all).then(() => undefined) }
+}
+
+/**
+ * Returns the `madeBy` values of snapshots created on this host now, for drivers whose snapshots can move between
+ * hosts.
+ */
+export async function kindsOf(drivers: Iterable<Driver>): Promise<string[]> {
+  const movable = [...drivers].filter(driver => driver.movesSnapshots)
+  const kinds = await Promise.all(movable.map(driver => driver.snapshotKind?.().catch(() => undefined)))
+  return kinds.filter(kind => kind !== undefined)
+}

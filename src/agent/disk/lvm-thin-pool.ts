@@ -37,36 +37,7 @@ const prefix = { volume: 'v', snapshot: 's', making: 'n', restored: 'r' } as con
 export function lvmThinPool(options: LvmThinOptions): VolumePool {
   const { name, group, thinPool, devDir = '/dev' } = options
   const exec = options.run ?? run
-  const lvName = (kind: keyof typeof prefix, ...ids: readonly string[]) =>
-    [prefix[kind], ...ids.map(checkedId)].join('.')
-  const list = async (): Promise<readonly Lv[]> => {
-    const format = ['--units', 'b', '--nosuffix', '--reportformat', 'json', '--options', 'lv_name,lv_size,data_percent']
-    return Value.Parse(Report, JSON.parse(await exec('lvs', [...format, group]))).report.flatMap(one => one.lv)
-  }
-  const has = (all: readonly Lv[], lv: string) => all.some(one => one.lv_name === lv)
-  const remove = (lv: string) => exec('lvremove', ['--yes', '--quiet', `${group}/${lv}`])
-  const rename = (from: string, to: string) => exec('lvrename', ['--quiet', group, from, to])
-  const fork = (from: string, to: string) =>
-    exec('lvcreate', ['--yes', '--quiet', '--snapshot', '--setactivationskip', 'n', '--name', to, `${group}/${from}`])
-  /** Lists the volumes, after finishing a restore that a crash interrupted between its last two steps. */
-  const settled = async (volumeId: string): Promise<readonly Lv[]> => {
-    const all = await list()
-    const [volume, restored] = [lvName('volume', volumeId), lvName('restored', volumeId)]
-    if (has(all, volume) || !has(all, restored)) return all
-    await rename(restored, volume)
-    return list()
-  }
-  const existing = async (volumeId: string): Promise<string> => {
-    const volume = lvName('volume', volumeId)
-    if (has(await settled(volumeId), volume)) return volume
-    throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
-  }
-  const snapshotOf = async (volumeId: string, snapshotId: string): Promise<string> => {
-    const snapshot = lvName('snapshot', volumeId, snapshotId)
-    if (has(await list(), snapshot)) return snapshot
-    throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
-  }
-  const bytes = ({ lv_size, data_percent }: Lv) => Math.round((Number(lv_size) * Number(data_percent || 0)) / 100)
+  const lvm: Lvm = { name, group, exec }
 
   return {
     name,
@@ -75,53 +46,53 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
     encrypted: false,
     async create(volumeId, sizeMib, from) {
       const [volume, making] = [lvName('volume', volumeId), lvName('making', volumeId)]
-      const all = await settled(volumeId)
+      const all = await settled(lvm, volumeId)
       if (has(all, volume)) return
-      if (has(all, making)) await remove(making)
-      if (from && 'snapshotId' in from) await fork(await snapshotOf(from.volumeId, from.snapshotId), making)
+      if (has(all, making)) await removeLv(lvm, making)
+      if (from && 'snapshotId' in from) await fork(lvm, await needSnapshot(lvm, from.volumeId, from.snapshotId), making)
       else {
         const thin = ['--type', 'thin', '--virtualsize', `${sizeMib}m`, '--thinpool', thinPool]
         await exec('lvcreate', ['--yes', '--quiet', ...thin, '--name', making, group])
         await exec('mke2fs', await newFileSystem(`${devDir}/${group}/${making}`, from?.directory))
       }
-      await rename(making, volume)
+      await rename(lvm, making, volume)
     },
     async open(volumeId) {
-      const volume = await existing(volumeId)
+      const volume = await existing(lvm, volumeId)
       await exec('lvchange', ['--quiet', '--activate', 'y', '--ignoreactivationskip', `${group}/${volume}`])
       return `${devDir}/${group}/${volume}`
     },
     async close(volumeId) {
       const volume = lvName('volume', volumeId)
-      if (has(await list(), volume)) await exec('lvchange', ['--quiet', '--activate', 'n', `${group}/${volume}`])
+      if (has(await list(lvm), volume)) await exec('lvchange', ['--quiet', '--activate', 'n', `${group}/${volume}`])
     },
     async remove(volumeId) {
       const own = new Set([lvName('volume', volumeId), lvName('making', volumeId), lvName('restored', volumeId)])
       const ofSnapshots = `${lvName('snapshot', volumeId)}.`
-      for (const { lv_name } of await list())
-        if (own.has(lv_name) || lv_name.startsWith(ofSnapshots)) await remove(lv_name)
+      for (const { lv_name } of await list(lvm))
+        if (own.has(lv_name) || lv_name.startsWith(ofSnapshots)) await removeLv(lvm, lv_name)
     },
     async snapshot(volumeId, snapshotId) {
       const snapshot = lvName('snapshot', volumeId, snapshotId)
-      const volume = await existing(volumeId)
-      if (!has(await list(), snapshot)) await fork(volume, snapshot)
+      const volume = await existing(lvm, volumeId)
+      if (!has(await list(lvm), snapshot)) await fork(lvm, volume, snapshot)
     },
     async removeSnapshot(volumeId, snapshotId) {
       const snapshot = lvName('snapshot', volumeId, snapshotId)
-      if (has(await list(), snapshot)) await remove(snapshot)
+      if (has(await list(lvm), snapshot)) await removeLv(lvm, snapshot)
     },
     async restore(volumeId, snapshotId) {
       const [volume, restored] = [lvName('volume', volumeId), lvName('restored', volumeId)]
-      const snapshot = await snapshotOf(volumeId, snapshotId)
-      const all = await settled(volumeId)
-      if (has(all, restored)) await remove(restored)
-      await fork(snapshot, restored)
-      if (has(all, volume)) await remove(volume)
-      await rename(restored, volume)
+      const snapshot = await needSnapshot(lvm, volumeId, snapshotId)
+      const all = await settled(lvm, volumeId)
+      if (has(all, restored)) await removeLv(lvm, restored)
+      await fork(lvm, snapshot, restored)
+      if (has(all, volume)) await removeLv(lvm, volume)
+      await rename(lvm, restored, volume)
     },
     async grow(volumeId, sizeMib) {
-      const volume = await existing(volumeId)
-      const now = (await list()).find(one => one.lv_name === volume)
+      const volume = await existing(lvm, volumeId)
+      const now = (await list(lvm)).find(one => one.lv_name === volume)
       if (Number(now?.lv_size) < sizeMib * 2 ** 20)
         await exec('lvextend', ['--quiet', '--size', `${sizeMib}m`, `${group}/${volume}`])
     },
@@ -130,7 +101,7 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
       await exec('lvcreate', ['--yes', '--quiet', ...thin, '--name', lvName('volume', volumeId), group])
     },
     async readSnapshot(volumeId, snapshotId, read) {
-      const snapshot = `${group}/${await snapshotOf(volumeId, snapshotId)}`
+      const snapshot = `${group}/${await needSnapshot(lvm, volumeId, snapshotId)}`
       await exec('lvchange', ['--quiet', '--activate', 'y', '--ignoreactivationskip', snapshot])
       try {
         await read(`${devDir}/${snapshot}`)
@@ -139,17 +110,65 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
       }
     },
     async usage(volumeId) {
-      const volume = await existing(volumeId)
+      const volume = await existing(lvm, volumeId)
       const ofSnapshots = `${lvName('snapshot', volumeId)}.`
-      const all = await list()
+      const all = await list(lvm)
       const sum = (wanted: (lv: string) => boolean) =>
         all.filter(one => wanted(one.lv_name)).reduce((total, one) => total + bytes(one), 0)
       return { usedBytes: sum(lv => lv === volume), snapshotBytes: sum(lv => lv.startsWith(ofSnapshots)) }
     },
     async freeBytes() {
-      const pool = (await list()).find(one => one.lv_name === thinPool)
+      const pool = (await list(lvm)).find(one => one.lv_name === thinPool)
       if (!pool) throw new StepError('no_such_pool', `volume group ${group} has no thin pool ${thinPool}`)
       return Number(pool.lv_size) - bytes(pool)
     },
   }
 }
+
+/** A volume group and the access to it. */
+interface Lvm {
+  readonly name: string
+  readonly group: string
+  readonly exec: RunProgram
+}
+
+const lvName = (kind: keyof typeof prefix, ...ids: readonly string[]) => [prefix[kind], ...ids.map(checkedId)].join('.')
+
+async function list({ exec, group }: Lvm): Promise<readonly Lv[]> {
+  const format = ['--units', 'b', '--nosuffix', '--reportformat', 'json', '--options', 'lv_name,lv_size,data_percent']
+  return Value.Parse(Report, JSON.parse(await exec('lvs', [...format, group]))).report.flatMap(one => one.lv)
+}
+
+const has = (all: readonly Lv[], lv: string) => all.some(one => one.lv_name === lv)
+
+const removeLv = ({ exec, group }: Lvm, lv: string) => exec('lvremove', ['--yes', '--quiet', `${group}/${lv}`])
+
+const rename = ({ exec, group }: Lvm, from: string, to: string) => exec('lvrename', ['--quiet', group, from, to])
+
+const fork = ({ exec, group }: Lvm, from: string, to: string) =>
+  exec('lvcreate', ['--yes', '--quiet', '--snapshot', '--setactivationskip', 'n', '--name', to, `${group}/${from}`])
+
+/** Lists the volumes, after finishing a restore that a crash interrupted between its last two steps. */
+async function settled(lvm: Lvm, volumeId: string): Promise<readonly Lv[]> {
+  const all = await list(lvm)
+  const [volume, restored] = [lvName('volume', volumeId), lvName('restored', volumeId)]
+  if (has(all, volume) || !has(all, restored)) return all
+  await rename(lvm, restored, volume)
+  return list(lvm)
+}
+
+/** @throws StepError `volume_missing` */
+async function existing(lvm: Lvm, volumeId: string): Promise<string> {
+  const volume = lvName('volume', volumeId)
+  if (has(await settled(lvm, volumeId), volume)) return volume
+  throw new StepError('volume_missing', `pool ${lvm.name} has no volume ${volumeId}`)
+}
+
+/** @throws StepError `snapshot_missing` */
+async function needSnapshot(lvm: Lvm, volumeId: string, snapshotId: string): Promise<string> {
+  const snapshot = lvName('snapshot', volumeId, snapshotId)
+  if (has(await list(lvm), snapshot)) return snapshot
+  throw new StepError('snapshot_missing', `pool ${lvm.name} has no such snapshot`)
+}
+
+const bytes = ({ lv_size, data_percent }: Lv) => Math.round((Number(lv_size) * Number(data_percent || 0)) / 100)

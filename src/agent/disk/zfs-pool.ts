@@ -28,51 +28,7 @@ const prefix = { volume: 'v', reading: 'r' } as const
 export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
   const exec = options.run ?? run
   const zfs = (...args: readonly string[]) => exec('zfs', args)
-  const of = (kind: keyof typeof prefix, volumeId: string) => `${dataset}/${prefix[kind]}.${checkedId(volumeId)}`
-  const snapshotOf = (volumeId: string, snapshotId: string) => `${of('volume', volumeId)}@${checkedId(snapshotId)}`
-  const property = async (what: string, of: string): Promise<string | undefined> =>
-    (await zfs('get', '-H', '-p', '-o', 'value', what, of).catch(absent))?.trim()
-  const has = async (what: string) => (await property('type', what)) !== undefined
-  const fileOf = async (kind: keyof typeof prefix, volumeId: string) => {
-    const place = await property('mountpoint', of(kind, volumeId))
-    return place && join(place, 'disk.raw')
-  }
-  const existing = async (volumeId: string): Promise<string> => {
-    const file = await fileOf('volume', volumeId)
-    if (file && existsSync(file)) return file
-    throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
-  }
-  /** Returns the snapshot's name. A snapshot marked for deferred destruction counts as missing. */
-  const needSnapshot = async (volumeId: string, snapshotId: string): Promise<string> => {
-    const snapshot = snapshotOf(volumeId, snapshotId)
-    if ((await property('defer_destroy', snapshot)) === 'off') return snapshot
-    throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
-  }
-  const destroy = async (what: string) => {
-    if (await has(what)) await patiently(() => zfs('destroy', '-r', what))
-  }
-  const namesOf = async (type: 'filesystem' | 'snapshot', below: string) =>
-    (await zfs('list', '-H', '-r', '-o', 'name', '-t', type, below)).split('\n').filter(line => line !== '')
-  /** Removes dropped datasets whose last clone, and so the last snapshot, is gone. */
-  const dropUnneeded = async (): Promise<void> => {
-    let went = false
-    for (const one of await namesOf('filesystem', dataset)) {
-      if ((await property(droppedMark, one)) !== 'on' || (await namesOf('snapshot', one)).length > 0) continue
-      await destroy(one)
-      went = true
-    }
-    // It may have been the last clone of another dataset.
-    if (went) await dropUnneeded()
-  }
-  const lookInto = async (snapshot: string, volumeId: string, look: (file: string) => Promise<void>) => {
-    await destroy(of('reading', volumeId))
-    await zfs('clone', snapshot, of('reading', volumeId))
-    try {
-      await look((await fileOf('reading', volumeId)) ?? '')
-    } finally {
-      await destroy(of('reading', volumeId))
-    }
-  }
+  const pool: Zfs = { name, dataset, zfs }
 
   return {
     name,
@@ -80,78 +36,158 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
     shared: false,
     encrypted: false,
     async create(volumeId, sizeMib, from) {
-      const volume = of('volume', volumeId)
-      const known = await fileOf('volume', volumeId)
+      const volume = datasetOf(pool, 'volume', volumeId)
+      const known = await fileOf(pool, 'volume', volumeId)
       if (known && existsSync(known)) return
       if (from && 'snapshotId' in from) {
-        await zfs('clone', await needSnapshot(from.volumeId, from.snapshotId), volume)
+        await zfs('clone', await needSnapshot(pool, from.volumeId, from.snapshotId), volume)
         return
       }
       if (!known) await zfs('create', volume)
-      const file = (await fileOf('volume', volumeId)) ?? ''
+      const file = (await fileOf(pool, 'volume', volumeId)) ?? ''
       await appear(file, partial => makeEmpty(partial, sizeMib, from?.directory))
     },
-    open: existing,
+    open: volumeId => existing(pool, volumeId),
     close: async () => undefined,
     async remove(volumeId) {
-      const volume = of('volume', volumeId)
-      const file = await fileOf('volume', volumeId)
+      const volume = datasetOf(pool, 'volume', volumeId)
+      const file = await fileOf(pool, 'volume', volumeId)
       if (file) {
         await zfs('set', `${droppedMark}=on`, volume)
         await rm(file, { force: true })
         // Deferred: a snapshot with clones is destroyed with the last of them.
-        for (const snapshot of await namesOf('snapshot', volume)) await zfs('destroy', '-d', snapshot)
+        for (const snapshot of await namesOf(pool, 'snapshot', volume)) await zfs('destroy', '-d', snapshot)
       }
-      await dropUnneeded()
+      await dropUnneeded(pool)
     },
     async snapshot(volumeId, snapshotId) {
-      const snapshot = snapshotOf(volumeId, snapshotId)
-      const file = await existing(volumeId)
-      if (await has(snapshot)) return
+      const snapshot = snapshotOf(pool, volumeId, snapshotId)
+      const file = await existing(pool, volumeId)
+      if (await has(pool, snapshot)) return
       await sync(file)
       await zfs('snapshot', snapshot)
     },
     async removeSnapshot(volumeId, snapshotId) {
-      const snapshot = snapshotOf(volumeId, snapshotId)
-      if (await has(snapshot)) await zfs('destroy', '-d', snapshot)
+      const snapshot = snapshotOf(pool, volumeId, snapshotId)
+      if (await has(pool, snapshot)) await zfs('destroy', '-d', snapshot)
     },
     /** Copies the file, because `zfs rollback` would delete later snapshots. */
     async restore(volumeId, snapshotId) {
-      const snapshot = await needSnapshot(volumeId, snapshotId)
-      const file = await existing(volumeId)
-      await lookInto(snapshot, volumeId, then => appear(file, partial => copy(then, partial)))
+      const snapshot = await needSnapshot(pool, volumeId, snapshotId)
+      const file = await existing(pool, volumeId)
+      await withSnapshot(pool, snapshot, volumeId, then => appear(file, partial => copy(then, partial)))
     },
     async grow(volumeId, sizeMib) {
-      const file = await existing(volumeId)
+      const file = await existing(pool, volumeId)
       if ((await stat(file)).size >= sizeMib * 2 ** 20) return
       await truncate(file, sizeMib * 2 ** 20)
       await sync(file)
     },
     async blank(volumeId, bytes) {
-      const volume = of('volume', volumeId)
+      const volume = datasetOf(pool, 'volume', volumeId)
       // The dataset of a volume that left this host may remain for its clones.
-      if (await has(volume)) await zfs('set', `${droppedMark}=off`, volume)
+      if (await has(pool, volume)) await zfs('set', `${droppedMark}=off`, volume)
       else await zfs('create', volume)
-      const file = (await fileOf('volume', volumeId)) ?? ''
+      const file = (await fileOf(pool, 'volume', volumeId)) ?? ''
       await appear(file, async partial => {
         await writeFile(partial, '', { mode: 0o600, flag: 'wx' })
         await truncate(partial, bytes)
       })
     },
     readSnapshot: async (volumeId, snapshotId, read) =>
-      lookInto(await needSnapshot(volumeId, snapshotId), volumeId, read),
+      withSnapshot(pool, await needSnapshot(pool, volumeId, snapshotId), volumeId, read),
     /** Counts only allocated blocks, which lag by some seconds. */
     async usage(volumeId) {
-      await existing(volumeId)
-      const bytes = async (what: string) => Number((await property(what, of('volume', volumeId))) ?? 0)
+      await existing(pool, volumeId)
+      const bytes = async (what: string) =>
+        Number((await property(pool, what, datasetOf(pool, 'volume', volumeId))) ?? 0)
       return { usedBytes: await bytes('usedbydataset'), snapshotBytes: await bytes('usedbysnapshots') }
     },
     async freeBytes() {
-      const available = await property('available', dataset)
-      if (available === undefined || !existsSync((await property('mountpoint', dataset)) ?? ''))
+      const available = await property(pool, 'available', dataset)
+      if (available === undefined || !existsSync((await property(pool, 'mountpoint', dataset)) ?? ''))
         throw new StepError('no_such_pool', `there is no mounted dataset ${dataset}`)
       return Number(available)
     },
+  }
+}
+
+/** The parent dataset of the volumes and the access to it. */
+interface Zfs {
+  readonly name: string
+  readonly dataset: string
+  /** Runs zfs(8). */
+  readonly zfs: (...args: readonly string[]) => Promise<string>
+}
+
+const datasetOf = ({ dataset }: Zfs, kind: keyof typeof prefix, volumeId: string) =>
+  `${dataset}/${prefix[kind]}.${checkedId(volumeId)}`
+
+const snapshotOf = (pool: Zfs, volumeId: string, snapshotId: string) =>
+  `${datasetOf(pool, 'volume', volumeId)}@${checkedId(snapshotId)}`
+
+async function property({ zfs }: Zfs, what: string, of: string): Promise<string | undefined> {
+  return (await zfs('get', '-H', '-p', '-o', 'value', what, of).catch(absent))?.trim()
+}
+
+const has = async (pool: Zfs, what: string) => (await property(pool, 'type', what)) !== undefined
+
+async function fileOf(pool: Zfs, kind: keyof typeof prefix, volumeId: string): Promise<string | undefined> {
+  const place = await property(pool, 'mountpoint', datasetOf(pool, kind, volumeId))
+  return place && join(place, 'disk.raw')
+}
+
+/** @throws StepError `volume_missing` */
+async function existing(pool: Zfs, volumeId: string): Promise<string> {
+  const file = await fileOf(pool, 'volume', volumeId)
+  if (file && existsSync(file)) return file
+  throw new StepError('volume_missing', `pool ${pool.name} has no volume ${volumeId}`)
+}
+
+/**
+ * Returns the snapshot's name. A snapshot marked for deferred destruction counts as missing.
+ * @throws StepError `snapshot_missing`
+ */
+async function needSnapshot(pool: Zfs, volumeId: string, snapshotId: string): Promise<string> {
+  const snapshot = snapshotOf(pool, volumeId, snapshotId)
+  if ((await property(pool, 'defer_destroy', snapshot)) === 'off') return snapshot
+  throw new StepError('snapshot_missing', `pool ${pool.name} has no such snapshot`)
+}
+
+async function destroy(pool: Zfs, what: string): Promise<void> {
+  if (await has(pool, what)) await patiently(() => pool.zfs('destroy', '-r', what))
+}
+
+async function namesOf({ zfs }: Zfs, type: 'filesystem' | 'snapshot', below: string): Promise<string[]> {
+  return (await zfs('list', '-H', '-r', '-o', 'name', '-t', type, below)).split('\n').filter(line => line !== '')
+}
+
+/** Removes dropped datasets whose last clone, and so the last snapshot, is gone. */
+async function dropUnneeded(pool: Zfs): Promise<void> {
+  let went = false
+  for (const one of await namesOf(pool, 'filesystem', pool.dataset)) {
+    if ((await property(pool, droppedMark, one)) !== 'on' || (await namesOf(pool, 'snapshot', one)).length > 0) continue
+    await destroy(pool, one)
+    went = true
+  }
+  // It may have been the last clone of another dataset.
+  if (went) await dropUnneeded(pool)
+}
+
+/** Provides the snapshot as a file, through a clone that is destroyed afterwards. */
+async function withSnapshot(
+  pool: Zfs,
+  snapshot: string,
+  volumeId: string,
+  act: (file: string) => Promise<void>,
+): Promise<void> {
+  const clone = datasetOf(pool, 'reading', volumeId)
+  await destroy(pool, clone)
+  await pool.zfs('clone', snapshot, clone)
+  try {
+    await act((await fileOf(pool, 'reading', volumeId)) ?? '')
+  } finally {
+    await destroy(pool, clone)
   }
 }
 

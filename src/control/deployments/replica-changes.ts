@@ -1,0 +1,56 @@
+/** Changes the VMs of a deployment to the replicas that its app wants. */
+import type { Tx } from '../../db/db.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../base/deps.ts'
+import { createVm, dropSnapshots, setVmsWant } from '../vms/index.ts'
+import { moveAway } from './moves.ts'
+import { planReplicas, quietMs, type ReplicaPlan } from './replicas.ts'
+import type { Deployment, DeploymentVm } from './store.ts'
+import * as store from './store.ts'
+
+export const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
+export const idsOf = (vms: readonly DeploymentVm[]) => vms.map(vm => vm.id)
+export const crashed = (vm: DeploymentVm) => vm.observedState === 'crashed'
+
+export type ReplicaChanges = { readonly are: 'none' } | ({ readonly are: 'some' } & ReplicaPlan)
+
+/** Creates missing VMs; removes those that are surplus, have crashed or must leave their host. */
+export function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
+  const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.observedState === 'paused' : vm.healthy)
+  const replicas = kept(d).map(vm => ({
+    id: vm.id,
+    good: good(vm),
+    crashed: crashed(vm),
+    leaving: vm.leaving,
+    movable: vm.canMove,
+    moving: vm.migrating === true,
+  }))
+  // Scaling to zero replicas happens in the sleep phases, not here.
+  const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
+  // Its successor can only start once the VM has released the volume.
+  const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
+  const aside = kept(d).flatMap(vm => (stepsAside(vm) && !plan.remove.includes(vm.id) ? [vm.id] : []))
+  const remove = [...plan.remove, ...aside]
+  const isQuiet = remove.length === 0 && plan.move.length === 0 && plan.create === 0
+  return isQuiet ? { are: 'none' } : { are: 'some', ...plan, remove }
+}
+
+export async function changeReplicas(
+  deps: Pick<Deps, 'config'>,
+  tx: Tx,
+  d: Deployment,
+  changes: ReplicaChanges,
+): Promise<void> {
+  if (changes.are === 'none') return
+  // Moves lock hosts and volumes, so they come before statements that lock VMs: docs/engine.md, order of locks.
+  for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
+  await setVmsWant(tx, changes.remove, 'absent')
+  if (changes.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
+  for (let n = 0; n < changes.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+}
+
+/** Removes all VMs and the sleep snapshots. */
+export async function removeVms(tx: Tx, d: Deployment): Promise<void> {
+  await dropSnapshots(tx, d.id, 'sleep')
+  await setVmsWant(tx, idsOf(kept(d)), 'absent')
+}

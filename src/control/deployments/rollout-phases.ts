@@ -1,0 +1,121 @@
+/** The phases of a deployment that starts and serves. */
+import type { Tx } from '../../db/db.ts'
+import { type Next, done, go, type Step, wait } from '../../engine/workflow.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../base/deps.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { createVm, setVmsWant } from '../vms/index.ts'
+import { announce, announceById, isReported } from './announce.ts'
+import { pokeOthers } from './end-phases.ts'
+import { explainFailure } from './failure.ts'
+import { notifyFailed, notifyLive } from './notices.ts'
+import { changeReplicas, crashed, idsOf, kept, removeVms, replicaChanges } from './replica-changes.ts'
+import { replacementPauseMs } from './replicas.ts'
+import type { Deployment } from './store.ts'
+import * as store from './store.ts'
+
+export type WorkflowDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
+
+/** Every relevant change pokes the workflow; this poll covers lost pokes. */
+const pollMs = minutes(1)
+
+/**
+ * Waits for the build, which pokes. The VMs are created in the commit that sets the image, so the plan's limits
+ * stay respected.
+ */
+export async function building({ subject: d }: Step<Deployment>): Promise<Next<'rolling' | 'failing'>> {
+  if (d.outcome) return done(announce(d))
+  if (d.image !== '') return go('rolling', announce(d), minutes(30))
+  const image = d.build?.state === 'succeeded' ? d.build.image : null
+  if (image) return go('rolling', rollOut(d, image), minutes(30))
+  if (d.build?.isBusy) return wait(pollMs, announce(d))
+  return go('failing', fail(d, d.build?.error ?? 'The build ended without an image.'), minutes(5))
+}
+
+export async function rolling(
+  deps: WorkflowDeps,
+  { subject: d, enteredAt, now }: Step<Deployment>,
+): Promise<Next<'serving' | 'draining' | 'failing'>> {
+  if (d.activeRollout > d.rollout) return go('draining', announce(d))
+  if (d.yields) return wait(pollMs, tx => removeVms(tx, d))
+  if (kept(d).some(crashed)) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
+  const healthy = kept(d).filter(vm => vm.healthy).length
+  if (healthy >= d.desiredReplicas && healthy > 0) return go('serving', takeOver(d))
+  const leftMs = rolloutLeftMs(d, enteredAt, now, seconds(deps.config.rolloutTimeoutSeconds))
+  if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
+  const changes = replicaChanges(d, false)
+  const isPlaced = d.scheduledAt === null && kept(d).some(vm => vm.hostId)
+  if (changes.are === 'none' && !isPlaced && isReported(d)) return wait(Math.min(leftMs, pollMs))
+  return wait(Math.min(leftMs, pollMs), async tx => {
+    await changeReplicas(deps, tx, d, changes)
+    if (isPlaced) await store.scheduled(tx, d.id)
+    await announce(d)(tx)
+  })
+}
+
+export async function serving(
+  deps: WorkflowDeps,
+  { subject: d, now }: Step<Deployment>,
+): Promise<Next<'suspending' | 'draining' | 'failing'>> {
+  if (d.activeDeploymentId !== d.id) return go('draining', announce(d), seconds(d.drainSeconds) + minutes(5))
+  if (d.yields)
+    return wait(pollMs, async tx => {
+      await removeVms(tx, d)
+      await announce(d)(tx)
+    })
+  if (d.scaleState === 'idle') return go('suspending', announce(d), minutes(5))
+  const vms = kept(d)
+  if (vms.length > 0 && vms.every(crashed))
+    return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
+  const pauseMs = replacementPauseMs(d.replaced, d.replacedAt ? now.getTime() - d.replacedAt.getTime() : undefined)
+  const againMs = pauseMs > 0 && vms.some(crashed) ? Math.min(pauseMs, pollMs) : pollMs
+  const changes = replicaChanges(d, pauseMs === 0)
+  const want = d.want === 'paused' ? 'paused' : 'running'
+  const unaware = vms.filter(vm => vm.want !== want)
+  if (changes.are === 'none' && unaware.length === 0 && isReported(d)) return wait(againMs)
+  return wait(againMs, async tx => {
+    await changeReplicas(deps, tx, d, changes)
+    await setVmsWant(tx, idsOf(unaware), want)
+    await announce(d)(tx)
+  })
+}
+
+/**
+ * Returns the time left for the rollout. There is no limit while some VMs wait for capacity and all others are healthy:
+ * the app is not at fault, and the phase's alert notifies the operator.
+ */
+function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: number): number {
+  const vms = kept(d)
+  const waits = vms.some(vm => vm.hostId === null)
+  if (waits && vms.every(vm => vm.hostId === null || vm.healthy)) return Number.POSITIVE_INFINITY
+  return Math.max(enteredAt.getTime(), d.placedAt?.getTime() ?? 0) + rolloutMs - now.getTime()
+}
+
+const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
+  if (!(await store.built(tx, d.id, image))) throw new Error('the deployment already has an image')
+  for (let n = 0; n < Math.max(d.desiredReplicas, 1); n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+  await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
+  await announceById(tx, d.id)
+}
+
+/** Switches the route: this deployment serves from this commit on, and the previous one starts to drain. */
+const takeOver = (d: Deployment) => async (tx: Tx) => {
+  if (!(await store.makeActive(tx, d.id))) throw new Error('a later rollout became active in the meantime')
+  await store.started(tx, d.id)
+  await refreshRoute(tx, d.appId)
+  for (const other of await store.othersAlive(tx, d.appId, d.id)) await poke(tx, 'deployment', other)
+  await notifyLive(tx, d)
+  await announceById(tx, d.id)
+}
+
+const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
+  await store.end(tx, d.id, 'failed', reason)
+  await store.clearActive(tx, d.appId, d.id)
+  await removeVms(tx, d)
+  await pokeOthers(tx, d)
+  await refreshRoute(tx, d.appId)
+  await notifyFailed(tx, d, reason)
+  await announceById(tx, d.id)
+}

@@ -1,0 +1,112 @@
+/** Streams of deployments: status, logs and metrics. */
+import type { Deps } from '../base/deps.ts'
+import { feed, projectEvents } from '../events/index.ts'
+import { projectEventKinds } from '../events/schema.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { notFound } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import { newest } from '../http/paging.ts'
+import { isFor } from '../notifications/index.ts'
+import * as lists from './list-store.ts'
+import { streamLogs } from './logs.ts'
+import { streamMetrics } from './metrics.ts'
+import type { deploymentOperations } from './schema.ts'
+import type { Deployment } from './store.ts'
+import * as store from './store.ts'
+import { deploymentView } from './view.ts'
+
+export interface JobCall {
+  readonly project: { readonly id: string }
+  readonly params: { readonly app_name: string; readonly job_id: string }
+}
+
+type StreamHandlers = Pick<
+  Handlers<typeof deploymentOperations>,
+  | 'streamDeployments'
+  | 'streamAllDeployments'
+  | 'streamWorkspace'
+  | 'streamAppLogs'
+  | 'streamDeploymentLogs'
+  | 'streamAppMetrics'
+>
+
+/** @throws ApiError 404 */
+export async function jobOf({ db }: Pick<Deps, 'db'>, { project, params }: JobCall): Promise<Deployment> {
+  const d = await store.inApp(db, project.id, params.app_name, params.job_id)
+  if (!d) throw notFound()
+  return d
+}
+
+/** @throws ApiError 404 */
+export async function appOf(
+  { db }: Pick<Deps, 'db'>,
+  projectId: string,
+  name: string,
+): Promise<{ readonly id: string }> {
+  const found = await store.appRef(db, projectId, name)
+  if (!found) throw notFound()
+  return found
+}
+
+export const streamHandlers = (deps: Deps & { readonly live: LiveStats }): StreamHandlers => {
+  const streams = { db: deps.db, events: projectEvents(deps.bus) }
+  return {
+    streamDeployments: {
+      stream: async ({ project, params }, stream) => {
+        const { id } = await appOf(deps, project.id, params.app_name)
+        await feed(streams, stream, {
+          ...statusFeed(deps, project.id, params.app_name),
+          kinds: ['deployment.status'],
+          accepts: event => event.appId === id,
+        })
+      },
+    },
+    streamAllDeployments: {
+      stream: async ({ project }, stream) =>
+        feed(streams, stream, { ...statusFeed(deps, project.id), kinds: ['deployment.status'] }),
+    },
+    streamWorkspace: {
+      stream: async ({ project, caller }, stream) =>
+        feed(streams, stream, {
+          ...statusFeed(deps, project.id),
+          kinds: projectEventKinds,
+          accepts: event => isFor(event, caller.userId),
+        }),
+    },
+    streamAppLogs: {
+      stream: async ({ project, params, query }, stream) => {
+        const { id } = await appOf(deps, project.id, params.app_name)
+        const vms = await store.vmsOfApp(deps.db, id)
+        await streamLogs(deps, stream, { projectId: project.id, appId: id }, vms, query.tail ?? 100)
+      },
+    },
+    streamDeploymentLogs: {
+      stream: async (call, stream) => {
+        const d = await jobOf(deps, call)
+        const vms = [...(d.build ? [d.build] : []), ...d.vms].map(vm => ({
+          id: vm.id,
+          hostId: vm.hostId,
+          deploymentId: d.id,
+        }))
+        const scope = { projectId: call.project.id, appId: d.appId, deploymentId: d.id }
+        await streamLogs(deps, stream, scope, vms, call.query.tail ?? 100)
+      },
+    },
+    streamAppMetrics: {
+      stream: async ({ project, params }, stream) => {
+        const { id } = await appOf(deps, project.id, params.app_name)
+        await streamMetrics(deps, stream, id)
+      },
+    },
+  }
+}
+
+const statusFeed = ({ db }: Pick<Deps, 'db'>, projectId: string, appName?: string) => ({
+  projectId,
+  snapshot: async () => ({
+    deployments: (appName
+      ? await lists.list(db, projectId, appName, newest(100))
+      : await lists.live(db, projectId, newest(100))
+    ).map(deploymentView),
+  }),
+})

@@ -1,16 +1,16 @@
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../base/deps.ts'
-import { assertRetained, checkSource, deployFromSource, deployFromUpload } from '../builds/index.ts'
-import { type DeployBody, assertHostsHold, assertReplicasFit, deploy } from '../deployments/index.ts'
+import { assertHostsHold, assertReplicasFit } from '../deployments/index.ts'
 import { wakeApp } from '../scaling/index.ts'
-import { invalidField, invalidState, notFound } from '../http/errors.ts'
+import { notFound } from '../http/errors.ts'
 import { feature, type Handlers } from '../http/operation.ts'
 import { createPages } from '../http/pages.ts'
 import { isFiltered, windowOf } from '../http/paging.ts'
 import { assertAllowed, lockLimits } from '../projects/index.ts'
 import { assertScalable, writerOf } from '../volumes/index.ts'
 import { prepareApp, scaleOf } from './create.ts'
+import { deployHandlers } from './deploy-routes.ts'
 import { startDeletingApp } from './end.ts'
 import { envHandlers } from './env-routes.ts'
 import * as rules from './rules.ts'
@@ -21,6 +21,7 @@ import { appView } from './view.ts'
 export const appFeature = (deps: Deps) =>
   feature(appOperations, {
     ...envHandlers(deps),
+    ...deployHandlers(deps),
     ...listHandler(deps),
 
     getApp: {
@@ -98,23 +99,7 @@ export const appFeature = (deps: Deps) =>
         const app = await store.lock(tx, call.project.id, call.params.app_name)
         if (!app) throw notFound()
         const scale = scaleOf(call.body, app)
-        assertScalable(scale.maxReplicas, await writerOf(tx, app.id))
-        if (scale.autoscalingEnabled && !app.autoscalingEnabled)
-          assertAllowed(await lockLimits(tx, call.project.id), 'autoscalingAllowed')
-        if (app.activeDeploymentId)
-          await assertReplicasFit(
-            tx,
-            call.project.id,
-            app.activeDeploymentId,
-            scale.desiredReplicas - app.desiredReplicas,
-          )
-        const waiting =
-          app.activeDeploymentId && scale.desiredReplicas > app.desiredReplicas
-            ? await assertHostsHold(deps, tx, app.activeDeploymentId, scale.desiredReplicas)
-            : undefined
-        const changed = await store.changeScale(tx, app.id, scale)
-        if (app.activeDeploymentId) await poke(tx, 'deployment', app.activeDeploymentId)
-        if (scale.minReplicas > 0) await wakeApp(tx, app.id)
+        const { changed, waiting } = await changeScale(deps, tx, call.project.id, app, scale)
         call.audit({
           action: 'app.scale',
           resourceType: 'app',
@@ -124,77 +109,30 @@ export const appFeature = (deps: Deps) =>
         return { ...appView(changed), message: waiting ?? null }
       },
     },
-
-    deploy: {
-      write: async call => {
-        const { app_name: name, git_url } = call.body
-        const create = prepareApp(deps, call.project, { name, git_url: git_url ?? '', port: call.body.port ?? null })
-        return async tx => {
-          const found = await store.lock(tx, call.project.id, name)
-          if (!found && call.body.dry_run) throw notFound()
-          const app = found ? await followRepository(tx, found, call.body) : await create(tx)
-          return rollOut(deps, call, tx, app, call.body)
-        }
-      },
-    },
-
-    deployApp: {
-      write: async call => {
-        const upload = await sentSource(deps, call.project.id, call.params.app_name, call.body)
-        return async tx => {
-          const app = await store.lock(tx, call.project.id, call.params.app_name)
-          if (!app) throw notFound()
-          return upload === undefined
-            ? rollOut(deps, call, tx, app, call.body)
-            : deployFromUpload(deps, call, tx, app, call.body, upload)
-        }
-      },
-    },
   })
 
-/** Returns the digest of the named source after checking that it is retained; undefined when the request names none. */
-async function sentSource(
-  { db, config }: Deps,
-  projectId: string,
-  name: string,
-  { source, image }: { readonly source?: string | null; readonly image?: string | null },
-): Promise<string | undefined> {
-  if (source == null) return undefined
-  if (image) throw invalidField('source', 'cannot be combined with an image; leave one of them out')
-  const digest = checkSource(source)
-  const app = await store.byName(db, projectId, name)
-  if (!app) throw notFound()
-  await assertRetained(config.sourceDir, app.id, digest)
-  return digest
-}
-
-/** Deploys the named image, otherwise the app's repository, otherwise the previous image. */
-const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: store.App, body: DeployBody) =>
-  !body.image && app.gitUrl !== '' ? deployFromSource(deps, call, tx, app, body) : deploy(deps, call, tx, app, body)
-
-/** Switches the app to the repository that a deployment names. */
-async function followRepository(
+/** Returns the changed app, and the notice for the user if replicas have to wait for room. */
+async function changeScale(
+  deps: Pick<Deps, 'db' | 'config'>,
   tx: Tx,
+  projectId: string,
   app: store.App,
-  { git_url: gitUrl, dry_run: isDryRun }: { readonly git_url?: string | null; readonly dry_run?: boolean | null },
-): Promise<store.App> {
-  if (!gitUrl || gitUrl === app.gitUrl || isDryRun) return app
-  if (app.scmRepoId !== null)
-    throw invalidState(
-      'The app is connected to a repository of the git host. Change git_url and scm_repo_id together, with PATCH.',
-    )
-  return store.change(tx, app, { ...keep, gitUrl: rules.checkGitUrl(gitUrl) })
-}
-
-const keep = {
-  port: undefined,
-  healthCheckPath: undefined,
-  drainTimeout: undefined,
-  scmInstallationId: undefined,
-  gitBranch: undefined,
-  gitSubmodules: undefined,
-  scmRepoFullName: undefined,
-  scmRepoId: undefined,
+  scale: ReturnType<typeof scaleOf>,
+): Promise<{ readonly changed: store.App; readonly waiting: string | undefined }> {
+  const { activeDeploymentId } = app
+  assertScalable(scale.maxReplicas, await writerOf(tx, app.id))
+  if (scale.autoscalingEnabled && !app.autoscalingEnabled)
+    assertAllowed(await lockLimits(tx, projectId), 'autoscalingAllowed')
+  if (activeDeploymentId)
+    await assertReplicasFit(tx, projectId, activeDeploymentId, scale.desiredReplicas - app.desiredReplicas)
+  const waiting =
+    activeDeploymentId && scale.desiredReplicas > app.desiredReplicas
+      ? await assertHostsHold(deps, tx, activeDeploymentId, scale.desiredReplicas)
+      : undefined
+  const changed = await store.changeScale(tx, app.id, scale)
+  if (activeDeploymentId) await poke(tx, 'deployment', activeDeploymentId)
+  if (scale.minReplicas > 0) await wakeApp(tx, app.id)
+  return { changed, waiting }
 }
 
 function listHandler({ db }: Pick<Deps, 'db'>): Pick<Handlers<typeof appOperations>, 'listApps'> {

@@ -2,6 +2,7 @@ import type { Deps } from '../base/deps.ts'
 import { ApiError, forbidden, notFound } from '../http/errors.ts'
 import { type Handlers, type ProjectAccess, feature } from '../http/operation.ts'
 import { deleteProject } from './deletion.ts'
+import { invitationHandlers } from './invitation-routes.ts'
 import { memberHandlers } from './member-routes.ts'
 import { atLeast, maxProjectsPerAccount, slugify } from './rules.ts'
 import { projectOperations } from './schema.ts'
@@ -76,7 +77,7 @@ const projectHandlers = (deps: Pick<Deps, 'db' | 'config'>): ProjectHandlers => 
 })
 
 export const projectsFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock' | 'vault'>) =>
-  feature(projectOperations, { ...projectHandlers(deps), ...memberHandlers(deps) })
+  feature(projectOperations, { ...projectHandlers(deps), ...invitationHandlers(deps), ...memberHandlers(deps) })
 
 function assertRole(access: ProjectAccess, wanted: 'admin' | 'owner'): void {
   if (atLeast(access.memberRole, wanted)) return

@@ -1,21 +1,16 @@
-/** Mailed links: they verify an address, reset a password, or change the address. */
+/** Mailed links that verify or change an address. */
 import { ApiError, invalidField, invalidState } from '../http/errors.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Handlers } from '../http/operation.ts'
-import { notifyAccount, queueMail } from '../notifications/index.ts'
+import { queueMail } from '../notifications/index.ts'
 import type { AuthContext } from './context.ts'
 import { dropLinks, linkByHash, markVerified, setEmail, takeLink } from './link-store.ts'
-import { hashOfLink, looksLikeLink, mailLink } from './links.ts'
-import { normaliseEmail, passwordFault } from './rules.ts'
+import { deadLink, linkHash, mailLink } from './links.ts'
+import { normaliseEmail } from './rules.ts'
 import type { authOperations } from './schema.ts'
-import { endAllSessions } from './session-store.ts'
 import { assertStepUp, ownAccount } from './step-up.ts'
-import { announceRevoked, credentials, setPassword } from './store.ts'
 
-type EmailHandlers = Pick<
-  Handlers<typeof authOperations>,
-  'sendVerification' | 'verifyEmail' | 'changeEmail' | 'forgotPassword' | 'resetPassword'
->
+type EmailHandlers = Pick<Handlers<typeof authOperations>, 'sendVerification' | 'verifyEmail' | 'changeEmail'>
 
 export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
   sendVerification: {
@@ -88,54 +83,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
       }
     },
   },
-  forgotPassword: {
-    write: async ({ body }) => {
-      const email = normaliseEmail(body.email)
-      return async tx => {
-        await mailLink(tx, ctx, email, 'reset')
-        // The answer is the same for an address without an account.
-        return { status: 'accepted' as const }
-      }
-    },
-  },
-  resetPassword: {
-    write: async ({ body, audit }) => {
-      const now = ctx.clock.now()
-      const hash = linkHash(ctx, body.token)
-      const known = await linkByHash(ctx.db, hash, now)
-      const account = known?.purpose === 'reset' ? await credentials(ctx.db, known.accountId) : undefined
-      if (!known || !account) throw deadLink()
-      const fault = passwordFault(body.new_password, account)
-      if (fault) throw invalidField('new_password', fault)
-      const passwordHash = await ctx.passwords.hash(body.new_password)
-      return async tx => {
-        const link = await takeLink(tx, hash, now)
-        if (!link || !(await setPassword(tx, account.id, link.epoch, passwordHash))) throw deadLink()
-        await markVerified(tx, account.id, link.email, now)
-        await endAllSessions(tx, account.id)
-        await dropLinks(tx, account.id)
-        announceRevoked(tx, account.id)
-        const about = { resourceType: 'account', resourceId: account.id }
-        audit({ ...about, action: 'auth.password_reset' }, { userId: account.id })
-        await notifyAccount(tx, {
-          accountId: account.id,
-          kind: 'security.password_changed',
-          title: 'Your password was reset',
-          body: 'Every session was ended. If it was not you, ask an administrator for help at once.',
-        })
-        return { status: 'password_changed' as const }
-      }
-    },
-  },
 })
-
-/** One error for an unknown, expired or used link. */
-const deadLink = () => invalidField('token', 'is not valid any more; ask for a new link')
-
-function linkHash({ vault }: AuthContext, token: string): Buffer {
-  if (!looksLikeLink(token)) throw deadLink()
-  return hashOfLink(vault, token)
-}
 
 const emailTaken = (cause: unknown) =>
   new ApiError('name_taken', 'Another account has this e-mail address.', {

@@ -4,6 +4,7 @@ import { hours, minutes } from '../../lib/duration.ts'
 import type { Vault } from '../../lib/vault.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
 import type { Deps } from '../base/deps.ts'
+import { invalidField } from '../http/errors.ts'
 import { queueMail } from '../notifications/index.ts'
 import { linkPrefix, newLinkToken, purposes } from './credentials.ts'
 import { type LinkPurpose, type NewLink, putLink, renewLink } from './link-store.ts'
@@ -108,4 +109,11 @@ export async function printLink(
   })
 }
 
-export const looksLikeLink = (token: string) => token.startsWith(linkPrefix)
+/** Returns the hash that the link is stored under. @throws ApiError 400 if the text is not the token of a link */
+export function linkHash({ vault }: Pick<Deps, 'vault'>, token: string): Buffer {
+  if (!token.startsWith(linkPrefix)) throw deadLink()
+  return hashOfLink(vault, token)
+}
+
+/** One error for an unknown, expired or used link. */
+export const deadLink = () => invalidField('token', 'is not valid any more; ask for a new link')

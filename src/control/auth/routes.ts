@@ -5,6 +5,7 @@ import { captchaHandlers } from './captcha-routes.ts'
 import { createAuthContext } from './context.ts'
 import { authOperations } from './schema.ts'
 import { emailHandlers } from './email-routes.ts'
+import { resetHandlers } from './reset-routes.ts'
 import { sessionHandlers } from './session-routes.ts'
 import { sshKeyHandlers } from './ssh-key-routes.ts'
 import { tokenHandlers } from './token-routes.ts'
@@ -16,6 +17,7 @@ export function authFeature(deps: Deps) {
     ...captchaHandlers(ctx),
     ...accountHandlers(ctx),
     ...emailHandlers(ctx),
+    ...resetHandlers(ctx),
     ...sessionHandlers(ctx),
     ...twoFactorHandlers(ctx),
     ...tokenHandlers(ctx),

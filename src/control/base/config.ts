@@ -1,10 +1,9 @@
 /**
  * The control plane's configuration: one frozen object, parsed once at start, with all errors reported together. Only
- * this file reads the environment. settings.ts lists the settings.
+ * this file and config-parts.ts read the environment. settings.ts lists the settings.
  */
-import { readFileSync } from 'node:fs'
-import { list, type Setting } from './setting.ts'
-import { controlSettings, secretHelp } from './settings.ts'
+import { type Environment, readBilling, readDatabases, readScm, readSecrets, settingReader } from './config-parts.ts'
+import { controlSettings } from './settings.ts'
 
 export interface ControlConfig {
   /** The first secret encrypts and signs; all of them decrypt and verify. */
@@ -137,84 +136,18 @@ export interface BillingConfig {
   readonly graceDays: number
 }
 
-/** Reads one secret per line, newest first. */
-const linesOf = (file: string) =>
-  readFileSync(file, 'utf8')
-    .split('\n')
-    .map(line => line.trim())
-    .filter(line => line !== '')
-function readScm(read: <T>(setting: Setting<T>) => T, faults: string[]): ScmConfig | undefined {
-  const s = controlSettings
-  const appId = read(s.githubAppId)
-  if (appId === '') return undefined
-  const needed = [
-    s.githubAppSlug,
-    s.githubPrivateKey,
-    s.githubWebhookSecret,
-    s.githubClientId,
-    s.githubClientSecret,
-  ] as const
-  for (const one of needed) if (read(one) === '') faults.push(`${one.env} is missing: ${one.help}`)
-  return Object.freeze({
-    appId,
-    slug: read(s.githubAppSlug),
-    privateKey: read(s.githubPrivateKey),
-    webhookSecret: read(s.githubWebhookSecret),
-    clientId: read(s.githubClientId),
-    clientSecret: read(s.githubClientSecret),
-    webUrl: read(s.githubUrl),
-    apiUrl: read(s.githubApiUrl),
-  })
-}
-
 /**
  * @param env the process environment (or a test's)
  * @param fallbackSecretFile read if no secret is configured: the key file of the all-in-one
  * @throws Error that lists every problem
  */
-export function parseControlConfig(
-  env: Readonly<Record<string, string | undefined>>,
-  fallbackSecretFile?: string,
-): ControlConfig {
+export function parseControlConfig(env: Environment, fallbackSecretFile?: string): ControlConfig {
   const faults: string[] = []
-  const read = <T>(s: Setting<T>): T => {
-    const text = env[s.env]
-    if (text === undefined || text === '') return s.fallback
-    try {
-      return s.parse(text)
-    } catch (cause) {
-      faults.push(
-        `${s.env}="${text.replace(/\/\/[^@/]*@/, '//***@')}": ${cause instanceof Error ? cause.message : 'invalid'} (${s.help})`,
-      )
-      return s.fallback
-    }
-  }
-  const secretText = env.MOTE_SECRET_KEYS ?? env.MOTE_SECRET_KEY
-  const secrets = secretText ? list(secretText) : fallbackSecretFile ? linesOf(fallbackSecretFile) : []
-  if (secrets.length === 0) faults.push(`no secret is configured. ${secretHelp}`)
-  for (const secret of secrets)
-    if (secret.length < 32)
-      faults.push('a secret key is shorter than 32 characters; make one with: openssl rand -hex 32')
-
+  const read = settingReader(env, faults)
   const s = controlSettings
-  const billing = Object.freeze({
-    provider: read(s.billingProvider),
-    apiKey: read(s.billingApiKey),
-    apiUrl: read(s.billingApiUrl),
-    webhookSecrets: read(s.billingWebhookSecrets),
-    plans: new Map(read(s.billingPlans)),
-    defaultProduct: read(s.billingDefaultProduct),
-    redirectHosts: read(s.billingRedirectHosts),
-    graceDays: read(s.billingGraceDays),
-  })
-  if (billing.provider === 'polar' || billing.provider === 'stripe') {
-    if (billing.apiKey === '') faults.push(`MOTE_BILLING_API_KEY is missing: ${s.billingApiKey.help}`)
-    if (billing.webhookSecrets.length === 0)
-      faults.push(`MOTE_BILLING_WEBHOOK_SECRETS is missing: ${s.billingWebhookSecrets.help}`)
-  }
-  if (read(s.databaseBackend) === 'neon')
-    for (const one of [s.pageserverUrl, s.neonImage])
-      if (read<string>(one) === '') faults.push(`${one.env} is missing: ${one.help}`)
+  const secrets = readSecrets(env, fallbackSecretFile, faults)
+  const billing = readBilling(read, faults)
+  const databases = readDatabases(read, faults)
   // With billing enabled, new projects must not default to the largest plan.
   const defaultPlan = billing.provider !== 'none' && !env[s.defaultPlan.env] ? 'free' : read(s.defaultPlan)
   const config: ControlConfig = Object.freeze({
@@ -255,20 +188,7 @@ export function parseControlConfig(
     smtpUrl: read(s.smtpUrl),
     mailFrom: read(s.mailFrom),
     billing,
-    databases: Object.freeze({
-      versions: read(s.databaseVersions),
-      backend: read(s.databaseBackend),
-      pageserverUrl: read(s.pageserverUrl),
-      neonImage: read(s.neonImage),
-      storageNodes: read(s.storageNodes),
-      storageSecret: read(s.storageSecret),
-      sshHost: read(s.sshHost),
-      sshPort: read(s.sshPort),
-      backupHours: read(s.backupHours),
-      backupsKept: read(s.backupsKept),
-      drillHours: read(s.drillHours),
-      spareMinutes: read(s.spareMinutes),
-    }),
+    databases,
     registry: read(s.registry),
     buildTimeoutMinutes: read(s.buildTimeoutMinutes),
     sourceDir: read(s.sourceDir),

@@ -134,7 +134,9 @@ const cases: readonly Case[] = [
         await run('mkdir', [target])
         const unprivileged = { program: undefined, reason: 'not of interest here' }
         const options = { maxBytes: 256 << 20, withSeed: false, form: 'disk', unprivileged } as const
-        await settled(buildBase(layout, found, found.digest, target, options, AbortSignal.timeout(20_000)))
+        await settled(
+          buildBase({ layoutDir: layout, found, digest: found.digest }, target, options, AbortSignal.timeout(20_000)),
+        )
       }
     },
   },

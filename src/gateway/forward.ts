@@ -46,7 +46,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
       headers: forwardHeaders(request, { trusted: deps.trusts(peerOf(request)), secure: exchange.secure }),
       body: hasBody(exchange) ? request : null,
     },
-    answerTo(deps, exchange, target, use, fault => again(deps, exchange, route, target, tried, fault)),
+    answerTo(deps, exchange, target, use, fault => again(deps, exchange, { route, target, tried }, fault)),
   )
 }
 
@@ -153,15 +153,15 @@ function endWith(response: Exchange['response'], last: Buffer | undefined): void
   else response.end(last.toString('latin1'), 'latin1')
 }
 
+interface Attempt {
+  readonly route: Route
+  readonly target: Target
+  /** The backends tried before, by key. */
+  readonly tried: ReadonlySet<string>
+}
+
 /** After an attempt without an answer: retries if that is safe, or else answers with a page. */
-function again(
-  deps: ProxyDeps,
-  exchange: Exchange,
-  route: Route,
-  target: Target,
-  tried: ReadonlySet<string>,
-  fault: Fault,
-): void {
+function again(deps: ProxyDeps, exchange: Exchange, { route, target, tried }: Attempt, fault: Fault): void {
   const method = exchange.request.method ?? ''
   const isSafe =
     !hasBody(exchange) &&

@@ -39,17 +39,23 @@ export interface BaseOptions {
   readonly unprivileged: Unprivileged
 }
 
+/** An image in an OCI layout. */
+export interface LayoutImage {
+  readonly layoutDir: string
+  readonly found: FoundManifest
+  /**
+   * The image's digest in its source; a pull may convert the manifest to OCI, which changes the manifest's own digest.
+   */
+  readonly digest: string
+}
+
 /**
  * Turns the image into `base.img` and `image.json` in `dir`.
- * @param digest the image's digest in its source; a pull may convert the manifest to OCI, which changes the manifest's
- * own digest.
  * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when a layer is
  * damaged or sparse, or there are too many layers
  */
 export async function buildBase(
-  layoutDir: string,
-  found: FoundManifest,
-  digest: string,
+  { layoutDir, found, digest }: LayoutImage,
   dir: string,
   { maxBytes, withSeed, form, unprivileged }: BaseOptions,
   signal: AbortSignal,

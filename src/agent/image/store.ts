@@ -135,7 +135,7 @@ async function ensureBase(
     const options = { maxBytes, withSeed, form: config.form, unprivileged: await config.unprivileged() }
     // Not under the signal of the VM that asked first: others may wait for the same base.
     await withLayout(partial, (layoutDir, found) =>
-      buildBase(layoutDir, found, digest, partial, options, AbortSignal.timeout(buildLimitMs)),
+      buildBase({ layoutDir, found, digest }, partial, options, AbortSignal.timeout(buildLimitMs)),
     )
   })
   const text = await readFile(join(dir, 'image.json'), 'utf8')

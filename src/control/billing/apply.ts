@@ -59,18 +59,23 @@ async function applySubscription(
   return 'applied'
 }
 
+/** The subscriptions of a project, fetched from the provider. */
+interface Fetched {
+  readonly projectId: string
+  readonly fetched: readonly FetchedSubscription[]
+  /** The rows as they were before the call. */
+  readonly before: readonly Subscription[]
+  readonly now: Date
+}
+
 /**
  * Applies a fetched state. If the provider does not report its time, the state counts only if no event arrived during
  * the call.
- * @param before the rows as they were before the call
  */
 export async function applyFetched(
   deps: ApplyDeps,
   tx: Tx,
-  projectId: string,
-  fetched: readonly FetchedSubscription[],
-  before: readonly Subscription[],
-  now: Date,
+  { projectId, fetched, before, now }: Fetched,
 ): Promise<number> {
   const plan = await lockedPlan(tx, projectId)
   let changed = 0

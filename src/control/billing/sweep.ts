@@ -113,7 +113,7 @@ async function checkProject(
   const before = await store.subscriptionsOf(deps.db, provider.name, projectId)
   const fetched = await provider.subscriptionsOf(projectId, customerId)
   return deps.db.tx(async tx => {
-    const changed = await applyFetched({ config: deps.config, provider }, tx, projectId, fetched, before, now)
+    const changed = await applyFetched({ config: deps.config, provider }, tx, { projectId, fetched, before, now })
     const isOver = fetched.every(s => s.state === 'canceled')
     // Checks once more after an unpaid checkout, and repeatedly while a subscription is active.
     await store.checkAgainAt(tx, projectId, isOver && before.length > 0 ? null : new Date(now.getTime() + recheckMs))

@@ -287,7 +287,7 @@ async function run(
     return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
   }
   await using precondition = reader && (await beginChange(reader, request, reply))
-  const written = await runWrite(options, route, handler, call, notes, request, reply, precondition).catch(
+  const written = await runWrite(options, { route, handler, call, notes, request, reply, precondition }).catch(
     async (error: unknown) => {
       const { caller, project } = stateOf(request)
       if (error instanceof ApiError && caller)

@@ -19,15 +19,21 @@ export interface Written {
   readonly replayed: boolean
 }
 
+/** A request whose handler writes. */
+interface WriteRequest {
+  readonly route: Route
+  readonly handler: WriteHandler
+  readonly call: Call<never>
+  /** The audit notes of the handler. */
+  readonly notes: RecordedNote[]
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly precondition?: Precondition | undefined
+}
+
 export async function runWrite(
   options: Pick<ServerOptions, 'deps' | 'audit' | 'idempotency'>,
-  route: Route,
-  handler: WriteHandler,
-  call: Call<never>,
-  notes: RecordedNote[],
-  request: FastifyRequest,
-  reply: FastifyReply,
-  precondition?: Precondition,
+  { route, handler, call, notes, request, reply, precondition }: WriteRequest,
 ): Promise<Written> {
   const claim = claimOf(route, request, call)
   const work = await handler.write(call)

@@ -72,77 +72,31 @@ interface Entry {
 
 export const originOf = ({ host, port }: Backend) => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 
-export function createBackendPools(options: {
+interface PoolOptions {
   readonly connectionsPerBackend: number
   readonly responseTimeoutMs: number
-}): BackendPools {
-  const entries = new Map<string, Entry>()
+}
+
+/** The pools of this gateway. */
+interface Pools {
+  readonly options: PoolOptions
+  /** By `backendKey`. */
+  readonly entries: Map<string, Entry>
   /** Routes return the same objects for every request, so this avoids computing their keys each time. */
-  const byBackend = new WeakMap<Backend, Entry>()
-  const closing = new Set<Entry>()
+  readonly byBackend: WeakMap<Backend, Entry>
+  readonly closing: Set<Entry>
+  /** Number of picked backends, which rotates the order of the backends. */
+  turn: number
+}
+
+export function createBackendPools(options: PoolOptions): BackendPools {
+  const pools: Pools = { options, entries: new Map(), byBackend: new WeakMap(), closing: new Set(), turn: 0 }
+  const { entries, closing } = pools
   const brief = briefRequests()
-  let turn = 0
-
-  const make = (backend: Backend, appId: string, key: string): Entry => {
-    const pool = new Pool(originOf(backend), {
-      connections: options.connectionsPerBackend,
-      headersTimeout: options.responseTimeoutMs,
-      // A stream may be idle for any time.
-      bodyTimeout: 0,
-      connect: { timeout: 2000 },
-    })
-    const shared = { backend, key, pool, appId, health: healthy(), cuts: new Set<() => void>() }
-    return { ...shared, open: 0, closing: false, drain: undefined }
-  }
-  const entryOf = (backend: Backend, appId: string): Entry => {
-    const known = byBackend.get(backend)
-    if (known && !known.closing) return known
-    const key = backendKey(backend)
-    const entry = entries.get(key) ?? make(backend, appId, key)
-    entries.set(key, entry)
-    byBackend.set(backend, entry)
-    return entry
-  }
-  const cut = (entry: Entry, reason: string) => {
-    clearTimeout(entry.drain)
-    for (const release of entry.cuts) release()
-    return entry.pool.destroy(new errors.ClientDestroyedError(reason))
-  }
-  const letGo = (entry: Entry, drainMs: number) => {
-    entries.delete(entry.key)
-    entry.closing = true
-    closing.add(entry)
-    entry.drain = setTimeout(() => void cut(entry, 'the VM left the route and its drain time is over'), drainMs)
-    void entry.pool.close().finally(() => {
-      if (entry.cuts.size === 0) clearTimeout(entry.drain)
-      closing.delete(entry)
-    })
-  }
-  const found = (target: Target): Entry | undefined => {
-    const entry = byBackend.get(target.backend)
-    return entry?.pool === target.pool ? entry : undefined
-  }
-
   return {
-    pick(route, tried) {
-      const { backends, appId } = route
-      const nowMs = performance.now()
-      let best: Entry | undefined
-      let resort: Entry | undefined
-      // Rotates the start, so that equally loaded backends take turns.
-      const first = turn++ % Math.max(backends.length, 1)
-      for (let n = 0; n < backends.length; n++) {
-        const backend = backends[(first + n) % backends.length]
-        const entry = backend && entryOf(backend, appId)
-        if (!entry || tried?.has(entry.key)) continue
-        if (isUsable(entry.health, entry.open, nowMs)) {
-          if (!best || entry.open < best.open) best = entry
-        } else if (!resort || entry.health.ejectedUntilMs < resort.health.ejectedUntilMs) resort = entry
-      }
-      return best ?? resort
-    },
+    pick: (route, tried) => pick(pools, route, tried),
     begin(target) {
-      const entry = found(target)
+      const entry = entryOfTarget(pools, target)
       const lasts = brief.begin(target.backend.vmId)
       if (entry) entry.open++
       let counted = true
@@ -159,38 +113,121 @@ export function createBackendPools(options: {
     underWay: brief.count,
     onIdle: brief.onIdle,
     answered(target) {
-      const entry = found(target)
+      const entry = entryOfTarget(pools, target)
       if (entry) recordAnswer(entry.health)
     },
     failed(target, fault) {
-      const entry = found(target)
+      const entry = entryOfTarget(pools, target)
       if (entry && !entry.closing) recordFault(entry.health, fault, performance.now())
     },
     onCut(target, release) {
-      const entry = found(target)
+      const entry = entryOfTarget(pools, target)
       entry?.cuts.add(release)
       return () => {
         entry?.cuts.delete(release)
         if (entry?.closing && entry.cuts.size === 0 && !closing.has(entry)) clearTimeout(entry.drain)
       }
     },
-    retain(appId, backends, drainMs, leaving) {
-      const kept = new Set(backends.map(backendKey))
-      for (const [key, entry] of entries)
-        if (entry.appId === appId && !kept.has(key))
-          letGo(entry, leaving?.has(entry.backend.vmId) ? Math.max(drainMs, leavingMs) : drainMs)
-      const present = new Set(backends.map(backend => backend.vmId))
-      // A VM that is back at its old address keeps its connections.
-      for (const entry of closing)
-        if (present.has(entry.backend.vmId) && !kept.has(entry.key))
-          void cut(entry, 'the VM has moved to another address')
-    },
+    retain: (appId, backends, drainMs, leaving) => retain(pools, { appId, backends, drainMs, leaving }),
     async close() {
       const all = [...entries.values(), ...closing]
       entries.clear()
       await Promise.all(all.map(entry => cut(entry, 'the gateway stops')))
     },
   }
+}
+
+/** See `BackendPools.pick`. */
+function pick(pools: Pools, { backends, appId }: Route, tried: ReadonlySet<string> | undefined): Target | undefined {
+  const nowMs = performance.now()
+  let best: Entry | undefined
+  let resort: Entry | undefined
+  // Rotates the start, so that equally loaded backends take turns.
+  const first = pools.turn++ % Math.max(backends.length, 1)
+  for (let n = 0; n < backends.length; n++) {
+    const backend = backends[(first + n) % backends.length]
+    const entry = backend && entryOf(pools, backend, appId)
+    if (!entry || tried?.has(entry.key)) continue
+    if (isUsable(entry.health, entry.open, nowMs)) {
+      if (!best || entry.open < best.open) best = entry
+    } else if (!resort || entry.health.ejectedUntilMs < resort.health.ejectedUntilMs) resort = entry
+  }
+  return best ?? resort
+}
+
+interface Retained {
+  readonly appId: string
+  readonly backends: readonly Backend[]
+  readonly drainMs: number
+  readonly leaving: ReadonlySet<string> | undefined
+}
+
+/** See `BackendPools.retain`. */
+function retain(pools: Pools, { appId, backends, drainMs, leaving }: Retained): void {
+  const kept = new Set(backends.map(backendKey))
+  for (const [key, entry] of pools.entries)
+    if (entry.appId === appId && !kept.has(key))
+      drain(pools, entry, leaving?.has(entry.backend.vmId) ? Math.max(drainMs, leavingMs) : drainMs)
+  const present = new Set(backends.map(backend => backend.vmId))
+  // A VM that is back at its old address keeps its connections.
+  for (const entry of pools.closing)
+    if (present.has(entry.backend.vmId) && !kept.has(entry.key)) void cut(entry, 'the VM has moved to another address')
+}
+
+function makeEntry({ connectionsPerBackend, responseTimeoutMs }: PoolOptions, backend: Backend, appId: string): Entry {
+  const pool = new Pool(originOf(backend), {
+    connections: connectionsPerBackend,
+    headersTimeout: responseTimeoutMs,
+    // A stream may be idle for any time.
+    bodyTimeout: 0,
+    connect: { timeout: 2000 },
+  })
+  return {
+    backend,
+    key: backendKey(backend),
+    pool,
+    appId,
+    health: healthy(),
+    cuts: new Set(),
+    open: 0,
+    closing: false,
+    drain: undefined,
+  }
+}
+
+/** Returns the backend's entry, creating it if necessary. */
+function entryOf({ options, entries, byBackend }: Pools, backend: Backend, appId: string): Entry {
+  const known = byBackend.get(backend)
+  if (known && !known.closing) return known
+  const key = backendKey(backend)
+  const entry = entries.get(key) ?? makeEntry(options, backend, appId)
+  entries.set(key, entry)
+  byBackend.set(backend, entry)
+  return entry
+}
+
+function entryOfTarget({ byBackend }: Pools, target: Target): Entry | undefined {
+  const entry = byBackend.get(target.backend)
+  return entry?.pool === target.pool ? entry : undefined
+}
+
+/** Aborts the pending requests. */
+function cut(entry: Entry, reason: string): Promise<void> {
+  clearTimeout(entry.drain)
+  for (const release of entry.cuts) release()
+  return entry.pool.destroy(new errors.ClientDestroyedError(reason))
+}
+
+/** Closes the pool after its pending requests, or after `drainMs`. */
+function drain({ entries, closing }: Pools, entry: Entry, drainMs: number): void {
+  entries.delete(entry.key)
+  entry.closing = true
+  closing.add(entry)
+  entry.drain = setTimeout(() => void cut(entry, 'the VM left the route and its drain time is over'), drainMs)
+  void entry.pool.close().finally(() => {
+    if (entry.cuts.size === 0) clearTimeout(entry.drain)
+    closing.delete(entry)
+  })
 }
 
 /** Counts the requests of each VM that are expected to end soon. */

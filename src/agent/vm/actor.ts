@@ -6,16 +6,14 @@ import { Adjuster } from './adjust.ts'
 import { VmProcess } from './vm-process.ts'
 import { canWait, decide, type VmAction, type VmFacts } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
-import { StepError } from '../base/step-error.ts'
-import { Jobs, notRunning } from './jobs.ts'
-import { snapshotVm } from './snapshot.ts'
-import { migrationFact } from './migration.ts'
+import { factsOf } from './facts.ts'
+import { execIn, growJob, quiesceJob, snapshotJob, unsupported } from './vm-jobs.ts'
+import { Jobs } from './jobs.ts'
 import { VmRecordFile } from './record-file.ts'
-import { isCrashed, observe, type Stage } from './observe.ts'
+import { observe, type Stage } from './observe.ts'
 import { bootKey, type VmRecord } from './record.ts'
 import { Retry } from './retry.ts'
 import { Steps } from './steps.ts'
-import { quiesce } from './quiesce.ts'
 
 /** Reconciles one VM with its desired state: level-triggered, one step at a time, until the VM is absent. */
 export class VmActor {
@@ -114,17 +112,14 @@ export class VmActor {
   }
 
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
-  async exec({ command, timeoutMs }: VmExec): Promise<VmExecAnswer> {
-    const { runningVm } = this.#vmProcess
-    if (!runningVm || this.#recordFile.record.paused) throw notRunning()
-    if (!runningVm.exec) throw unsupported(this.#deps.driver.name)
-    return runningVm.exec(command, timeoutMs)
+  async exec(request: VmExec): Promise<VmExecAnswer> {
+    return execIn(this.#vmProcess.runningVm, this.#recordFile, this.#deps.driver, request)
   }
 
   /** @throws StepError `unsupported_by_hypervisor` */
   checkSnapshot(): void {
     const { driver } = this.#deps
-    if (!driver.capabilities.snapshot) throw unsupported(driver.name)
+    if (!driver.capabilities.snapshot) throw unsupported(driver)
   }
 
   /**
@@ -134,18 +129,14 @@ export class VmActor {
   async takeSnapshot(desired: SnapshotPut, dir: string): Promise<SnapshotMade> {
     this.checkSnapshot()
     const { driver, volumes } = this.#deps
-    const onQuiesced = () => this.#vmProcess.unhealthy()
-    const taken = this.#jobs.add(async runningVm => {
-      const { healthy } = this.#vmProcess
-      const { image } = this.desired.spec
-      const made = await snapshotVm(
-        { driver, volumes, recordFile: this.#recordFile, onQuiesced },
-        runningVm,
-        desired,
-        dir,
-      )
-      return { ...made, image, healthy }
-    })
+    const deps = {
+      driver,
+      volumes,
+      recordFile: this.#recordFile,
+      vmProcess: this.#vmProcess,
+      spec: () => this.#desired.spec,
+    }
+    const taken = this.#jobs.add(snapshotJob(deps, desired, dir))
     this.#poke()
     return taken
   }
@@ -156,11 +147,7 @@ export class VmActor {
    * @throws StepError `vm_not_running`
    */
   async quiesce(volumeId: string, act: () => Promise<void>): Promise<number> {
-    const done = this.#jobs.add(runningVm => {
-      const { record } = this.#recordFile
-      const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)
-      return disk ? quiesce(runningVm, disk, record.paused, act) : Promise.reject(notRunning())
-    })
+    const done = this.#jobs.add(quiesceJob(this.#recordFile, volumeId, act))
     this.#poke()
     return done
   }
@@ -170,14 +157,7 @@ export class VmActor {
    * @throws StepError `vm_not_running`, `vm_paused`
    */
   async grow(volumeId: string, sizeMib: number): Promise<void> {
-    const done = this.#jobs.add(async runningVm => {
-      const { record } = this.#recordFile
-      const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)
-      // A read-only attachment cannot grow its file system.
-      if (!disk || disk.readOnly) return
-      if (record.paused) throw new StepError('vm_paused', 'the VM with the volume is paused: resume the VM first')
-      await runningVm.growDisk?.(disk, sizeMib)
-    })
+    const done = this.#jobs.add(growJob(this.#recordFile, volumeId, sizeMib))
     this.#poke()
     return done
   }
@@ -291,21 +271,13 @@ export class VmActor {
   }
 
   #facts(): VmFacts {
-    const { want, spec } = this.#desired
-    const { record } = this.#recordFile
-    const { runningVm, workload } = this.#vmProcess
-    return {
-      want,
-      workload,
-      runningVm: runningVm === undefined ? 'none' : record.paused ? 'paused' : 'running',
-      current: bootKey(spec) === record.bootKey,
-      crashed: isCrashed(this.#desired, record),
-      restartsLeft: this.#recordFile.restartsLeft(spec.maxRestarts),
-      migration: migrationFact(spec, record),
-      adjusted: this.#adjuster.isDone(spec),
-      kept: this.#steps.isKept(),
-      cleared: this.#steps.cleared,
-    }
+    return factsOf({
+      desired: this.#desired,
+      recordFile: this.#recordFile,
+      vmProcess: this.#vmProcess,
+      adjuster: this.#adjuster,
+      steps: this.#steps,
+    })
   }
 
   #enter(stage: Stage): void {
@@ -324,6 +296,3 @@ export class VmActor {
 }
 
 const superseded = new Error('a newer desired state superseded this step')
-
-const unsupported = (driver: string) =>
-  new StepError('unsupported_by_hypervisor', `${driver} does not support this operation`)

@@ -2,7 +2,7 @@ import type { VmPut, VmSpec, VmStep } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
 import { unbindBelow } from '../hypervisor/bind.ts'
 import { hasMark } from '../hypervisor/transfer/marks.ts'
-import type { RunningVm, SnapshotSource, VmHome } from '../hypervisor/driver.ts'
+import type { RunningVm, VmHome } from '../hypervisor/driver.ts'
 import type { PrepareContext } from '../base/prepare-context.ts'
 import type { Adjuster } from './adjust.ts'
 import type { VmProcess } from './vm-process.ts'
@@ -10,10 +10,11 @@ import type { VmAction } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from '../base/step-error.ts'
 import { isOver, receive, sendAway } from './migration.ts'
-import { originKey, originOf, placeOf } from './origin.ts'
+import { originOf } from './origin.ts'
 import type { VmRecordFile } from './record-file.ts'
 import type { Stage } from './observe.ts'
 import { bootKey } from './record.ts'
+import { openRestored } from './restored-volumes.ts'
 import { stepContext } from './step-context.ts'
 
 /** Grace period for a VM that is deleted and has no volumes, and so no data to flush. */
@@ -87,7 +88,7 @@ export class Steps {
     const prepare = () => driver.prepare({ ...this.#home(), ...(source ? { from: source } : {}) }, context)
     // For a boot, `prepare` itself times its parts (image, base).
     const prepared = source ? await context.time('prepare', prepare) : await prepare()
-    const home = { ...this.#home(), ...(source ? { from: await this.#withVolumes(source) } : {}) }
+    const home = { ...this.#home(), ...(source ? { from: await openRestored(this.#deps, source) } : {}) }
     const release = await bootSlots.take(signal)
     try {
       this.#deps.onStage('booting')
@@ -100,22 +101,6 @@ export class Steps {
       await this.#inhabit(runningVm, this.#deps.desired().spec, source?.made.healthy)
     } finally {
       release()
-    }
-  }
-
-  /** Opens the volumes of the snapshot's guest. If the same VM is restored, they are first reset to the snapshot. */
-  async #withVolumes(source: SnapshotSource): Promise<SnapshotSource> {
-    if ((source.made.disks ?? []).length === 0) return source
-    const { adjuster, recordFile, volumes, desired } = this.#deps
-    const { vmId, spec } = desired()
-    const { from, disks } = spec
-    for (const disk of disks)
-      if (from && !from.renew && !disk.readOnly) await volumes.rewind(disk, vmId, from.snapshotId)
-    return {
-      ...source,
-      disks: (await adjuster.open(disks)).map(one => ({ ...one, of: placeOf(one.disk.volumeId, from?.clones) })),
-      // From here on the guest may write. Another reset of the volumes would lose its writes.
-      beforeRun: () => recordFile.save({ origin: originKey(spec) }),
     }
   }
 

@@ -1,7 +1,7 @@
 /**
  * The HTTP server of the API: registers a route for every declared operation and applies the common rules. Each request
  * passes through: address, credential, scope, role, project, rate limit (admission.ts), body parsing (json-body.ts),
- * validation (validate.ts) and the handler (`read`, `write`: write.ts, `stream`: stream-route.ts). A read with a known
+ * validation (validate.ts) and the handler (run-handler.ts; `write`: write.ts, `stream`: stream-route.ts). A read with a known
  * credential may start before authentication is confirmed (attempt.ts).
  */
 import { METHODS, STATUS_CODES } from 'node:http'
@@ -23,18 +23,16 @@ import { corsHeaders, preflightHeaders, securityHeaders } from './headers.ts'
 import { itemHandler } from './items.ts'
 import type { Feature, Handler, Operation } from './operation.ts'
 import { methodTable, type MethodsOf, routePath } from './paths.ts'
-import { cutList, linkOf, type ListRule, pageOf } from './paging.ts'
-import { beginChange, readerOf } from './precondition.ts'
-import { type FrameDeps, type ServerOptions, stateOf } from './ports.ts'
+import { readerOf } from './precondition.ts'
+import type { FrameDeps, ServerOptions } from './ports.ts'
 import { plainAddress } from './rate-limit.ts'
-import { sendFailure, sendJson, sendText } from './respond.ts'
-import { buildCall, createRoute, queryOf, type RecordedNote, type Route, signalOf } from './route.ts'
+import { sendFailure } from './respond.ts'
+import { createRoute, type Route } from './route.ts'
+import { runHandler } from './run-handler.ts'
 import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from './sse.ts'
-import { runStream, type StreamContext } from './stream-route.ts'
+import type { StreamContext } from './stream-route.ts'
 import { createTraces, requestIdOf } from './trace.ts'
 import { installUploadParser } from './upload.ts'
-import { untilState } from './waiting.ts'
-import { runWrite } from './write.ts'
 
 export interface ApiServer {
   /**
@@ -72,7 +70,7 @@ export function createServer(options: ServerOptions): ApiServer {
   })
   for (const route of routes) {
     const parts = { route, reader: readerOf(route, routes) }
-    const handler: Run = (request, reply) => run(options, context, parts, request, reply)
+    const handler: Run = (request, reply) => runHandler(options, context, parts, request, reply)
     if (route.operation.upload) app.register(async uploads => takeUploads(uploads, route, handler))
     else registerRoute(app, route, handler)
   }
@@ -257,89 +255,4 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
     exposeHeadRoute: method === 'GET' && answer !== 'stream',
     handler,
   })
-}
-
-async function run(
-  options: ServerOptions,
-  context: StreamContext,
-  { route, reader }: { readonly route: Route; readonly reader: Route | undefined },
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
-  const { handler, operation } = route
-  if ('stream' in handler) return runStream(context, route, handler, request, reply)
-  const { attempt } = stateOf(request)
-  if (attempt) {
-    const answer = await attempt.answer
-    for (const line of attempt.cookies) reply.header('set-cookie', line)
-    return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
-  }
-  const notes: RecordedNote[] = []
-  const call = buildCall(route, request, {
-    who: stateOf(request),
-    signal: () => signalOf(reply),
-    note: note => void notes.push(note),
-    setCookie: line => void reply.header('set-cookie', line),
-  })
-  if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
-  if ('read' in handler) {
-    const answer = await handler.read(call)
-    return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
-  }
-  await using precondition = reader && (await beginChange(reader, request, reply))
-  const written = await runWrite(options, { route, handler, call, notes, request, reply, precondition }).catch(
-    async (error: unknown) => {
-      const { caller, project } = stateOf(request)
-      if (error instanceof ApiError && caller)
-        await options.onRefusal?.({ error, userId: caller.userId, projectId: project?.id })
-      throw error
-    },
-  )
-  if (written.replayed) reply.header('idempotent-replayed', 'true')
-  return sendJson(request, reply, operation, written.status, written.json)
-}
-
-/** Applies `?wait=`: returns the answer once the resource has reached the state. */
-async function waited(
-  route: Route,
-  handler: Handler<never>,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  first: unknown,
-): Promise<unknown> {
-  const { waits } = route.operation
-  if (waits === undefined || !('read' in handler)) return first
-  const query = queryOf(route, request)
-  if (query['wait'] === undefined) return first
-  const signal = signalOf(reply)
-  const look = () =>
-    handler.read(
-      buildCall(route, request, {
-        who: stateOf(request),
-        signal: () => signal,
-        note: () => undefined,
-        setCookie: () => undefined,
-      }),
-    )
-  return untilState(waits, query, first, look, signal)
-}
-
-function sendRead(route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown) {
-  const { operation } = route
-  const answer = operation.list ? pageIn(operation.list, route, request, reply, found) : found
-  if (operation.answer === 'text') return sendText(reply, 'text', String(answer))
-  if (operation.answer === 'html') return sendText(reply, operation.forms ? 'forms' : 'html', String(answer))
-  return sendJson(request, reply, operation, 200, route.json(answer, reply))
-}
-
-/** The requested page of the items. The `Link` header is set if more items follow. */
-function pageIn(list: ListRule, route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown): unknown {
-  const { answer, next } = cutList(list, pageOf(list, queryOf(route, request)), found)
-  if (next) reply.header('link', linkOf(request.url, next))
-  return answer
-}
-
-function emailOf(body: unknown): string {
-  const email: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, 'email') : undefined
-  return typeof email === 'string' ? email : ''
 }

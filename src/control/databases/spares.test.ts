@@ -1,7 +1,7 @@
 /** Spare branches: hidden until they are claimed, and removed when they are no longer useful. */
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
-import { usage } from '../deployments/store.ts'
+import { usage } from '../deployments/create-store.ts'
 import { projectUsage } from '../volumes/store.ts'
 import { createBranch, createDatabase, mainBranch, startDeletingDatabase } from './create.ts'
 import { shapeOf, statusOf } from './rules.ts'

@@ -9,6 +9,7 @@ import { invalidState } from '../http/errors.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { assertReplicasFit } from './limits.ts'
 import type { Deployment } from './store.ts'
+import * as active from './active-store.ts'
 import * as store from './store.ts'
 
 /** Phases in which the workflow is taking the deployment down; only a new rollout can make it serve again. */
@@ -55,7 +56,7 @@ const canServeNow = (d: Deployment) =>
 async function switchTo(tx: Tx, d: Deployment): Promise<void> {
   await store.renew(tx, d.id)
   await store.rolledBackTo(tx, d.id)
-  await store.makeActive(tx, d.id)
+  await active.makeActive(tx, d.id)
   await poke(tx, 'deployment', d.id)
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
   await refreshRoute(tx, d.appId)

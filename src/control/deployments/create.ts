@@ -5,6 +5,7 @@ import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { createVm, type StartFrom } from '../vms/index.ts'
 import { announceById } from './announce.ts'
+import * as creating from './create-store.ts'
 import * as store from './store.ts'
 
 /**
@@ -13,7 +14,7 @@ import * as store from './store.ts'
  */
 export async function createDeployment(
   tx: Tx,
-  request: Omit<store.NewDeployment, 'id' | 'jobId'> & {
+  request: Omit<creating.NewDeployment, 'id' | 'jobId'> & {
     readonly replicas: number
     readonly ipv6Prefix: string
     readonly from?: StartFrom
@@ -21,8 +22,8 @@ export async function createDeployment(
 ): Promise<{ id: string; jobId: string; vmIds: string[] }> {
   const id = newId()
   const jobId = `job-${randomUUID().replaceAll('-', '').slice(0, 16)}`
-  await store.insert(tx, { ...request, id, jobId })
-  await store.keepEnv(tx, id, request.appId)
+  await creating.insert(tx, { ...request, id, jobId })
+  await creating.keepEnv(tx, id, request.appId)
   const awaitsImage = request.image === ''
   await createWorkflow(tx, 'deployment', id, awaitsImage ? 'building' : 'rolling', {
     deadlineMs: awaitsImage ? hours(2) : minutes(30),

@@ -8,7 +8,7 @@ import { createDeployment } from './create.ts'
 import { assertUsable } from './image-access.ts'
 import { assertRoomEver, roomOf, waitingFor } from './room.ts'
 import { type DeployShape, deployShape, deploySizes, imageTag } from './rules.ts'
-import * as store from './store.ts'
+import * as creating from './create-store.ts'
 
 export interface DeployBody {
   readonly image?: string | null
@@ -56,7 +56,7 @@ export async function deploy(
   body: DeployBody,
   build?: DeployBuild,
 ) {
-  const previous = await store.newest(tx, app.id)
+  const previous = await creating.newest(tx, app.id)
   const shapeOf = build ? unbuiltShape : deployShape
   const shape = shapeOf(
     {
@@ -85,7 +85,7 @@ export async function deploy(
     projectId: call.project.id,
     appId: app.id,
     replicas,
-    ipv6Prefix: await store.prefixOf(tx, call.project.id),
+    ipv6Prefix: await creating.prefixOf(tx, call.project.id),
     triggerSource: triggers[call.caller.via.kind],
     traceparent: call.traceparent,
     ...(build ? { build } : {}),
@@ -128,7 +128,7 @@ async function claimSizes(
 ): Promise<string> {
   const limits = await lockLimits(tx, projectId)
   await assertNotCapped(tx, projectId)
-  const used = await store.usage(tx, projectId, appId)
+  const used = await creating.usage(tx, projectId, appId)
   assertWithin(limits, 'maxDeploymentsPerApp', used.deployments)
   assertWithin(limits, 'maxVcpusTotal', used.vcpus, shape.vcpus * replicas)
   assertWithin(limits, 'maxMemoryMibTotal', used.memoryMib, shape.memoryMib * replicas)

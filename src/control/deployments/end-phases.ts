@@ -8,6 +8,7 @@ import { dropRuntimeAttachments, dropSnapshots, setVmsWant } from '../vms/index.
 import { announce, announceById, publishStatus } from './announce.ts'
 import { idsOf, kept, removeVms } from './replica-changes.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
+import * as active from './active-store.ts'
 import * as store from './store.ts'
 
 /** Every relevant change pokes the workflow; this poll covers lost pokes. */
@@ -46,13 +47,13 @@ export async function stopping({ subject: d }: Step<Deployment>): Promise<Next<'
   if (build?.isBusy) return wait(pollMs, tx => poke(tx, 'build', build.id))
   if (d.vms.length > 0)
     return wait(pollMs, async tx => {
-      await store.clearActive(tx, d.appId, d.id)
+      await active.clearActive(tx, d.appId, d.id)
       await removeVms(tx, d)
       await refreshRoute(tx, d.appId)
       await announce(d)(tx)
     })
   return done(async tx => {
-    await store.clearActive(tx, d.appId, d.id)
+    await active.clearActive(tx, d.appId, d.id)
     await dropSnapshots(tx, d.id, 'sleep')
     await dropRuntimeAttachments(tx, d.id)
     await pokeOthers(tx, d)
@@ -83,7 +84,7 @@ const rollAgain = (d: Deployment): Next<'rolling'> =>
     'rolling',
     async tx => {
       const isWell = (vm: DeploymentVm) => vm.healthy && vm.want === 'running'
-      if (!kept(d).some(isWell)) await store.clearActive(tx, d.appId, d.id)
+      if (!kept(d).some(isWell)) await active.clearActive(tx, d.appId, d.id)
       await dropSnapshots(tx, d.id, 'sleep')
       await setVmsWant(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
       await store.rollingAgain(tx, d.id)

@@ -1,5 +1,5 @@
 /** Deployments: rollouts, replicas, scale to zero, logs and live numbers. */
-export type { NewDeployment } from './store.ts'
+export type { NewDeployment } from './create-store.ts'
 export { createDeployment } from './create.ts'
 export { type DeployBody, type DeployCall, deploy } from './deploy.ts'
 export { removeDeployment, supersedeDeployment } from './end.ts'

@@ -2,6 +2,7 @@
 import type { Tx } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { assertWithin, lockLimits } from '../projects/index.ts'
+import * as creating from './create-store.ts'
 import * as store from './store.ts'
 
 /**
@@ -25,7 +26,7 @@ export async function assertSizesFit(
   count: number,
 ): Promise<void> {
   const limits = await lockLimits(tx, projectId)
-  const used = await store.usage(tx, projectId, appId)
+  const used = await creating.usage(tx, projectId, appId)
   assertWithin(limits, 'maxVcpusTotal', used.vcpus, size.vcpus * count)
   assertWithin(limits, 'maxMemoryMibTotal', used.memoryMib, size.memoryMib * count)
 }

@@ -14,6 +14,7 @@ import { notifyFailed, notifyLive } from './notices.ts'
 import { changeReplicas, crashed, idsOf, kept, removeVms, replicaChanges } from './replica-changes.ts'
 import { replacementPauseMs } from './replicas.ts'
 import type { Deployment } from './store.ts'
+import * as active from './active-store.ts'
 import * as store from './store.ts'
 
 export type WorkflowDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
@@ -102,7 +103,7 @@ const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
 
 /** Switches the route: this deployment serves from this commit on, and the previous one starts to drain. */
 const takeOver = (d: Deployment) => async (tx: Tx) => {
-  if (!(await store.makeActive(tx, d.id))) throw new Error('a later rollout became active in the meantime')
+  if (!(await active.makeActive(tx, d.id))) throw new Error('a later rollout became active in the meantime')
   await store.started(tx, d.id)
   await refreshRoute(tx, d.appId)
   for (const other of await store.othersAlive(tx, d.appId, d.id)) await poke(tx, 'deployment', other)
@@ -112,7 +113,7 @@ const takeOver = (d: Deployment) => async (tx: Tx) => {
 
 const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
   await store.end(tx, d.id, 'failed', reason)
-  await store.clearActive(tx, d.appId, d.id)
+  await active.clearActive(tx, d.appId, d.id)
   await removeVms(tx, d)
   await pokeOthers(tx, d)
   await refreshRoute(tx, d.appId)

@@ -13,7 +13,7 @@ import { refreshRoute } from '../routing/index.ts'
 import { createSnapshot, createVm, dropSnapshots, type PlacedVm, startVmOn, setVmsWant } from '../vms/index.ts'
 import { announce, announceById } from './announce.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
-import * as store from './store.ts'
+import * as active from './active-store.ts'
 
 interface Moment {
   readonly subject: Deployment
@@ -52,7 +52,7 @@ export async function suspending(moment: Moment, config: Deps['config']): Promis
   if (d.sleepSnapshot?.state === 'creating' && elapsedMs(moment) < snapshotLimitMs) return wait(seconds(5))
   return go('sleeping', async tx => {
     // The app was woken in the meantime: roll back, and let the next step see it.
-    if (!(await store.moveScale(tx, d.appId, 'idle', 'scaled_to_zero')))
+    if (!(await active.moveScale(tx, d.appId, 'idle', 'scaled_to_zero')))
       throw new Error('a request arrived during the suspend')
     await removeVms(tx, d)
     await refreshRoute(tx, d.appId)
@@ -115,7 +115,7 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
     })
   if (kept(d).some(vm => vm.healthy))
     return go('serving', async tx => {
-      await store.moveScale(tx, d.appId, 'warming_up', 'active')
+      await active.moveScale(tx, d.appId, 'warming_up', 'active')
       await dropSnapshots(tx, d.id, 'sleep')
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)
@@ -124,7 +124,7 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
   const leftMs = wakeLimitMs - elapsedMs(moment)
   if (crashed || leftMs <= 0 || d.scaleState !== 'warming_up')
     return go('sleeping', async tx => {
-      const asleep = await store.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
+      const asleep = await active.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
       // Roll back; the next step sees the change.
       if (!asleep && d.scaleState === 'warming_up') throw new Error('its VM became healthy in the meantime')
       await removeVms(tx, d)

@@ -1,6 +1,5 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
-import type { DeployBuild } from './deploy.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
 /** A deployment with the facts that its status and its live view are derived from. */
@@ -170,39 +169,6 @@ const liveDeploymentsOfApp = statement<Deployment>(
   'deployments.liveOfApp',
   `SELECT ${columns} ${joined} WHERE d.app_id = $1 AND d.outcome IS NULL AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT 20`,
 )
-const newestOfApp = statement<Pick<Deployment, 'image' | 'vcpus' | 'memoryMib' | 'diskMib'>>(
-  'deployments.newest',
-  `SELECT image, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib" FROM deployment
-   WHERE app_id = $1 AND want <> 'deleted' ORDER BY id DESC LIMIT 1`,
-)
-const ipv6Prefix = statement<{ prefix: string }>(
-  'deployments.ipv6Prefix',
-  `SELECT ipv6_prefix AS prefix FROM project WHERE id = $1`,
-)
-// VMs that are being removed do not count: a redeploy must be possible at the limit.
-const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments: number }>(
-  'deployments.usage',
-  `SELECT coalesce(sum(claim.vcpus), 0)::int AS vcpus, coalesce(sum(claim.memory_mib), 0)::int AS "memoryMib",
-          (SELECT count(*)::int FROM deployment WHERE app_id = $2 AND outcome IS NULL AND want <> 'deleted') AS deployments
-   FROM (SELECT vcpus, memory_mib FROM vm WHERE project_id = $1 AND want <> 'absent'
-           -- Spare VMs of the platform do not count toward the plan.
-           AND NOT EXISTS (SELECT FROM branch b WHERE b.app_id = vm.app_id AND b.kind = 'spare')
-         UNION ALL
-         -- Deployments being built count: the plan check accepted them when they were requested.
-         SELECT d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)
-         FROM deployment d JOIN app a ON a.id = d.app_id
-         WHERE d.project_id = $1 AND d.image = '' AND d.outcome IS NULL AND d.want = 'running') claim`,
-)
-const insertDeployment = statement(
-  'deployments.insert',
-  `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source,
-     traceparent, build_id, git_branch, git_commit_hash, git_commit_message)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-)
-const copyEnv = statement(
-  'deployments.copyEnv',
-  `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value FROM app_env WHERE app_id = $2`,
-)
 const setWant = statement(
   'deployments.setWant',
   `UPDATE deployment SET want = $2, updated_at = now() WHERE id = $1 AND want <> $2 AND want <> 'deleted'`,
@@ -221,28 +187,6 @@ const renewRollout = statement(
   'deployments.renewRollout',
   `UPDATE deployment SET rollout = nextval('rollout_order'), want = CASE want WHEN 'stopped' THEN 'running' ELSE want END,
      updated_at = now() WHERE id = $1`,
-)
-// A separate statement: an UPDATE that waits for the row re-checks the row, but not the subquery that compares the
-// rollouts, so the earlier of two rollouts that become healthy together could win.
-const lockAppOf = statement(
-  'deployments.lockApp',
-  `SELECT a.id FROM app a JOIN deployment d ON d.app_id = a.id WHERE d.id = $1 FOR NO KEY UPDATE OF a`,
-)
-// Switches the route target: at most one deployment is active, and of two healthy ones the later rollout wins.
-const activate = statement(
-  'deployments.activate',
-  `UPDATE app a SET active_deployment_id = d.id, scale_state = 'active', scale_changed_at = now()
-   FROM deployment d
-   WHERE d.id = $1 AND a.id = d.app_id AND d.want IN ('running', 'paused') AND d.outcome IS NULL
-     AND NOT EXISTS (SELECT 1 FROM deployment other WHERE other.id = a.active_deployment_id AND other.rollout > d.rollout)`,
-)
-const moveScaleState = statement(
-  'deployments.moveScale',
-  `UPDATE app SET scale_state = $3, scale_changed_at = now() WHERE id = $1 AND scale_state = $2`,
-)
-const deactivate = statement(
-  'deployments.deactivate',
-  `UPDATE app SET active_deployment_id = NULL, scale_state = 'active', scale_changed_at = now() WHERE id = $1 AND active_deployment_id = $2`,
 )
 const finish = statement(
   'deployments.finish',
@@ -283,24 +227,6 @@ const rollingBefore = statement<{ id: string }>(
   `SELECT id FROM deployment WHERE app_id = $1 AND id <> $2 AND outcome IS NULL`,
 )
 
-export interface NewDeployment {
-  readonly id: string
-  readonly jobId: string
-  readonly projectId: string
-  readonly appId: string
-  readonly image: string
-  readonly hypervisor: number
-  readonly vcpus: number
-  readonly memoryMib: number
-  readonly diskMib: number
-  readonly port: number
-  readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback'
-  /** Trace context of the request that created the deployment, if any. */
-  readonly traceparent?: string
-  /** The build that makes the image; the image is empty until then. */
-  readonly build?: DeployBuild
-}
-
 export const byId = (sql: Sql, id: string) => sql.maybe(deploymentById, [id])
 export const inApp = (sql: Sql, projectId: string, appName: string, job: string) =>
   sql.maybe(deploymentOfApp, [projectId, appName, job])
@@ -320,31 +246,6 @@ export async function holdAsObserved(tx: Tx, d: Pick<Deployment, 'id' | 'rollout
 export const appRef = (db: Db, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
 export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
 export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])
-export const newest = (tx: Tx, appId: string) => tx.maybe(newestOfApp, [appId])
-export const prefixOf = async (tx: Tx, projectId: string) => (await tx.one(ipv6Prefix, [projectId])).prefix
-/** Sums up the sizes of the project's VMs, and counts the unfinished deployments of the app. */
-export const usage = (tx: Tx, projectId: string, appId: string) => tx.one(usageOfProject, [projectId, appId])
-export const insert = (tx: Tx, d: NewDeployment) =>
-  tx.run(insertDeployment, [
-    d.id,
-    d.jobId,
-    d.projectId,
-    d.appId,
-    d.image,
-    d.hypervisor,
-    d.vcpus,
-    d.memoryMib,
-    d.diskMib,
-    d.port,
-    d.triggerSource,
-    d.traceparent ?? null,
-    d.build?.buildId ?? '',
-    d.build?.commit.branch ?? '',
-    d.build?.commit.hash ?? '',
-    d.build?.commit.message ?? '',
-  ])
-/** Copies the app's current environment for all VMs of the deployment. */
-export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
 export const desired = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
   (await tx.run(setWant, [id, want])) === 1
 /** @param isLeaving the workflow is still taking the deployment down */
@@ -354,15 +255,6 @@ export const rollingAgain = (tx: Tx, id: string) => tx.run(forgetReactivation, [
 /** Marks the deployment as started by a rollback. */
 export const rolledBackTo = (tx: Tx, id: string) => tx.run(markRollback, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
-/** Returns false when a later rollout is already active. */
-export async function makeActive(tx: Tx, id: string): Promise<boolean> {
-  await tx.run(lockAppOf, [id])
-  return (await tx.run(activate, [id])) === 1
-}
-/** Returns false when the app is not in state `from`. */
-export const moveScale = async (tx: Tx, appId: string, from: Deployment['scaleState'], to: Deployment['scaleState']) =>
-  (await tx.run(moveScaleState, [appId, from, to])) === 1
-export const clearActive = (tx: Tx, appId: string, id: string) => tx.run(deactivate, [appId, id])
 export const end = (
   tx: Tx,
   id: string,

@@ -8,6 +8,7 @@ import { announceById } from './announce.ts'
 import { removeDeployment, takeDown } from './end.ts'
 import { type Verb, assertCan, statusOf } from './rules.ts'
 import type { Deployment } from './store.ts'
+import * as active from './active-store.ts'
 import * as store from './store.ts'
 
 const verbs: Readonly<Record<Verb, (tx: Tx, d: Deployment) => Promise<void>>> = {
@@ -18,7 +19,7 @@ const verbs: Readonly<Record<Verb, (tx: Tx, d: Deployment) => Promise<void>>> = 
   async pause(tx, d) {
     assertNotReplaced(d)
     // The app may be about to scale to zero; a paused deployment keeps its memory instead.
-    await store.moveScale(tx, d.appId, 'idle', 'active')
+    await active.moveScale(tx, d.appId, 'idle', 'active')
     await want(tx, d, 'paused')
   },
   async resume(tx, d) {

@@ -1,0 +1,82 @@
+/** Creates deployments: the rows, and what the limits of the project compare. */
+import { type Tx, statement } from '../../db/db.ts'
+import type { DeployBuild } from './deploy.ts'
+import type { Deployment } from './store.ts'
+
+export interface NewDeployment {
+  readonly id: string
+  readonly jobId: string
+  readonly projectId: string
+  readonly appId: string
+  readonly image: string
+  readonly hypervisor: number
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly port: number
+  readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback'
+  /** Trace context of the request that created the deployment, if any. */
+  readonly traceparent?: string
+  /** The build that makes the image; the image is empty until then. */
+  readonly build?: DeployBuild
+}
+
+const newestOfApp = statement<Pick<Deployment, 'image' | 'vcpus' | 'memoryMib' | 'diskMib'>>(
+  'deployments.newest',
+  `SELECT image, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib" FROM deployment
+   WHERE app_id = $1 AND want <> 'deleted' ORDER BY id DESC LIMIT 1`,
+)
+const ipv6Prefix = statement<{ prefix: string }>(
+  'deployments.ipv6Prefix',
+  `SELECT ipv6_prefix AS prefix FROM project WHERE id = $1`,
+)
+// VMs that are being removed do not count: a redeploy must be possible at the limit.
+const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments: number }>(
+  'deployments.usage',
+  `SELECT coalesce(sum(claim.vcpus), 0)::int AS vcpus, coalesce(sum(claim.memory_mib), 0)::int AS "memoryMib",
+          (SELECT count(*)::int FROM deployment WHERE app_id = $2 AND outcome IS NULL AND want <> 'deleted') AS deployments
+   FROM (SELECT vcpus, memory_mib FROM vm WHERE project_id = $1 AND want <> 'absent'
+           -- Spare VMs of the platform do not count toward the plan.
+           AND NOT EXISTS (SELECT FROM branch b WHERE b.app_id = vm.app_id AND b.kind = 'spare')
+         UNION ALL
+         -- Deployments being built count: the plan check accepted them when they were requested.
+         SELECT d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)
+         FROM deployment d JOIN app a ON a.id = d.app_id
+         WHERE d.project_id = $1 AND d.image = '' AND d.outcome IS NULL AND d.want = 'running') claim`,
+)
+const insertDeployment = statement(
+  'deployments.insert',
+  `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source,
+     traceparent, build_id, git_branch, git_commit_hash, git_commit_message)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+)
+const copyEnv = statement(
+  'deployments.copyEnv',
+  `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value FROM app_env WHERE app_id = $2`,
+)
+
+export const newest = (tx: Tx, appId: string) => tx.maybe(newestOfApp, [appId])
+export const prefixOf = async (tx: Tx, projectId: string) => (await tx.one(ipv6Prefix, [projectId])).prefix
+/** Sums up the sizes of the project's VMs, and counts the unfinished deployments of the app. */
+export const usage = (tx: Tx, projectId: string, appId: string) => tx.one(usageOfProject, [projectId, appId])
+export const insert = (tx: Tx, d: NewDeployment) =>
+  tx.run(insertDeployment, [
+    d.id,
+    d.jobId,
+    d.projectId,
+    d.appId,
+    d.image,
+    d.hypervisor,
+    d.vcpus,
+    d.memoryMib,
+    d.diskMib,
+    d.port,
+    d.triggerSource,
+    d.traceparent ?? null,
+    d.build?.buildId ?? '',
+    d.build?.commit.branch ?? '',
+    d.build?.commit.hash ?? '',
+    d.build?.commit.message ?? '',
+  ])
+/** Copies the app's current environment for all VMs of the deployment. */
+export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])

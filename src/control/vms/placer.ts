@@ -12,7 +12,7 @@ import { type Candidates, createCandidates, hostRooms } from '../hosts/index.ts'
 import { explain, type HostView, pick, place, type Placement, type PlacementRequest } from '../scheduler/place.ts'
 import { claimDisks, type DiskNeeds, diskNeeds, storageRequest, withDisks } from './disks.ts'
 import { hypervisorName } from './rules.ts'
-import * as store from './store.ts'
+import * as placement from './placement-store.ts'
 import type { Vm } from './store.ts'
 
 /**
@@ -61,8 +61,8 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
   // The statements are pipelined but run in this order, so the reads happen under the locks. Rows for deployments we
   // failed to lock are ignored.
   const [ours, siblings, special] = await Promise.all([
-    store.claimPlacing(tx, deploymentIds),
-    store.hostsByDeployment(tx, deploymentIds),
+    placement.claimPlacing(tx, deploymentIds),
+    placement.hostsByDeployment(tx, deploymentIds),
     withDisks(
       tx,
       vms.map(vm => vm.id),
@@ -84,8 +84,8 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
 
 async function placeApart(tx: Tx, candidates: Candidates, vm: Vm): Promise<Placed> {
   const [ours, siblings] = await Promise.all([
-    store.claimPlacing(tx, [vm.deploymentId]),
-    store.hostsByDeployment(tx, [vm.deploymentId]),
+    placement.claimPlacing(tx, [vm.deploymentId]),
+    placement.hostsByDeployment(tx, [vm.deploymentId]),
   ])
   if (!ours.has(vm.deploymentId)) return outrun
   const placed = await placeWithDisks({ tx, candidates, siblings, results: new Map(), looked: false }, vm)
@@ -111,7 +111,7 @@ async function placeSome(round: Round, vms: readonly Vm[]): Promise<void> {
     else round.results.set(vm.id, none)
   }
   if (desiredStates.length === 0) return
-  const won = await store.place(round.tx, desiredStates)
+  const won = await placement.place(round.tx, desiredStates)
   if (won.size < desiredStates.length) round.candidates.forget()
   for (const { vmId } of desiredStates) round.results.set(vmId, won.has(vmId) ? { is: 'placed' } : outrun)
 }
@@ -122,7 +122,7 @@ async function placeWithDisks(round: Round, vm: Vm): Promise<Placed> {
   if (needs.obstacle) return { is: 'nowhere', why: needs.obstacle }
   const { host, none } = await propose(round, vm, needs)
   if (!host) return none
-  const won = await store.place(tx, [{ vmId: vm.id, hostId: host.id, hypervisor: host.hypervisor }])
+  const won = await placement.place(tx, [{ vmId: vm.id, hostId: host.id, hypervisor: host.hypervisor }])
   if (!won.has(vm.id)) {
     round.candidates.forget()
     return outrun

@@ -5,6 +5,7 @@ import { createWorkflow } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { deriveIpv6 } from './rules.ts'
 import type { Vm } from './store.ts'
+import * as placement from './placement-store.ts'
 import * as store from './store.ts'
 
 export type NewVm = Omit<store.NewVm, 'ipv6Address'> & { readonly ipv6Prefix: string }
@@ -30,7 +31,7 @@ export async function startVmOn(tx: Tx, vm: NewVm, { hostId, hypervisor, afterMs
   // The statements are pipelined and run in this order.
   const [, places, found] = await Promise.all([
     store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) }),
-    store.place(tx, [{ vmId: vm.id, hostId, hypervisor }]),
+    placement.place(tx, [{ vmId: vm.id, hostId, hypervisor }]),
     store.byId(tx, vm.id),
   ])
   const placed: PlacedVm | undefined = found && places.has(vm.id) ? { ...found, hostId } : undefined

@@ -1,12 +1,12 @@
 import type { Sql } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
-import * as store from './store.ts'
+import * as placement from './placement-store.ts'
 
 /**
  * Pokes the VMs that have waited longest for a host, because capacity may be free now. The rest follow when these are
  * placed or by their own timers.
  */
 export async function pokeWaiting(sql: Sql): Promise<void> {
-  const ids = await store.waiting(sql, 100)
+  const ids = await placement.waiting(sql, 100)
   if (ids.length > 0) await pokeMany(sql, 'vm', ids)
 }

@@ -17,6 +17,7 @@ import { reached } from './rules.ts'
 import { desiredVms } from './desired.ts'
 import { pokeWaiting } from './waiting.ts'
 import { recordObserved } from './observed.ts'
+import * as placement from './placement-store.ts'
 import * as store from './store.ts'
 import type { Vm } from './store.ts'
 
@@ -57,11 +58,11 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
             return wait(outrunRetryMs)
           case 'unpinned':
             return wait(0, async tx => {
-              await store.bootInstead(tx, vm.id)
+              await placement.bootInstead(tx, vm.id)
             })
           case 'nowhere':
             return wait(placementRetryMs, async tx => {
-              await store.explainPlacement(tx, vm.id, outcome.why)
+              await placement.explainPlacement(tx, vm.id, outcome.why)
             })
         }
       },
@@ -70,7 +71,11 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
         const hostId = placed(vm)
         if (vm.disksPending)
           return wait(lookAgainMs, async tx => {
-            await store.explainPlacement(tx, vm.id, vm.diskFailure ?? 'The host is preparing the volumes of the VM.')
+            await placement.explainPlacement(
+              tx,
+              vm.id,
+              vm.diskFailure ?? 'The host is preparing the volumes of the VM.',
+            )
           })
         const observed = await desiredStates.put({ ...vm, hostId }, signal)
         const record = async (tx: Parameters<typeof recordObserved>[0]) => {

@@ -14,6 +14,7 @@ import { knowsPassword } from './rules.ts'
 import { doesAnswer, isAtRest } from './probe.ts'
 import type { Storage } from './storage.ts'
 import type { Branch } from './store.ts'
+import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 import { dropBackupCopy } from './volume-storage.ts'
 import * as snapshots from './snapshot-store.ts'
@@ -86,7 +87,7 @@ export async function halting(
 ): Promise<Next<'starting' | 'keeping' | 'resting'>> {
   if (b.deployments.length > 0)
     return wait(seconds(1), async tx => {
-      await store.answers(tx, b.id, false)
+      await branchStore.answers(tx, b.id, false)
       for (const { id } of b.deployments) await removeDeployment(tx, id)
     })
   if (requestedRestore(b)) return go('keeping', tx => beginKeeping(tx, b), minutes(30))
@@ -118,7 +119,7 @@ export async function deleting(deps: BranchDeps, { subject: b, signal }: Step<Br
   return done(async tx => {
     await store.lockForRemoval(tx, b.databaseId)
     await snapshots.removeOf(tx, b.id)
-    await store.removeBranch(tx, b.id)
+    await branchStore.removeBranch(tx, b.id)
     await store.removeWhenEmpty(tx, b.databaseId)
     await poke(tx, 'project', b.projectId)
   })
@@ -131,17 +132,17 @@ export const failureOf = (b: Branch): string | undefined => {
 }
 
 export const fail = (b: Branch, error: string) => async (tx: Tx) => {
-  await store.fail(tx, b.id, error)
+  await branchStore.fail(tx, b.id, error)
   await reportFailed(tx, b, error)
 }
 
 export async function recordAnswer(tx: Tx, b: Branch, answers: boolean): Promise<void> {
-  const changed = await store.answers(tx, b.id, answers)
+  const changed = await branchStore.answers(tx, b.id, answers)
   if (changed?.first) await reportReady(tx, b)
 }
 
 async function setBranchPaused(tx: Tx, b: Branch, pause: boolean): Promise<void> {
   // Updates the branch before its deployments, in the same order as a claim.
-  await store.answers(tx, b.id, false)
+  await branchStore.answers(tx, b.id, false)
   for (const { id } of b.deployments) await setPaused(tx, id, pause ? 'paused' : 'running')
 }

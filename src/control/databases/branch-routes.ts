@@ -7,6 +7,7 @@ import { momentOf } from './rules.ts'
 import type { databaseOperations } from './schema.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Branch, Database } from './store.ts'
+import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 import { branchView } from './view.ts'
 
@@ -76,7 +77,8 @@ export const branchHandlers = (deps: Deps): Handlers<BranchOperations> => ({
   promoteDatabaseBranch: {
     write: async call => async tx => {
       const { database, branch } = await lockedBranch(tx, call)
-      if (!(await store.promote(tx, database.id, branch.id))) throw invalidState(`${branch.name} is being deleted.`)
+      if (!(await branchStore.promote(tx, database.id, branch.id)))
+        throw invalidState(`${branch.name} is being deleted.`)
       call.audit({
         action: 'database.promote',
         resourceType: 'database',

@@ -5,6 +5,7 @@ import { invalidField } from '../http/errors.ts'
 import { sizesOf } from './rules.ts'
 import { dropSpares } from './spares.ts'
 import type { Database } from './store.ts'
+import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 import { growDisks } from './volume-storage.ts'
 
@@ -38,7 +39,7 @@ export async function changeDatabase(
   const restarts = vcpus !== null || memory_mib !== null || settings !== undefined
   await store.change(tx, now.id, { ...sizes, settings: settings ?? now.settings, want, restarts })
   if (sizes.diskMib > now.diskMib) await growDisks(tx, branches, sizes.diskMib)
-  await store.tryAgain(tx, now.id)
+  await branchStore.tryAgain(tx, now.id)
   for (const id of branches) await poke(tx, 'database', id)
   return { sizes, want }
 }

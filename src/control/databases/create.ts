@@ -15,6 +15,7 @@ import { takeSpare } from './spare-claim.ts'
 import { chooseNode, storageNodes } from './storage-nodes.ts'
 import { furnish } from './volume-storage.ts'
 import type { Branch } from './store.ts'
+import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 
 export const mainBranch = 'main'
@@ -81,7 +82,7 @@ export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranc
   try {
     const spareId = snapshotId && (await takeSpare(tx, { databaseId, snapshotId, name }))
     if (spareId) return await found(tx, spareId)
-    await store.addBranch(tx, {
+    await branchStore.addBranch(tx, {
       id,
       databaseId,
       projectId,
@@ -116,5 +117,5 @@ export async function startDeletingDatabase(tx: Tx, id: string): Promise<void> {
 }
 
 export async function startDeletingBranch(tx: Tx, id: string): Promise<void> {
-  if (await store.markBranchForDeletion(tx, id)) await poke(tx, 'database', id)
+  if (await branchStore.markBranchForDeletion(tx, id)) await poke(tx, 'database', id)
 }

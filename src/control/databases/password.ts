@@ -8,6 +8,7 @@ import * as passwords from './password-store.ts'
 import { runInside } from './probe.ts'
 import { scramVerifier } from './scram.ts'
 import type { Branch, Database } from './store.ts'
+import * as branchStore from './branch-store.ts'
 import * as store from './store.ts'
 
 /** Returns a sealed password. It contains only letters and digits, because users paste it into shells and URLs. */
@@ -22,7 +23,7 @@ export async function rotatePassword(
 ): Promise<void> {
   // The compute image of a page server belongs to the operator and gets the password through its environment.
   await passwords.rotatePassword(tx, database.id, newPassword(deps), database.backend === 'neon')
-  await store.tryAgain(tx, database.id)
+  await branchStore.tryAgain(tx, database.id)
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
 }
 

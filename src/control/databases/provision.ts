@@ -9,7 +9,7 @@ import { configLines, engines, isEngine } from './rules.ts'
 import { scramVerifier } from './scram.ts'
 import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
-import * as store from './store.ts'
+import * as branchStore from './branch-store.ts'
 
 /** Space for data outside the volumes: sockets, temporary files of the shell. */
 const scratchMib = 256
@@ -72,7 +72,7 @@ export async function provision(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Di
   for (const [volumeId, mountPoint] of mounts)
     if (volumeId)
       await attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint, accessMode: 0, by: 'platform' })
-  if (!(await store.provision(tx, b.id, { appId: app.id, ...disks }, b.database)))
+  if (!(await branchStore.provision(tx, b.id, { appId: app.id, ...disks }, b.database)))
     throw new Error(`BUG: branch ${b.id} has an app already`)
   await deploy(deps, tx, b, app.id)
 }
@@ -81,7 +81,7 @@ export async function provision(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Di
 export async function startVm(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
   if (b.appId === null) throw new Error(`BUG: branch ${b.id} has no app to start`)
   await setSystemEnv(deps, tx, b.appId, await envOf(deps, b))
-  await store.runsRevision(tx, b.id, b.database)
+  await branchStore.runsRevision(tx, b.id, b.database)
   await deploy(deps, tx, b, b.appId)
 }
 

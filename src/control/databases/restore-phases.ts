@@ -8,7 +8,7 @@ import { startVm } from './provision.ts'
 import { abandonRestore, finishRewinding, keepingProgress, undoProgress } from './restoring.ts'
 import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
-import * as store from './store.ts'
+import * as branchStore from './branch-store.ts'
 
 /** Retains the current state as a snapshot. If that fails, the restore is abandoned. */
 export async function keeping(
@@ -38,7 +38,7 @@ export async function replaying(
 ): Promise<Next<'running' | 'undoing'>> {
   const late = now.getTime() - enteredAt.getTime() > startLimitMs ? 'The restore did not finish in time.' : undefined
   const failed = failureOf(b) ?? late
-  if (failed) return go('undoing', tx => store.fail(tx, b.id, failed).then(() => undefined), minutes(30))
+  if (failed) return go('undoing', tx => branchStore.fail(tx, b.id, failed).then(() => undefined), minutes(30))
   if (!b.healthy) return wait(seconds(2))
   if (!(await doesAnswer(deps, b, signal, startingMs))) return wait(100)
   return go('running', async tx => {

@@ -12,10 +12,10 @@ export type LiveState = 'connecting' | 'open' | 'waiting' | 'refused' | 'over'
  * so a hidden tab holds none.
  * @param open starts the stream; a new `key` starts another one, undefined none
  */
-export function useStream(
+export function useStream<Event extends StreamEvent>(
   key: string | undefined,
-  open: (options: StreamOptions) => AsyncGenerator<StreamEvent>,
-  onEvent: (event: StreamEvent) => void,
+  open: (options: StreamOptions) => AsyncGenerator<Event>,
+  onEvent: (event: Event) => void,
 ): { readonly state: LiveState; readonly error: unknown } {
   const [state, setState] = useState<LiveState>('connecting')
   const [error, setError] = useState<unknown>()

@@ -3,7 +3,6 @@ import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-que
 import { ApiFailure, everyItem } from '@mote/client'
 import { api } from './client.ts'
 import { currentProject } from './project.ts'
-import { balloonOf, migrationOf, snapshotsOf, volumeMoveOf } from './shapes.ts'
 
 /** Retries only network errors and unavailable servers; any other error is the server's decision. */
 const isWorthRetrying = (failures: number, error: Error) =>
@@ -99,17 +98,17 @@ export const queries = {
   vmSnapshots: (app_name: string, job_id: string) =>
     queryOptions({
       queryKey: inProject('vm-snapshots', app_name, job_id),
-      queryFn: async ({ signal }) => snapshotsOf(await api.listVmSnapshots({ app_name, job_id }, { signal })),
+      queryFn: ({ signal }) => api.listVmSnapshots({ app_name, job_id }, { signal }),
     }),
   balloon: (app_name: string, job_id: string) =>
     queryOptions({
       queryKey: inProject('balloon', app_name, job_id),
-      queryFn: async ({ signal }) => balloonOf(await api.getBalloon({ app_name, job_id }, { signal })),
+      queryFn: ({ signal }) => api.getBalloon({ app_name, job_id }, { signal }),
     }),
   migration: (app_name: string, job_id: string) =>
     queryOptions({
       queryKey: inProject('migration', app_name, job_id),
-      queryFn: async ({ signal }) => migrationOf(await api.getMigration({ app_name, job_id }, { signal })),
+      queryFn: ({ signal }) => api.getMigration({ app_name, job_id }, { signal }),
     }),
   repositories: () =>
     queryOptions({
@@ -134,7 +133,7 @@ export const queries = {
   volumeMove: (volume_id: string) =>
     queryOptions({
       queryKey: inProject('volume-move', volume_id),
-      queryFn: async ({ signal }) => volumeMoveOf(await api.getVolumeMove({ volume_id }, { signal })),
+      queryFn: ({ signal }) => api.getVolumeMove({ volume_id }, { signal }),
     }),
 
   databases: () =>

@@ -1,9 +1,8 @@
-import type { AuditLog } from '@mote/client'
+import type { AuditLog, JsonValue } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { ChevronLeft, ChevronRight, ScrollText } from 'lucide-react'
 import { useState } from 'react'
 import { queries } from '../api/queries.ts'
-import { fieldOf } from '../api/shapes.ts'
 import { useProject } from '../shell/use-project.ts'
 import { Button } from '../ui/button.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
@@ -109,9 +108,14 @@ export function Audit() {
   )
 }
 
+function textIn(details: JsonValue, key: string): string {
+  const value: unknown = typeof details === 'object' && details !== null ? Reflect.get(details, key) : undefined
+  return typeof value === 'string' ? value : ''
+}
+
 /** The name that users know, if the row contains it. */
 function subjectOf({ details, resource_id }: AuditLog): string {
-  const named = ['name', 'email', 'app'].map(key => fieldOf(details, key)).find(text => text !== '')
+  const named = ['name', 'email', 'app'].map(key => textIn(details, key)).find(text => text !== '')
   return named ?? (resource_id ? shortId(resource_id) : '')
 }
 

@@ -5,7 +5,6 @@ import { Container, FolderUp, GitBranch, type LucideIcon } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../api/client.ts'
 import { queries, refreshAll } from '../api/queries.ts'
-import { fieldOf } from '../api/shapes.ts'
 import { ActionButton } from '../ui/action.tsx'
 import { cx } from '../ui/cx.ts'
 import { Field, Form, type Values } from '../ui/form.tsx'
@@ -32,55 +31,12 @@ export function NewApp() {
   const repositories = useQuery({ ...queries.repositories(), enabled: source === 'repository' })
   const navigate = useNavigate()
   const create = async (values: Values) => {
-    const name = values.text('name')
-    await api.createApp({
-      body: {
-        name,
-        ...sourceOf(values.text('git_url'), repositories.data),
-        port: values.number('port'),
-        health_check_path: values.text('health_check_path'),
-      },
-    })
-    await refreshAll('apps')
-    try {
-      const { job_id } = await api.deployApp({
-        app_name: name,
-        body: {
-          image: values.optional('image'),
-          source: await sendFolder(name, values.files('folder')),
-          ...sizeOf(values),
-        },
-      })
-      await navigate({ to: '/apps/$app/deployments/$job', params: { app: name, job: job_id } })
-    } catch (cause) {
-      // Only the source is invalid. Delete the app, so that a second attempt can create it.
-      await api.deleteApp({ app_name: name })
-      throw cause
-    }
+    const params = await createAndDeploy(values, repositories.data)
+    await navigate({ to: '/apps/$app/deployments/$job', params })
   }
   return (
     <Page title="New app" lead="Choose what to run. It is placed on a host, started, health-checked, and put online.">
-      <div role="radiogroup" aria-label="Source" className="mb-4 grid gap-3 sm:grid-cols-3">
-        {sources.map(({ value, icon: Icon, name, text }) => (
-          <button
-            key={value}
-            type="button"
-            role="radio"
-            aria-checked={source === value}
-            onClick={() => setSource(value)}
-            className={cx(
-              'flex items-start gap-3 rounded-lg border bg-surface p-4 text-left transition-colors',
-              source === value ? 'border-accent ring-1 ring-accent' : 'border-line hover:border-line-strong',
-            )}
-          >
-            <Icon aria-hidden="true" size={18} className="mt-0.5 text-accent-text" />
-            <span>
-              <span className="block font-semibold">{name}</span>
-              <span className="block text-muted">{text}</span>
-            </span>
-          </button>
-        ))}
-      </div>
+      <SourceChoice source={source} choose={setSource} />
       <Card>
         <Form submit="Create and deploy" send={create}>
           <Field
@@ -138,14 +94,69 @@ export function NewApp() {
   )
 }
 
+function SourceChoice({ source, choose }: { readonly source: Source; readonly choose: (source: Source) => void }) {
+  return (
+    <div role="radiogroup" aria-label="Source" className="mb-4 grid gap-3 sm:grid-cols-3">
+      {sources.map(({ value, icon: Icon, name, text }) => (
+        <button
+          key={value}
+          type="button"
+          role="radio"
+          aria-checked={source === value}
+          onClick={() => choose(value)}
+          className={cx(
+            'flex items-start gap-3 rounded-lg border bg-surface p-4 text-left transition-colors',
+            source === value ? 'border-accent ring-1 ring-accent' : 'border-line hover:border-line-strong',
+          )}
+        >
+          <Icon aria-hidden="true" size={18} className="mt-0.5 text-accent-text" />
+          <span>
+            <span className="block font-semibold">{name}</span>
+            <span className="block text-muted">{text}</span>
+          </span>
+        </button>
+      ))}
+    </div>
+  )
+}
+
+/** Returns the parameters of the page of the deployment. */
+async function createAndDeploy(values: Values, repositories: readonly Repository[] | undefined) {
+  const name = values.text('name')
+  await api.createApp({
+    body: {
+      name,
+      ...sourceOf(values.text('git_url'), repositories),
+      port: values.number('port'),
+      health_check_path: values.text('health_check_path'),
+    },
+  })
+  await refreshAll('apps')
+  try {
+    const { job_id } = await api.deployApp({
+      app_name: name,
+      body: {
+        image: values.optional('image'),
+        source: await sendFolder(name, values.files('folder')),
+        ...sizeOf(values),
+      },
+    })
+    return { app: name, job: job_id }
+  } catch (cause) {
+    // Only the source is invalid. Delete the app, so that a second attempt can create it.
+    await api.deleteApp({ app_name: name })
+    throw cause
+  }
+}
+
 /** Links to the source host, where the owner selects the repositories to grant access to. */
 function Connect() {
   return (
     <ActionButton
       size="small"
       act={async () => {
-        const url = fieldOf(await api.installScm(), 'url')
-        if (url !== '') location.assign(url)
+        const { url } = await api.installScm()
+        location.assign(url)
       }}
     >
       <GitBranch aria-hidden="true" size={13} /> Connect repositories

@@ -1,7 +1,6 @@
 import type { App, Build, LiveDeployment, LiveDeploymentStatus, MeshNode } from '@mote/client'
 import { describe, expect, it } from 'vitest'
 import { can, deploymentStatuses } from '../../../src/contract/deployments.ts'
-import { sampleOf } from '../api/shapes.ts'
 import { ago, bytes, duration } from '../ui/format.ts'
 import { deviceOf } from './account/device.ts'
 import { appStatus, liveOf } from './app/live.ts'
@@ -128,15 +127,14 @@ describe('steps', () => {
 })
 
 describe('live metrics', () => {
-  const sample = (rx_bytes: number, second: number) =>
-    sampleOf({
-      rx_bytes,
-      tx_bytes: 0,
-      cpu_usage: 10,
-      ram_used_bytes: 5,
-      memory_mib: 1,
-      at: new Date(second * 1000).toISOString(),
-    })
+  const sample = (rx_bytes: number, second: number) => ({
+    rx_bytes,
+    tx_bytes: 0,
+    cpu_usage: 10,
+    ram_used_bytes: 5,
+    memory_mib: 1,
+    at: new Date(second * 1000).toISOString(),
+  })
   it('become rates, except after a reset of the counters', () => {
     const first = pointOf([sample(100, 10)], undefined)
     expect(first.rxRate).toBeNull()

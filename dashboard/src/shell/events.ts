@@ -1,11 +1,9 @@
 /** Live events of the project: refetches what changed, and shows notifications. */
-import type { StreamEvent } from '@mote/client'
 import { useNavigate } from '@tanstack/react-router'
 import { useRef } from 'react'
 import { api } from '../api/client.ts'
 import { useStream } from '../api/live.ts'
 import { queryClient, refreshAll } from '../api/queries.ts'
-import { fieldOf } from '../api/shapes.ts'
 import { toast } from '../ui/toast.tsx'
 
 /** Queries that an event invalidates, by the first part of its kind. */
@@ -17,6 +15,8 @@ const touched: Readonly<Record<string, readonly string[]>> = {
 }
 /** A rollout causes many events at once; collect them and refetch once. */
 const gatherMs = 150
+
+type WorkspaceEvent = ReturnType<typeof api.streamWorkspace> extends AsyncGenerator<infer Event> ? Event : never
 
 export function useProjectEvents(project: string | undefined): void {
   const waiting = useRef({ names: new Set<string>(), timer: 0 })
@@ -30,18 +30,17 @@ export function useProjectEvents(project: string | undefined): void {
       current.timer = 0
     }, gatherMs)
   }
-  const onEvent = ({ event, data }: StreamEvent) => {
+  const onEvent = ({ event, data }: WorkspaceEvent) => {
     if (event === 'snapshot') return
     if (event === 'gap') return void queryClient.invalidateQueries()
     if (event === 'notification') {
       void queryClient.invalidateQueries({ queryKey: ['notifications'] })
-      const kind = fieldOf(data, 'kind')
-      const route = fieldOf(data, 'route')
+      const { kind, route, title, body } = data
       refresh(touched[kind.split('.')[0] ?? ''] ?? [])
       return toast({
         tone: toneOf(kind),
-        title: fieldOf(data, 'title'),
-        body: fieldOf(data, 'body'),
+        title,
+        body,
         ...(route.startsWith('/') ? { open: () => void navigate({ href: route }) } : {}),
       })
     }

@@ -1,13 +1,13 @@
+import type { LogLine } from '@mote/client'
 import { describe, expect, it } from 'vitest'
-import type { LogLine } from '../api/shapes.ts'
 import { append, asText, emptyLog, mostLines, plain, search } from './log-buffer.ts'
 
 const line = (text: string): LogLine => ({
   at: '2026-01-02T03:04:05.678Z',
   stream: 'stdout',
   line: text,
-  deploymentId: 'd',
-  vmId: 'vm-12345678',
+  deployment_id: 'd',
+  vm_id: 'vm-12345678',
 })
 const lines = (count: number, from = 0) => Array.from({ length: count }, (_, index) => line(`line ${from + index}`))
 

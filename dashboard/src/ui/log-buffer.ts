@@ -1,5 +1,5 @@
 /** Log lines in memory, limited in number, with the result of a search. Independent of React. */
-import type { LogLine } from '../api/shapes.ts'
+import type { LogLine } from '@mote/client'
 
 /** A line is about 150 bytes, so this is about 15 MB. */
 export const mostLines = 100_000
@@ -52,7 +52,7 @@ export function append(buffer: LogBuffer, added: readonly LogLine[], wanted: str
 
 /** The text of the downloaded file: time, VM, stream, line. */
 export const asText = (buffer: LogBuffer): string =>
-  buffer.lines.map(({ at, vmId, stream, line }) => `${at} ${vmId.slice(0, 8)} ${stream} ${line}\n`).join('')
+  buffer.lines.map(({ at, vm_id, stream, line }) => `${at} ${vm_id.slice(0, 8)} ${stream} ${line}\n`).join('')
 
 const escape = String.fromCharCode(27)
 const colors = new RegExp(String.raw`${escape}\[[0-9;]*[A-Za-z]`, 'g')

@@ -1,10 +1,9 @@
 /** A live log view that renders only the visible lines, so that 100,000 of them scroll like ten. */
-import type { StreamEvent, StreamOptions } from '@mote/client'
+import type { LogLine, StreamEvent, StreamOptions } from '@mote/client'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDownToLine, Download, Pause, Play, Search } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { type LiveState, useStream } from '../api/live.ts'
-import { type LogLine, logLineOf } from '../api/shapes.ts'
 import { Button } from './button.tsx'
 import { cx } from './cx.ts'
 import { controlLook } from './form.tsx'
@@ -17,10 +16,13 @@ const rowPx = 20
 /** Within this distance from the end, the view follows new lines. */
 const endPx = 40
 
+/** An event of a log stream. */
+export type LogEvent = StreamEvent<{ readonly log: LogLine; readonly snapshot: unknown; readonly gap: unknown }>
+
 interface Props {
   /** Identifies the log; a new value opens another one. */
   readonly source: string
-  readonly open: (options: StreamOptions) => AsyncGenerator<StreamEvent>
+  readonly open: (options: StreamOptions) => AsyncGenerator<LogEvent>
   /** Used as file name. */
   readonly name: string
   readonly className?: string
@@ -146,7 +148,7 @@ function useLog(source: string, open: Props['open'], wanted: string, isPaused: b
   }, [source])
   const { state, error } = useStream(source, open, ({ event, data }) => {
     if (event !== 'log') return
-    waiting.current.push(logLineOf(data))
+    waiting.current.push(data)
     flushSoon()
   })
   return { buffer, state, error }
@@ -159,7 +161,7 @@ function Row({ line, top, wanted }: { readonly line: LogLine; readonly top: numb
       style={{ transform: `translateY(${top}px)` }}
     >
       <span className="text-faint">{line.at.slice(11, 23)}</span>
-      <span className="hidden text-faint sm:inline">{line.vmId.slice(-6)}</span>
+      <span className="hidden text-faint sm:inline">{line.vm_id.slice(-6)}</span>
       <span className={line.stream === 'stderr' ? 'text-bad' : undefined}>
         <Marked text={plain(line.line)} wanted={wanted} />
       </span>

@@ -1,6 +1,9 @@
 /** Live metrics of an app over the last minutes. Pure. */
-import type { Sample } from '../../api/shapes.ts'
+import type { MetricsEvent } from '@mote/client'
 import { windowSeconds } from '../../ui/window.ts'
+
+/** Metrics of one deployment at one instant. */
+export type Sample = Pick<MetricsEvent, 'at' | 'cpu_usage' | 'memory_mib' | 'ram_used_bytes' | 'rx_bytes' | 'tx_bytes'>
 
 /** Metrics of the whole app at one instant. */
 export interface Point {
@@ -22,17 +25,17 @@ const sum = (samples: readonly Sample[], value: (sample: Sample) => number) =>
 
 /** Combines samples of one instant into a point for the app. */
 export function pointOf(samples: readonly Sample[], before: Point | undefined): Point {
-  const at = Math.max(...samples.map(sample => sample.at))
-  const rxBytes = sum(samples, sample => sample.rxBytes)
-  const txBytes = sum(samples, sample => sample.txBytes)
+  const at = Math.max(...samples.map(sample => Date.parse(sample.at) / 1000))
+  const rxBytes = sum(samples, sample => sample.rx_bytes)
+  const txBytes = sum(samples, sample => sample.tx_bytes)
   const seconds = before ? at - before.at : 0
   const rate = (now: number, then: number | undefined) =>
     then === undefined || seconds <= 0 || now < then ? null : (now - then) / seconds
   return {
     at,
-    cpuPercent: sum(samples, sample => sample.cpuPercent) / samples.length,
-    ramBytes: sum(samples, sample => sample.ramBytes),
-    memoryBytes: sum(samples, sample => sample.memoryMib) * 1024 * 1024,
+    cpuPercent: sum(samples, sample => sample.cpu_usage) / samples.length,
+    ramBytes: sum(samples, sample => sample.ram_used_bytes),
+    memoryBytes: sum(samples, sample => sample.memory_mib) * 1024 * 1024,
     rxRate: rate(rxBytes, before?.rxBytes),
     txRate: rate(txBytes, before?.txBytes),
     rxBytes,

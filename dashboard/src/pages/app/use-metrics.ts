@@ -1,8 +1,7 @@
 import { useRef, useState } from 'react'
 import { api } from '../../api/client.ts'
 import { type LiveState, useStream } from '../../api/live.ts'
-import { fieldOf, itemsOf, type Sample, sampleOf } from '../../api/shapes.ts'
-import { type Point, pointOf, withPoint } from './samples.ts'
+import { type Point, pointOf, type Sample, withPoint } from './samples.ts'
 
 /** Live metrics of an app, one point per second. For one instant, the stream sends a `metrics` event per deployment. */
 export function useMetrics(app_name: string): { readonly points: readonly Point[]; readonly state: LiveState } {
@@ -15,17 +14,13 @@ export function useMetrics(app_name: string): { readonly points: readonly Point[
     `metrics ${app_name}`,
     options => api.streamAppMetrics({ app_name }, options),
     ({ event, data }) => {
-      if (event === 'snapshot') {
-        const at = fieldOf(data, 'at')
-        return add(itemsOf(data, 'deployments').map(sample => sampleOf(sample, at)))
-      }
+      if (event === 'snapshot') return add(data.deployments.map(one => ({ ...one, at: data.at })))
       if (event !== 'metrics') return
-      const sample = sampleOf(data)
-      if (gathered.current[0] && gathered.current[0].at !== sample.at) {
+      if (gathered.current[0] && gathered.current[0].at !== data.at) {
         add(gathered.current)
         gathered.current = []
       }
-      gathered.current = [...gathered.current, sample]
+      gathered.current = [...gathered.current, data]
     },
   )
   return { points, state }

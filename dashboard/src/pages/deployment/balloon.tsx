@@ -1,9 +1,8 @@
-import type { LiveDeploymentStatus } from '@mote/client'
+import type { Balloon as Sizes, LiveDeploymentStatus } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import type { Balloon as Sizes } from '../../api/shapes.ts'
 import { ActionButton } from '../../ui/action.tsx'
 import { mib } from '../../ui/format.ts'
 import { Card } from '../../ui/layout.tsx'
@@ -30,7 +29,7 @@ export function Balloon({ app_name, live }: Props) {
       {reason === undefined && balloon.error && <p className="text-muted">{messageOf(balloon.error)}</p>}
       {reason === undefined && balloon.isPending && <Skeleton className="h-16" />}
       {reason === undefined && balloon.data && (
-        <Control key={balloon.data.targetMib} app_name={app_name} job_id={live.job_id} sizes={balloon.data} />
+        <Control key={balloon.data.target_memory_mib} app_name={app_name} job_id={live.job_id} sizes={balloon.data} />
       )}
     </Card>
   )
@@ -45,26 +44,26 @@ function Control({
   readonly job_id: string
   readonly sizes: Sizes
 }) {
-  const [target, setTarget] = useState(sizes.targetMib)
-  const isChanged = target !== sizes.targetMib
+  const [target, setTarget] = useState(sizes.target_memory_mib)
+  const isChanged = target !== sizes.target_memory_mib
   return (
     <div className="space-y-3">
       <div className="flex items-baseline justify-between">
         <span className="text-lg font-semibold tabular-nums">{mib(target)}</span>
-        <span className="text-xs text-muted tabular-nums">currently {mib(sizes.actualMib)}</span>
+        <span className="text-xs text-muted tabular-nums">currently {mib(sizes.actual_memory_mib)}</span>
       </div>
       <Slider
         label="Memory target"
         value={target}
-        min={sizes.floorMib}
-        max={sizes.memoryMib}
+        min={sizes.floor_mib}
+        max={sizes.memory_mib}
         step={32}
         text={mib(target)}
         onChange={setTarget}
       />
       <div className="flex items-center justify-between text-xs text-muted tabular-nums">
-        <span>{mib(sizes.floorMib)}</span>
-        <span>{mib(sizes.memoryMib)}</span>
+        <span>{mib(sizes.floor_mib)}</span>
+        <span>{mib(sizes.memory_mib)}</span>
       </div>
       <ActionButton
         className="w-full"

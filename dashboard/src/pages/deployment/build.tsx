@@ -1,12 +1,12 @@
 /** The build of a deployment's image from its repository, during the build and after it ended. */
-import type { Build, StreamEvent, StreamOptions } from '@mote/client'
+import type { Build, StreamOptions } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { queries } from '../../api/queries.ts'
-import { logLineOf } from '../../api/shapes.ts'
 import { duration, shortId } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono } from '../../ui/layout.tsx'
 import { Log } from '../../ui/log.tsx'
+import type { LogEvent } from '../../ui/log-view.tsx'
 import { Notice } from '../../ui/states.tsx'
 import { isMoving, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
@@ -63,14 +63,15 @@ const tookOf = ({ started_at, ended_at }: Build) =>
   started_at && ended_at ? duration(Date.parse(ended_at) - Date.parse(started_at)) : '–'
 
 /** The deployment's log contains the lines of its build, followed by those of its VMs. */
-async function* liveLines(target: Target, options: StreamOptions): AsyncGenerator<StreamEvent> {
+async function* liveLines(target: Target, options: StreamOptions): AsyncGenerator<LogEvent> {
   for await (const event of api.streamDeploymentLogs({ ...target, query: { tail: 5000 } }, options))
-    if (logLineOf(event.data).stream === 'build') yield event
+    if (event.event === 'log' && event.data.stream === 'build') yield event
 }
 
-async function* keptLines({ app_name, job_id }: Target, options: StreamOptions): AsyncGenerator<StreamEvent> {
-  const { lines } = await api.getBuildLog({ app_name, build_id: job_id }, { signal: options.signal })
-  for (const line of lines) yield { event: 'log', id: undefined, data: { ...line, stream: 'build' } }
+async function* keptLines({ app_name, job_id }: Target, options: StreamOptions): AsyncGenerator<LogEvent> {
+  const { deployment_id, lines } = await api.getBuildLog({ app_name, build_id: job_id }, { signal: options.signal })
+  for (const line of lines)
+    yield { event: 'log', id: undefined, data: { ...line, stream: 'build', deployment_id, vm_id: '' } }
 }
 
 /** Only builds from a repository have a commit. */

@@ -1,9 +1,8 @@
-import type { LiveDeploymentStatus } from '@mote/client'
+import type { LiveDeploymentStatus, MigrationStatus } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { ArrowRightLeft } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import type { Migration as State } from '../../api/shapes.ts'
 import { ActionButton } from '../../ui/action.tsx'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
@@ -52,7 +51,8 @@ export function Migration({ app_name, live }: Props) {
   )
 }
 
-function Last({ migration }: { readonly migration: State }) {
+function Last({ migration }: { readonly migration: MigrationStatus }) {
+  const { percent = 0 } = migration
   return (
     <div className="space-y-2">
       <div className="flex items-center justify-between">
@@ -60,10 +60,10 @@ function Last({ migration }: { readonly migration: State }) {
         <span className="text-xs text-muted">{migration.method}</span>
       </div>
       {!over.includes(migration.status) && (
-        <Meter label="Copied" value={migration.percent} max={100} text={`${Math.round(migration.percent)} %`} />
+        <Meter label="Copied" value={percent} max={100} text={`${Math.round(percent)} %`} />
       )}
       {migration.status === 'completed' && (
-        <p className="text-xs text-muted">It stood still for {duration(migration.downtimeMs)}.</p>
+        <p className="text-xs text-muted">It stood still for {duration(migration.downtime_ms ?? 0)}.</p>
       )}
       {migration.error && <Notice tone="bad">{migration.error}</Notice>}
     </div>

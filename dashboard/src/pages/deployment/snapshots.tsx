@@ -1,10 +1,9 @@
-import type { LiveDeploymentStatus } from '@mote/client'
+import type { LiveDeploymentStatus, VmSnapshot } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Camera, Copy, RotateCcw } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll, whileCreating } from '../../api/queries.ts'
-import type { VmSnapshot } from '../../api/shapes.ts'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { NameField, NumberField } from '../../ui/form.tsx'
 import { bytes, duration } from '../../ui/format.ts'
@@ -40,14 +39,14 @@ export function Snapshots({ app_name, live }: Props) {
         {
           title: 'Status',
           cell: one => (
-            <span title={one.error}>
+            <span title={one.error ?? undefined}>
               <Status status={one.status} />
             </span>
           ),
         },
-        { title: 'Size', wideOnly: true, cell: one => bytes(one.sizeBytes) },
-        { title: 'Paused for', wideOnly: true, cell: one => duration(one.pauseMs) },
-        { title: 'When', at: one => one.createdAt },
+        { title: 'Size', wideOnly: true, cell: one => bytes(one.size_bytes) },
+        { title: 'Paused for', wideOnly: true, cell: one => duration(one.pause_ms ?? 0) },
+        { title: 'When', at: one => one.created_at },
       ]}
       actionsOf={one => <Actions app_name={app_name} live={live} snapshot={one} />}
     />
@@ -80,7 +79,7 @@ function Actions({ app_name, live, snapshot }: Props & { readonly snapshot: VmSn
   const { name } = snapshot
   const target = { app_name, job_id: live.job_id, snapshot_name: name }
   // A volume with write access can belong to one replica only.
-  const { hasWritable: writes } = snapshot
+  const writes = snapshot.volumes.some(volume => !volume.read_only)
   const notReady = snapshot.status === 'ready' ? undefined : `The snapshot is ${snapshot.status}.`
   return (
     <>

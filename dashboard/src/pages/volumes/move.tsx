@@ -1,9 +1,8 @@
-import type { VolumeWithAttachments } from '@mote/client'
+import type { VolumeMoveStatus, VolumeWithAttachments } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { ArrowRightLeft } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import type { VolumeMove } from '../../api/shapes.ts'
 import { ActionButton } from '../../ui/action.tsx'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
@@ -17,7 +16,7 @@ interface Props {
   readonly volume: VolumeWithAttachments
 }
 
-const isOver = (move: VolumeMove) => move.status === 'none' || move.endedAt !== ''
+const isOver = (move: VolumeMoveStatus) => move.status === 'none' || move.ended_at != null
 
 /** Moves a detached volume to another host; an attached one moves with its VM. */
 export function Move({ volume }: Props) {
@@ -50,21 +49,22 @@ export function Move({ volume }: Props) {
   )
 }
 
-function Last({ move }: { readonly move: VolumeMove }) {
+function Last({ move }: { readonly move: VolumeMoveStatus }) {
+  const { percent = 0 } = move
   return (
     <div className="space-y-2">
       <Status status={move.status} />
-      {!isOver(move) && <Meter label="Copied" value={move.percent} max={100} text={`${Math.round(move.percent)} %`} />}
+      {!isOver(move) && <Meter label="Copied" value={percent} max={100} text={`${Math.round(percent)} %`} />}
       {move.error && <Notice tone="bad">{move.error}</Notice>}
     </div>
   )
 }
 
-function Start({ volume, move }: Props & { readonly move: VolumeMove | undefined }) {
+function Start({ volume, move }: Props & { readonly move: VolumeMoveStatus | undefined }) {
   const me = useQuery(queries.me())
   const isAdmin = me.data?.role === 'Admin'
   const hosts = useQuery({ ...queries.hosts(), enabled: isAdmin })
-  const others = hosts.data?.filter(host => host.id !== move?.hostId && host.status === 'up' && !host.cordoned) ?? []
+  const others = hosts.data?.filter(host => host.id !== move?.host_id && host.status === 'up' && !host.cordoned) ?? []
   const reason = move?.obstacle || (hosts.data && others.length === 0 ? 'No other host accepts volumes.' : undefined)
   return (
     <FormDialog

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { lazily } from '../../lib/once.ts'
-import { ApiError, invalidField } from './errors.ts'
+import { ApiError } from './errors.ts'
 import { describeFaults } from './faults.ts'
 import { parseJsonBody } from './json-body.ts'
 import { pageOf } from './paging.ts'
@@ -85,8 +85,13 @@ function refusesNone(operation: Operation): boolean {
 }
 
 function bodyOf(operation: Operation): Route['body'] {
+  const anyType = operation.rawBody || operation.upload
   const missing = () =>
-    invalidField('body', operation.rawBody || operation.upload ? 'is required' : 'is required, as application/json')
+    new ApiError(
+      'invalid_request',
+      anyType ? 'The request needs a body.' : 'The request needs a body: send it as application/json.',
+      { details: [{ field: 'body', message: 'is required' }] },
+    )
   if (operation.rawBody)
     return bytes => {
       if (!Buffer.isBuffer(bytes) || bytes.length === 0) throw missing()

@@ -48,7 +48,13 @@ describe('failures', () => {
       'forbidden',
       'viewer',
     ],
-    ['no body', ['POST', '/v1/things', { ...ann, ...json }], 400, 'invalid_request', 'body: is required'],
+    [
+      'no body',
+      ['POST', '/v1/things', { ...ann, ...json }],
+      400,
+      'invalid_request',
+      'The request needs a body: send it as application/json.',
+    ],
     [
       'another media type',
       ['POST', '/v1/things', { ...ann, 'content-type': 'text/plain' }, '{"name":"x"}'],

@@ -19,7 +19,7 @@ import { MemoryStream } from './memory-stream.ts'
 import { createMessageQueue } from './message-queue.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { SubjectIndex } from './subject-index.ts'
-import { assertPattern, assertSubject, keptBy } from './subjects.ts'
+import { assertPattern, assertSubject, streamPolicyOf } from './subjects.ts'
 import { decode, encode, encodeAnswer, failure, plan, unwrap, type WireAnswer } from './wire.ts'
 
 export interface MemoryBusOptions {
@@ -131,7 +131,7 @@ class MemoryBus implements Bus {
   }
 
   #streamOf(pattern: string): MemoryStream | undefined {
-    return this.#streams.get(keptBy(pattern)?.name ?? '')
+    return this.#streams.get(streamPolicyOf(pattern)?.name ?? '')
   }
 
   #listen(pattern: string, handler: MessageHandler, { group, signal }: SubscribeOptions): Subscription {

@@ -36,7 +36,7 @@ import { readRetained } from './nats-reader.ts'
 import { ensureStream, findStart } from './nats-streams.ts'
 import { createMessageQueue } from './message-queue.ts'
 import { type StreamPolicy, streams } from './streams.ts'
-import { assertPattern, assertSubject, keptBy } from './subjects.ts'
+import { assertPattern, assertSubject, streamPolicyOf } from './subjects.ts'
 import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'
 
 export type { NatsBusOptions }
@@ -86,7 +86,7 @@ class NatsBus implements Bus {
     this.#assertOpen()
     assertSubject(subject)
     const text = encode(data)
-    if (keptBy(subject) === undefined) {
+    if (streamPolicyOf(subject) === undefined) {
       this.#connection.publish(subject, text)
       return 0
     }

@@ -49,7 +49,7 @@ export function overlap(a: string, b: string): boolean {
  * Returns the stream that retains a subject or pattern; undefined if there is none. @throws RangeError for a pattern
  * that is only partly retained: some of its messages would have sequences and others not.
  */
-export function keptBy(pattern: string): StreamPolicy | undefined {
+export function streamPolicyOf(pattern: string): StreamPolicy | undefined {
   const all: readonly StreamPolicy[] = streams
   const whole = all.find(stream => stream.subjects.some(subject => covers(subject, pattern)))
   if (whole !== undefined) return whole

@@ -1,7 +1,7 @@
 /** Encoding and validation shared by both buses, so that they accept the same data and options. */
 import { BusError, type SubscribeOptions } from './bus.ts'
 import type { StreamPolicy } from './streams.ts'
-import { assertPattern, keptBy } from './subjects.ts'
+import { assertPattern, streamPolicyOf } from './subjects.ts'
 
 /** Encodes data as JSON; `undefined` (a handler without an answer) becomes null. */
 export function encode(data: unknown): string {
@@ -42,7 +42,7 @@ export const duplicateWindowMs = 120_000
  */
 export function plan(pattern: string, options: SubscribeOptions): StreamPolicy | undefined {
   assertPattern(pattern)
-  const stream = keptBy(pattern)
+  const stream = streamPolicyOf(pattern)
   if (stream !== undefined && options.group !== undefined)
     throw new RangeError(`${pattern} is retained: groups cannot share it`)
   if (stream === undefined && options.from !== undefined && options.from !== 'new') {

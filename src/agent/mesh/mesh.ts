@@ -30,7 +30,7 @@ export interface Mesh {
   stop(options?: { readonly remove?: boolean }): Promise<void>
 }
 
-const rotationLookMs = 60_000
+const rotationCheckMs = 60_000
 
 /**
  * Opens this host's end of the encrypted network between hosts. The key is generated on this host, and only the public
@@ -62,10 +62,10 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
       key = await newKey(keyFile)
       await configure()
     })
-  const lookAtKey = async () => {
+  const checkKey = async () => {
     if ((await keyAgeMs(keyFile, Date.now())) > options.rotateAfterMs) await rotate()
   }
-  const timer = setInterval(() => lookAtKey().catch(options.onError), rotationLookMs)
+  const timer = setInterval(() => checkKey().catch(options.onError), rotationCheckMs)
   timer.unref()
   return {
     apply: next =>

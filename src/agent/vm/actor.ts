@@ -206,7 +206,7 @@ export class VmActor {
       await runningVm.stop(this.#deps.stopGraceMs)
       await this.#steps.lost()
     } else runningVm?.detach()
-    if (this.#stage !== 'absent' && (stopVm || !runningVm)) await this.#steps.leaveHost(stopVm)
+    if (this.#stage !== 'absent' && (stopVm || !runningVm)) await this.#steps.releaseAtEnd(stopVm)
     await this.#deps.vmLog.flush()
   }
 

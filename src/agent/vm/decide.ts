@@ -42,9 +42,10 @@ export type VmAction =
 export function decide(facts: VmFacts): VmAction {
   const { runningVm, migration } = facts
   if (facts.want === 'absent') return runningVm === 'none' ? 'release' : 'stop'
-  const atRest = runningVm === 'none' && !facts.cleared ? 'clear' : 'rest'
-  if (facts.want === 'stopped' || facts.crashed || migration === 'left') return runningVm === 'none' ? atRest : 'stop'
-  if (facts.kept) return atRest
+  const restAction = runningVm === 'none' && !facts.cleared ? 'clear' : 'rest'
+  if (facts.want === 'stopped' || facts.crashed || migration === 'left')
+    return runningVm === 'none' ? restAction : 'stop'
+  if (facts.kept) return restAction
   if (runningVm === 'none') return migration === 'incoming' ? 'receive' : 'boot'
   // First, because the VM may be in the middle of a migration.
   if (migration === 'outgoing') return 'hand-over'

@@ -254,7 +254,7 @@ export class Steps {
    * Cleans up after a VM without a process when the agent ends, because no later agent may run on this host.
    * @param stopVm the agent stops its VMs: release everything except the directories of VMs that are to start again
    */
-  async leaveHost(stopVm: boolean): Promise<void> {
+  async releaseAtEnd(stopVm: boolean): Promise<void> {
     const { vmId, want } = this.#deps.desired()
     try {
       if (want === 'absent') await this.#release()

@@ -64,12 +64,12 @@ export function createStorage({
   }
   let known: readonly PoolOffer[] = []
   let timer: NodeJS.Timeout | undefined
-  const look = async () => {
+  const measureAll = async () => {
     known = await offers(pools)
     const usages = await measure(volumes, pools)
     if (usages.volumes.length > 0) publish(subjects.volumeUsage(hostId), usages)
   }
-  const lookSoon = () => void look().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
+  const measureSoon = () => void measureAll().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
   const volumes = createVolumes({
     ...shared,
     grow,
@@ -78,7 +78,7 @@ export function createStorage({
     isGone,
     onObserved: observed => {
       publish(subjects.volume(hostId), observed)
-      if (observed.state === 'ready') lookSoon()
+      if (observed.state === 'ready') measureSoon()
       // The snapshots were removed with the volume.
       if (observed.state === 'absent') snapshots.forgetOf(observed.volumeId)
     },
@@ -89,7 +89,7 @@ export function createStorage({
     copierOf,
     onObserved: observed => {
       publish(subjects.volumeSnapshot(hostId), observed)
-      if (observed.state === 'ready' || observed.state === 'absent') lookSoon()
+      if (observed.state === 'ready' || observed.state === 'absent') measureSoon()
     },
   })
   return {
@@ -99,12 +99,12 @@ export function createStorage({
       const stored = await store.load()
       volumes.load(stored.volumes)
       snapshots.load(stored.snapshots)
-      await look()
+      await measureAll()
     },
     resume() {
       volumes.resume()
       snapshots.resume()
-      timer = setInterval(lookSoon, measureEveryMs)
+      timer = setInterval(measureSoon, measureEveryMs)
     },
     offers: () => known,
     async stop() {

@@ -18,14 +18,14 @@ export interface StallOptions {
 
 /** Wakes up 50 times per second; a stall is measured up to this much too short. */
 const resolutionMs = 20
-const lookMs = seconds(1)
+const checkMs = seconds(1)
 
 export function watchStalls({ thresholdMs = 200, onStall = () => undefined }: StallOptions = {}): StallWatch {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
   histogram.enable()
   let longest = 0
   let stalls = 0
-  const look = () => {
+  const check = () => {
     // The histogram contains the time between wake-ups; without a wake-up it is empty.
     const ms = histogram.count > 0 ? Math.max(0, histogram.max / 1e6 - resolutionMs) : 0
     longest = Math.max(longest, ms)
@@ -35,10 +35,10 @@ export function watchStalls({ thresholdMs = 200, onStall = () => undefined }: St
     stalls += 1
     onStall(Math.round(ms))
   }
-  const timer = setInterval(look, lookMs).unref()
+  const timer = setInterval(check, checkMs).unref()
   return {
     longestMs() {
-      look()
+      check()
       const ms = longest
       longest = 0
       histogram.reset()

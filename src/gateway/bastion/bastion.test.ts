@@ -53,7 +53,7 @@ beforeAll(async () => {
     return database === 'here' ? { endpoint, reason: '', mayOpen: true } : elsewhere[database]
   })
   bastion = await startBastion(
-    { host: '127.0.0.1', port: 0, hostKeyFile: join(dir, 'keys', 'host'), lookEveryMs: 20 },
+    { host: '127.0.0.1', port: 0, hostKeyFile: join(dir, 'keys', 'host'), pollEveryMs: 20 },
     { bus, log: pino({ level: 'silent' }) },
   )
 })

@@ -26,7 +26,7 @@ export interface BastionConfig {
   readonly port: number
   readonly hostKeyFile: string
   /** Interval between checks of whether an open tunnel still leads to its database, ms; default 10 s. */
-  readonly lookEveryMs?: number
+  readonly pollEveryMs?: number
 }
 
 export interface Bastion {
@@ -47,7 +47,7 @@ const loginMs = 30_000
 const failuresPerMinute = 10
 const mostConnections = 1000
 const tunnelsPerConnection = 64
-const lookEveryMs = 10_000
+const pollEveryMs = 10_000
 
 export async function startBastion(
   config: BastionConfig,
@@ -70,7 +70,7 @@ export async function startBastion(
   const ssh = new ssh2.Server(options, (connection, { ip }) => {
     connections.add(connection)
     const late = setTimeout(() => connection.end(), loginMs)
-    const everyMs = config.lookEveryMs ?? lookEveryMs
+    const everyMs = config.pollEveryMs ?? pollEveryMs
     serve(connection, ip, { control, failures, everyMs, log: deps.log, onReady: () => clearTimeout(late) })
     connection.on('close', () => {
       clearTimeout(late)
@@ -189,7 +189,7 @@ async function openTunnel(control: ControlAnswers, desired: TunnelOpen): Promise
 }
 
 /** Number of consecutive checks without an endpoint after which the database counts as gone. */
-const looksAllowed = 3
+const checksAllowed = 3
 
 /**
  * Ends tunnels whose database has moved or died, or whose permission was revoked. The database may not close its
@@ -202,12 +202,12 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
     const open = new Set<Socket>()
     places.set(key, open)
     let missing = 0
-    const look = async () => {
+    const checkDatabase = async () => {
       const { endpoint, mayOpen, mayStay } = await control.open(desired)
       if (mayStay) return
       missing = endpoint ? 0 : missing + 1
       // A database that is briefly unavailable may recover.
-      const isGone = mayOpen === false || missing >= looksAllowed
+      const isGone = mayOpen === false || missing >= checksAllowed
       for (const socket of open) {
         const isElsewhere = endpoint && (endpoint.host !== socket.remoteAddress || endpoint.port !== socket.remotePort)
         if (isGone || isElsewhere) socket.destroy()
@@ -215,7 +215,7 @@ function tunnelWatch(control: ControlAnswers, everyMs: number): (desired: Tunnel
     }
     const timer = setInterval(() => {
       // While control is unreachable, open tunnels stay open.
-      if (open.size > 0) return void look().catch(() => undefined)
+      if (open.size > 0) return void checkDatabase().catch(() => undefined)
       clearInterval(timer)
       places.delete(key)
     }, everyMs).unref()

@@ -13,7 +13,7 @@ export interface CertificateFiles {
 }
 
 /** Polled, because tools replace files by renaming or by moving a link, which watchers miss. */
-const lookMs = 2000
+const reloadMs = 2000
 
 interface Loaded {
   readonly fingerprint: string
@@ -33,7 +33,7 @@ export async function watchCertificateFiles(
   const stopping = new AbortController()
   let pairs = new Map<string, Loaded>()
   let byName = new Map<string, SecureContext>()
-  const look = async () => {
+  const reload = async () => {
     const next = new Map<string, Loaded>()
     for (const file of (await readdir(dir)).filter(one => one.endsWith('.crt'))) {
       const loaded = await load(dir, file, pairs.get(file), log)
@@ -42,19 +42,19 @@ export async function watchCertificateFiles(
     pairs = next
     byName = new Map([...next.values()].flatMap(({ names, context }) => names.map(name => [name, context] as const)))
   }
-  await look()
-  const looking = (async () => {
+  await reload()
+  const reloading = (async () => {
     while (!stopping.signal.aborted) {
-      await delay(options.everyMs ?? lookMs, undefined, { signal: stopping.signal }).catch(() => {})
+      await delay(options.everyMs ?? reloadMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (!stopping.signal.aborted)
-        await look().catch((cause: unknown) => log.warn({ err: cause, dir }, 'cannot read the certificate directory'))
+        await reload().catch((cause: unknown) => log.warn({ err: cause, dir }, 'cannot read the certificate directory'))
     }
   })()
   return {
     find: hostname => byName.get(hostname) ?? byName.get(`*.${hostname.slice(hostname.indexOf('.') + 1)}`),
     async stop() {
       stopping.abort()
-      await looking
+      await reloading
     },
   }
 }

@@ -40,7 +40,7 @@ export interface CrashMatrixOptions<S extends CrashSubject> {
    */
   readonly advance?: (subject: S, phase: string) => Promise<void>
   /** Whether the workflow has settled. Default: its row is gone. */
-  readonly atRest?: (subject: S, phase: string | undefined) => Promise<boolean> | boolean
+  readonly isSettled?: (subject: S, phase: string | undefined) => Promise<boolean> | boolean
   /** Throws if the final state is wrong: a leak, a duplicate, a wrong state. */
   readonly check: (subject: S, at: { readonly phase: string; readonly fault: Fault }) => Promise<void>
   /** Phases that this subject never enters, and why; every other phase must be reached. */
@@ -76,7 +76,7 @@ async function runCase<S extends CrashSubject>(
   let reached = false
   for (let steps = 0; steps < (options.maxSteps ?? 200); steps++) {
     const row = await readWorkflow(options.db, options.workflow.kind, subject.id)
-    const isSettled = options.atRest ? await options.atRest(subject, row?.phase) : row === undefined
+    const isSettled = options.isSettled ? await options.isSettled(subject, row?.phase) : row === undefined
     if (isSettled && injector.injected()) break
     if (row === undefined) {
       if (isSettled) break
@@ -91,7 +91,7 @@ async function runCase<S extends CrashSubject>(
   if (!injector.injected())
     throw new Error(`phase "${phase}" of ${options.workflow.kind} was never reached: nothing was tested`)
   const last = await readWorkflow(options.db, options.workflow.kind, subject.id)
-  const isSettled = options.atRest ? await options.atRest(subject, last?.phase) : last === undefined
+  const isSettled = options.isSettled ? await options.isSettled(subject, last?.phase) : last === undefined
   if (!isSettled)
     throw new Error(
       `after ${fault} in "${phase}" the workflow never settled: it is in "${last?.phase}", ${last?.last_error ?? 'no error'}`,

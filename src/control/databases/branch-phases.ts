@@ -11,7 +11,7 @@ import { startVm } from './provision.ts'
 import { reportFailed, reportReady } from './notices.ts'
 import { reportPassword } from './password.ts'
 import { knowsPassword } from './rules.ts'
-import { doesAnswer, isAtRest } from './probe.ts'
+import { doesAnswer, isSettled } from './probe.ts'
 import type { Storage } from './storage.ts'
 import type { Branch } from './store.ts'
 import * as branchStore from './branch-store.ts'
@@ -68,7 +68,7 @@ export async function running(
   if (failed) return go('failing', fail(b, failed))
   if (b.healthy && !knowsPassword(b)) return wait(seconds(1), await reportPassword(deps, b, signal))
   const answers = b.healthy && (await doesAnswer(deps, b, signal))
-  if (answers && b.kind === 'spare' && (await isAtRest(deps, b, signal)))
+  if (answers && b.kind === 'spare' && (await isSettled(deps, b, signal)))
     return go('standing', tx => setBranchPaused(tx, b, true))
   const settled = answers && b.kind !== 'spare'
   return wait(settled ? answerPollMs : seconds(1), tx => recordAnswer(tx, b, answers))

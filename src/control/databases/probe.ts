@@ -45,7 +45,7 @@ export async function doesAnswer(
 }
 
 /** Returns whether all work of a start is done, including the first contact with the archive. */
-export async function isAtRest(
+export async function isSettled(
   deps: Pick<DatabaseDeps, 'bus'>,
   b: Pick<Branch, 'vm'>,
   signal: AbortSignal,

@@ -37,7 +37,7 @@ const givenUpAfter = 2
  * Reports the VMs on the host in the order of their deployments, at most `mostReported`. Slow: don't call it in a
  * transaction that holds locks.
  */
-export async function leavingHost(sql: Sql, { config }: Pick<Deps, 'config'>, source: HostRow): Promise<Leaving[]> {
+export async function drainReport(sql: Sql, { config }: Pick<Deps, 'config'>, source: HostRow): Promise<Leaving[]> {
   const there = { hosts: await listHosts(sql, config.hostTimeoutSeconds), pools: await listPools(sql) }
   const all: Leaving[] = []
   for (const id of await deploymentsOnHost(sql, source.id)) {

@@ -26,9 +26,9 @@ const graceMs = seconds(6)
 const snapshotLimitMs = minutes(1)
 const wakeLimitMs = minutes(1)
 const wakeDeadlineMs = wakeLimitMs + minutes(1)
-const lookAgainMs = minutes(1)
+const pollMs = minutes(1)
 /** A healthy VM does not poke its workflow (vms/observed.ts), so this phase polls. */
-const wakingLookMs = seconds(1)
+const wakingPollMs = seconds(1)
 
 const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
 const elapsedMs = ({ enteredAt, now }: Moment) => now.getTime() - enteredAt.getTime()
@@ -63,7 +63,7 @@ export async function suspending(moment: Moment, config: Deps['config']): Promis
 export async function sleeping({ subject: d }: Moment): Promise<Next<'serving' | 'waking'>> {
   if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
   if (d.scaleState === 'warming_up') return go('waking', tx => startVm(tx, d), wakeDeadlineMs)
-  return wait(lookAgainMs)
+  return wait(pollMs)
 }
 
 /**
@@ -133,9 +133,9 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)
     })
-  if (kept(d).length > 0) return wait(Math.min(leftMs, wakingLookMs))
+  if (kept(d).length > 0) return wait(Math.min(leftMs, wakingPollMs))
   // The VM's host was lost while the VM started.
-  return wait(Math.min(leftMs, wakingLookMs), tx => startVm(tx, d))
+  return wait(Math.min(leftMs, wakingPollMs), tx => startVm(tx, d))
 }
 
 async function keepAsleep(tx: Tx, d: Deployment, vm: DeploymentVm): Promise<void> {

@@ -43,7 +43,7 @@ async function prove(user: TestUser, name: string) {
   dns.txt.set(record.name, [record.value])
   return { record, verified: await user.post(`${path}/${name}/verify`) }
 }
-const look = {
+const makeDue = {
   name: 'test.look',
   text: `UPDATE domain SET next_check_at = now() WHERE name = $1 AND state = 'verified'`,
 }
@@ -54,7 +54,7 @@ const poke = {
 /** Makes a verified domain due for the next check. */
 async function recheck(name: string): Promise<void> {
   const user = name
-  await system.database.db.run(look, [user])
+  await system.database.db.run(makeDue, [user])
   await system.database.db.rows(poke)
 }
 

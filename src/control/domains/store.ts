@@ -99,5 +99,5 @@ export const record = (
     readonly nextCheckMs: number
   },
 ) => tx.one(recordLook, [id, to.state, to.misses, to.message, to.nextCheckMs])
-export const lookSoon = (tx: Tx, id: string) => tx.run(hasten, [id])
+export const checkSoon = (tx: Tx, id: string) => tx.run(hasten, [id])
 export const due = (db: Db, limit: number) => db.rows(dueDomains, [limit])

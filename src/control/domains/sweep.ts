@@ -17,12 +17,12 @@ export const domainChecks = (deps: Pick<Deps, 'db'>, resolver: TxtResolver): Swe
     const due = await store.due(deps.db, eachRun)
     let verified = 0
     for (let at = 0; at < due.length && !signal.aborted; at += atOnce) {
-      const looks = due.slice(at, at + atOnce).map(async domain => {
+      const checks = due.slice(at, at + atOnce).map(async domain => {
         const found = await lookFor(resolver, domain)
         const after = await deps.db.tx(tx => applyLook(tx, domain.id, found, now))
         if (after?.state === 'verified') verified++
       })
-      await Promise.all(looks)
+      await Promise.all(checks)
     }
     return { looked: due.length, verified }
   },

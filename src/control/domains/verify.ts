@@ -27,7 +27,7 @@ export async function applyLook(tx: Tx, id: string, found: Found, now: Date): Pr
 }
 
 async function refuse(tx: Tx, domain: store.Domain, holderId: string): Promise<store.Domain> {
-  await store.lookSoon(tx, holderId)
+  await store.checkSoon(tx, holderId)
   await pokeSweep(tx, sweepName)
   const message = `${domain.name} is in use by another app. Remove it there; or remove that app's TXT record, and wait.`
   return store.record(tx, domain.id, { ...domain, message, nextCheckMs: 60_000 })

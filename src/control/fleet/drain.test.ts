@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
-import { leavingHost } from '../deployments/index.ts'
+import { drainReport } from '../deployments/index.ts'
 import * as deployments from '../deployments/store.ts'
 import { cordon, findHost, listHosts } from '../hosts/index.ts'
 import { createSnapshot, dropSnapshot, pokeVm } from '../vms/index.ts'
@@ -132,7 +132,7 @@ describe('the drain report', () => {
     return { app, id, vmId: vmIds[0]!, volumeId }
   }
   const reported = async (host: SimHost) =>
-    (await leavingHost(world.db, world.deps, (await findHost(world.db, 3600, host.id))!)).map(
+    (await drainReport(world.db, world.deps, (await findHost(world.db, 3600, host.id))!)).map(
       ({ appName, state, reason }) => [appName, state, reason] as const,
     )
   const rounds = async (count: number) => {
@@ -191,7 +191,7 @@ describe('the drain report', () => {
       return world.db.rows(statement, params)
     }
     const counted: typeof world.db = { ...world.db, rows }
-    expect(await leavingHost(counted, world.deps, (await findHost(world.db, 3600, host.id))!)).toHaveLength(2)
+    expect(await drainReport(counted, world.deps, (await findHost(world.db, 3600, host.id))!)).toHaveLength(2)
     expect(ran.filter(name => name === 'hosts.pools')).toHaveLength(1)
     expect(ran.filter(name => name === 'vms.disksToMove')).toHaveLength(2)
   })

@@ -12,7 +12,7 @@ import { notifyOperators } from '../notifications/index.ts'
 import { pokeWaitingFor } from './return-store.ts'
 
 /** Heartbeats are written in batches, which poke no workflows, so this phase polls. */
-const lookAgainMs = seconds(5)
+const pollMs = seconds(5)
 
 export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
   workflow<LostHost>()({
@@ -21,7 +21,7 @@ export const hostWorkflow = (deps: Pick<Deps, 'db'>) =>
     load: id => findLost(deps.db, id),
     phases: {
       async missing({ subject: host }): Promise<Next<never>> {
-        if (host.lost) return wait(lookAgainMs)
+        if (host.lost) return wait(pollMs)
         return done(async tx => {
           await lockHost(tx, host.id)
           if ((await findLost(tx, host.id))?.lost) throw new Error(`host ${host.name} was lost again in the meantime`)

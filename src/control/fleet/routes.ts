@@ -1,6 +1,6 @@
 import type { Sql, Tx } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
-import { type Leaving, leavingHost } from '../deployments/index.ts'
+import { type Leaving, drainReport } from '../deployments/index.ts'
 import type { Deps } from '../base/deps.ts'
 import { type HostRow, cordon, findHost, listHosts, lockHost, removeHost, settleStrays } from '../hosts/index.ts'
 import { invalidState, notFound } from '../http/errors.ts'
@@ -21,7 +21,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
     ...hostView(host),
     ...(host.draining
       ? {
-          leaving: (await leavingHost(sql, deps, host)).map(leavingView),
+          leaving: (await drainReport(sql, deps, host)).map(leavingView),
           leaving_volumes: (await leavingVolumes(sql, deps, host)).map(leavingVolumeView),
         }
       : {}),

@@ -5,7 +5,7 @@ import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import { createDelayedRefusals } from './delayed-refusals.ts'
 
 const never = 3_600_000
-const still = { monotonicMs: () => 0 }
+const stoppedClock = { monotonicMs: () => 0 }
 
 function client() {
   const raw = Object.assign(new EventEmitter(), { destroyed: false })
@@ -24,7 +24,7 @@ async function isOver(promise: Promise<void>): Promise<boolean> {
 
 describe('a refusal', () => {
   it('is sent at once for the first refusals of a key, and late for further ones', async () => {
-    const late = createDelayedRefusals(still, { delayMs: never, atOnce: 2 })
+    const late = createDelayedRefusals(stoppedClock, { delayMs: never, atOnce: 2 })
     const clients = Array.from({ length: 3 }, client)
     const waits = clients.map(({ reply }) => late.wait('greedy', reply))
     expect(await Promise.all(waits.map(isOver))).toEqual([true, true, false])
@@ -42,7 +42,7 @@ describe('a refusal', () => {
   })
 
   it('ends the connection when too many requests wait, until one of them disconnects', async () => {
-    const late = createDelayedRefusals(still, { delayMs: never, atOnce: 0, mostWaiting: 1 })
+    const late = createDelayedRefusals(stoppedClock, { delayMs: never, atOnce: 0, mostWaiting: 1 })
     const [first, second, third] = [client(), client(), client()]
     const waiting = late.wait('a', first.reply)
     await late.wait('a', second.reply)
@@ -56,7 +56,7 @@ describe('a refusal', () => {
   })
 
   it('is late for keys beyond the number that is counted', async () => {
-    const late = createDelayedRefusals(still, { delayMs: never, mostKeys: 1 })
+    const late = createDelayedRefusals(stoppedClock, { delayMs: never, mostKeys: 1 })
     await late.wait('a', client().reply)
     const second = client()
     const waiting = late.wait('b', second.reply)

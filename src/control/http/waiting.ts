@@ -42,12 +42,12 @@ export const waitQuery = (member: string, own: TObject | undefined): TObject =>
 
 let waits = 0
 
-/** @param look reads the resource again. @returns the last answer */
+/** @param readAgain reads the resource again. @returns the last answer */
 export async function untilState(
   member: string,
   query: Readonly<Record<string, unknown>>,
   first: unknown,
-  look: () => Promise<unknown>,
+  readAgain: () => Promise<unknown>,
   signal: AbortSignal,
 ): Promise<unknown> {
   const { wait, timeout } = query
@@ -62,7 +62,7 @@ export async function untilState(
       const leftMs = until - performance.now()
       if (state === undefined || wanted.has(state) || ends.has(state) || leftMs <= 0 || signal.aborted) return answer
       await sleep(Math.min(pauseMs, leftMs), undefined, { signal }).catch(() => undefined)
-      answer = await look()
+      answer = await readAgain()
     }
   } finally {
     waits--

@@ -13,7 +13,7 @@ import type { Moving } from './workflow.ts'
 import * as store from './store.ts'
 
 /** Reports of gateways poke the workflow; this poll covers lost messages. */
-const lookAgainMs = 250
+const pollMs = 250
 /**
  * After this time the hold ends and the VM serves on its old host again, because gateways refuse requests that are held
  * longer.
@@ -42,14 +42,14 @@ export function holding(
   if (m.releasedAt) return undefined
   if (observed?.migrationId !== m.id || observed.ready !== true) return undefined
   if (!m.heldAt)
-    return wait(lookAgainMs, async tx => {
+    return wait(pollMs, async tx => {
       await store.hold(tx, m.id)
       await refreshRoute(tx, m.appId)
     })
   const facts = live.drains.facts(m.id, clock.now().getTime())
   const heldForMs = now.getTime() - m.heldAt.getTime()
   const boundMs = seconds(config.moveDrainSeconds)
-  if (m.isRouted && drainDecision({ ...facts, heldForMs, boundMs }) === 'wait') return wait(lookAgainMs)
+  if (m.isRouted && drainDecision({ ...facts, heldForMs, boundMs }) === 'wait') return wait(pollMs)
   return wait(0, async tx => {
     await store.release(tx, m.id)
     await store.raise(tx, m.vmId)

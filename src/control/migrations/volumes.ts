@@ -22,7 +22,7 @@ import * as moving from './plan-store.ts'
 import { desiredVm, raiseVmGeneration } from '../vms/index.ts'
 import type { DesiredVms } from '../vms/index.ts'
 
-const lookAgainMs = seconds(2)
+const pollMs = seconds(2)
 /** The app is down from here on, and the end of the VM pokes nothing, so this phase polls. */
 const stoppingMs = 250
 /** Time limit for the VM's stop and the last pass of the copies. */
@@ -64,7 +64,7 @@ export const diskThere =
 /** Waits for the first pass of the copies, which runs beside the VM. */
 export function preparingCold(m: Moving): Next<'copying'> {
   if (!m.volumes.every(one => one.state === 'copied') || !snapshotsThere(m))
-    return wait(lookAgainMs, tx => reportProgress(tx, m))
+    return wait(pollMs, tx => reportProgress(tx, m))
   return go(
     'copying',
     async tx => {
@@ -93,7 +93,7 @@ export async function copyingCold(
   const observed = await desiredStates.put(m.vm, signal)
   if (observed.generation < m.vm.generation || observed.state !== 'stopped') return wait(stoppingMs)
   if (m.volumes.length === 0) return settle(m)
-  return wait(lookAgainMs, async tx => {
+  return wait(pollMs, async tx => {
     await finishCopies(tx, m.id)
     await reportProgress(tx, m)
   })
@@ -130,9 +130,9 @@ export async function lastHostOf(
   signal: AbortSignal,
 ): Promise<'source' | 'target' | undefined> {
   if (!m.row) return 'source'
-  const still = { ...m.row, want: 'stopped' as const }
+  const stoppedVm = { ...m.row, want: 'stopped' as const }
   if (!m.sourceLost) {
-    const { migration, state } = await desiredStates.put(m.vm ?? still, signal)
+    const { migration, state } = await desiredStates.put(m.vm ?? stoppedVm, signal)
     if (migration?.migrationId !== m.id) return 'source'
     if (migration.phase === 'switched') return 'target'
     // The VM's process ended before the handover.
@@ -141,7 +141,7 @@ export async function lastHostOf(
   if (m.targetRemoved) return 'source'
   if (m.targetLost) return undefined
   const only = { incoming: { migrationId: m.id }, disk: diskThere(m) }
-  const { migration, state } = await desiredStates.put({ ...still, hostId: m.targetHostId }, signal, only)
+  const { migration, state } = await desiredStates.put({ ...stoppedVm, hostId: m.targetHostId }, signal, only)
   if (migration?.migrationId === m.id && migration.phase === 'switched') return 'target'
   return state === 'stopped' || state === 'absent' ? 'source' : undefined
 }

@@ -39,7 +39,7 @@ const copyingMs = minutes(30)
 /** The source has confirmed the handover; the target may report slightly later, or have died. */
 const arrivalMs = minutes(1)
 /** Changes arrive as messages; this poll covers lost messages. */
-const lookAgainMs = seconds(2)
+const pollMs = seconds(2)
 
 /** How long requests are held for a VM that runs on its new host but has not passed its health check there. */
 const comingMs = seconds(30)
@@ -111,18 +111,18 @@ async function preparing(
   // The first pass of the copies has no fixed limit.
   if (isCold(m)) return preparingCold(m)
   if (!snapshotsThere(m)) {
-    if (nowMs - sinceMs <= coMovedMs) return wait(lookAgainMs)
+    if (nowMs - sinceMs <= coMovedMs) return wait(pollMs)
     return go('cancelling', giveUp(m, 'the snapshots that move along could not be copied in time'))
   }
   if (m.withVolumes && m.coMovedAt === null) return wait(0, async tx => void (await store.coMovedThere(tx, m.id)))
   if (nowMs - (m.coMovedAt?.getTime() ?? sinceMs) > preparingMs)
     return go('cancelling', giveUp(m, 'the target did not get ready in time'))
-  if (!volumesAwaited(m)) return wait(lookAgainMs)
+  if (!volumesAwaited(m)) return wait(pollMs)
   const only = { incoming: { migrationId: m.id }, ...(m.withVolumes ? { disk: diskThere(m) } : {}) }
   const { migration: observed } = await desiredStates.put({ ...m.vm, hostId: m.targetHostId }, signal, only)
   if (observed?.phase === 'failed')
     return go('cancelling', giveUp(m, observed.error ?? 'the target cannot receive the VM'))
-  if (observed?.phase !== 'listening' || !observed.uri) return wait(lookAgainMs)
+  if (observed?.phase !== 'listening' || !observed.uri) return wait(pollMs)
   const { uri } = observed
   return go(
     'copying',
@@ -163,7 +163,7 @@ async function copying(
     return go('cancelling', giveUp(m, 'the agent of the source was stopped'))
   const held = holding(deps, m, observed, now)
   if (held) return held
-  return wait(lookAgainMs, async tx => {
+  return wait(pollMs, async tx => {
     if (observed?.migrationId === m.id) await store.progress(tx, m.id, observed)
   })
 }
@@ -196,7 +196,7 @@ async function switching(
 }
 
 async function clearing(deps: MigrationDeps, m: Moving, elapsedMs: number, signal: AbortSignal): Promise<Next<never>> {
-  if (!m.sourceLost && !(await gone(deps, m, m.sourceHostId, signal))) return wait(lookAgainMs)
+  if (!m.sourceLost && !(await gone(deps, m, m.sourceHostId, signal))) return wait(pollMs)
   const starting = untilItRuns(m, elapsedMs)
   if (starting) return starting
   if (isComing(m, elapsedMs)) return wait(healthMs)
@@ -233,7 +233,7 @@ async function cancelling(
       return go('switching', switched(m, observed), minutes(5))
     if (observed?.migrationId === m.id && observed.phase === 'copying') return wait(seconds(1))
   }
-  if (!m.targetLost && !(await gone(deps, m, m.targetHostId, signal))) return wait(lookAgainMs)
+  if (!m.targetLost && !(await gone(deps, m, m.targetHostId, signal))) return wait(pollMs)
   return done(async tx => {
     if (!m.targetLost) await release(tx, m.targetHostId, m)
     else if (!m.targetRemoved) await abandon(tx, m.targetHostId, { ...m, id: m.vmId })

@@ -199,7 +199,7 @@ const always: Readonly<Record<string, Work>> = {
 }
 const loseNow = statement('test.suspect', `UPDATE host SET suspected_at = now() - interval '1 hour' WHERE id = $1`)
 
-const atRest: Readonly<Record<string, Work>> = {
+const withoutVms: Readonly<Record<string, Work>> = {
   ...always,
   'apps scale to zero': async tx => {
     const sweep = idleApps({ db: within(tx), config: { ...deps.config, idleSeconds: 0 } })
@@ -271,15 +271,15 @@ it('detects a deadlock when there is one', async () => {
     await locked(tx, two)
     await lockRetained(tx, (await lockSnapshot(tx, two.deploymentId, two.name))!)
   }
-  const move = atRest['move of detached volumes']!
+  const move = withoutVms['move of detached volumes']!
   found = (await circlesOf('wrong', { wrong, move })).length
   expect(found).toBeGreaterThan(0)
 })
 
 describe('without moves in progress', () => {
-  it.each(Object.keys(atRest))('%s', async name => expect(await circlesOf(name, atRest)).toEqual([]))
+  it.each(Object.keys(withoutVms))('%s', async name => expect(await circlesOf(name, withoutVms)).toEqual([]))
   it('all transactions at once do not deadlock', async () =>
-    expect(await crowd(db, atRest, { times, atOnce })).toEqual([]))
+    expect(await crowd(db, withoutVms, { times, atOnce })).toEqual([]))
 })
 
 describe('with moves of volumes, snapshots and a VM in progress', () => {
@@ -315,8 +315,8 @@ describe('with moves of volumes, snapshots and a VM in progress', () => {
     (await liveSnapshotMoves(db, (await snapshots.byName(db, deploymentId, name))!.id))[0]!
 
   beforeAll(async () => {
-    await db.tx(atRest['move of detached volumes']!)
-    await db.tx(atRest['move of the VM by a user']!)
+    await db.tx(withoutVms['move of detached volumes']!)
+    await db.tx(withoutVms['move of the VM by a user']!)
     // Advance each move as far as it gets alone.
     for (let round = 0; round < 8; round++) {
       await world.run('snapshotMove')

@@ -22,7 +22,7 @@ const preparingMs = minutes(2)
  */
 const stuckMs = minutes(5)
 /** Changes arrive as messages; this poll covers lost messages. */
-const lookAgainMs = seconds(5)
+const pollMs = seconds(5)
 /** VMs on the old host may use its files for as long as they run. */
 const stillUsedMs = seconds(30)
 
@@ -75,7 +75,7 @@ export const snapshotMoveWorkflow = (deps: MoveDeps) =>
       async dropping({ subject: m, signal }) {
         if (!m.targetRemoved) {
           if (m.targetLost) return wait(minutes(10))
-          if (!(await isGone(deps, m, 'target', signal))) return wait(lookAgainMs)
+          if (!(await isGone(deps, m, 'target', signal))) return wait(pollMs)
         }
         return done(tx => over(tx, m, m.error === null ? 'cancelled' : 'failed'))
       },
@@ -91,7 +91,7 @@ async function preparing(
   const incoming = { transferId: m.id, sizeBytes: m.sizeBytes, madeBy: m.madeBy ?? '' }
   const { transfer: observed } = await report(deps, m, 'target', { incoming }, signal)
   if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the target cannot receive the snapshot')
-  if (observed === undefined || observed.phase === 'preparing') return wait(lookAgainMs)
+  if (observed === undefined || observed.phase === 'preparing') return wait(pollMs)
   const enter = async (tx: Tx) => void (await store.enterSnapshot(tx, m.id, 'copying', observed.uri))
   return go('copying', enter, copyingAlertMs(m))
 }
@@ -111,7 +111,7 @@ async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Pro
   if (observed?.phase === 'failed') return fail(m, observed.error ?? 'the source could not send the snapshot')
   if (!isMore(m, observed) && now.getTime() - m.progressedAt.getTime() > stuckMs + m.sizeBytes / slowestBytesPerMs)
     return fail(m, 'the copy made no progress')
-  return wait(lookAgainMs, async tx => {
+  return wait(pollMs, async tx => {
     if (observed === undefined) return
     await lockGroup(tx, m.groupId)
     await store.progressSnapshot(tx, m.id, observed)
@@ -142,7 +142,7 @@ async function clearing(deps: MoveDeps, { subject: m, signal }: Moment): Promise
     // The old copy stays until an operator has investigated.
     if (observed.state === 'failed')
       throw new Error(`the new host of snapshot ${m.snapshotName} has lost it: ${observed.error}`)
-    if (observed.state !== 'ready' || observed.sha256 !== m.sha256) return wait(lookAgainMs)
+    if (observed.state !== 'ready' || observed.sha256 !== m.sha256) return wait(pollMs)
     return wait(0, async tx => {
       await store.landSnapshot(tx, m.id)
       await pokeDependents(tx, m)

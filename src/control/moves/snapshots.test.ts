@@ -71,7 +71,7 @@ async function running(): Promise<Kept> {
   host.storage.write(volumeId, 'now')
   return { appId: app.id, deploymentId, vmId, volumeId, snapshotId, memory: host.vms.get(vmId)!.memory }
 }
-async function atRest(): Promise<Kept> {
+async function stoppedApp(): Promise<Kept> {
   const one = await running()
   await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
   await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)
@@ -105,7 +105,7 @@ interface Subject extends Kept {
 let traveller: Kept | undefined
 async function leave(): Promise<Subject> {
   const known = traveller && (await snapshots.byId(db, traveller.snapshotId))
-  if (!traveller || known?.want !== 'present') traveller = await atRest()
+  if (!traveller || known?.want !== 'present') traveller = await stoppedApp()
   const kept = traveller
   const source = (await findVolume(db, kept.volumeId))!.hostId!
   await db.tx(async tx => moveVolume(tx, kept.volumeId, await rowOf(other(source).id), await rowOf(source)))
@@ -258,7 +258,7 @@ describe('draining a host', () => {
   const drain = (id: string, draining: boolean) => db.tx(tx => cordon(tx, id, { cordoned: draining, draining }))
 
   it('moves a detached volume with its snapshot, and a snapshot without volumes', async () => {
-    const one = await atRest()
+    const one = await stoppedApp()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     await drain(source, true)
     await drainedVolumes(world.deps).run(round)
@@ -290,7 +290,7 @@ describe('draining a host', () => {
   })
 
   it('keeps a snapshot that no other host can load, and reports why', async () => {
-    const one = await atRest()
+    const one = await stoppedApp()
     const source = (await findVolume(db, one.volumeId))!.hostId!
     const target = other(source)
     const heartbeat = target.heartbeat()
@@ -346,7 +346,7 @@ describe('two volumes of one snapshot', () => {
 })
 
 it('a snapshot has at most one move in progress', async () => {
-  const one = await atRest()
+  const one = await stoppedApp()
   const source = (await findVolume(db, one.volumeId))!.hostId!
   await db.tx(async tx => moveVolume(tx, one.volumeId, await rowOf(other(source).id), await rowOf(source)))
   const again = {

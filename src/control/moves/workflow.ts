@@ -17,7 +17,7 @@ import type { VolumeMove } from './store.ts'
 
 const preparingMs = minutes(2)
 /** Changes arrive as messages; this poll covers lost messages. */
-const lookAgainMs = seconds(5)
+const pollMs = seconds(5)
 
 type MoveDeps = Pick<Deps, 'db' | 'bus' | 'vault'>
 interface Moment {
@@ -47,10 +47,10 @@ export const volumeMoveWorkflow = (deps: MoveDeps) =>
       copying: moment => copying(deps, moment),
       /** Has the old host remove its leftovers, once the volume is usable on the new one. */
       async clearing({ subject: m, signal }) {
-        if (m.volumeWant === 'present' && m.arrivedBy === m.id && m.volumeState === 'creating') return wait(lookAgainMs)
+        if (m.volumeWant === 'present' && m.arrivedBy === m.id && m.volumeState === 'creating') return wait(pollMs)
         if (!m.sourceRemoved) {
           if (m.sourceLost) return wait(minutes(10))
-          if (!(await isGone(deps, m, 'source', signal))) return wait(lookAgainMs)
+          if (!(await isGone(deps, m, 'source', signal))) return wait(pollMs)
         }
         return done(tx => over(tx, m, 'completed'))
       },
@@ -78,7 +78,7 @@ export const volumeMoveWorkflow = (deps: MoveDeps) =>
       async dropping({ subject: m, signal }) {
         if (!m.targetRemoved) {
           if (m.targetLost) return wait(minutes(10))
-          if (!(await isGone(deps, m, 'target', signal))) return wait(lookAgainMs)
+          if (!(await isGone(deps, m, 'target', signal))) return wait(pollMs)
         }
         return done(tx => over(tx, m, m.error === null ? 'cancelled' : 'failed'))
       },
@@ -94,7 +94,7 @@ async function preparing(
   const vm = m.how === 'brought' && m.vmId ? { vmId: m.vmId } : {}
   const observed = await report(deps, m, 'target', { incoming: { transferId: m.id, ...vm } }, signal)
   if (observed.phase === 'failed') return fail(m, observed.error ?? 'the target cannot receive the volume')
-  if (observed.phase === 'preparing') return wait(lookAgainMs)
+  if (observed.phase === 'preparing') return wait(pollMs)
   return go(
     'copying',
     async tx => {
@@ -117,7 +117,7 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
   if (observed.phase === 'complete' && m.migrationId === null && m.groupId === null)
     return go('clearing', tx => arrived(tx, m, observed))
   const state = observed.phase === 'copied' || observed.phase === 'complete' ? observed.phase : undefined
-  return wait(lookAgainMs, async tx => {
+  return wait(pollMs, async tx => {
     if (m.groupId !== null) await lockGroup(tx, m.groupId)
     await store.progress(tx, m.id, observed)
     if (state === undefined || state === m.state) return

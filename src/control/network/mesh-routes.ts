@@ -9,7 +9,7 @@ import type { networkOperations } from './schema.ts'
 type MeshOperations = Pick<typeof networkOperations, 'getMesh' | 'streamMesh'>
 
 /** Hosts measure twice a second and report every second. */
-const lookEveryMs = 500
+const pollEveryMs = 500
 
 export const meshHandlers = (
   deps: Pick<Deps, 'db' | 'config' | 'clock'> & { readonly live: LiveStats },
@@ -41,7 +41,7 @@ export const meshHandlers = (
             reported = text
           }
           // An abort only ends the pause; the loop condition then ends the stream.
-          await delay(lookEveryMs, undefined, { signal: stream.signal }).catch(() => {})
+          await delay(pollEveryMs, undefined, { signal: stream.signal }).catch(() => {})
         }
       },
     },

@@ -13,7 +13,7 @@ import type { MeshHost, Networks } from './hosts.ts'
 import { freeSlice } from './guest-networks.ts'
 import { adoptPrefix, assignGuestNetwork, recordMeshHost, releaseGuestNetworks } from './network-store.ts'
 
-const lookEveryMs = 1_000
+const pollEveryMs = 1_000
 const answerMs = 4_000
 type PublisherDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'log'> & { readonly live: LiveStats }
 
@@ -39,7 +39,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
       if (underWay.get(hostId) === network.hash) underWay.delete(hostId)
     }
   }
-  const look = async () => {
+  const publishChanges = async () => {
     do {
       again = false
       const observed = deps.live.networks()
@@ -54,7 +54,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
   }
   const poke = () => {
     again = true
-    running ??= look()
+    running ??= publishChanges()
       .catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not update the private networks'))
       .finally(() => {
         running = undefined
@@ -64,7 +64,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
     current.changed(projectId === '' ? undefined : projectId)
     poke()
   })
-  const timer = setInterval(poke, lookEveryMs)
+  const timer = setInterval(poke, pollEveryMs)
   return {
     async stop() {
       stopped = true

@@ -69,7 +69,7 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
     ),
   ])
   const mine = vms.filter(vm => ours.has(vm.deploymentId))
-  const round: Round = { tx, candidates, siblings, results: new Map(), looked: false }
+  const round: Round = { tx, candidates, siblings, results: new Map(), hasFreshHosts: false }
   await placeSome(
     round,
     mine.filter(vm => !special.has(vm.id)),
@@ -88,7 +88,7 @@ async function placeApart(tx: Tx, candidates: Candidates, vm: Vm): Promise<Place
     placement.hostsByDeployment(tx, [vm.deploymentId]),
   ])
   if (!ours.has(vm.deploymentId)) return outrun
-  const placed = await placeWithDisks({ tx, candidates, siblings, results: new Map(), looked: false }, vm)
+  const placed = await placeWithDisks({ tx, candidates, siblings, results: new Map(), hasFreshHosts: false }, vm)
   if (placed.is === 'placed') await poke(tx, 'deployment', vm.deploymentId)
   return placed
 }
@@ -100,7 +100,7 @@ interface Round {
   readonly siblings: ReadonlyMap<string, Set<string>>
   readonly results: Map<string, Placed>
   /** The hosts were reread in this round. */
-  looked: boolean
+  hasFreshHosts: boolean
 }
 
 async function placeSome(round: Round, vms: readonly Vm[]): Promise<void> {
@@ -137,15 +137,15 @@ type Proposal =
 
 async function propose(round: Round, vm: Vm, needs?: DiskNeeds): Promise<Proposal> {
   const siblings = round.siblings.get(vm.deploymentId) ?? new Set()
-  const look = async (fresh: boolean) => {
+  const search = async (fresh: boolean) => {
     const hosts = await round.candidates.list(fresh)
-    round.looked ||= fresh
+    round.hasFreshHosts ||= fresh
     const request = requestFor(vm, siblings, needs, hosts)
     return { host: pick(hosts, request), why: () => explain(place(hosts, request)) }
   }
-  let found = await look(false)
+  let found = await search(false)
   // The cached hosts may be too old to conclude that none fits.
-  if (!found.host && !round.looked) found = await look(true)
+  if (!found.host && !round.hasFreshHosts) found = await search(true)
   const { host } = found
   if (host) {
     round.candidates.take(host.id, vm)

@@ -14,7 +14,7 @@ import * as store from './snapshot-store.ts'
 
 const makingMs = minutes(10)
 /** Changes arrive as messages; this poll covers lost messages. */
-const lookAgainMs = seconds(15)
+const pollMs = seconds(15)
 
 /** The desired state as sent to the host. Removal has a later generation than creation and moves. */
 const desiredOf = (s: Snapshot): SnapshotPut => ({
@@ -40,7 +40,7 @@ export const snapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus'>) =>
           return go('keeping', failed(s, 'the host did not finish it in time'))
         try {
           const observed = await agentClient(deps.bus, s.hostId).putSnapshot(desiredOf(s), signal)
-          return wait(lookAgainMs, async tx => {
+          return wait(pollMs, async tx => {
             await recordSnapshot(tx, s.hostId, observed)
           })
         } catch (cause) {

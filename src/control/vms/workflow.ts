@@ -26,9 +26,9 @@ const placementRetryMs = seconds(2)
 /** Retry delay after another transaction held the deployment or took the capacity. */
 const outrunRetryMs = 50
 /** Changes arrive as pokes; this poll covers messages that were lost in a crash. */
-const lookAgainMs = seconds(5)
+const pollMs = seconds(5)
 /** Hosts report all their VMs every 15 seconds, and every difference causes a poke then. */
-const steadyLookMs = minutes(10)
+const steadyPollMs = minutes(10)
 
 export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
   const desiredStates = desiredVms(deps)
@@ -70,7 +70,7 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
       async starting({ subject: vm, signal }) {
         const hostId = placed(vm)
         if (vm.disksPending)
-          return wait(lookAgainMs, async tx => {
+          return wait(pollMs, async tx => {
             await placement.explainPlacement(
               tx,
               vm.id,
@@ -81,7 +81,7 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
         const record = async (tx: Parameters<typeof recordObserved>[0]) => {
           await recordObserved(tx, hostId, observed, vm.observedCount)
         }
-        return reached(vm, observed) ? go('steady', record) : wait(lookAgainMs, record)
+        return reached(vm, observed) ? go('steady', record) : wait(pollMs, record)
       },
 
       async steady({ subject: vm, signal }): Promise<Next<'starting' | 'removing'>> {
@@ -92,7 +92,7 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
         // send the desired state again.
         if (observed.state === 'absent' || observed.error?.code === 'volume_locked')
           return go('starting', undefined, minutes(10))
-        return wait(steadyLookMs, async tx => {
+        return wait(steadyPollMs, async tx => {
           await recordObserved(tx, hostId, observed, vm.observedCount)
         })
       },
@@ -100,13 +100,13 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
       async removing({ subject: vm, enteredAt, now, signal }) {
         const { hostId } = vm
         // A move has not settled which host has the current volume content. Wait for that first.
-        if (vm.takesVolumes) return wait(lookAgainMs)
+        if (vm.takesVolumes) return wait(pollMs)
         // Let requests that are still running finish; the route no longer leads to this VM.
         const drainMs = enteredAt.getTime() + seconds(vm.drainSeconds) - now.getTime()
-        if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, lookAgainMs))
+        if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, pollMs))
         if (hostId && !vm.hostLost) {
           const observed = await desiredStates.put({ ...vm, hostId }, signal)
-          if (!reached(vm, observed)) return wait(lookAgainMs)
+          if (!reached(vm, observed)) return wait(pollMs)
         }
         return done(async tx => {
           if (hostId) await (vm.hostLost ? abandonRoom(tx, hostId, vm) : release(tx, hostId, vm))

@@ -17,7 +17,7 @@ import * as store from './snapshot-store.ts'
 import { byId as volumeById } from './store.ts'
 
 /** Changes arrive as messages; this poll covers lost messages. */
-const lookAgainMs = seconds(15)
+const pollMs = seconds(15)
 
 /** The desired state as sent to the host. Removal has a later generation than creation. */
 const desiredOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
@@ -41,12 +41,12 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
         if (now.getTime() - enteredAt.getTime() > makingMs)
           return go('keeping', failed(s, 'the host did not finish it in time'))
         // The volume has no host yet, or is not ready there yet; its workflow pokes this one.
-        if (!s.hostId || s.volumeState !== 'ready' || s.moving) return wait(lookAgainMs)
+        if (!s.hostId || s.volumeState !== 'ready' || s.moving) return wait(pollMs)
         if (s.hostLost) return go('keeping', failed(s, 'the host of the volume is lost'))
         const { hostId } = s
         try {
           const observed = await agentClient(deps.bus, hostId).putVolumeSnapshot(desiredOf(s), signal)
-          return wait(lookAgainMs, tx => recordVolumeSnapshot(tx, hostId, observed))
+          return wait(pollMs, tx => recordVolumeSnapshot(tx, hostId, observed))
         } catch (cause) {
           const refusal = refusalOf(cause)
           if (refusal === undefined) throw cause
@@ -67,7 +67,7 @@ export const volumeSnapshotWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config'>
           // Only a host that reaches the volume can remove the snapshot, and a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolumeSnapshot(desiredOf(s), signal)
-          if (observed.state !== 'absent') return wait(lookAgainMs)
+          if (observed.state !== 'absent') return wait(pollMs)
         }
         return done(async tx => {
           await store.remove(tx, s.id)

@@ -197,7 +197,7 @@ describe('growing a volume', () => {
 
 describe('a volume that fills up', () => {
   const sweep = fullVolumes({ db })
-  const look = async (id: string, percent: number) => {
+  const reportAt = async (id: string, percent: number) => {
     await db.run(
       {
         name: 'test.fill',
@@ -214,11 +214,11 @@ describe('a volume that fills up', () => {
     const { id } = await create()
     const reported: number[] = []
     for (const percent of [50, 81, 85, 78, 82, 96, 94, 97, 91, 60, 81])
-      reported.push((await look(id, percent)).reported ?? 0)
+      reported.push((await reportAt(id, percent)).reported ?? 0)
     expect(reported).toEqual([0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1])
     expect(await known(id)).toBe(80)
     // Of two concurrent sweeps only one reports.
-    const both = await Promise.all([look(id, 99), look(id, 99)])
+    const both = await Promise.all([reportAt(id, 99), reportAt(id, 99)])
     expect((both[0].reported ?? 0) + (both[1].reported ?? 0)).toBe(1)
   })
 })

@@ -15,7 +15,7 @@ import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
 /** Changes arrive as messages; this poll covers lost messages. */
-const lookAgainMs = seconds(15)
+const pollMs = seconds(15)
 const tryAgainMs = seconds(30)
 
 type PlaceDeps = Pick<Deps, 'db' | 'config'>
@@ -120,7 +120,7 @@ export const volumeWorkflow = (deps: VolumeDeps) =>
           // Only a host that reaches the volume can remove it, and a lost host may come back.
           if (hostId === undefined) return wait(minutes(10))
           const observed = await agentClient(deps.bus, hostId).putVolume(desiredOf(deps, v), signal)
-          if (observed.state !== 'absent') return wait(lookAgainMs)
+          if (observed.state !== 'absent') return wait(pollMs)
         }
         return done(async tx => {
           await store.remove(tx, v.id)
@@ -170,7 +170,7 @@ async function carryOut(
   if (hostId === undefined) return wait(seconds(30))
   try {
     const observed = await agentClient(deps.bus, hostId).putVolume(desiredOf(deps, v), signal)
-    return (observed.generation >= v.generation ? settled(observed) : undefined) ?? wait(lookAgainMs)
+    return (observed.generation >= v.generation ? settled(observed) : undefined) ?? wait(pollMs)
   } catch (cause) {
     const refusal = refusalOf(cause)
     if (refusal === undefined) throw cause

@@ -119,7 +119,7 @@ describe('failures', () => {
     ['NUL in the path', ['GET', '/v1/things/a%00', ann], 400, 'invalid_request', 'NUL'],
     ['a long path', ['GET', `/v1/things/${'a'.repeat(600)}`, ann], 400, 'invalid_request', 'too long'],
     ['an error of the handler', ['GET', '/v1/things/none', ann], 404, 'not_found'],
-    ['a raw body that is empty', ['POST', '/v1/hooks/x'], 400, 'invalid_request', 'required'],
+    ['a raw body that is empty', ['POST', '/v1/hooks/x'], 400, 'invalid_request', 'The request needs a body.'],
     ['a bug', ['GET', '/v1/break', ann], 500, 'internal', 'on our side'],
     ['a mutation without an audit note', ['POST', '/v1/forget', ann], 500, 'internal'],
     [

@@ -1,0 +1,104 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { testDir } from '../../../test/support/agent/agent.ts'
+import { contentSize, mib } from '../../../test/support/agent/pool-files.ts'
+import { rbdOptions } from '../../../test/support/agent/pool-kinds.ts'
+import { fakeCluster } from '../../../test/support/fake-rbd.ts'
+import { rbdPool } from './rbd-pool.ts'
+
+describe('rbd', () => {
+  test('a newer attachment fences the previous host, which cannot attach again', async () => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const [one, two] = ['one', 'two'].map(host =>
+      rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host), patienceMs: 300 }),
+    )
+    await one!.create('v1', 16)
+    await one!.open('v1', 1)
+    await two!.open('v1', 2)
+    // The previous host had time to close the image.
+    expect([...cluster.blocklist]).toEqual(['client.one'])
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+    await one!.close('v1')
+    await expect(one!.open('v1', 1)).rejects.toMatchObject({ code: 'stale_volume_generation' })
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+  })
+
+  test('a reader fences no host, waits for the writer, and is refused after a newer writer', async () => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host), patienceMs: 300 })
+    const [one, two, writer] = [at('one'), at('two'), at('writer')]
+    await one.create('v1', 16)
+    await writer.open('v1', 1, 'write')
+    await expect(one.open('v1', 1, 'read')).rejects.toMatchObject({ code: 'volume_in_use' })
+    await writer.close('v1')
+    const files = [await one.open('v1', 1, 'read'), await two.open('v1', 1, 'read')]
+    expect(await Promise.all(files.map(file => contentSize(file)))).toEqual([16 * mib, 16 * mib])
+    expect(cluster.images.get('v.v1')?.locker).toBeUndefined()
+    await one.close('v1')
+    await two.close('v1')
+    // A writer is fenced as before.
+    await writer.open('v1', 2, 'write')
+    await two.open('v1', 3, 'write')
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+    expect([...cluster.blocklist]).toEqual(['client.writer'])
+    await expect(one.open('v1', 2, 'read')).rejects.toMatchObject({ code: 'stale_volume_generation' })
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+  })
+})
+
+describe('an rbd image that a host is closing', () => {
+  test('is waited for, because breaking its lock would fence that host with all its images', async () => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const asked = { locks: 0 }
+    const leaving = rbdPool({ ...rbdOptions(dir.path), run: cluster.client('leaving') })
+    const coming = rbdPool({
+      ...rbdOptions(dir.path),
+      run: async (program, args) => {
+        // The host closes the image between two checks.
+        if (args.includes('lock') && ++asked.locks === 2) await leaving.close('v1')
+        return cluster.client('coming')(program, args)
+      },
+    })
+    await leaving.create('v1', 16)
+    await leaving.open('v1', 1)
+    await coming.open('v1', 2)
+    expect([...cluster.blocklist]).toEqual([])
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.coming')
+  })
+})
+
+describe('an rbd image that two hosts open, one of them with a newer attachment', () => {
+  // The newer one opens it while the older one waits, at each step of the older one.
+  test.each([
+    ['lock ls', 2],
+    ['lock ls', 3],
+    ['image-meta get', 2],
+    ['image-meta set', 1],
+  ])('is the newer one’s when it comes at %s %i of the older one', async (moment, count) => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host) })
+    const [before, newer] = [at('before'), at('newer')]
+    const asked = { times: 0 }
+    const older = rbdPool({
+      ...rbdOptions(dir.path),
+      run: async (program, args) => {
+        if (args.slice(0, 2).join(' ') === moment && ++asked.times === count) {
+          await before.close('v1')
+          await newer.open('v1', 3)
+        }
+        return cluster.client('older')(program, args)
+      },
+      patienceMs: 700,
+    })
+    await before.create('v1', 16)
+    await before.open('v1', 1)
+    await expect(older.open('v1', 2)).rejects.toThrow()
+    expect(asked.times).toBeGreaterThanOrEqual(count)
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.newer')
+    expect([...cluster.blocklist]).toEqual([])
+  })
+})

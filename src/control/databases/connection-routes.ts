@@ -4,6 +4,8 @@ import type { LiveStats } from '../hosts/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { bastionKeys } from './bastion-keys.ts'
+import { rotatePassword } from './password.ts'
+import { found, viewOf } from './read.ts'
 import { knowsPassword, statusOf } from './rules.ts'
 import type { databaseOperations } from './schema.ts'
 import * as store from './store.ts'
@@ -12,7 +14,11 @@ import { connectionView, tunnelUser } from './view.ts'
 
 type ConnectionHandlers = Pick<
   Handlers<typeof databaseOperations>,
-  'getDatabaseConnection' | 'createTunnelPassword' | 'streamDatabaseLogs' | 'streamDatabaseMetrics'
+  | 'getDatabaseConnection'
+  | 'createTunnelPassword'
+  | 'rotateDatabasePassword'
+  | 'streamDatabaseLogs'
+  | 'streamDatabaseMetrics'
 >
 
 /** Connections to a running database, and the streams of its logs and metrics. */
@@ -49,6 +55,21 @@ export const connectionHandlers = (deps: Deps & { readonly live: LiveStats }): C
         audit({ action: 'database.tunnel_password', resourceType: 'database', resourceId: database.id })
         return { ssh_user: target, password, expires_at: expiresAt.toISOString() }
       }
+    },
+  },
+
+  rotateDatabasePassword: {
+    write: async call => async tx => {
+      const database = await store.lock(tx, call.project.id, call.params.id)
+      if (!database) throw notFound()
+      await rotatePassword(deps, tx, database)
+      call.audit({
+        action: 'database.rotate_password',
+        resourceType: 'database',
+        resourceId: database.id,
+        details: { name: database.name },
+      })
+      return viewOf(tx, await found(tx, call.project.id, database.id))
     },
   },
 

@@ -1,4 +1,3 @@
-import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { notFound } from '../http/errors.ts'
@@ -9,12 +8,11 @@ import { changeDatabase } from './change.ts'
 import { connectionHandlers } from './connection-routes.ts'
 import { createDatabase, startDeletingDatabase } from './create.ts'
 import { offeredVersions } from './offer.ts'
-import { rotatePassword } from './password.ts'
+import { found, viewOf } from './read.ts'
 import { restoreHandlers } from './restore-routes.ts'
 import { checkSettings, shapeOf } from './rules.ts'
 import { databaseOperations } from './schema.ts'
 import { snapshotHandlers } from './snapshot-routes.ts'
-import type { Database } from './store.ts'
 import * as store from './store.ts'
 import { databaseView } from './view.ts'
 
@@ -33,7 +31,7 @@ const databaseHandlers = (
 ): Handlers<
   Pick<
     typeof databaseOperations,
-    'listDatabases' | 'getDatabase' | 'createDatabase' | 'updateDatabase' | 'rotateDatabasePassword' | 'deleteDatabase'
+    'listDatabases' | 'getDatabase' | 'createDatabase' | 'updateDatabase' | 'deleteDatabase'
   >
 > => ({
   listDatabases: {
@@ -103,21 +101,6 @@ const databaseHandlers = (
     },
   },
 
-  rotateDatabasePassword: {
-    write: async call => async tx => {
-      const database = await store.lock(tx, call.project.id, call.params.id)
-      if (!database) throw notFound()
-      await rotatePassword(deps, tx, database)
-      call.audit({
-        action: 'database.rotate_password',
-        resourceType: 'database',
-        resourceId: database.id,
-        details: { name: database.name },
-      })
-      return viewOf(tx, await found(tx, call.project.id, database.id))
-    },
-  },
-
   deleteDatabase: {
     write: async call => async tx => {
       const database = await store.lock(tx, call.project.id, call.params.id)
@@ -133,13 +116,3 @@ const databaseHandlers = (
     },
   },
 })
-
-async function viewOf(sql: Parameters<typeof store.current>[0], database: Database) {
-  return databaseView(database, (await store.current(sql, [database.id])).get(database.id))
-}
-
-async function found(tx: Tx, projectId: string, id: string): Promise<Database> {
-  const database = await store.inProject(tx, projectId, id)
-  if (!database) throw new Error('BUG: a database that was just written does not exist')
-  return database
-}

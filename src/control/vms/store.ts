@@ -1,3 +1,4 @@
+import type { HypervisorName } from '../../contract/agent.ts'
 import type { VmObserved } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'

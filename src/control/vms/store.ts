@@ -1,5 +1,4 @@
-import type { HypervisorName } from '../../contract/agent.ts'
-import type { VmObserved } from '../../contract/agent.ts'
+import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { goingWith } from '../moves/index.ts'

@@ -56,7 +56,7 @@ int exec_reaped(pid_t pid, int status) {
 /* Sends available output while the control port has room. Output beyond the limit is read and discarded. */
 static void pump(struct job *job, int which) {
   char chunk[CHUNK], encoded[3 * CHUNK + 1];
-  while (job->fds[which] >= 0 && control_room() > sizeof encoded + 64) {
+  while (job->fds[which] >= 0 && control_room() > sizeof encoded + CONTROL_RESERVE) {
     ssize_t n = read(job->fds[which], chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN && job->pid) return;

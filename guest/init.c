@@ -53,7 +53,7 @@ static void reap(void) {
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (sandbox_reaped(pid)) power_off();
-    if (exec_reaped(pid, status) || pid != workload.pid) continue;
+    if (exec_reaped(pid, status) || session_reaped(pid, status) || pid != workload.pid) continue;
     workload.pid = 0, workload.exited = 1;
     workload.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     drain(&workload.out, OUT), drain(&workload.err, ERR);
@@ -119,6 +119,10 @@ static void watch_output(int fd) {
   watch(fd, EPOLLIN | EPOLLET);
 }
 
+static void watch_session(int fd) {
+  watch(fd, EPOLLIN | EPOLLOUT | EPOLLET);
+}
+
 /* `<id> <verb> [arguments]` -> `<id> ok|err [text]`. */
 static void on_control(char *line) {
   char id[40], verb[32];
@@ -146,7 +150,7 @@ static void on_control(char *line) {
   else if (!strcmp(verb, "unbind")) sandbox_unbind(id, rest);
   else if (!strcmp(verb, "begin")) begin(id, rest);
   else if (!strcmp(verb, "identity")) identity_renew(&config, id, rest);
-  else control_say("%s err unknown verb\n", id);
+  else if (!session_command(&config, verb, id, rest, watch_session)) control_say("%s err unknown verb\n", id);
 }
 
 /* Runs until the host ends the VM. */
@@ -168,9 +172,9 @@ static void serve(void) {
   /* With volumes, the host mounts them first and then sends `start`. */
   if (begun && !config.wait && start() < 0) fatal("start");
 
-  for (;;) {
+  for (int busy = 0;;) {
     struct epoll_event events[8];
-    int count = epoll_wait(epoll, events, 8, exec_wait_ms());
+    int count = epoll_wait(epoll, events, 8, busy ? 0 : exec_wait_ms());
     for (int i = 0; i < count; i++) {
       int fd = events[i].data.fd;
       if (fd == signals) {
@@ -194,6 +198,7 @@ static void serve(void) {
     }
     log_pump();
     exec_pump();
+    busy = session_pump();
   }
 }
 

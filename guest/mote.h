@@ -41,6 +41,8 @@ void ipv6_configure(const struct config *config);
 /* text.c: values are percent-encoded, so that any byte survives a line of words. */
 void decode(char *text);
 void encode(char *to, const char *from, size_t length);
+void base64_encode(char *to, const char *from, size_t length);
+ssize_t base64_decode(char *text);
 
 /* workload.c */
 struct workload {
@@ -49,6 +51,7 @@ struct workload {
   int exited, code; /* exited: it ran and ended; code as a shell gives it (128 + signal) */
 };
 pid_t spawn(const struct config *config, char *const *argv, int fds[2]);
+pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty);
 int workload_start(struct workload *workload, const struct config *config);
 int listening(const struct config *config, int port);
 
@@ -57,6 +60,46 @@ void exec_start(const struct config *config, const char *id, char *text, void (*
 int exec_reaped(pid_t pid, int status);
 void exec_pump(void);
 int exec_wait_ms(void);
+
+/* user.c */
+int user_take(struct config *config, const char *wanted, char *home, size_t size);
+
+/* backlog.c: output of a session from byte `oldest` to `tail`. The host has acknowledged everything before `acked`. */
+enum { BACKLOG_MAX = 1 << 18 };
+struct backlog {
+  char *ring;
+  uint64_t oldest, tail, sent, acked;
+};
+size_t backlog_room(const struct backlog *backlog, int attached);
+void backlog_put(struct backlog *backlog, const char *data, size_t length);
+size_t backlog_next(const struct backlog *backlog, uint64_t window, char *to, size_t most);
+int backlog_seek(struct backlog *backlog, uint64_t from);
+void backlog_ack(struct backlog *backlog, uint64_t until);
+
+/* session.c: processes that outlive the connection of the host that started them. */
+enum { SESSIONS_MAX = 16, SESSION_INPUT_MAX = 1 << 16 };
+struct session {
+  char id[40], attach[40], token[40], writing[40]; /* `attach`, `writing`: requests that are answered later */
+  int used, tty, signaled, code, input, closing, fds[2];
+  pid_t pid; /* 0 once it has ended */
+  struct backlog out[2];
+  char *pending; /* input that the process has not read yet */
+  size_t pending_used;
+  uint64_t input_total, window, started;
+};
+extern struct session sessions[SESSIONS_MAX];
+int session_command(const struct config *config, const char *verb, const char *id, char *text, void (*watch)(int fd));
+int session_reaped(pid_t pid, int status);
+void session_close_input(struct session *session);
+void session_detach(struct session *session, const char *why);
+
+/* session-start.c */
+void session_open(const struct config *config, const char *id, const char *name, char *text, void (*watch)(int fd));
+void session_free(struct session *session);
+int session_signal(const struct session *session, int number);
+
+/* session-pump.c */
+int session_pump(void);
 
 /* disks.c */
 void disk_mount(const struct config *config, const char *id, char *text);
@@ -105,6 +148,8 @@ void log_pump(void);
 void log_read(void);
 void control_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void control_pump(void);
+/* Space for answers that the output of programs leaves free: control_say() drops what does not fit. */
+enum { CONTROL_RESERVE = 16384 };
 size_t control_room(void);
 void control_read(void (*on_line)(char *line));
 uint64_t now_us(void);

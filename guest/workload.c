@@ -38,17 +38,21 @@ static void run(const struct config *config, char *const *argv) {
   errno = reason;
 }
 
-static void become(const struct config *config, char *const *argv, int out, int err) {
+enum { OWN_TTY = 1, OWN_CWD = 2 };
+
+/* Standard input is /dev/null if stdio[0] is -1. The streams belong to the user, so that it can open /dev/stdout. */
+static void become(const struct config *config, char *const *argv, const int stdio[3], int flags) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid();
-  int null = open("/dev/null", O_RDWR);
-  dup2(null, 0), dup2(out, 1), dup2(err, 2);
-  if (null > 2) close(null);
-  mkdir(config->cwd, 0755);
-  /* The pipes belong to the workload's user, so that an unprivileged program can open /dev/stdout. */
-  if (fchown(1, config->uid, config->gid) < 0 || fchown(2, config->uid, config->gid) < 0) dprintf(2, "mote-init: fchown\n");
+  int in = stdio[0] < 0 ? open("/dev/null", O_RDWR) : stdio[0];
+  dup2(in, 0), dup2(stdio[1], 1), dup2(stdio[2], 2);
+  if (stdio[0] < 0 && in > 2) close(in);
+  if (flags & OWN_TTY) ioctl(0, TIOCSCTTY, 0);
+  if (!(flags & OWN_CWD)) mkdir(config->cwd, 0755);
+  for (int fd = stdio[0] < 0 ? 1 : 0; fd < 3; fd++)
+    if (fchown(fd, config->uid, config->gid) < 0) dprintf(2, "mote-init: fchown\n");
   if (setgroups((size_t)config->groupc, config->groups) < 0 || setgid(config->gid) < 0 || setuid(config->uid) < 0) {
     dprintf(2, "mote-init: cannot become uid %u: %s\n", config->uid, strerror(errno));
     _exit(126);
@@ -68,11 +72,18 @@ pid_t spawn(const struct config *config, char *const *argv, int fds[2]) {
   if (pipe2(out, O_CLOEXEC) < 0) return -1;
   if (pipe2(err, O_CLOEXEC) < 0) return close(out[0]), close(out[1]), -1;
   pid_t pid = fork();
-  if (pid == 0) become(config, argv, out[1], err[1]);
+  if (pid == 0) become(config, argv, (int[]){-1, out[1], err[1]}, 0);
   close(out[1]), close(err[1]);
   if (pid < 0) return close(out[0]), close(err[0]), -1;
   fcntl(out[0], F_SETFL, O_NONBLOCK), fcntl(err[0], F_SETFL, O_NONBLOCK);
   fds[0] = out[0], fds[1] = err[0];
+  return pid;
+}
+
+/* Starts a program with these streams. A working directory that does not exist is an error. */
+pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty) {
+  pid_t pid = fork();
+  if (pid == 0) become(config, argv, stdio, OWN_CWD | (tty ? OWN_TTY : 0));
   return pid;
 }
 

@@ -8,8 +8,8 @@ import { Value } from 'typebox/value'
 import { GuestFault } from './fault.ts'
 
 /** An exit code as in a shell: 128 plus the signal's number for a program that was killed by a signal. */
-const ExitCode = Type.Integer({ minimum: 0, maximum: 255 })
-const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+export const ExitCode = Type.Integer({ minimum: 0, maximum: 255 })
+export const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
 /** Answer to `status`: the program's pid, or its exit code. */
 export const Status = Type.Union([
@@ -33,9 +33,12 @@ function holds<T extends TSchema>(schema: T, value: unknown): value is Static<T>
   return validator.Check(value)
 }
 
+/** More than any answer has. */
+const maxWords = 16
+
 /** Parses the words of an answer, with numbers converted. @throws GuestFault if they do not match the schema */
 export function parseWords<T extends TSchema>(schema: T, text: string): Static<T> {
-  const words: unknown = text.split(' ', 8).map(word => (/^\d{1,15}$/.test(word) ? Number(word) : word))
+  const words: unknown = text.split(' ', maxWords).map(word => (/^\d{1,15}$/.test(word) ? Number(word) : word))
   if (holds(schema, words)) return words
   throw new GuestFault(`unexpected answer ${shown(text)}`)
 }

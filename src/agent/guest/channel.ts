@@ -24,7 +24,7 @@ export type PartHandler = (kind: 'o' | 'e', text: string) => void
 
 /** The control and log ports of one guest. */
 export interface GuestChannel {
-  /** Sends a command. @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
+  /** Sends a command. No timeout if `timeoutMs` is 0. @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
   request(verb: string, timeoutMs: number, onPart?: PartHandler): Promise<string>
   /** Resolves at the guest's next notification: its program has exited, or it has flushed its disks and halted. */
   said(what: GuestWord): Promise<void>

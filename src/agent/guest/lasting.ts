@@ -80,7 +80,7 @@ export function lastingGuest(
       try {
         const waited = sleep(timeoutMs, undefined, { signal: late.signal }).then(() => undefined)
         waited.catch(() => undefined)
-        const connection = await Promise.race([next.promise, waited])
+        const connection = await (timeoutMs > 0 ? Promise.race([next.promise, waited]) : next.promise)
         if (!connection)
           throw new Error(`the guest could not be reached for "${verb.split(' ')[0]}" in ${timeoutMs} ms`)
         return await connection.request(verb, timeoutMs, onPart)

@@ -11,6 +11,7 @@ import type {
 import type { GuestWord } from '../guest/channel.ts'
 import type { GuestFault } from '../guest/fault.ts'
 import type { Frame } from '../guest/frames.ts'
+import type { GuestSessions } from '../guest/sessions.ts'
 import type { Wire } from './transfer/wire.ts'
 import type { ProcessIdentity } from '../../lib/process-identity.ts'
 
@@ -209,6 +210,8 @@ export interface RunningVm {
   setBalloon?(targetMib: number | null): Promise<void>
   /** Runs a program in the guest, without a shell. */
   exec?(command: readonly string[], timeoutMs: number): Promise<VmExecAnswer>
+  /** Processes with input, output and signals, which go on when the agent restarts. */
+  readonly sessions?: GuestSessions
   /** Copies the volume at one point in time while the guest runs. Drivers without it pause the guest for the copy. */
   copyDisk?(volumeId: string, target: string): Promise<DiskCopy>
   /** Writes memory, devices and scratch disk into the empty directory, and resumes the guest. Capability `snapshot`. */

@@ -4,6 +4,7 @@ import { cpuSeconds } from '../../lib/process-identity.ts'
 import { parseWords, Status, TwoCounts } from '../guest/answers.ts'
 import type { GuestChannel } from '../guest/channel.ts'
 import { programsOf } from '../guest/exec.ts'
+import { sessionsOf } from '../guest/sessions.ts'
 import { encodeWord } from '../guest/words.ts'
 import type { RunningVm, VmStatistics, Running, Watcher, WorkloadState } from './driver.ts'
 import { afterPause } from './identity.ts'
@@ -117,6 +118,7 @@ export function runningVmOf(parts: RunningVmParts): RunningVm {
     stats: () => readStats(parts),
     ...(vmm.setBalloon ? { setBalloon: vmm.setBalloon } : {}),
     exec: programsOf(guest),
+    sessions: sessionsOf(guest),
     snapshot: dir => vmm.snapshot(dir, logSeq),
     attachDisk: vmm.attachDisk,
     detachDisk: vmm.detachDisk,

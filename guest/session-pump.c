@@ -1,0 +1,98 @@
+/* Moves bytes between the processes of sessions and the control port. */
+#include "mote.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 6144, READS = 8, END_OF_TRANSMISSION = 4 };
+
+static void close_output(struct session *session, int which) {
+  close(session->fds[which]);
+  session->fds[which] = -1;
+  if (session->tty) session_close_input(session);
+}
+
+/* Reads at most READS chunks, so that a busy process cannot starve the others. Returns whether more may be available. */
+static int fill(struct session *session, int which) {
+  char chunk[CHUNK];
+  for (int turn = 0; session->fds[which] >= 0; turn++) {
+    size_t room = backlog_room(&session->out[which], *session->attach != 0);
+    if (room == 0) return 0;
+    if (turn == READS) return 1;
+    ssize_t n = read(session->fds[which], chunk, room < sizeof chunk ? room : sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN && session->pid) return 0;
+    if (n > 0) backlog_put(&session->out[which], chunk, (size_t)n);
+    else close_output(session, which); /* end of file, or everything that the ended process left */
+  }
+  return 0;
+}
+
+/* Sends one chunk if the host's window and the port have room. Returns whether it did. */
+static int send_chunk(struct session *session, int which) {
+  char chunk[CHUNK], encoded[CHUNK / 3 * 4 + 1];
+  struct backlog *backlog = &session->out[which];
+  if (!*session->attach || control_room() < sizeof encoded + CONTROL_RESERVE) return 0;
+  size_t length = backlog_next(backlog, session->window, chunk, sizeof chunk);
+  if (!length) return 0;
+  base64_encode(encoded, chunk, length);
+  control_say("%s %s %" PRIu64 " %s\n", session->attach, which ? "e" : "o", backlog->sent, encoded);
+  backlog->sent += length;
+  return 1;
+}
+
+static void write_input(struct session *session) {
+  while (session->input >= 0 && session->pending_used) {
+    ssize_t n = write(session->input, session->pending, session->pending_used);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n < 0) {
+      session_close_input(session);
+      return;
+    }
+    session->pending_used -= (size_t)n;
+    memmove(session->pending, session->pending + n, session->pending_used);
+  }
+  if (session->input < 0) return;
+  if (*session->writing) control_say("%s ok %" PRIu64 "\n", session->writing, session->input_total);
+  *session->writing = 0;
+  if (!session->closing) return;
+  char end = END_OF_TRANSMISSION;
+  if (session->tty && write(session->input, &end, 1) < 0 && errno == EAGAIN) return;
+  session_close_input(session);
+}
+
+static void report_end(struct session *session) {
+  int open = session->pid || session->fds[0] >= 0 || session->fds[1] >= 0;
+  if (open || !*session->attach || session->out[0].sent < session->out[0].tail ||
+      session->out[1].sent < session->out[1].tail)
+    return;
+  control_say("%s ok %s %d %" PRIu64 " %" PRIu64 "\n", session->attach, session->signaled ? "signaled" : "exited",
+              session->code, session->out[0].tail, session->out[1].tail);
+  *session->attach = *session->token = 0;
+}
+
+/* Sends one chunk of each session in turn. Returns whether it must be called again without waiting for an event. */
+int session_pump(void) {
+  static int first;
+  int more = 0, sent = 1;
+  for (struct session *session = sessions; session < sessions + SESSIONS_MAX; session++) {
+    if (!session->used) continue;
+    write_input(session);
+    more |= fill(session, 0);
+    more |= fill(session, 1);
+  }
+  while (sent) {
+    sent = 0;
+    for (int i = 0; i < SESSIONS_MAX; i++) {
+      struct session *session = &sessions[(first + i) % SESSIONS_MAX];
+      if (session->used) sent |= send_chunk(session, 0) | send_chunk(session, 1);
+    }
+    first = (first + 1) % SESSIONS_MAX;
+  }
+  for (struct session *session = sessions; session < sessions + SESSIONS_MAX; session++)
+    if (session->used) report_end(session);
+  return more;
+}

@@ -1,0 +1,158 @@
+/* Commands of sessions. A session has a process with pipes or a terminal, and at most one attached host. */
+#include "mote.h"
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { PROTOCOL_VERSION = 1 };
+
+struct session sessions[SESSIONS_MAX];
+
+static struct session *find(const char *name) {
+  for (struct session *session = sessions; session < sessions + SESSIONS_MAX; session++)
+    if (session->used && !strcmp(session->id, name)) return session;
+  return NULL;
+}
+
+static int ended(const struct session *session) {
+  return !session->pid && session->fds[0] < 0 && session->fds[1] < 0;
+}
+
+/* Answers the attach request. Without an attached host, the oldest output is overwritten and the process goes on. */
+void session_detach(struct session *session, const char *why) {
+  if (*session->attach) control_say("%s err %s\n", session->attach, why);
+  *session->attach = *session->token = 0;
+}
+
+/* `<token> <window> <out> <err>`: sends output from these offsets, and answers when the session has ended. */
+static void attach(struct session *session, const char *id, const char *text) {
+  char token[40];
+  uint64_t window, from[2];
+  if (sscanf(text, "%39s %" SCNu64 " %" SCNu64 " %" SCNu64, token, &window, &from[0], &from[1]) < 4 || !window ||
+      window > BACKLOG_MAX || from[0] > session->out[0].tail || from[1] > session->out[1].tail) {
+    control_say("%s err bad offset or window\n", id);
+    return;
+  }
+  session_detach(session, "another client attached");
+  for (int which = 0; which < 2; which++) backlog_seek(&session->out[which], from[which]);
+  session->window = window;
+  snprintf(session->attach, sizeof session->attach, "%s", id);
+  snprintf(session->token, sizeof session->token, "%s", token);
+}
+
+/* `<token> <out> <err>`: the host has processed the output before these offsets. */
+static void ack(struct session *session, const char *text) {
+  char token[40];
+  uint64_t until[2];
+  if (sscanf(text, "%39s %" SCNu64 " %" SCNu64, token, &until[0], &until[1]) < 3 || strcmp(token, session->token)) return;
+  for (int which = 0; which < 2; which++) backlog_ack(&session->out[which], until[which]);
+}
+
+/*
+ * `<offset> <base64>`: answers `ok <total>` when the process has read or its pipe holds everything. Bytes before
+ * `input_total` arrived with an earlier request whose answer was lost.
+ */
+static void input(struct session *session, const char *id, char *text) {
+  char *data = NULL;
+  uint64_t offset = strtoull(text, &data, 10);
+  ssize_t length = *data == ' ' ? base64_decode(++data) : -1;
+  if (session->input < 0 || session->closing) control_say("%s err the input is closed\n", id);
+  else if (length < 0 || offset > session->input_total) control_say("%s err bad input\n", id);
+  else {
+    uint64_t known = session->input_total - offset;
+    size_t fresh = (uint64_t)length > known ? (size_t)length - (size_t)known : 0;
+    if (fresh > SESSION_INPUT_MAX - session->pending_used) {
+      control_say("%s err too much input\n", id);
+      return;
+    }
+    memcpy(session->pending + session->pending_used, data + ((size_t)length - fresh), fresh);
+    session->pending_used += fresh, session->input_total += fresh;
+    if (*session->writing) control_say("%s err another input request arrived\n", session->writing);
+    snprintf(session->writing, sizeof session->writing, "%s", id);
+  }
+}
+
+void session_close_input(struct session *session) {
+  if (session->input >= 0 && !session->tty) close(session->input);
+  session->input = -1;
+  session->pending_used = 0;
+  if (*session->writing) control_say("%s err the input is closed\n", session->writing);
+  *session->writing = 0;
+}
+
+static void resize(const struct session *session, const char *id, const char *text) {
+  struct winsize size = {0};
+  if (!session->tty || sscanf(text, "%hu %hu", &size.ws_row, &size.ws_col) < 2) control_say("%s err no terminal\n", id);
+  else if (session->fds[0] < 0 || ioctl(session->fds[0], TIOCSWINSZ, &size) < 0) control_say("%s err it has ended\n", id);
+  else control_say("%s ok\n", id);
+}
+
+static void list(const char *id) {
+  for (struct session *session = sessions; session < sessions + SESSIONS_MAX; session++) {
+    if (!session->used) continue;
+    const char *state = !ended(session) ? "running" : session->signaled ? "signaled" : "exited";
+    control_say("%s o %s %s %d %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", id, session->id,
+                state, ended(session) ? session->code : session->pid, session->tty, *session->attach != 0,
+                session->out[0].oldest, session->out[0].tail, session->out[1].oldest, session->out[1].tail,
+                session->input_total);
+  }
+  control_say("%s ok %d %d %d\n", id, PROTOCOL_VERSION, SESSIONS_MAX, BACKLOG_MAX);
+}
+
+/* Commands of one session. Returns 0 for an unknown verb. */
+static int command(struct session *session, const char *verb, const char *id, char *text) {
+  int answered = 0;
+  if (!strcmp(verb, "session.attach")) attach(session, id, text), answered = 1;
+  else if (!strcmp(verb, "session.input")) input(session, id, text), answered = 1;
+  else if (!strcmp(verb, "session.resize")) resize(session, id, text), answered = 1;
+  else if (!strcmp(verb, "session.ack")) ack(session, text);
+  else if (!strcmp(verb, "session.eof")) session->closing = session->input >= 0;
+  else if (!strcmp(verb, "session.detach")) {
+    if (!strcmp(text, "*") || !strcmp(text, session->token)) session_detach(session, "detached");
+  } else if (!strcmp(verb, "session.signal")) {
+    if ((answered = session_signal(session, atoi(text)) < 0)) control_say("%s err it has ended\n", id);
+  } else if (!strcmp(verb, "session.remove")) {
+    if ((answered = !ended(session))) control_say("%s err it is running\n", id);
+    else session_free(session);
+  } else return 0;
+  if (!answered) control_say("%s ok\n", id);
+  return 1;
+}
+
+/* Names appear in lists, whose words are not encoded. */
+static int valid_name(const char *name) {
+  size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-");
+  return length > 0 && length < sizeof sessions->id && !name[length];
+}
+
+/* `session.list`, or `session.<verb> <session> [arguments]`. Returns 0 for an unknown verb. */
+int session_command(const struct config *config, const char *verb, const char *id, char *text, void (*watch)(int fd)) {
+  if (!strcmp(verb, "session.list")) return list(id), 1;
+  char *rest = NULL, *name = strtok_r(text, " ", &rest);
+  if (strncmp(verb, "session.", 8)) return 0;
+  struct session *session = name ? find(name) : NULL;
+  if (!name || !valid_name(name)) control_say("%s err bad name\n", id);
+  else if (!strcmp(verb, "session.open") && session) control_say("%s err it exists\n", id);
+  else if (!strcmp(verb, "session.open")) session_open(config, id, name, rest, watch);
+  else if (!session) control_say("%s err no such session\n", id);
+  else return command(session, verb, id, rest);
+  return 1;
+}
+
+/* Returns whether the PID belongs to a session. The pump reads the rest of the output. */
+int session_reaped(pid_t pid, int status) {
+  for (struct session *session = sessions; session < sessions + SESSIONS_MAX; session++) {
+    if (!session->used || session->pid != pid) continue;
+    session->pid = 0;
+    session->signaled = WIFSIGNALED(status);
+    session->code = session->signaled ? WTERMSIG(status) : WEXITSTATUS(status);
+    session_close_input(session);
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,180 @@
+/** Root in a guest can replace Mote's init: the host checks every answer and every byte count of its sessions. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { testPorts } from '../../../test/support/agent/guest.ts'
+import { until } from '../../../test/support/wait.ts'
+import { openGuest } from './channel.ts'
+import { GuestFault } from './fault.ts'
+import { lastingGuest } from './lasting.ts'
+import { parseEnd, parsePart, parseRow } from './session-words.ts'
+import { type SessionData, sessionsOf } from './sessions.ts'
+
+const windowBytes = 1 << 17
+
+const quiet = {
+  onFrames: () => undefined,
+  onStarted: () => undefined,
+  onExit: () => undefined,
+  onBroken: () => undefined,
+}
+
+async function opened() {
+  const both = await testPorts()
+  const faults: GuestFault[] = []
+  const guest = await openGuest(both.ports, 0, {
+    ...quiet,
+    onBroken: fault => void faults.push(fault),
+  })
+  guest.ready.catch(() => undefined)
+  const control = await both.end('control')
+  const asked = (verb: string) =>
+    until(
+      () =>
+        control
+          .lines()
+          .findLast(line => line.includes(` session.${verb}`))
+          ?.split(' ')[0],
+      { what: verb },
+    )
+  return {
+    sessions: sessionsOf(guest),
+    guest,
+    faults,
+    control,
+    asked,
+    async [Symbol.asyncDispose]() {
+      guest.close()
+      await both[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const part = (offset: number, bytes: number) => `o ${offset} ${Buffer.alloc(bytes).toString('base64')}`
+const chunk = 6144
+
+describe('the ports of a guest are closed after', () => {
+  const windowPlusOne = Array.from({ length: Math.ceil(windowBytes / chunk) + 1 }, (_, n) => part(n * chunk, chunk))
+  const cases: ReadonlyArray<readonly [string, readonly string[]]> = [
+    ['more output than the window', windowPlusOne],
+    ['a gap in the middle of the output', [part(0, 3), part(4, 3)]],
+    ['output that was sent before', [part(0, 3), part(2, 3)]],
+    ['empty output', ['o 0 ']],
+    ['output that is not base64', ['o 0 a-b_']],
+    ['output with an incomplete base64 group', ['o 0 YWJ']],
+    ['a negative offset', [part(-1, 3)]],
+    ['an offset that is not a safe integer', ['o 9999999999999999 YWJj']],
+    ['a part that is too long', [part(0, 12_000)]],
+  ]
+  it.each(cases)('%s', async (_, lines) => {
+    await using end = await opened()
+    const received: SessionData[] = []
+    const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, data => received.push(data))
+    const id = await end.asked('attach')
+    await end.control.send(lines.map(line => `${id} ${line}\n`).join(''))
+    await expect(ended).rejects.toThrow(/violated the protocol/)
+    await end.guest.closed
+    expect(end.faults).toHaveLength(1)
+    expect(received.reduce((sum, { data }) => sum + data.length, 0)).toBeLessThanOrEqual(windowBytes)
+  })
+
+  it('a list of more sessions than a guest can have', async () => {
+    await using end = await opened()
+    const listed = end.sessions.list()
+    listed.catch(() => undefined)
+    const id = await end.asked('list')
+    await end.control.send(`${id} o s1 running 7 0 0 0 0 0 0 0\n`.repeat(17))
+    await expect(listed).rejects.toThrow(/violated the protocol/)
+    expect(end.faults).toHaveLength(1)
+  })
+})
+
+it('an init that is older than sessions refuses them, and stays usable', async () => {
+  await using end = await opened()
+  const listed = end.sessions.list()
+  listed.catch(() => undefined)
+  await end.control.send(`${await end.asked('list')} err unknown verb\n`)
+  await expect(listed).rejects.toMatchObject({ code: 'exec_failed' })
+  expect(end.faults).toEqual([])
+})
+
+it('a list of another protocol version is refused', async () => {
+  await using end = await opened()
+  const listed = end.sessions.list()
+  listed.catch(() => undefined)
+  await end.control.send(`${await end.asked('list')} ok 2 16 262144\n`)
+  await expect(listed).rejects.toThrow(/unexpected answer/)
+})
+
+it('a session that ends before its output is not reported as complete', async () => {
+  await using end = await opened()
+  const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, () => undefined)
+  const id = await end.asked('attach')
+  await end.control.send(`${id} ${part(0, 3)}\n${id} ok exited 0 4 0\n`)
+  await expect(ended).rejects.toThrow(/before its output/)
+})
+
+it('acknowledgments name the attachment and processed bytes, in steps of a quarter of the window', async () => {
+  await using end = await opened()
+  const attachment = end.sessions.attach('a', { stdout: 10, stderr: 0 }, () => undefined)
+  const id = await end.asked('attach')
+  const token = end.control
+    .lines()
+    .findLast(line => line.includes('session.attach'))
+    ?.split(' ')[3]
+  await end.control.send(Array.from({ length: 6 }, (_, n) => `${id} ${part(10 + n * chunk, chunk)}\n`).join(''))
+  await until(() => (attachment.ack('stdout', 1e9), end.control.lines().some(line => line.includes('session.ack'))), {
+    what: 'the acknowledgment',
+  })
+  const acks = end.control.lines().filter(line => line.includes('session.ack'))
+  expect(acks).toHaveLength(1)
+  expect(acks[0]?.split(' ').slice(1)).toEqual(['session.ack', 'a', token, String(10 + 6 * chunk), '0'])
+})
+
+it('a request without a timeout waits for the connection of a guest that is being reached', async () => {
+  await using both = await testPorts()
+  const guest = lastingGuest(both.ports, 0, quiet, () => true)
+  guest.ready.catch(() => undefined)
+  const asked = guest.request('session.eof a', 0)
+  asked.catch(() => undefined)
+  const control = await both.end('control')
+  const id = (verb: string) =>
+    until(
+      () =>
+        control
+          .lines()
+          .findLast(line => line.includes(` ${verb}`))
+          ?.split(' ')[0],
+      { what: verb },
+    )
+  await control.send(`${await id('status')} ok running 1\n`)
+  await control.send(`${await id('session.eof')} ok\n`)
+  expect(await asked).toBe('')
+  guest.close()
+})
+
+describe('any words', () => {
+  const words = fc.array(
+    fc.oneof(
+      fc.constantFrom('running', 'exited', 'signaled', '0', '1', '65', 'YWJj', 's1'),
+      fc.double().map(String),
+      fc.string({ maxLength: 20 }),
+    ),
+    { maxLength: 12 },
+  )
+  it.each([
+    ['a row', parseRow],
+    ['an end', parseEnd],
+    ['a part', parsePart],
+  ] as const)('%s: yields safe counts or a GuestFault', (_, parse) => {
+    fc.assert(
+      fc.property(words, said => {
+        try {
+          for (const value of Object.values(parse(said.join(' '))))
+            if (typeof value === 'number') expect(Number.isSafeInteger(value)).toBe(true)
+        } catch (error) {
+          if (!(error instanceof GuestFault)) throw error
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,226 @@
+/** Tests the sessions of the guest's init and their host side together: the init runs as a process of this host. */
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { collector, compiledInit, type TestGuest } from '../../../test/support/agent/guest-init.ts'
+import { until } from '../../../test/support/wait.ts'
+import type { SessionStart } from './session-words.ts'
+
+const skip = process.getuid?.() !== 0
+const start0 = { stdout: 0, stderr: 0 }
+let init: Awaited<ReturnType<typeof compiledInit>>
+beforeAll(async () => {
+  if (!skip) init = await compiledInit()
+}, 60_000)
+afterAll(async () => init?.[Symbol.asyncDispose]())
+
+/** Opens a session and collects its output. */
+async function run(guest: TestGuest, start: Partial<SessionStart> & Pick<SessionStart, 'command'>) {
+  const sessionId = start.sessionId ?? `s${randomBytes(6).toString('hex')}`
+  const { pid } = await guest.sessions.open({ ...start, sessionId })
+  const output = collector(onData => guest.sessions.attach(sessionId, start0, onData))
+  return { sessionId, pid, ...output }
+}
+const shell = (script: string) => ['sh', '-c', script]
+const digest = (data: Buffer) => createHash('sha256').update(data).digest('hex')
+
+describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 }, () => {
+  it('a program gets its environment, directory and user, and its outputs and exit code are separate', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const script = 'echo "$GREETING,$ADDED,$HOME"; pwd; id -u; [ -t 0 ] || echo no terminal; echo error >&2; exit 7'
+    const env = { GREETING: 'good day', ADDED: 'a b\nc' }
+    const session = await run(guest, { command: shell(script), env, cwd: '/tmp', user: 'nobody' })
+    const stdout = 'good day,a b\nc,/nonexistent\n/tmp\n65534\nno terminal\n'
+    const total = { stdout: stdout.length, stderr: 6 }
+    expect(await session.attachment.ended).toEqual({ reason: 'exited', code: 7, total })
+    expect([session.stdout().toString(), session.stderr().toString()]).toEqual([stdout, 'error\n'])
+  })
+
+  it('errors of a start are reported: user, directory, program, an existing id, no program', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const { sessions } = guest
+    const open = (start: Partial<SessionStart>) => sessions.open({ sessionId: 'a', command: ['true'], ...start })
+    await expect(open({ user: 'no-such-user' })).rejects.toThrow('no such user')
+    await expect(open({ command: [] })).rejects.toThrow('no program')
+    const nowhere = await run(guest, { command: ['pwd'], cwd: '/no/such/directory' })
+    expect(await nowhere.attachment.ended).toMatchObject({ reason: 'exited', code: 126 })
+    const missing = await run(guest, { command: ['no-such-program'] })
+    expect(await missing.attachment.ended).toMatchObject({ reason: 'exited', code: 127 })
+    await open({})
+    await expect(open({})).rejects.toThrow('it exists')
+    await expect(sessions.signal('b', 15)).rejects.toThrow('no such session')
+  })
+
+  it('binary input and output of several MiB pass unchanged, and the end of the input ends the program', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const session = await run(guest, { command: ['cat'], input: true })
+    const sent = randomBytes(3 << 20)
+    for (let at = 0; at < sent.length; at += 1 << 16)
+      expect(await guest.sessions.input(session.sessionId, at, sent.subarray(at, at + (1 << 16)))).toBe(at + (1 << 16))
+    await guest.sessions.closeInput(session.sessionId)
+    expect(await session.attachment.ended).toMatchObject({ reason: 'exited', code: 0 })
+    expect(digest(session.stdout())).toBe(digest(sent))
+    await expect(guest.sessions.input(session.sessionId, sent.length, sent.subarray(0, 1))).rejects.toThrow('closed')
+  })
+
+  it('repeated input is written once, and input after a gap is refused', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const session = await run(guest, { command: ['cat'], input: true })
+    const input = (offset: number, text: string) => guest.sessions.input(session.sessionId, offset, Buffer.from(text))
+    expect(await input(0, 'abc')).toBe(3)
+    expect(await input(0, 'abc')).toBe(3)
+    expect(await input(1, 'bcdef')).toBe(6)
+    await expect(input(7, 'x')).rejects.toThrow('bad input')
+    await guest.sessions.closeInput(session.sessionId)
+    await session.attachment.ended
+    expect(session.stdout().toString()).toBe('abcdef')
+  })
+
+  it('a terminal has a size, follows its changes, and passes Ctrl-C and Ctrl-D', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const script = `trap 'stty size' WINCH; trap 'echo interrupted' INT; stty size; tty; while read -r line; do echo "got $line"; done; echo end`
+    const session = await run(guest, { command: ['bash', '-c', script], tty: { rows: 24, columns: 80 } })
+    const printed = (text: string) => until(() => session.stdout().toString().includes(text), { what: text })
+    await printed('/dev/pts/')
+    expect(session.stdout().toString()).toMatch(/^24 80\r\n/)
+    await guest.sessions.resize(session.sessionId, { rows: 50, columns: 132 })
+    let offset = 0
+    const type = async (text: string) => {
+      offset = await guest.sessions.input(session.sessionId, offset, Buffer.from(text))
+    }
+    await type('line\r')
+    await printed('got line')
+    await printed('50 132')
+    await type('\x03')
+    await printed('interrupted')
+    await guest.sessions.closeInput(session.sessionId)
+    expect(await session.attachment.ended).toMatchObject({ reason: 'exited', code: 0 })
+    expect(session.stdout().toString()).toMatch(/end\r\n$/)
+  })
+
+  it('SIGKILL ends all processes of the session, also those of other process groups', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const session = await run(guest, {
+      command: ['bash', '-c', 'set -m; sleep 1000 & echo $!; wait'],
+      tty: { rows: 1, columns: 1 },
+    })
+    await until(() => /\d+\r\n/.test(session.stdout().toString()), { what: 'the PID of the job' })
+    const job = Number(session.stdout().toString().trim())
+    expect(existsSync(`/proc/${job}`)).toBe(true)
+    await guest.sessions.signal(session.sessionId, 9)
+    expect(await session.attachment.ended).toMatchObject({ reason: 'signaled', code: 9 })
+    await until(() => !existsSync(`/proc/${job}`), { what: 'the end of the job' })
+    await expect(guest.sessions.signal(session.sessionId, 15)).rejects.toThrow('ended')
+  })
+
+  it('the next connection continues at its offset, without a lost or repeated byte', async () => {
+    await using guestInit = await init.start()
+    const first = await guestInit.connect()
+    const script = 'i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done; read -r answer; echo "$answer"'
+    const before = await run(first, { command: shell(script), input: true })
+    await until(() => before.stdout().length > 1 << 16, { what: 'output' })
+    first.channel.close()
+    await expect(before.attachment.ended).rejects.toThrow('closed')
+    const next = await guestInit.connect()
+    const from = { stdout: before.stdout().length, stderr: 0 }
+    const after = collector(onData => next.sessions.attach(before.sessionId, from, onData))
+    await next.sessions.input(before.sessionId, 0, Buffer.from('done\n'))
+    expect(await after.attachment.ended).toMatchObject({ reason: 'exited', code: 0 })
+    expect(after.lostBytes()).toBe(0)
+    const lines = Array.from({ length: 30_000 }, (_, n) => `line ${n}\n`).join('')
+    expect(Buffer.concat([before.stdout(), after.stdout()]).toString()).toBe(`${lines}done\n`)
+  })
+
+  it('a detached program goes on, and the next client gets the retained output and the size of the gap', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const { sessions } = guest
+    await sessions.open({ sessionId: 'a', command: shell('head -c 1000000 /dev/zero; echo end') })
+    const ended = async () => (await sessions.list()).find(row => row.state === 'exited')
+    const row = await until(ended, { what: 'the end' })
+    const total = 1_000_004
+    expect(row).toMatchObject({ sessionId: 'a', number: 0, attached: false, oldest: { stdout: total - (1 << 18) } })
+    const late = collector(onData => sessions.attach('a', start0, onData))
+    expect(await late.attachment.ended).toMatchObject({ reason: 'exited', code: 0, total: { stdout: total } })
+    expect([late.lostBytes(), late.stdout().length]).toEqual([total - (1 << 18), 1 << 18])
+    expect(late.stdout().subarray(-4).toString()).toBe('end\n')
+    await sessions.remove('a')
+    expect(await sessions.list()).toEqual([])
+  })
+
+  it('an attached client that stops reading stops the program, and nothing else', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const { sessions } = guest
+    await sessions.open({ sessionId: 'a', command: ['yes'] })
+    let receivedBytes = 0
+    const stalled = sessions.attach('a', start0, ({ data }) => {
+      receivedBytes += data.length
+    })
+    await until(() => receivedBytes === 1 << 17, { what: 'a full window' })
+    const full = async () => (await sessions.list())[0]?.total.stdout === 1 << 18
+    await until(full, { what: 'a full backlog' })
+    const other = await run(guest, { command: ['echo', 'hello'] })
+    await other.attachment.ended
+    expect(other.stdout().toString()).toBe('hello\n')
+    expect([await full(), receivedBytes]).toEqual([true, 1 << 17])
+    await stalled.detach()
+    await expect(stalled.ended).rejects.toThrow('detached')
+    await until(async () => !(await full()), { what: 'the program goes on' })
+    expect(guest.faults).toEqual([])
+  })
+
+  it('a second client replaces the first', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const session = await run(guest, { command: ['cat'], input: true })
+    const second = collector(onData => guest.sessions.attach(session.sessionId, start0, onData))
+    await expect(session.attachment.ended).rejects.toThrow('another client attached')
+    await session.attachment.detach()
+    await guest.sessions.input(session.sessionId, 0, Buffer.from('x'))
+    await guest.sessions.closeInput(session.sessionId)
+    await second.attachment.ended
+    expect([session.stdout().length, second.stdout().toString()]).toEqual([0, 'x'])
+  })
+
+  it('a guest has at most 16 sessions, and reuses those that have ended', async () => {
+    await using guestInit = await init.start()
+    const { sessions } = await guestInit.connect()
+    const open = (n: number) => sessions.open({ sessionId: `s${n}`, command: ['cat'], input: true })
+    for (let n = 0; n < 16; n++) await open(n)
+    await expect(open(16)).rejects.toThrow('too many sessions')
+    await expect(sessions.remove('s3')).rejects.toThrow('running')
+    await sessions.signal('s3', 9)
+    await until(async () => (await sessions.list())[3]?.state === 'signaled', { what: 'the end of one' })
+    await open(16)
+    const ids = (await sessions.list()).map(({ sessionId }) => sessionId)
+    expect([ids.includes('s3'), ids.includes('s16'), ids.length]).toEqual([false, true, 16])
+  })
+
+  it('any command line is answered or ignored, and the init keeps working', { timeout: 60_000 }, async () => {
+    await using guestInit = await init.start()
+    const { channel, sessions } = await guestInit.connect()
+    const verb = fc.constantFrom('open', 'attach', 'ack', 'input', 'eof', 'resize', 'detach', 'remove', 'odd', '')
+    const word = fc.oneof(
+      fc.constantFrom('a', 'arg=true', 'arg=', 'tty=1x1', 'tty=x', 'env=A', 'user=', 'input=1', '0', '-1', '*', '='),
+      fc.constantFrom('99999999999999999999', 'YWJj', '1', '262144', 'x'.repeat(5000), 'cwd=%', '%', '1 YWJj'),
+      fc.string({ maxLength: 12 }).map(text => text.replaceAll(/[\n\r]/g, '')),
+    )
+    const line = fc.tuple(verb, fc.array(word, { maxLength: 6 })).map(([name, words]) => [`session.${name}`, ...words])
+    await fc.assert(
+      fc.asyncProperty(fc.array(line, { maxLength: 20 }), async lines => {
+        for (const words of lines) channel.request(words.join(' '), 5_000).catch(() => undefined)
+        await channel.request('ping', 5_000)
+      }),
+      { numRuns: 200 },
+    )
+    expect((await sessions.list()).length).toBeLessThanOrEqual(16)
+  })
+})

@@ -1,0 +1,172 @@
+/** Sessions: processes in a guest with input, output and signals, which go on when their client or the agent is gone. */
+import { randomBytes } from 'node:crypto'
+import { StepError } from '../base/step-error.ts'
+import type { GuestChannel } from './channel.ts'
+import { GuestFault } from './fault.ts'
+import {
+  checkId,
+  checkListed,
+  maxBacklogBytes,
+  maxInputBytes,
+  maxOpenBytes,
+  type Offsets,
+  openLine,
+  parseEnd,
+  parseOpened,
+  parsePart,
+  parseRow,
+  parseWritten,
+  type SessionEnd,
+  type SessionRow,
+  type SessionStart,
+  type TerminalSize,
+} from './session-words.ts'
+
+const answerMs = 5_000
+/** Output that the guest sends before it waits for an acknowledgment, for each stream. */
+const windowBytes = maxBacklogBytes / 2
+/** Acknowledge in steps, because each acknowledgment is a line in both directions. */
+const ackStepBytes = windowBytes / 4
+/** The guest's own limit (SESSIONS_MAX in guest/mote.h), enforced here as well because root in the guest can bypass it. */
+const maxSessions = 16
+
+export interface SessionData {
+  readonly stream: keyof Offsets
+  readonly offset: number
+  /** Bytes before `offset` that the guest no longer retains. */
+  readonly lostBytes: number
+  readonly data: Buffer
+}
+
+export interface Attachment {
+  /** Resolves when the session has ended and all its output was delivered. Rejects when the attachment ends before. */
+  readonly ended: Promise<SessionEnd>
+  /** The client has processed this many bytes of the output. The guest then sends more, and may drop them. */
+  ack(stream: keyof Offsets, until: number): void
+  /** The process goes on. */
+  detach(): Promise<void>
+}
+
+/** Every method throws StepError `exec_failed` when the guest refuses or cannot be reached. */
+export interface GuestSessions {
+  /** Starts a program, without a shell and without a time limit. */
+  open(start: SessionStart): Promise<{ readonly pid: number }>
+  /** Sends the output from these offsets on. Replaces an earlier attachment. */
+  attach(sessionId: string, from: Offsets, onData: (part: SessionData) => void): Attachment
+  /**
+   * Writes to the program's input, and resolves with the number of bytes that it received so far. A repetition with the
+   * same offset writes nothing twice. At most 64 KiB, one call at a time.
+   */
+  input(sessionId: string, offset: number, data: Buffer): Promise<number>
+  closeInput(sessionId: string): Promise<void>
+  resize(sessionId: string, size: TerminalSize): Promise<void>
+  /** Signals the process group and the foreground group of a terminal. SIGKILL (9) ends all processes of the session. */
+  signal(sessionId: string, number: number): Promise<void>
+  list(): Promise<readonly SessionRow[]>
+  /** Frees an ended session. */
+  remove(sessionId: string): Promise<void>
+}
+
+export function sessionsOf(guest: GuestChannel): GuestSessions {
+  const ask = (line: string, timeoutMs = answerMs, onPart?: (kind: 'o' | 'e', text: string) => void) =>
+    guest
+      .request(line, timeoutMs, onPart)
+      .catch((error: unknown) => Promise.reject(StepError.wrap('exec_failed', error)))
+  const to = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => {
+    checkId(sessionId)
+    return [`session.${verb}`, sessionId, ...rest].join(' ')
+  }
+  return {
+    async open(start) {
+      const line = openLine(start)
+      if (line.length > maxOpenBytes)
+        throw new StepError('invalid_request', `a command and its environment have at most ${maxOpenBytes} bytes`)
+      return { pid: parseOpened(await ask(line)) }
+    },
+    attach: (sessionId, from, onData) => attachTo(ask, to, sessionId, from, onData),
+    async input(sessionId, offset, data) {
+      if (data.length > maxInputBytes) throw new Error(`BUG: input of more than ${maxInputBytes} bytes`)
+      // No timeout: a program may take any time to read its input.
+      return parseWritten(await ask(to(sessionId, 'input', offset, data.toString('base64')), 0))
+    },
+    closeInput: async sessionId => void (await ask(to(sessionId, 'eof'))),
+    resize: async (sessionId, { rows, columns }) => void (await ask(to(sessionId, 'resize', rows, columns))),
+    signal: async (sessionId, number) => void (await ask(to(sessionId, 'signal', number))),
+    async list() {
+      const rows: SessionRow[] = []
+      const onPart = (_: 'o' | 'e', text: string) => {
+        if (rows.length === maxSessions) throw new GuestFault(`more than ${maxSessions} sessions`)
+        rows.push(parseRow(text))
+      }
+      checkListed(await ask('session.list', answerMs, onPart))
+      return rows
+    },
+    remove: async sessionId => void (await ask(to(sessionId, 'remove'))),
+  }
+}
+
+type Ask = (line: string, timeoutMs?: number, onPart?: (kind: 'o' | 'e', text: string) => void) => Promise<string>
+type Line = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => string
+
+function attachTo(
+  ask: Ask,
+  to: Line,
+  sessionId: string,
+  from: Offsets,
+  onData: (part: SessionData) => void,
+): Attachment {
+  const token = randomBytes(8).toString('hex')
+  const streams = { stdout: receiver(from.stdout), stderr: receiver(from.stderr) }
+  const onPart = (kind: 'o' | 'e', text: string) => {
+    const stream = kind === 'o' ? 'stdout' : 'stderr'
+    onData({ stream, ...streams[stream].take(text) })
+  }
+  const line = to(sessionId, 'attach', token, windowBytes, from.stdout, from.stderr)
+  const ended = ask(line, 0, onPart).then(answer => {
+    const end = parseEnd(answer)
+    for (const stream of ['stdout', 'stderr'] as const)
+      if (streams[stream].next() !== end.total[stream]) throw new GuestFault('a session ended before its output')
+    return end
+  })
+  ended.catch(() => undefined)
+  return {
+    ended,
+    ack(stream, until) {
+      if (!streams[stream].ack(until)) return
+      const { stdout, stderr } = streams
+      // A lost acknowledgment needs no repetition: the next attachment states its offsets.
+      ask(to(sessionId, 'ack', token, stdout.acked(), stderr.acked())).catch(() => undefined)
+    },
+    detach: async () => void (await ask(to(sessionId, 'detach', token))),
+  }
+}
+
+/** Checks the offsets of one output, and that the guest respects the window. */
+function receiver(from: number) {
+  let next = from
+  let processed = from
+  let acked = from
+  let first = true
+  return {
+    next: () => next,
+    acked: () => acked,
+    /** Returns whether an acknowledgment is due. */
+    ack(until: number): boolean {
+      processed = Math.min(next, Math.max(processed, until))
+      if (processed - acked < ackStepBytes) return false
+      acked = processed
+      return true
+    },
+    take(text: string): Omit<SessionData, 'stream'> {
+      const { offset, data } = parsePart(text)
+      const lostBytes = offset - next
+      if (lostBytes < 0 || (lostBytes > 0 && !first)) throw new GuestFault('the output of a session has a gap')
+      // The guest's window begins at the first byte that it still retains.
+      if (first) acked = processed = offset
+      if (offset + data.length > acked + windowBytes) throw new GuestFault('a session sent more than its window')
+      first = false
+      next = offset + data.length
+      return { offset, lostBytes, data }
+    },
+  }
+}

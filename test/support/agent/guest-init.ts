@@ -1,0 +1,105 @@
+/** For tests: the guest's init as a process of this host, with sockets instead of the ports of a VM. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type GuestConnection, openGuest } from '../../../src/agent/guest/channel.ts'
+import type { GuestFault } from '../../../src/agent/guest/fault.ts'
+import { compileStatic } from '../../../src/agent/guest/init.ts'
+import { serialPorts } from '../../../src/agent/guest/ports.ts'
+import { type GuestSessions, type SessionData, sessionsOf } from '../../../src/agent/guest/sessions.ts'
+import { until } from '../wait.ts'
+import { testDir } from './agent.ts'
+
+const guestFile = (name: string) => fileURLToPath(new URL(`../../../guest/${name}.c`, import.meta.url))
+const parts = [
+  'init',
+  'ports',
+  'text',
+  'workload',
+  'exec',
+  'user',
+  'backlog',
+  'session',
+  'session-start',
+  'session-pump',
+]
+const stubs = fileURLToPath(new URL('guest-init.c', import.meta.url))
+
+export interface TestGuest {
+  readonly channel: GuestConnection
+  readonly sessions: GuestSessions
+  readonly faults: readonly GuestFault[]
+}
+
+export interface TestInit extends AsyncDisposable {
+  /** A connection replaces the previous one. */
+  connect(): Promise<TestGuest>
+}
+
+/** Compiles the init once for all tests of a file. */
+export async function compiledInit(): Promise<AsyncDisposable & { start(): Promise<TestInit> }> {
+  const dir = await testDir()
+  const program = join(dir.path, 'init')
+  await compileStatic(program, [stubs, ...parts.map(guestFile)])
+  return {
+    start: () => startInit(program),
+    [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
+  }
+}
+
+async function startInit(program: string): Promise<TestInit> {
+  const dir = await testDir()
+  const child = spawn(program, [], { cwd: dir.path, stdio: ['ignore', 'ignore', 'inherit'] })
+  await until(() => existsSync(join(dir.path, 'log.sock')), { what: 'the ports of the init' })
+  const open = new Set<GuestConnection>()
+  return {
+    async connect() {
+      const guest = await connectGuest(dir.path)
+      open.add(guest.channel)
+      return guest
+    },
+    async [Symbol.asyncDispose]() {
+      for (const channel of open) channel.close()
+      await ended(child)
+      await dir[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Connects to the ports in the directory, as the agent does. */
+export async function connectGuest(dir: string): Promise<TestGuest> {
+  const faults: GuestFault[] = []
+  const channel = await openGuest(serialPorts(dir), 0, {
+    onFrames: () => undefined,
+    onStarted: () => undefined,
+    onExit: () => undefined,
+    onBroken: fault => void faults.push(fault),
+  })
+  await channel.ready
+  return { channel, sessions: sessionsOf(channel), faults }
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  const over = once(child, 'exit')
+  child.kill('SIGTERM')
+  if (child.exitCode === null) await over
+}
+
+/** Collects and acknowledges the output of a session. */
+export function collector(attach: (onData: (part: SessionData) => void) => ReturnType<GuestSessions['attach']>) {
+  const outputs = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
+  let lostBytes = 0
+  const attachment = attach(part => {
+    outputs[part.stream].push(part.data)
+    lostBytes += part.lostBytes
+    attachment.ack(part.stream, part.offset + part.data.length)
+  })
+  return {
+    attachment,
+    lostBytes: () => lostBytes,
+    stdout: () => Buffer.concat(outputs.stdout),
+    stderr: () => Buffer.concat(outputs.stderr),
+  }
+}

@@ -2,9 +2,9 @@
 #include "mote.h"
 #include <string.h>
 
-/* Bytes that fit without overwriting output which an attached host has not acknowledged. */
-size_t backlog_room(const struct backlog *backlog, int attached) {
-  return attached ? BACKLOG_MAX - (size_t)(backlog->tail - backlog->acked) : BACKLOG_MAX;
+/* Bytes that fit without overwriting output that the host has not acknowledged. */
+size_t backlog_room(const struct backlog *backlog, int held) {
+  return held ? BACKLOG_MAX - (size_t)(backlog->tail - backlog->acked) : BACKLOG_MAX;
 }
 
 /* At most BACKLOG_MAX bytes. Overwrites the oldest ones. */

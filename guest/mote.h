@@ -70,7 +70,7 @@ struct backlog {
   char *ring;
   uint64_t oldest, tail, sent, acked;
 };
-size_t backlog_room(const struct backlog *backlog, int attached);
+size_t backlog_room(const struct backlog *backlog, int held);
 void backlog_put(struct backlog *backlog, const char *data, size_t length);
 size_t backlog_next(const struct backlog *backlog, uint64_t window, char *to, size_t most);
 int backlog_seek(struct backlog *backlog, uint64_t from);
@@ -80,7 +80,8 @@ void backlog_ack(struct backlog *backlog, uint64_t until);
 enum { SESSIONS_MAX = 16, SESSION_INPUT_MAX = 1 << 16 };
 struct session {
   char id[40], attach[40], token[40], writing[40]; /* `attach`, `writing`: requests that are answered later */
-  int used, tty, signaled, code, input, closing, fds[2];
+  /* held: output is not overwritten before a host has acknowledged it; from the start until a host detaches */
+  int used, held, tty, signaled, code, input, closing, fds[2];
   pid_t pid; /* 0 once it has ended */
   struct backlog out[2];
   char *pending; /* input that the process has not read yet */

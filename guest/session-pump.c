@@ -18,7 +18,7 @@ static void close_output(struct session *session, int which) {
 static int fill(struct session *session, int which) {
   char chunk[CHUNK];
   for (int turn = 0; session->fds[which] >= 0; turn++) {
-    size_t room = backlog_room(&session->out[which], *session->attach != 0);
+    size_t room = backlog_room(&session->out[which], session->held);
     if (room == 0) return 0;
     if (turn == READS) return 1;
     ssize_t n = read(session->fds[which], chunk, room < sizeof chunk ? room : sizeof chunk);

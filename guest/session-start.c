@@ -128,7 +128,7 @@ void session_open(const struct config *image, const char *id, const char *name, 
     control_say("%s err %s\n", id, wrong ? wrong : "too many sessions");
     return;
   }
-  session->used = 1, session->input = session->fds[0] = session->fds[1] = -1, session->started = ++started;
+  session->used = session->held = 1, session->input = session->fds[0] = session->fds[1] = -1, session->started = ++started;
   session->pending = malloc(SESSION_INPUT_MAX);
   for (int which = 0; which < 2; which++) session->out[which].ring = malloc(BACKLOG_MAX);
   if (!session->pending || !session->out[0].ring || !session->out[1].ring || start(&config, session, &request) < 0) {

@@ -23,10 +23,10 @@ static int ended(const struct session *session) {
   return !session->pid && session->fds[0] < 0 && session->fds[1] < 0;
 }
 
-/* Answers the attach request. Without an attached host, the oldest output is overwritten and the process goes on. */
+/* Answers the attach request. The oldest output is overwritten from now on, and the process goes on. */
 void session_detach(struct session *session, const char *why) {
   if (*session->attach) control_say("%s err %s\n", session->attach, why);
-  *session->attach = *session->token = 0;
+  *session->attach = *session->token = 0, session->held = 0;
 }
 
 /* `<token> <window> <out> <err>`: sends output from these offsets, and answers when the session has ended. */
@@ -40,7 +40,7 @@ static void attach(struct session *session, const char *id, const char *text) {
   }
   session_detach(session, "another client attached");
   for (int which = 0; which < 2; which++) backlog_seek(&session->out[which], from[which]);
-  session->window = window;
+  session->window = window, session->held = 1;
   snprintf(session->attach, sizeof session->attach, "%s", id);
   snprintf(session->token, sizeof session->token, "%s", token);
 }
@@ -97,7 +97,7 @@ static void list(const char *id) {
     if (!session->used) continue;
     const char *state = !ended(session) ? "running" : session->signaled ? "signaled" : "exited";
     control_say("%s o %s %s %d %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", id, session->id,
-                state, ended(session) ? session->code : session->pid, session->tty, *session->attach != 0,
+                state, ended(session) ? session->code : session->pid, session->tty, session->held,
                 session->out[0].oldest, session->out[0].tail, session->out[1].oldest, session->out[1].tail,
                 session->input_total);
   }
@@ -133,14 +133,14 @@ static int valid_name(const char *name) {
 /* `session.list`, or `session.<verb> <session> [arguments]`. Returns 0 for an unknown verb. */
 int session_command(const struct config *config, const char *verb, const char *id, char *text, void (*watch)(int fd)) {
   if (!strcmp(verb, "session.list")) return list(id), 1;
-  char *rest = NULL, *name = strtok_r(text, " ", &rest);
+  char none[] = "", *rest = NULL, *name = strtok_r(text, " ", &rest);
   if (strncmp(verb, "session.", 8)) return 0;
   struct session *session = name ? find(name) : NULL;
   if (!name || !valid_name(name)) control_say("%s err bad name\n", id);
   else if (!strcmp(verb, "session.open") && session) control_say("%s err it exists\n", id);
   else if (!strcmp(verb, "session.open")) session_open(config, id, name, rest, watch);
   else if (!session) control_say("%s err no such session\n", id);
-  else return command(session, verb, id, rest);
+  else return command(session, verb, id, rest ? rest : none);
   return 1;
 }
 

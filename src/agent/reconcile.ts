@@ -1,4 +1,6 @@
 import type {
+  SessionAnswer,
+  SessionRequest,
   SnapshotPut,
   VmExec,
   VmExecAnswer,
@@ -37,6 +39,8 @@ export interface Reconciler {
   logs(request: VmLogsRequest): Promise<StoredLine[]>
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>
+  /** @throws StepError as `exec` */
+  session(vmId: string, request: SessionRequest): Promise<SessionAnswer>
   /**
    * @throws StepError `unsupported_by_hypervisor` when the VM is on this host and its hypervisor does not support
    * snapshots
@@ -81,6 +85,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     actors: () => [...entries.values()].map(({ actor }) => actor),
     logs: request => readLogs(table, request),
     exec: async request => runningActor(table, request.vmId).exec(request),
+    session: async (vmId, request) => runningActor(table, vmId).session(request),
     checkSnapshot: vmId => actorOf(vmId)?.checkSnapshot(),
     takeSnapshot: async (desired, dir) => runningActor(table, desired.vmId).takeSnapshot(desired, dir),
     poke: vmId => actorOf(vmId)?.poke(),

@@ -13,6 +13,7 @@ import {
   VmForget,
   VmLogsRequest,
   VmPut,
+  VmSession,
   VolumePut,
   VolumeSnapshotPut,
   type VolumeVerb,
@@ -57,6 +58,10 @@ export async function serveHost(
     'vm.forget': data => reconciler.forget(parsed(VmForget, data)),
     ping: () => ({ incarnation: host.incarnation }),
     'vm.exec': data => reconciler.exec(parsed(VmExec, data)),
+    'vm.session': data => {
+      const { vmId, request } = parsed(VmSession, data)
+      return reconciler.session(vmId, request)
+    },
     'snapshot.put': data => snapshots.put(parsed(SnapshotPut, data)),
     'snapshot.get': data => snapshots.get(parsed(SnapshotRef, data).snapshotId),
     'build.put': data => builds.put(parsed(BuildPut, data)),
@@ -69,7 +74,7 @@ export async function serveHost(
 
 const verbs = [
   ...(['vm.put', 'vm.get', 'vm.list', 'vm.logs', 'vm.forget', 'ping'] as const),
-  ...(['vm.exec', 'snapshot.put', 'snapshot.get', 'build.put'] as const),
+  ...(['vm.exec', 'vm.session', 'snapshot.put', 'snapshot.get', 'build.put'] as const),
   ...(['volume.put', 'volume.get', 'volume.snapshot', 'network.put'] as const),
 ]
 

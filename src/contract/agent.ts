@@ -8,6 +8,7 @@
 export * from './agent/build.ts'
 export * from './agent/host.ts'
 export * from './agent/log.ts'
+export * from './agent/session.ts'
 export * from './agent/storage.ts'
 export * from './agent/vm.ts'
 
@@ -16,12 +17,12 @@ export * from './agent/vm.ts'
  * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]}; `vm.logs`
  * VmLogsRequest -> VmLogsAnswer or bytes; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
  * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved; `vm.exec` VmExec ->
- * VmExecAnswer (the exception: it takes as long as its command); `build.put` BuildPut -> BuildObserved. `vm.logs`
+ * VmExecAnswer (it takes as long as its command); `vm.session` VmSession -> SessionAnswer (a `read` waits); `build.put` BuildPut -> BuildObserved. `vm.logs`
  * accepts ids of builds, too.
  */
 export type HostVerb = 'vm.put' | 'vm.get' | 'vm.list' | 'vm.logs' | 'vm.forget' | 'ping'
 /** Verbs for running VMs: a driver without the capability answers with code `unsupported_by_hypervisor`. */
-export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec'
+export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec' | 'vm.session'
 export type BuildVerb = 'build.put'
 /** `network.put` HostNetwork -> NetworkObserved. */
 export type NetworkVerb = 'network.put'

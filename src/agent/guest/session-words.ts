@@ -88,7 +88,8 @@ export interface SessionRow {
   /** PID, exit code or number of the signal. */
   readonly number: number
   readonly tty: boolean
-  readonly attached: boolean
+  /** Output is not dropped before a client has acknowledged it. Initially true, false after a detachment. */
+  readonly held: boolean
   /** First retained byte of each output. */
   readonly oldest: Offsets
   readonly total: Offsets
@@ -107,7 +108,7 @@ export function parseEnd(text: string): SessionEnd {
 }
 
 export function parseRow(text: string): SessionRow {
-  const [, state, number, tty, attached, out, outEnd, err, errEnd, inputBytes] = parseWords(Row, text)
+  const [, state, number, tty, held, out, outEnd, err, errEnd, inputBytes] = parseWords(Row, text)
   if (out > outEnd || err > errEnd) throw new GuestFault('a session retains more output than it wrote')
   return {
     // Not the parsed word, which is a number for an id of digits.
@@ -115,7 +116,7 @@ export function parseRow(text: string): SessionRow {
     state,
     number,
     tty: tty === 1,
-    attached: attached === 1,
+    held: held === 1,
     oldest: { stdout: out, stderr: err },
     total: { stdout: outEnd, stderr: errEnd },
     inputBytes,

@@ -1,7 +1,8 @@
-/** Sessions in a VM with Mote's guest kernel. The agent has ended, so the test has the ports of the guest. */
+/** Sessions in a VM with Mote's guest kernel. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { type SessionAnswer, type SessionRequest } from '../../contract/agent.ts'
 import { testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { collector, connectGuest } from '../../../test/support/agent/guest-init.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -18,6 +19,7 @@ test.skipIf(!hasQemu)(
     const spec = testSpec({ env: { GREETING: 'good day' } })
     await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec })
     await host.until('vm-1', 'healthy', vm => vm.healthy)
+    // The agent has ended, so the test can connect to the ports of the guest.
     await host.agent.stop()
     const dir = join(host.config.dataDir, 'vms', 'vm-1')
     expect(existsSync(join(dir, 'ctl.sock'))).toBe(true)
@@ -53,5 +55,45 @@ test.skipIf(!hasQemu)(
     await host.restart()
     expect(await vmmsIn(host.config.dataDir)).toHaveLength(1)
     await host.until('vm-1', 'healthy', vm => vm.healthy)
+  },
+)
+
+test.skipIf(!hasQemu)(
+  'over the bus: a session goes on across a restart of the agent, with every byte (needs qemu)',
+  { timeout: 180_000 },
+  async () => {
+    await using host = await testAgent({ hypervisor: 'qemu', network })
+    await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec() })
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const ask = async (request: SessionRequest) =>
+      (await host.request('vm.session', { vmId: 'vm-1', request })) as SessionAnswer
+    const from = { stdout: 0, stderr: 0 }
+    let text = ''
+    const readUntil = async (wanted: string) => {
+      while (!text.includes(wanted)) {
+        const answer = await ask({ action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 2_000 })
+        for (const { stream, offset, data } of answer.action === 'read' ? answer.parts : []) {
+          expect(offset).toBe(from[stream])
+          from[stream] += Buffer.from(data, 'base64').length
+          text += Buffer.from(data, 'base64').toString()
+        }
+      }
+    }
+    const script = 'i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; cat'
+    await ask({ action: 'open', sessionId: 'a', command: ['sh', '-c', script], input: true })
+    await readUntil('line 100\n')
+    await host.restart()
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    await ask({ action: 'input', sessionId: 'a', offset: 0, data: Buffer.from('done\n').toString('base64') })
+    await readUntil('done\n')
+    expect(text).toBe(`${Array.from({ length: 20_000 }, (_, n) => `line ${n}\n`).join('')}done\n`)
+    await ask({ action: 'signal', sessionId: 'a', number: 15 })
+    const last = await ask({ action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 5_000 })
+    expect(last).toMatchObject({ parts: [], end: { reason: 'signaled', code: 15, total: from } })
+    await expect(ask({ action: 'remove', sessionId: 'b' })).rejects.toMatchObject({ remoteCode: 'exec_failed' })
+    const missing = host.request('vm.session', { vmId: 'vm-2', request: { action: 'list' } })
+    await expect(missing).rejects.toMatchObject({ remoteCode: 'vm_not_running' })
+    const unknown = host.request('vm.session', { vmId: 'vm-1', request: { action: 'eject', sessionId: 'a' } })
+    await expect(unknown).rejects.toMatchObject({ remoteCode: 'invalid_request' })
   },
 )

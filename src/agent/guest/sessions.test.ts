@@ -143,10 +143,13 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     const guest = await guestInit.connect()
     const { sessions } = guest
     await sessions.open({ sessionId: 'a', command: shell('head -c 1000000 /dev/zero; echo end') })
+    const full = async () => (await sessions.list())[0]?.total.stdout === 1 << 18
+    await until(full, { what: 'the program waits for its first client' })
+    await sessions.release('a')
     const ended = async () => (await sessions.list()).find(row => row.state === 'exited')
     const row = await until(ended, { what: 'the end' })
     const total = 1_000_004
-    expect(row).toMatchObject({ sessionId: 'a', number: 0, attached: false, oldest: { stdout: total - (1 << 18) } })
+    expect(row).toMatchObject({ sessionId: 'a', number: 0, held: false, oldest: { stdout: total - (1 << 18) } })
     const late = collector(onData => sessions.attach('a', start0, onData))
     expect(await late.attachment.ended).toMatchObject({ reason: 'exited', code: 0, total: { stdout: total } })
     expect([late.lostBytes(), late.stdout().length]).toEqual([total - (1 << 18), 1 << 18])
@@ -202,6 +205,17 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     await open(16)
     const ids = (await sessions.list()).map(({ sessionId }) => sessionId)
     expect([ids.includes('s3'), ids.includes('s16'), ids.length]).toEqual([false, true, 16])
+  })
+
+  it('every command without arguments is answered', async () => {
+    await using guestInit = await init.start()
+    const { channel, sessions } = await guestInit.connect()
+    await sessions.open({ sessionId: 'a', command: ['cat'], input: true })
+    const answered = async (line: string) => channel.request(line, 5_000).catch((error: unknown) => String(error))
+    for (const verb of ['attach', 'ack', 'input', 'resize', 'detach', 'signal', 'remove', 'open', 'odd', 'eof'])
+      for (const rest of ['', ' a', ' a ', ' b', ' a/b'])
+        expect(await answered(`session.${verb}${rest}`)).not.toMatch(/did not answer|closed/)
+    expect(await channel.request('ping', 5_000)).toBe('')
   })
 
   it('any command line is answered or ignored, and the init keeps working', { timeout: 60_000 }, async () => {

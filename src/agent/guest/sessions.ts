@@ -23,6 +23,8 @@ import {
 } from './session-words.ts'
 
 const answerMs = 5_000
+/** A program may take any time to read its input; the client repeats the request then. */
+const inputMs = 20_000
 /** Output that the guest sends before it waits for an acknowledgment, for each stream. */
 const windowBytes = maxBacklogBytes / 2
 /** Acknowledge in steps, because each acknowledgment is a line in both directions. */
@@ -55,7 +57,8 @@ export interface GuestSessions {
   attach(sessionId: string, from: Offsets, onData: (part: SessionData) => void): Attachment
   /**
    * Writes to the program's input, and resolves with the number of bytes that it received so far. A repetition with the
-   * same offset writes nothing twice. At most 64 KiB, one call at a time.
+   * same offset writes nothing twice, so repeat a call that failed because the program does not read. At most 64 KiB,
+   * one call at a time.
    */
   input(sessionId: string, offset: number, data: Buffer): Promise<number>
   closeInput(sessionId: string): Promise<void>
@@ -63,6 +66,8 @@ export interface GuestSessions {
   /** Signals the process group and the foreground group of a terminal. SIGKILL (9) ends all processes of the session. */
   signal(sessionId: string, number: number): Promise<void>
   list(): Promise<readonly SessionRow[]>
+  /** Ends the attachment of any client. Output that nobody reads is dropped from now on. */
+  release(sessionId: string): Promise<void>
   /** Frees an ended session. */
   remove(sessionId: string): Promise<void>
 }
@@ -86,8 +91,7 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
     attach: (sessionId, from, onData) => attachTo(ask, to, sessionId, from, onData),
     async input(sessionId, offset, data) {
       if (data.length > maxInputBytes) throw new Error(`BUG: input of more than ${maxInputBytes} bytes`)
-      // No timeout: a program may take any time to read its input.
-      return parseWritten(await ask(to(sessionId, 'input', offset, data.toString('base64')), 0))
+      return parseWritten(await ask(to(sessionId, 'input', offset, data.toString('base64')), inputMs))
     },
     closeInput: async sessionId => void (await ask(to(sessionId, 'eof'))),
     resize: async (sessionId, { rows, columns }) => void (await ask(to(sessionId, 'resize', rows, columns))),
@@ -101,6 +105,7 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
       checkListed(await ask('session.list', answerMs, onPart))
       return rows
     },
+    release: async sessionId => void (await ask(to(sessionId, 'detach', '*'))),
     remove: async sessionId => void (await ask(to(sessionId, 'remove'))),
   }
 }

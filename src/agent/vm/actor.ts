@@ -1,6 +1,15 @@
 /** The life cycle of VMs on a host: one actor per VM reconciles it with its desired state. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SnapshotPut, VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
+import type {
+  SessionAnswer,
+  SessionRequest,
+  SnapshotPut,
+  VmExec,
+  VmExecAnswer,
+  VmObserved,
+  VmPut,
+  VmStats,
+} from '../../contract/agent.ts'
 import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { Adjuster } from './adjust.ts'
 import { VmProcess } from './vm-process.ts'
@@ -116,6 +125,14 @@ export class VmActor {
     return execIn(this.#vmProcess.runningVm, this.#recordFile, this.#deps.driver, request)
   }
 
+  /** @throws StepError as `exec` */
+  async session(request: SessionRequest): Promise<SessionAnswer> {
+    const { runningVm, sessions } = this.#vmProcess
+    if (!runningVm || this.#recordFile.record.paused) throw notRunning()
+    if (!sessions) throw unsupported(this.#deps.driver.name)
+    return sessions.serve(request)
+  }
+
   /** @throws StepError `unsupported_by_hypervisor` */
   checkSnapshot(): void {
     const { driver } = this.#deps
@@ -200,7 +217,8 @@ export class VmActor {
     this.#step?.abort.abort(superseded)
     this.#poke()
     await this.#loop
-    const { runningVm } = this.#vmProcess
+    const { runningVm, sessions } = this.#vmProcess
+    sessions?.close()
     this.#vmProcess.drop()
     if (stopVm && runningVm) {
       await runningVm.stop(this.#deps.stopGraceMs)

@@ -6,6 +6,7 @@ import { HealthWatch } from './health-watch.ts'
 import type { VmRecordFile } from './record-file.ts'
 import { probeOf } from './probe.ts'
 import { cpuMeter } from './stats.ts'
+import { VmSessions } from './sessions.ts'
 import { timedStep } from './step-context.ts'
 
 export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
@@ -26,6 +27,7 @@ export class VmProcess {
   readonly #deps: VmProcessDeps
   readonly #health: HealthWatch
   #runningVm: RunningVm | undefined
+  #sessions: VmSessions | undefined
   #workload: 'running' | 'exited' = 'running'
   #meter: ReturnType<typeof cpuMeter>
 
@@ -37,6 +39,11 @@ export class VmProcess {
 
   get runningVm(): RunningVm | undefined {
     return this.#runningVm
+  }
+
+  /** Undefined if the driver has no sessions. */
+  get sessions(): VmSessions | undefined {
+    return this.#sessions
   }
 
   get workload(): 'running' | 'exited' {
@@ -54,6 +61,8 @@ export class VmProcess {
 
   take(runningVm: RunningVm): void {
     this.#runningVm = runningVm
+    this.#endSessions()
+    if (runningVm.sessions) this.#sessions = new VmSessions(runningVm.sessions)
     if (runningVm.workload.state === 'exited') this.#exited(runningVm.workload.code)
   }
 
@@ -64,6 +73,7 @@ export class VmProcess {
 
   drop(): void {
     this.#runningVm = undefined
+    this.#endSessions()
     this.#health.stop()
   }
 
@@ -114,12 +124,18 @@ export class VmProcess {
       onBroken: fault => this.#deps.onBroken(fault.message),
       onGone: detail => {
         this.#runningVm = undefined
+        this.#endSessions()
         recordFile.note({ running: null, paused: false })
         vmLog.say(`the VM ended unexpectedly: ${detail || 'its console is silent'}`)
         this.unhealthy()
         onGone()
       },
     }
+  }
+
+  #endSessions(): void {
+    this.#sessions?.close()
+    this.#sessions = undefined
   }
 
   #exited(code: number): void {

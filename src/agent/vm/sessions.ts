@@ -1,0 +1,120 @@
+/** Serves the sessions of one running VM to the control plane. */
+import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import type { GuestSessions } from '../guest/sessions.ts'
+import { SessionReader } from './session-reader.ts'
+
+/** The guest's own limit (SESSIONS_MAX in guest/mote.h): it limits the memory for unread output to 4 MiB for each VM. */
+const maxReaders = 16
+/** More than twice the longest wait of a read. */
+const idleLimitMs = 60_000
+
+type Read = Extract<SessionRequest, { action: 'read' }>
+
+interface Entry {
+  readonly reader: SessionReader
+  idle: NodeJS.Timeout | undefined
+  /** Number of reads in progress. */
+  reads: number
+}
+
+export class VmSessions {
+  readonly #sessions: GuestSessions
+  readonly #idleMs: number
+  /** The entry that was read last is at the end. */
+  readonly #entries = new Map<string, Entry>()
+  #reclaim: NodeJS.Timeout | undefined
+
+  constructor(sessions: GuestSessions, idleMs = idleLimitMs) {
+    this.#sessions = sessions
+    this.#idleMs = idleMs
+    this.#releaseLater()
+  }
+
+  /** @throws StepError `exec_failed`, `invalid_request` */
+  async serve(request: SessionRequest): Promise<SessionAnswer> {
+    const sessions = this.#sessions
+    const { action } = request
+    if (action === 'list') return { action, sessions: [...(await sessions.list())] }
+    const { sessionId } = request
+    switch (action) {
+      case 'open':
+        return this.#open(request)
+      case 'read':
+        return this.#read(request)
+      case 'input': {
+        const data = Buffer.from(request.data, 'base64')
+        return { action, receivedBytes: await sessions.input(sessionId, request.offset, data) }
+      }
+      case 'close_input':
+        await sessions.closeInput(sessionId)
+        return { action }
+      case 'resize':
+        await sessions.resize(sessionId, request.size)
+        return { action }
+      case 'signal':
+        await sessions.signal(sessionId, request.number)
+        return { action }
+      case 'remove':
+        await sessions.remove(sessionId)
+        return { action }
+    }
+  }
+
+  /** The VM or the agent ends. */
+  close(): void {
+    clearTimeout(this.#reclaim)
+    for (const { idle } of this.#entries.values()) clearTimeout(idle)
+    this.#entries.clear()
+  }
+
+  async #open(request: Extract<SessionRequest, { action: 'open' }>): Promise<SessionAnswer> {
+    const { pid } = await this.#sessions.open(request)
+    this.#releaseLater()
+    return { action: 'open', pid }
+  }
+
+  async #read({ sessionId, readerId, from, waitMs }: Read): Promise<SessionAnswer> {
+    const known = this.#entries.get(sessionId)
+    const goesOn = known?.reader.id === readerId && known.reader.covers(from)
+    const entry = known && goesOn ? known : this.#attach(sessionId, readerId, from)
+    this.#entries.delete(sessionId)
+    this.#entries.set(sessionId, entry)
+    clearTimeout(entry.idle)
+    entry.reads += 1
+    try {
+      return await entry.reader.read(from, waitMs)
+    } catch (error) {
+      if (this.#entries.get(sessionId) === entry) this.#entries.delete(sessionId)
+      throw error
+    } finally {
+      entry.reads -= 1
+      if (entry.reads === 0 && this.#entries.get(sessionId) === entry)
+        entry.idle = setTimeout(() => this.#drop(sessionId, entry), this.#idleMs).unref()
+    }
+  }
+
+  #attach(sessionId: string, readerId: string, from: Read['from']): Entry {
+    clearTimeout(this.#entries.get(sessionId)?.idle)
+    const [oldest] = this.#entries
+    if (oldest && this.#entries.size >= maxReaders && !this.#entries.has(sessionId)) this.#drop(...oldest)
+    return { reader: new SessionReader(this.#sessions, sessionId, readerId, from), idle: undefined, reads: 0 }
+  }
+
+  #drop(sessionId: string, entry: Entry): void {
+    clearTimeout(entry.idle)
+    if (this.#entries.get(sessionId) === entry) this.#entries.delete(sessionId)
+    entry.reader.detach()
+  }
+
+  /** A full backlog stops a program, so release those without a reader: of an earlier agent, or never read. */
+  #releaseLater(): void {
+    clearTimeout(this.#reclaim)
+    this.#reclaim = setTimeout(() => void this.#releaseUnread().catch(() => undefined), this.#idleMs).unref()
+  }
+
+  async #releaseUnread(): Promise<void> {
+    const rows = await this.#sessions.list()
+    const unread = rows.filter(({ sessionId, held }) => held && !this.#entries.has(sessionId))
+    await Promise.all(unread.map(({ sessionId }) => this.#sessions.release(sessionId)))
+  }
+}

@@ -1,0 +1,99 @@
+/** Sessions: processes in a VM with input, output and signals. All positions are byte offsets, so requests are repeatable. */
+import { type Static, Type } from 'typebox'
+
+const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+const SessionId = Type.String({ pattern: '^[A-Za-z0-9-]{1,39}$' })
+const TerminalSize = Type.Object({
+  rows: Type.Integer({ minimum: 0, maximum: 65_535 }),
+  columns: Type.Integer({ minimum: 0, maximum: 65_535 }),
+})
+const SessionOffsets = Type.Object({ stdout: Bytes, stderr: Bytes })
+
+/** Longest wait of a `read`, in ms. */
+export const maxReadWaitMs = 25_000
+/** Base64 of 64 KiB. */
+const maxInputChars = 87_384
+
+const of = <A extends string>(action: A) => ({ action: Type.Literal(action), sessionId: SessionId })
+
+export const SessionRequest = Type.Union([
+  Type.Object({
+    ...of('open'),
+    command: Type.Array(Type.String(), { minItems: 1, maxItems: 256 }),
+    /** Added to the environment of the VM's program. */
+    env: Type.Optional(Type.Record(Type.String(), Type.String())),
+    cwd: Type.Optional(Type.String()),
+    /** Name or number. Default: the image's user. */
+    user: Type.Optional(Type.String()),
+    /** Runs the program in a terminal. */
+    tty: Type.Optional(TerminalSize),
+    /** Opens a pipe as standard input. */
+    input: Type.Optional(Type.Boolean()),
+  }),
+  /**
+   * Returns the output after `from`, or waits for it. A read acknowledges all output before `from`. A new `readerId`
+   * replaces the previous reader.
+   */
+  Type.Object({
+    ...of('read'),
+    readerId: Type.String({ minLength: 1, maxLength: 64 }),
+    from: SessionOffsets,
+    waitMs: Type.Integer({ minimum: 0, maximum: maxReadWaitMs }),
+  }),
+  /** Writes base64 data at this offset of the input. */
+  Type.Object({ ...of('input'), offset: Bytes, data: Type.String({ maxLength: maxInputChars }) }),
+  Type.Object(of('close_input')),
+  Type.Object({ ...of('resize'), size: TerminalSize }),
+  Type.Object({ ...of('signal'), number: Type.Integer({ minimum: 1, maximum: 64 }) }),
+  Type.Object(of('remove')),
+  Type.Object({ action: Type.Literal('list') }),
+])
+export type SessionRequest = Static<typeof SessionRequest>
+
+/** `vm.session`: answers a `SessionAnswer` of the same action. */
+export const VmSession = Type.Object({ vmId: Type.String(), request: SessionRequest })
+export type VmSession = Static<typeof VmSession>
+
+const SessionEnd = Type.Object({
+  reason: Type.Enum(['exited', 'signaled']),
+  /** Exit code, or number of the signal. */
+  code: Type.Integer({ minimum: 0, maximum: 255 }),
+  /** Length of the outputs. */
+  total: SessionOffsets,
+})
+
+const SessionRow = Type.Object({
+  sessionId: SessionId,
+  state: Type.Enum(['running', 'exited', 'signaled']),
+  /** PID, exit code or number of the signal. */
+  number: Type.Integer(),
+  tty: Type.Boolean(),
+  /** Output is not dropped before a client has acknowledged it. */
+  held: Type.Boolean(),
+  /** First retained byte of each output. */
+  oldest: SessionOffsets,
+  total: SessionOffsets,
+  inputBytes: Bytes,
+})
+
+export const SessionAnswer = Type.Union([
+  Type.Object({ action: Type.Literal('open'), pid: Type.Integer() }),
+  Type.Object({
+    action: Type.Literal('read'),
+    parts: Type.Array(
+      Type.Object({
+        stream: Type.Enum(['stdout', 'stderr']),
+        offset: Bytes,
+        /** Bytes before `offset` that the guest no longer retains. */
+        lostBytes: Bytes,
+        data: Type.String(),
+      }),
+    ),
+    /** Set when the session has ended and `parts` has the rest of its output. */
+    end: Type.Union([SessionEnd, Type.Null()]),
+  }),
+  Type.Object({ action: Type.Literal('input'), receivedBytes: Bytes }),
+  Type.Object({ action: Type.Enum(['close_input', 'resize', 'signal', 'remove']) }),
+  Type.Object({ action: Type.Literal('list'), sessions: Type.Array(SessionRow) }),
+])
+export type SessionAnswer = Static<typeof SessionAnswer>

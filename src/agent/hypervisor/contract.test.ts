@@ -7,6 +7,7 @@ import {
   type HostHeartbeat,
   type HypervisorOffer,
   type LogBatch,
+  type SessionRequest,
   subjects,
   type VmSpec,
 } from '../../contract/agent.ts'
@@ -182,6 +183,28 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
       expect(await fetchText(arrived.endpoint)).toContain('Hello from hello-1')
     },
   )
+
+  test.skipIf(skip)('a session runs a program, or the driver refuses it', { timeout: 120_000 }, async () => {
+    await using host = await testAgent(config)
+    await host.put(desired(1, 'running'))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const ask = (request: SessionRequest) => host.request('vm.session', { vmId: 'vm-1', request })
+    const opened = ask({ action: 'open', sessionId: 'a', command: ['/bin/sh', '-c', 'cat; exit 7'], input: true })
+    if (spec.hypervisor === 'fake') {
+      await expect(opened).rejects.toMatchObject({ remoteCode: 'unsupported_by_hypervisor' })
+      return
+    }
+    await opened
+    const data = Buffer.from('hello').toString('base64')
+    expect(await ask({ action: 'input', sessionId: 'a', offset: 0, data })).toMatchObject({ receivedBytes: 5 })
+    await ask({ action: 'close_input', sessionId: 'a' })
+    const from = { stdout: 0, stderr: 0 }
+    const read = () => ask({ action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 1_000 })
+    const end = { reason: 'exited', code: 7, total: { stdout: 5, stderr: 0 } }
+    const complete = async () => ((await read()) as { end: unknown }).end !== null
+    await until(complete, { what: 'the end of the program', timeoutMs: 20_000 })
+    expect(await read()).toMatchObject({ parts: [{ stream: 'stdout', offset: 0, data }], end })
+  })
 
   /** A fork of the VM gets a clone of its volume, and neither sees the other's writes. */
   async function forks(host: TestAgent, disk: DiskSpec): Promise<void> {

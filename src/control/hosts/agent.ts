@@ -4,6 +4,9 @@ import type { Bus } from '../../bus/bus.ts'
 import {
   type HostVerb,
   type RuntimeVerb,
+  maxReadWaitMs,
+  SessionAnswer,
+  type SessionRequest,
   SnapshotObserved,
   type SnapshotPut,
   type VmExec,
@@ -37,6 +40,8 @@ export interface AgentClient {
   putVolumeSnapshot(put: VolumeSnapshotPut, signal?: AbortSignal): Promise<VolumeSnapshotObserved>
   /** Takes as long as the command. */
   exec(request: VmExec, signal?: AbortSignal): Promise<VmExecAnswer>
+  /** Repeat it with the same offsets when the answer is lost. A `read` takes up to `waitMs`, an `input` up to 20 s. */
+  session(vmId: string, request: SessionRequest, signal?: AbortSignal): Promise<SessionAnswer>
   /** Removes a VM that no longer belongs to this host. `generation`: as last reported by the host. */
   forget(vmId: string, generation: number): Promise<VmObserved>
 }
@@ -82,6 +87,8 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
     putVolume: (put, signal) => call('volume.put', VolumeObserved, put, signal),
     putVolumeSnapshot: (put, signal) => call('volume.snapshot', VolumeSnapshotObserved, put, signal),
     exec: (request, signal) => call('vm.exec', VmExecAnswer, request, signal, request.timeoutMs + timeoutMs),
+    session: (vmId, request, signal) =>
+      call('vm.session', SessionAnswer, { vmId, request }, signal, maxReadWaitMs + timeoutMs),
     forget: (vmId, generation) => call('vm.forget', VmObserved, { vmId, generation }),
   }
 }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionAnswer } from '../../contract/agent.ts'
 import type { Offsets, SessionEnd } from '../guest/session-words.ts'
-import type { Attachment, GuestSessions, SessionData } from '../guest/sessions.ts'
+import type { Attachment, GuestSessions } from '../guest/sessions.ts'
+import { UnreadOutput } from './unread-output.ts'
 
 const streams = ['stdout', 'stderr'] as const
 type ReadAnswer = Extract<SessionAnswer, { action: 'read' }>
@@ -13,22 +14,17 @@ type ReadAnswer = Extract<SessionAnswer, { action: 'read' }>
 export class SessionReader {
   readonly id: string
   readonly #attachment: Attachment
-  #parts: readonly SessionData[] = []
-  /** Everything before these offsets is acknowledged. */
-  #first: Offsets
-  #next: Offsets
+  readonly #unread: Readonly<Record<keyof Offsets, UnreadOutput>>
   #end: SessionEnd | undefined
   #failure: { readonly error: unknown } | undefined
   #news = Promise.withResolvers<void>()
 
-  constructor(sessions: GuestSessions, sessionId: string, id: string, from: Offsets) {
+  constructor(sessions: Pick<GuestSessions, 'attach'>, sessionId: string, id: string, from: Offsets) {
     this.id = id
-    this.#first = from
-    this.#next = from
-    this.#attachment = sessions.attach(sessionId, from, part => {
-      this.#parts = [...this.#parts, part]
-      this.#next = { ...this.#next, [part.stream]: part.offset + part.data.length }
-      this.#notify()
+    this.#unread = { stdout: new UnreadOutput(from.stdout), stderr: new UnreadOutput(from.stderr) }
+    this.#attachment = sessions.attach(sessionId, from, ({ stream, lostBytes, data }) => {
+      this.#unread[stream].push(data, lostBytes)
+      this.#news.resolve()
     })
     this.#attachment.ended
       .then(end => {
@@ -37,30 +33,29 @@ export class SessionReader {
       .catch((error: unknown) => {
         this.#failure = { error }
       })
-      .finally(() => this.#notify())
+      .finally(() => this.#news.resolve())
   }
 
   /** Whether this reader can continue at these offsets. If not, a new attachment has to. */
   covers(from: Offsets): boolean {
-    const held = streams.every(stream => this.#first[stream] <= from[stream] && from[stream] <= this.#next[stream])
+    const held = streams.every(
+      stream => this.#unread[stream].offset <= from[stream] && from[stream] <= this.#unread[stream].next,
+    )
     return held && this.#failure === undefined
   }
 
   /** Acknowledges the output before `from`, and returns what follows, at the latest after `waitMs`. */
   async read(from: Offsets, waitMs: number): Promise<ReadAnswer> {
-    this.#acknowledge(from)
-    const timer = new AbortController()
-    const late = sleep(waitMs, undefined, { signal: timer.signal }).catch(() => undefined)
-    if (this.#parts.length === 0 && !this.#end && !this.#failure) await Promise.race([this.#news.promise, late])
-    timer.abort()
+    for (const stream of streams) {
+      this.#unread[stream].dropUntil(from[stream])
+      this.#attachment.ack(stream, from[stream])
+    }
+    if (!this.#hasNews()) await this.#untilNews(waitMs)
     // Output that an unfinished attachment delivered is sent again by the next one.
     if (this.#failure) throw this.#failure.error
-    const parts = this.#parts.map(({ stream, offset, lostBytes, data }) => ({
-      stream,
-      offset,
-      lostBytes,
-      data: data.toString('base64'),
-    }))
+    const parts = streams
+      .filter(stream => !this.#unread[stream].isEmpty)
+      .map(stream => ({ stream, ...this.#unread[stream].read() }))
     return { action: 'read', parts, end: this.#end ?? null }
   }
 
@@ -69,20 +64,17 @@ export class SessionReader {
     this.#attachment.detach().catch(() => undefined)
   }
 
-  #acknowledge(from: Offsets): void {
-    this.#first = from
-    this.#parts = this.#parts.flatMap(part => {
-      const read = Math.max(0, from[part.stream] - part.offset)
-      if (read >= part.data.length) return []
-      return read === 0
-        ? [part]
-        : [{ stream: part.stream, offset: part.offset + read, lostBytes: 0, data: part.data.subarray(read) }]
-    })
-    for (const stream of streams) this.#attachment.ack(stream, from[stream])
+  #hasNews(): boolean {
+    return (
+      streams.some(stream => !this.#unread[stream].isEmpty) || this.#end !== undefined || this.#failure !== undefined
+    )
   }
 
-  #notify(): void {
-    this.#news.resolve()
+  async #untilNews(waitMs: number): Promise<void> {
     this.#news = Promise.withResolvers()
+    const timer = new AbortController()
+    const late = sleep(waitMs, undefined, { signal: timer.signal }).catch(() => undefined)
+    await Promise.race([this.#news.promise, late])
+    timer.abort()
   }
 }

@@ -3,7 +3,7 @@ import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
 import type { GuestSessions } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
 
-/** The guest's own limit (SESSIONS_MAX in guest/mote.h): it limits the memory for unread output to 4 MiB for each VM. */
+/** The guest's own limit (SESSIONS_MAX in guest/mote.h): it limits the buffers for unread output to 8 MiB for each VM. */
 const maxReaders = 16
 /** More than twice the longest wait of a read. */
 const idleLimitMs = 60_000

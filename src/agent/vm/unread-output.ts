@@ -1,0 +1,66 @@
+const minBytes = 8192
+
+/**
+ * Output of one stream that was not acknowledged yet, in one buffer: a guest can send it in parts of one byte, which as
+ * objects would take a hundred times its size.
+ */
+export class UnreadOutput {
+  #buffer = Buffer.alloc(0)
+  #start = 0
+  #end = 0
+  /** Offset of the first byte. */
+  #offset: number
+  #lostBytes = 0
+
+  constructor(offset: number) {
+    this.#offset = offset
+  }
+
+  get isEmpty(): boolean {
+    return this.#start === this.#end
+  }
+
+  get offset(): number {
+    return this.#offset
+  }
+
+  get next(): number {
+    return this.#offset + this.#lostBytes + this.#end - this.#start
+  }
+
+  /** @param lostBytes a gap before the data; only before the first byte */
+  push(data: Buffer, lostBytes: number): void {
+    this.#lostBytes += lostBytes
+    if (this.#end + data.length > this.#buffer.length) this.#makeRoom(data.length)
+    data.copy(this.#buffer, this.#end)
+    this.#end += data.length
+  }
+
+  /** Drops everything before the offset, which is between `offset` and `next`. */
+  dropUntil(offset: number): void {
+    const dropped = offset - this.#offset
+    const gap = Math.min(this.#lostBytes, dropped)
+    this.#lostBytes -= gap
+    this.#start += dropped - gap
+    this.#offset = offset
+  }
+
+  read(): { readonly offset: number; readonly lostBytes: number; readonly data: string } {
+    return {
+      offset: this.#offset + this.#lostBytes,
+      lostBytes: this.#lostBytes,
+      data: this.#buffer.toString('base64', this.#start, this.#end),
+    }
+  }
+
+  /** At least half of the buffer is free afterwards, so each byte is moved about once. */
+  #makeRoom(bytes: number): void {
+    const held = this.#buffer.subarray(this.#start, this.#end)
+    const wanted = Math.max(minBytes, 2 * (held.length + bytes))
+    const target = this.#buffer.length >= wanted ? this.#buffer : Buffer.allocUnsafe(wanted)
+    target.set(held)
+    this.#buffer = target
+    this.#start = 0
+    this.#end = held.length
+  }
+}

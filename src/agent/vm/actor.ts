@@ -1,22 +1,14 @@
 /** The life cycle of VMs on a host: one actor per VM reconciles it with its desired state. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type {
-  SessionAnswer,
-  SessionRequest,
-  SnapshotPut,
-  VmExec,
-  VmExecAnswer,
-  VmObserved,
-  VmPut,
-  VmStats,
-} from '../../contract/agent.ts'
+import type { SnapshotPut, VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
+import type { SessionAnswer, SessionRequest } from '../../contract/agent/session.ts'
 import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { Adjuster } from './adjust.ts'
 import { VmProcess } from './vm-process.ts'
 import { canWait, decide, type VmAction, type VmFacts } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { factsOf } from './facts.ts'
-import { execIn, growJob, quiesceJob, snapshotJob, unsupported } from './vm-jobs.ts'
+import { execIn, growJob, quiesceJob, sessionIn, snapshotJob, unsupported } from './vm-jobs.ts'
 import { Jobs } from './jobs.ts'
 import { VmRecordFile } from './record-file.ts'
 import { observe, type Stage } from './observe.ts'
@@ -75,7 +67,10 @@ export class VmActor {
       ending: this.#end.signal,
       desired: () => this.#desired,
       nextChange: () => this.#wake.promise,
-      onStage: stage => this.#enter(stage),
+      onStage: stage => {
+        this.#stage = stage
+        this.#publishObserved()
+      },
       onStep: step => {
         recordFile.note({ steps: [...recordFile.record.steps, step] })
         this.#publishObserved()
@@ -127,10 +122,7 @@ export class VmActor {
 
   /** @throws StepError as `exec` */
   async session(request: SessionRequest): Promise<SessionAnswer> {
-    const { runningVm, sessions } = this.#vmProcess
-    if (!runningVm || this.#recordFile.record.paused) throw notRunning()
-    if (!sessions) throw unsupported(this.#deps.driver.name)
-    return sessions.serve(request)
+    return sessionIn(this.#vmProcess, this.#recordFile, this.#deps.driver, request)
   }
 
   /** @throws StepError `unsupported_by_hypervisor` */
@@ -217,8 +209,7 @@ export class VmActor {
     this.#step?.abort.abort(superseded)
     this.#poke()
     await this.#loop
-    const { runningVm, sessions } = this.#vmProcess
-    sessions?.close()
+    const { runningVm } = this.#vmProcess
     this.#vmProcess.drop()
     if (stopVm && runningVm) {
       await runningVm.stop(this.#deps.stopGraceMs)
@@ -284,8 +275,7 @@ export class VmActor {
     this.#publishObserved()
     const timer = new AbortController()
     const pause = sleep(this.#retry.pauseMs(Math.random()), undefined, { signal: timer.signal })
-    await Promise.race([pause.catch(() => undefined), wake])
-    timer.abort()
+    await Promise.race([pause.catch(() => undefined), wake]).finally(() => timer.abort())
   }
 
   #facts(): VmFacts {
@@ -296,11 +286,6 @@ export class VmActor {
       adjuster: this.#adjuster,
       steps: this.#steps,
     })
-  }
-
-  #enter(stage: Stage): void {
-    this.#stage = stage
-    this.#publishObserved()
   }
 
   #publishObserved(): void {

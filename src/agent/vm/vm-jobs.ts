@@ -1,5 +1,6 @@
 /** Operations on a running VM. Jobs run between two steps of its actor. */
 import type { SnapshotPut, VmExec, VmExecAnswer, VmSpec } from '../../contract/agent.ts'
+import type { SessionAnswer, SessionRequest } from '../../contract/agent/session.ts'
 import type { Driver, RunningVm, SnapshotMade } from '../hypervisor/driver.ts'
 import { StepError } from '../base/step-error.ts'
 import type { ActorDeps } from './deps.ts'
@@ -51,6 +52,18 @@ export const growJob =
       throw new StepError('vm_paused', 'the VM with the volume is paused: resume the VM first')
     await runningVm.growDisk?.(disk, sizeMib)
   }
+
+/** Serves a request about a session. @throws StepError as `execIn` */
+export async function sessionIn(
+  { runningVm, sessions }: VmProcess,
+  { record }: VmRecordFile,
+  driver: Pick<Driver, 'name'>,
+  request: SessionRequest,
+): Promise<SessionAnswer> {
+  if (!runningVm || record.paused) throw notRunning()
+  if (!sessions) throw unsupported(driver)
+  return sessions.serve(request)
+}
 
 /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
 export async function execIn(

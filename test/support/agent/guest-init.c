@@ -37,6 +37,12 @@ void disk_freeze(const char *id, char *text) { (void)id, (void)text; }
 void disk_thaw_all(void) {}
 void disk_rescan_all(void) {}
 void warm_up(void) {}
+void sandbox_enter(const char *config_file) { (void)config_file; }
+int sandbox_config(void) { return 0; }
+void sandbox_ports(int mine[2]) { (void)mine; }
+int sandbox_reaped(pid_t pid) { return (void)pid, 0; }
+void sandbox_bind(const struct config *config, const char *id, char *text) { (void)config, (void)id, (void)text; }
+void sandbox_unbind(const char *id, char *text) { (void)id, (void)text; }
 
 /* Sockets in the working directory replace the vsock ports. */
 int vsock_listen(unsigned port) {

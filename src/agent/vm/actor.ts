@@ -8,7 +8,7 @@ import { VmProcess } from './vm-process.ts'
 import { canWait, decide, type VmAction, type VmFacts } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { factsOf } from './facts.ts'
-import { execIn, growJob, quiesceJob, sessionIn, snapshotJob, unsupported } from './vm-jobs.ts'
+import { execIn, growJob, quiesceJob, sessionIn, snapshotJob, superseded, unsupported } from './vm-jobs.ts'
 import { Jobs } from './jobs.ts'
 import { VmRecordFile } from './record-file.ts'
 import { observe, type Stage } from './observe.ts'
@@ -297,5 +297,3 @@ export class VmActor {
     this.#wake = Promise.withResolvers()
   }
 }
-
-const superseded = new Error('a newer desired state superseded this step')

@@ -82,3 +82,6 @@ export const unsupported = ({ name }: Pick<Driver, 'name'>): StepError =>
 
 const diskOf = ({ record }: VmRecordFile, volumeId: string) =>
   (record.disks ?? []).find(one => one.volumeId === volumeId)
+
+/** The reason with which a newer desired state aborts a step. */
+export const superseded = new Error('a newer desired state superseded this step')

@@ -1,0 +1,70 @@
+/** Plans the build of a project. Pure: nothing of the project runs. */
+import { BuildFault } from '../fault.ts'
+import { openProject, type ProjectFiles } from './project.ts'
+import { cpp } from './providers/cpp.ts'
+import { deno } from './providers/deno.ts'
+import { dockerfile } from './providers/dockerfile.ts'
+import { dotnet } from './providers/dotnet.ts'
+import { elixir } from './providers/elixir.ts'
+import { gleam } from './providers/gleam.ts'
+import { go } from './providers/go.ts'
+import { java } from './providers/java.ts'
+import { node } from './providers/node.ts'
+import { php } from './providers/php.ts'
+import { python } from './providers/python.ts'
+import { ruby } from './providers/ruby.ts'
+import { rust } from './providers/rust.ts'
+import { shell } from './providers/shell.ts'
+import { staticSite } from './providers/static.ts'
+import type { BuildPlan, Provider } from './types.ts'
+
+/** The first that detects the project wins: servers come before Node, which may only build their assets. */
+export const providers: readonly Provider[] = [
+  dockerfile,
+  php,
+  go,
+  java,
+  rust,
+  ruby,
+  elixir,
+  python,
+  deno,
+  dotnet,
+  node,
+  gleam,
+  cpp,
+  staticSite,
+  shell,
+]
+
+/**
+ * @param root the project's directory in a monorepo, empty for the top
+ * @throws BuildFault that says what would make the project buildable
+ */
+export function planProject(files: ProjectFiles, root = ''): BuildPlan {
+  if (root !== '' && ![...files.paths].some(path => path.startsWith(`${root}/`)))
+    throw new BuildFault(`The source has no directory "${root}". Set the build's root to the directory of the app.`)
+  const project = openProject(files, root)
+  const provider = providers.find(one => one.detect(project))
+  if (!provider)
+    throw new BuildFault(
+      'The repository has no known build method. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +
+        'pyproject.toml (Python), go.mod (Go), index.html (a static site).',
+    )
+  const plan = provider.plan(project)
+  return {
+    provider: provider.name,
+    ...plan,
+    start:
+      plan.staticDir === null && provider.name !== 'dockerfile'
+        ? (webProcess(project.text('Procfile')) ?? plan.start)
+        : null,
+  }
+}
+
+/** `web: command` of Heroku's Procfile, else its only process. */
+function webProcess(text: string): string | undefined {
+  const lines = [...text.matchAll(/^([\w-]+):\s*(\S.*)$/gm)]
+  const line = lines.find(([, name]) => name === 'web') ?? (lines.length === 1 ? lines[0] : undefined)
+  return line?.[2]?.trim()
+}

@@ -1,0 +1,23 @@
+/** The Node part of a project whose server is written in another language. */
+import type { Project } from '../project.ts'
+import type { ToolVersion } from '../types.ts'
+import { versionOf } from '../versions.ts'
+import { isBerry, managerOf } from './managers.ts'
+import { readPackage } from './package.ts'
+
+export interface Assets {
+  readonly tools: readonly ToolVersion[]
+  readonly install: readonly string[]
+  readonly build: readonly string[]
+}
+
+export function assetsOf(project: Project): Assets {
+  if (!project.has('package.json')) return { tools: [], install: [], build: [] }
+  const { manager, lock } = managerOf(project)
+  const { script } = readPackage(project)
+  return {
+    tools: [versionOf(project, 'node'), versionOf(project, manager.tool)],
+    install: [manager.install(lock !== null, isBerry(project))],
+    build: script('build') === undefined ? [] : [manager.run('build')],
+  }
+}

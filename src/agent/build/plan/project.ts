@@ -1,0 +1,101 @@
+/** Read access to the files of a project that decide its plan. */
+import { BuildFault } from '../fault.ts'
+import { readToml, type TomlLine } from './toml.ts'
+
+export interface ProjectFiles {
+  /** Paths of the files below the root, separated by `/`. */
+  readonly paths: ReadonlySet<string>
+  /** Texts of the files that `isPlanFile` accepts. */
+  readonly texts: ReadonlyMap<string, string>
+}
+
+export interface Project {
+  has(path: string): boolean
+  /** The paths that match, sorted. */
+  find(pattern: RegExp): readonly string[]
+  /** The paths in the directory, sorted. */
+  under(dir: string): readonly string[]
+  /** Returns the empty string if there is no such file. */
+  text(path: string): string
+  /** Returns an empty object if there is no such file. @throws BuildFault if the file is not a JSON object */
+  json(path: string): Record<string, unknown>
+  toml(path: string): readonly TomlLine[]
+}
+
+/** Limit on the depth of files that decide a plan. */
+const deepest = 4
+
+const planNames: ReadonlySet<string> = new Set([
+  ...['Dockerfile', 'Containerfile', 'Procfile', 'Staticfile', 'mise.toml', '.tool-versions', 'start.sh'],
+  ...['package.json', '.nvmrc', '.node-version', '.bun-version', 'angular.json', 'deno.json', 'deno.jsonc'],
+  ...['requirements.txt', 'pyproject.toml', 'Pipfile', '.python-version', 'runtime.txt', '.deno-version'],
+  ...['go.mod', 'go.work', '.go-version', 'Cargo.toml', 'rust-toolchain', 'rust-toolchain.toml'],
+  ...['Gemfile', 'Gemfile.lock', '.ruby-version', 'composer.json', 'global.json', 'gleam.toml', 'mix.exs', 'pom.xml'],
+  ...[
+    'build.gradle',
+    'build.gradle.kts',
+    '.java-version',
+    '.elixir-version',
+    'CMakeLists.txt',
+    'meson.build',
+    'yarn.lock',
+  ],
+  ...['pnpm-workspace.yaml', 'manage.py', 'settings.py', 'nx.json', 'app.json', '.yarnrc.yml'],
+])
+const planPatterns = [/^[\w.-]+\.config\.(?:[cm]?[jt]s)$/, /\.csproj$/]
+
+/** Whether a plan may depend on the text of the file. */
+export function isPlanFile(path: string): boolean {
+  const parts = path.split('/')
+  const name = parts.at(-1) ?? ''
+  return parts.length <= deepest && (planNames.has(name) || planPatterns.some(pattern => pattern.test(name)))
+}
+
+/** @param root a directory of the files, empty for all */
+export function openProject({ paths, texts }: ProjectFiles, root = ''): Project {
+  const prefix = root === '' ? '' : `${root}/`
+  const own = [...paths].filter(path => path.startsWith(prefix)).map(path => path.slice(prefix.length))
+  const known = new Set(own)
+  const text = (path: string) => texts.get(prefix + path) ?? ''
+  return {
+    has: path => known.has(path),
+    find: pattern => own.filter(path => pattern.test(path)).sort(),
+    under: dir => own.filter(path => path.startsWith(`${dir}/`)).sort(),
+    text,
+    json: path => (known.has(path) ? parseObject(text(path), path) : {}),
+    toml: path => readToml(text(path)),
+  }
+}
+
+export const objectOr = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+
+export const stringOr = (value: unknown): string | undefined =>
+  typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
+
+/** Removes comments and trailing commas, which JSON with comments has. */
+const plainJson = (text: string) =>
+  text
+    .replace(/("(?:[^"\\\n]|\\.)*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, '$1')
+    .replace(/("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])/g, '$1')
+
+function parseObject(text: string, file: string): Record<string, unknown> {
+  try {
+    return objectOr(JSON.parse(file.endsWith('c') || file === 'global.json' ? plainJson(text) : text))
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : ''
+    const line = Number(
+      /line (\d+)/.exec(message)?.[1] ?? lineAt(text, Number(/position (\d+)/.exec(message)?.[1] ?? 0)),
+    )
+    throw faultAt({ file, line }, `The file is not valid JSON: ${message}`, cause)
+  }
+}
+
+export const lineAt = (text: string, index: number) => text.slice(0, Math.max(0, index)).split('\n').length
+
+/** A fault in the project's own files. */
+export const faultAt = (
+  { file, line }: { readonly file: string; readonly line: number },
+  message: string,
+  cause?: unknown,
+) => new BuildFault(`${file}, line ${line}: ${message}`, cause === undefined ? undefined : { cause })

@@ -1,0 +1,76 @@
+import { frameworks, type Served } from '../node/frameworks.ts'
+import { isBerry, managerOf, type PackageManager } from '../node/managers.ts'
+import { type NodePackage, readPackage } from '../node/package.ts'
+import { nxOf } from '../node/nx.ts'
+import { faultAt, lineAt, type Project } from '../project.ts'
+import type { Provider, ToolName, ToolVersion } from '../types.ts'
+import { versionOf } from '../versions.ts'
+
+export const node: Provider = {
+  name: 'node',
+  detect: project => project.has('package.json'),
+  plan: project => {
+    const own = readPackage(project)
+    const { manager, lock } = managerOf(project)
+    const framework = frameworks.find(one => one.detect(own, project))
+    const nx = nxOf(project)
+    const served = framework?.serve(own, project) ?? { staticDir: null, start: null }
+    const builds = own.script('build') !== undefined
+    const staticDir = builds && !startsServer(own) ? served.staticDir : null
+    return {
+      framework: framework?.name ?? null,
+      tools: toolsOf(project, own, manager),
+      install: own.hasDependencies || lock !== null ? [manager.install(lock !== null, isBerry(project))] : [],
+      build: builds ? [manager.run('build')] : (nx?.build ?? []),
+      start: staticDir === null ? startOf(project, own, manager, nx?.start ?? served.start, builds) : null,
+      staticDir: staticDir ?? (unknownSite(project, own, served, builds) ? 'dist' : null),
+      port: null,
+    }
+  },
+}
+
+/** Node, the package manager, and bun if a script calls it. */
+function toolsOf(project: Project, own: NodePackage, manager: PackageManager): ToolVersion[] {
+  const callsBun = ['build', 'start'].some(name => /\bbunx?\b/.test(own.script(name) ?? ''))
+  const tools: ToolName[] = ['node', manager.tool, ...(callsBun ? (['bun'] as const) : [])]
+  return [...new Set(tools)].map(tool => versionOf(project, tool))
+}
+
+/** Development servers, and servers that cannot serve a static export. */
+const devServers =
+  /^(?:\w+=\S+\s+)*(?:npx |pnpm |bunx? )?(?:vite|ng serve|astro|react-scripts|expo|serve|next|react-router-serve|gatsby|docusaurus|eleventy|vue-cli-service)\b/
+
+/** Whether `start` is the app's own server, so the output directory is not served alone. */
+function startsServer(own: NodePackage): boolean {
+  const line = own.script('start')
+  return line !== undefined && !devServers.test(line)
+}
+
+const mainFiles = ['index.js', 'index.ts', 'server.js', 'app.js', 'main.js', 'server.ts', 'main.ts']
+
+/** A build without a server and without a known framework: most tools write to `dist`. */
+const unknownSite = (project: Project, own: NodePackage, served: Served, builds: boolean) =>
+  builds && served.start === null && own.script('start') === undefined && fileOf(project, own) === undefined
+
+const fileOf = (project: Project, { main }: NodePackage) =>
+  main !== undefined && project.has(main) ? main : mainFiles.find(project.has)
+
+function startOf(
+  project: Project,
+  own: NodePackage,
+  manager: PackageManager,
+  fallback: string | null,
+  builds: boolean,
+): string | null {
+  if (own.script('start') !== undefined) return manager.run('start')
+  // A built file such as dist/index.js is not in the source.
+  const file = own.main !== undefined && builds && fallback === null ? own.main : fileOf(project, own)
+  if (file !== undefined) return manager.file(file)
+  if (fallback !== null) return fallback
+  if (builds || project.has('Procfile')) return null
+  const text = project.text('package.json')
+  throw faultAt(
+    { file: 'package.json', line: lineAt(text, text.indexOf('"scripts"')) },
+    'There is no "start" script and no "main" file, so the start command is unknown. Add "start" to "scripts".',
+  )
+}

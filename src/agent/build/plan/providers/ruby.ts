@@ -1,0 +1,41 @@
+import type { Project } from '../project.ts'
+import type { Provider } from '../types.ts'
+import { versionOf } from '../versions.ts'
+
+/** A bundle: Rails, another Rack application, or a script. */
+export const ruby: Provider = {
+  name: 'ruby',
+  detect: project => project.has('Gemfile'),
+  plan: project => {
+    const uses = (gem: string) => new RegExp(`^\\s*gem\\s+["']${gem}["']`, 'm').test(project.text('Gemfile'))
+    const isRails = project.has('config/application.rb')
+    const bundler = /^BUNDLED WITH\n\s+(\S+)/m.exec(project.text('Gemfile.lock'))?.[1]
+    const hasAssets = isRails && (uses('sprockets-rails') || uses('propshaft'))
+    // execjs runs a JavaScript engine of the system.
+    const usesNode = project.has('package.json') || uses('execjs')
+    const packs = uses('bootsnap')
+    return {
+      framework: isRails ? 'rails' : project.has('config.ru') ? 'rack' : null,
+      tools: [versionOf(project, 'ruby'), ...(usesNode ? [versionOf(project, 'node')] : [])],
+      install: [
+        ...(bundler === undefined ? [] : [`gem install -N bundler:${bundler}`]),
+        'bundle install',
+        ...(packs ? ['bundle exec bootsnap precompile --gemfile'] : []),
+        ...(project.has('package.json') ? ['npm install'] : []),
+      ],
+      build: [
+        ...(hasAssets ? ['bundle exec rake assets:precompile'] : []),
+        ...(packs && isRails ? ['bundle exec bootsnap precompile app/ lib/'] : []),
+      ],
+      start: startOf(project, isRails),
+      staticDir: null,
+      port: null,
+    }
+  },
+}
+
+function startOf(project: Project, isRails: boolean): string {
+  if (isRails) return 'bundle exec bin/rails server -b 0.0.0.0 -p $PORT'
+  if (project.has('config.ru')) return 'bundle exec rackup config.ru -o 0.0.0.0 -p $PORT'
+  return `ruby ${['app.rb', 'main.rb', 'server.rb'].find(project.has) ?? 'app.rb'}`
+}

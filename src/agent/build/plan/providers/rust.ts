@@ -1,0 +1,54 @@
+import { faultAt, type Project } from '../project.ts'
+import { tomlValue } from '../toml.ts'
+import type { Provider } from '../types.ts'
+import { versionOf } from '../versions.ts'
+
+/** A Cargo package or workspace: the binary that `default-run` names, or the first one. */
+export const rust: Provider = {
+  name: 'rust',
+  detect: project => project.has('Cargo.toml'),
+  plan: project => {
+    const member = memberWithBinary(project)
+    const binary = binaryOf(project, member)
+    const select = member === '' ? '' : ` --package ${packageName(project, member)}`
+    return {
+      framework: null,
+      tools: [versionOf(project, 'rust')],
+      install: ['cargo fetch'],
+      build: [`cargo build --release${select}`, 'mkdir -p bin', `cp target/release/${binary} bin/`],
+      start: `./bin/${binary}`,
+      staticDir: null,
+      port: null,
+    }
+  },
+}
+
+const at = (dir: string, name: string) => (dir === '' ? name : `${dir}/${name}`)
+const packageName = (project: Project, dir: string) =>
+  tomlValue(project.toml(at(dir, 'Cargo.toml')), 'package', 'name')?.value ?? dir
+
+const hasBinary = (project: Project, dir: string) =>
+  project.has(at(dir, 'src/main.rs')) ||
+  project.under(at(dir, 'src/bin')).length > 0 ||
+  project.toml(at(dir, 'Cargo.toml')).some(({ table }) => table === 'bin')
+
+function memberWithBinary(project: Project): string {
+  if (hasBinary(project, '')) return ''
+  const member = project
+    .find(/^.+\/Cargo\.toml$/)
+    .map(path => path.slice(0, -'/Cargo.toml'.length))
+    .find(dir => hasBinary(project, dir))
+  if (member === undefined)
+    throw faultAt({ file: 'Cargo.toml', line: 1 }, 'The package has no binary. Add src/main.rs or src/bin/<name>.rs.')
+  return member
+}
+
+function binaryOf(project: Project, dir: string): string {
+  const lines = project.toml(at(dir, 'Cargo.toml'))
+  const named = tomlValue(lines, 'package', 'default-run') ?? tomlValue(lines, 'bin', 'name')
+  if (named) return named.value
+  const extra = project.under(at(dir, 'src/bin'))[0]
+  if (extra !== undefined && !project.has(at(dir, 'src/main.rs')))
+    return extra.slice(at(dir, 'src/bin/').length).replace(/\/.*|\.rs$/g, '')
+  return packageName(project, dir)
+}

@@ -1,0 +1,36 @@
+/** Reads the simple part of TOML that version files use: tables, and keys whose value is on one line. */
+export interface TomlLine {
+  readonly table: string
+  readonly key: string
+  /** Without quotes; arrays and inline tables as written. */
+  readonly value: string
+  readonly line: number
+}
+
+const header = /^\[+\s*([^\]]+?)\s*\]+/
+const entry = /^("?[\w.@:/-]+"?)\s*=\s*(.+)$/
+const quoted = /^(?:"((?:[^"\\]|\\.)*)"|'([^']*)')/
+
+export function readToml(text: string): readonly TomlLine[] {
+  const lines: TomlLine[] = []
+  let table = ''
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
+    const line = raw.trim()
+    const name = header.exec(line)?.[1]
+    if (name !== undefined && !line.includes('=')) {
+      table = name.replaceAll('"', '')
+      continue
+    }
+    const [, key = '', value = ''] = entry.exec(line) ?? []
+    if (key !== '') lines.push({ table, key: key.replaceAll('"', ''), value: valueOf(value), line: index + 1 })
+  }
+  return lines
+}
+
+function valueOf(value: string): string {
+  const [whole, double, single] = quoted.exec(value) ?? []
+  return whole === undefined ? value.replace(/\s+#.*$/, '').trim() : (double ?? single ?? '')
+}
+
+export const tomlValue = (lines: readonly TomlLine[], table: string, key: string): TomlLine | undefined =>
+  lines.find(line => line.table === table && line.key === key)

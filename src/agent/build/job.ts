@@ -15,6 +15,7 @@ import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './retention.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
 import { looksAt, planBuild, type Plan } from './plan.ts'
+import { timed, watchSilence } from './progress.ts'
 import { type Recipe, recipeOf } from './recipe.ts'
 import { buildTrust } from './trust.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
@@ -62,11 +63,11 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   // Checked first, because a wrong setting breaks every build.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
-  const recipe = await prepare(deps, job, signal)
+  const recipe = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
   job.onState('building')
-  await inVm(deps, job, { recipe, trust }, signal)
+  await timed(say, 'building', () => inVm(deps, job, { recipe, trust }, signal))
   job.onState('pushing')
-  const layout = await imageOf(deps, recipe, work, signal, say)
+  const layout = await timed(say, 'making the image', () => imageOf(deps, recipe, work, signal, say))
   const image =
     spec.repository === null
       ? await keepBuilt(layout, deps.imageDir, spec.appId)
@@ -165,6 +166,7 @@ interface Planned {
 async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal: AbortSignal): Promise<void> {
   const { spec, work, log, buildId, vmDir } = job
   const say = (line: string) => log.say(line)
+  using silence = watchSilence(say)
   await ensureToolImage(deps, recipe.builder, say)
   const disks = disksOf(work)
   const code = await runInVm(
@@ -179,7 +181,10 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal:
         { serial: 'output', file: disks.output, readOnly: false },
         { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false },
       ],
-      onFrames: (frames, ack) => log.frames(1, frames, ack),
+      onFrames: (frames, ack) => {
+        silence.heard()
+        log.frames(1, frames, ack)
+      },
     },
     signal,
   )

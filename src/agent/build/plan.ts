@@ -3,24 +3,24 @@
  * runs.
  */
 import { BuildFault } from './fault.ts'
+import { managerOf } from './plan/node/managers.ts'
+import { readPackage } from './plan/node/package.ts'
+import { packagesOf, type ToolPackages } from './plan/node/packages.ts'
+import { openProject } from './plan/project.ts'
+import { node } from './plan/providers/node.ts'
 
 export type Plan =
   | { readonly kind: 'dockerfile'; readonly file: string }
   /** The directory `dir` of the tree is served unchanged. */
   | { readonly kind: 'static'; readonly dir: string }
-  | {
+  | (NodeBuild & {
       readonly kind: 'node'
       readonly start: readonly string[]
-      readonly install: 'ci' | 'install' | 'none'
-      readonly builds: boolean
-      /**
-       * Whether development dependencies are removed after the build. Skipped if there are none, because starting npm
-       * is slow.
-       */
-      readonly prunes: boolean
-    }
+      /** Removes development dependencies; null if there are none, because starting npm is slow. */
+      readonly prune: string | null
+    })
   /** A site built with Node; `dir` is the output directory. */
-  | { readonly kind: 'node-static'; readonly dir: string; readonly install: 'ci' | 'install' | 'none' }
+  | (NodeBuild & { readonly kind: 'node-static'; readonly dir: string })
   | {
       readonly kind: 'python'
       readonly start: readonly string[]
@@ -28,17 +28,21 @@ export type Plan =
     }
   | { readonly kind: 'go' }
 
+interface NodeBuild {
+  /** Command lines of the project's package manager; null if there is nothing to do. */
+  readonly install: string | null
+  readonly build: string | null
+  readonly packages: ToolPackages
+}
+
 export interface Tree {
   /** Names at the top of the tree. */
   readonly names: ReadonlySet<string>
   /** Names in `public`, if there is one. */
   readonly inPublic: ReadonlySet<string>
-  /** Texts of the files in `looksAt` that exist. */
+  /** Texts of the files at the top that `isPlanFile` accepts. */
   readonly files: ReadonlyMap<string, string>
 }
-
-/** Files whose content decides the plan. */
-export const looksAt = ['package.json', 'Procfile', 'requirements.txt'] as const
 
 /** @throws BuildFault that says what would make the repository buildable */
 export function planBuild(tree: Tree): Plan {
@@ -62,48 +66,22 @@ const shell = (line: string) => ['/bin/sh', '-c', `exec ${line}`]
 const webProcess = ({ files }: Tree) => /^web:\s*(\S.*)$/m.exec(files.get('Procfile') ?? '')?.[1]?.trim()
 
 function planNode(tree: Tree): Plan {
-  const { scripts, main, hasDependencies, mayHaveDevDependencies } = readPackage(tree.files.get('package.json') ?? '')
-  const has = (name: string) => tree.names.has(name)
-  const install = has('package-lock.json') ? 'ci' : hasDependencies ? 'install' : 'none'
-  const builds = scripts.has('build')
-  const line = webProcess(tree) ?? scripts.get('start')
-  const file = [main, 'server.js', 'index.js', 'app.js', 'main.js'].find(name => name !== undefined && has(name))
-  const start = line !== undefined ? shell(line) : file !== undefined ? ['node', file] : undefined
-  if (start) return { kind: 'node', start, install, builds, prunes: install !== 'none' && mayHaveDevDependencies }
-  // Vite, Astro and similar tools write the site to dist.
-  if (builds) return { kind: 'node-static', dir: 'dist', install }
-  if (has('index.html')) return { kind: 'static', dir: '.' }
-  throw new BuildFault('package.json has no "start" script and no "main" file, so the start command is unknown.')
-}
-
-function readPackage(text: string) {
-  const parsed = parseObject(text, 'package.json')
-  const scripts = new Map(
-    Object.entries(objectOr(parsed.scripts)).flatMap(([name, line]) =>
-      typeof line === 'string' ? [[name, line] as const] : [],
-    ),
-  )
-  const main = typeof parsed.main === 'string' ? parsed.main.replace(/^\.\//, '') : undefined
-  const isEmpty = (value: unknown) => Object.keys(objectOr(value)).length === 0
-  const hasOnlyDependencies = isEmpty(parsed.devDependencies)
-  return {
-    scripts,
-    main,
-    hasDependencies: !isEmpty(parsed.dependencies) || !hasOnlyDependencies,
-    // Each workspace has its own package.json, which is not read.
-    mayHaveDevDependencies: !hasOnlyDependencies || parsed.workspaces !== undefined,
-  }
-}
-
-const objectOr = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
-
-function parseObject(text: string, name: string): Record<string, unknown> {
-  try {
-    return objectOr(JSON.parse(text))
-  } catch (cause) {
-    throw new BuildFault(`${name} is not valid JSON: ${cause instanceof Error ? cause.message : ''}`, { cause })
-  }
+  const project = openProject({ paths: tree.names, texts: tree.files })
+  const { script, main, hasDependencies, mayHaveDevDependencies } = readPackage(project)
+  const isPage = script('build') === undefined && script('start') === undefined && main === undefined
+  if (isPage && !hasDependencies && project.has('index.html')) return { kind: 'static', dir: '.' }
+  const plan = node.plan(project)
+  const { manager } = managerOf(project)
+  const [install = null] = plan.install
+  const [build = null] = plan.build
+  const steps = { install, build, packages: packagesOf(project, plan.tools) }
+  const web = webProcess(tree)
+  if (plan.staticDir !== null && web === undefined) return { kind: 'node-static', dir: plan.staticDir, ...steps }
+  // The script itself, because a process of the package manager takes memory and no signals.
+  const line = web ?? script('start') ?? plan.start
+  if (line === null) throw new BuildFault('The start command is unknown. Add "start" to the "scripts" of package.json.')
+  const prune = install !== null && mayHaveDevDependencies ? manager.prune : null
+  return { kind: 'node', start: shell(line), prune, ...steps }
 }
 
 const pythonSigns = ['requirements.txt', 'pyproject.toml', 'setup.py', 'app.py', 'main.py', 'manage.py']

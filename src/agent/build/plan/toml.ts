@@ -7,7 +7,7 @@ export interface TomlLine {
   readonly line: number
 }
 
-const header = /^\[+\s*([^\]]+?)\s*\]+/
+const header = /^\[+([^[\]]+)\]/
 const entry = /^("?[\w.@:/-]+"?)\s*=\s*(.+)$/
 const quoted = /^(?:"((?:[^"\\]|\\.)*)"|'([^']*)')/
 
@@ -18,7 +18,7 @@ export function readToml(text: string): readonly TomlLine[] {
     const line = raw.trim()
     const name = header.exec(line)?.[1]
     if (name !== undefined && !line.includes('=')) {
-      table = name.replaceAll('"', '')
+      table = name.trim().replaceAll('"', '')
       continue
     }
     const [, key = '', value = ''] = entry.exec(line) ?? []
@@ -29,7 +29,7 @@ export function readToml(text: string): readonly TomlLine[] {
 
 function valueOf(value: string): string {
   const [whole, double, single] = quoted.exec(value) ?? []
-  return whole === undefined ? value.replace(/\s+#.*$/, '').trim() : (double ?? single ?? '')
+  return whole === undefined ? (value.split(' #', 1)[0] ?? '').trim() : (double ?? single ?? '')
 }
 
 export const tomlValue = (lines: readonly TomlLine[], table: string, key: string): TomlLine | undefined =>

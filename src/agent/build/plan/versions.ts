@@ -188,7 +188,10 @@ export function versionOf(project: Project, tool: ToolName): ToolVersion {
     const from: Place = { file, line: found.line }
     const version = found.version.trim().replace(/^v(?=\d)/, '')
     if (!wellFormed.test(version) || (!/\d/.test(version) && !newest.test(version) && tool !== 'rust'))
-      throw faultAt(from, `"${version}" is no version of ${tool}. Write a version such as ${exampleOf(tool)}.`)
+      throw faultAt(
+        from,
+        `"${version.slice(0, 60)}" is no version of ${tool}. Write a version such as ${exampleOf(tool)}.`,
+      )
     const isNewest = newest.test(version) && tool !== 'rust'
     return { tool, version: isNewest ? defaultVersions[tool] : version, from }
   }

@@ -1,5 +1,5 @@
 /** Frameworks of Node projects: how each is recognized, what it serves, and where its build writes. */
-import type { Project } from '../project.ts'
+import { type Project, withoutComments } from '../project.ts'
 import type { NodePackage } from './package.ts'
 
 export interface Served {
@@ -21,18 +21,19 @@ const uses = (dependency: string) => (own: NodePackage) => own.uses(dependency)
 
 /** The text of the tool's configuration file, without comments. */
 const configOf = (project: Project, name: string) =>
-  project
-    .find(new RegExp(`^${name}\\.config\\.[cm]?[jt]s$`))
-    .map(project.text)
-    .join('\n')
-    .replace(/("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, '$1')
+  withoutComments(
+    project
+      .find(new RegExp(`^${name}\\.config\\.[cm]?[jt]s$`))
+      .map(project.text)
+      .join('\n'),
+  )
 
 const setting = (text: string, key: string) => new RegExp(`\\b${key}\\s*:\\s*["'\`]([^"'\`]+)`).exec(text)?.[1]
 const plainDir = (dir: string | undefined, fallback: string) => dir?.replace(/^\.\/|\/+$/g, '') ?? fallback
 
 const viteDir = (own: NodePackage, project: Project) =>
   plainDir(
-    /\bvite\b.*--outDir[= ](\S+)/.exec(own.script('build') ?? '')?.[1] ?? setting(configOf(project, 'vite'), 'outDir'),
+    /--outDir[= ](\S+)/.exec(own.script('build') ?? '')?.[1] ?? setting(configOf(project, 'vite'), 'outDir'),
     'dist',
   )
 

@@ -1,5 +1,5 @@
 /** Node's package managers: which one a project uses, and its commands. */
-import { faultAt, lineAt, type Project, stringOr } from '../project.ts'
+import { faultAt, lineAt, objectOr, type Project, stringOr } from '../project.ts'
 import type { ToolName } from '../types.ts'
 
 export interface PackageManager {
@@ -8,7 +8,9 @@ export interface PackageManager {
   /** @param locked whether a lock file exists; `berry` is Yarn 2 and newer */
   readonly install: (locked: boolean, berry: boolean) => string
   readonly run: (script: string) => string
-  /** Starts a file or a program of the dependencies. */
+  /** Removes development dependencies; null if the manager cannot do it offline. */
+  readonly prune: string | null
+  /** Starts a file. */
   readonly file: (path: string) => string
 }
 
@@ -21,6 +23,7 @@ export const packageManagers: readonly PackageManager[] = [
     locks: ['pnpm-lock.yaml'],
     install: locked => (locked ? 'pnpm install --frozen-lockfile --prefer-offline' : 'pnpm install'),
     run: script => `pnpm run ${script}`,
+    prune: 'pnpm prune --prod',
     file: nodeFile,
   },
   {
@@ -28,6 +31,7 @@ export const packageManagers: readonly PackageManager[] = [
     locks: ['bun.lock', 'bun.lockb'],
     install: locked => (locked ? 'bun install --frozen-lockfile' : 'bun install'),
     run: script => `bun run ${script}`,
+    prune: null,
     file: path => `bun ${path}`,
   },
   {
@@ -38,6 +42,7 @@ export const packageManagers: readonly PackageManager[] = [
       return locked ? 'yarn install --frozen-lockfile' : 'yarn install'
     },
     run: script => `yarn run ${script}`,
+    prune: null,
     file: nodeFile,
   },
   {
@@ -45,6 +50,7 @@ export const packageManagers: readonly PackageManager[] = [
     locks: ['package-lock.json', 'npm-shrinkwrap.json'],
     install: locked => (locked ? 'npm ci' : 'npm install'),
     run: script => `npm run ${script}`,
+    prune: 'npm prune --omit=dev',
     file: nodeFile,
   },
 ]
@@ -75,7 +81,7 @@ export function managerOf(project: Project): { readonly manager: PackageManager;
 }
 
 const enginesOf = (project: Project, tool: string) =>
-  new RegExp(`"engines"\\s*:\\s*\\{[^}]*"${tool}"`).test(project.text('package.json'))
+  objectOr(project.json('package.json')['engines'])[tool] !== undefined
 
 /** Whether Yarn is version 2 or newer: its lock file and its settings have another format. */
 export const isBerry = (project: Project) =>

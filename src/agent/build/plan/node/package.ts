@@ -5,6 +5,7 @@ export interface NodePackage {
   readonly script: (name: string) => string | undefined
   readonly uses: (dependency: string) => boolean
   readonly hasDependencies: boolean
+  readonly mayHaveDevDependencies: boolean
   readonly main: string | undefined
 }
 
@@ -20,6 +21,9 @@ export function readPackage(project: Project): NodePackage {
     script: name => stringOr(scripts[name]),
     uses: dependency => Object.hasOwn(dependencies, dependency),
     hasDependencies: Object.keys(dependencies).length > 0 || parsed['workspaces'] !== undefined,
+    // Each workspace has its own package.json, which is not read.
+    mayHaveDevDependencies:
+      Object.keys(objectOr(parsed['devDependencies'])).length > 0 || parsed['workspaces'] !== undefined,
     main: stringOr(parsed['main'])?.replace(/^\.\//, ''),
   }
 }

@@ -4,7 +4,7 @@
  * the event loop for long. A parser that is missing from the table fails the second test.
  */
 import { globSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -19,6 +19,7 @@ import { outputLimits, readLayer, readLayout } from '../src/agent/build/output.t
 import { planBuild } from '../src/agent/build/plan.ts'
 import { fetchUpload } from '../src/agent/build/upload.ts'
 import { framed } from '../src/agent/dns/forward.ts'
+import { frameOf, makePipes, openStdio, pipePorts } from '../src/agent/hypervisor/gvisor/pipes.ts'
 import { vmmHttp } from '../src/agent/hypervisor/vmm-http.ts'
 import { buildBase } from '../src/agent/image/base.ts'
 import { runConfigOf } from '../src/agent/image/config.ts'
@@ -64,6 +65,30 @@ const pointers = (() => {
   for (let at = 16_000; at + 6 < message.length; at += 6) message.writeUInt16BE(0xc000 + 15_998, at)
   return message
 })()
+
+/** Writes the bytes to the agent as a sandbox does, until the agent has taken them or has closed the ports. */
+async function floodPipe(bytes: Buffer): Promise<void> {
+  const dir = place()
+  await run('mkdir', [dir])
+  await makePipes(dir)
+  const [input, ...others] = await openStdio(dir)
+  const ports = pipePorts(dir)
+  const opened = await Promise.all([ports.control(), ports.log()])
+  for (const port of opened) port.on('error', () => undefined).on('data', () => undefined)
+  // Closing the other handles makes the agent the only reader: a write fails once it has closed the pipe.
+  const output = await open(join(dir, 'out.pipe'), 'w')
+  for (const handle of others) await handle.close()
+  const hello = Buffer.alloc(3 + 16)
+  await input.read(hello, 0, hello.length)
+  const all = Buffer.concat([Buffer.from('\0sync '), hello.subarray(3), bytes])
+  const write = async () => {
+    for (let at = 0; at < all.length; at += 4096) await output.write(all.subarray(at, at + 4096))
+  }
+  await settled(write())
+  await output.close()
+  await input.close()
+  for (const port of opened) port.destroy()
+}
 
 async function layoutOf(layers: readonly Buffer[], config: Buffer = Buffer.from('{}')): Promise<string> {
   const layout = place()
@@ -224,6 +249,16 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: 'the pipe of a sandbox',
+    files: ['src/agent/hypervisor/gvisor/pipes.ts'],
+    async run() {
+      const frames = [frameOf(0, Buffer.alloc(0)), frameOf(0, Buffer.from('x')), frameOf(1, Buffer.alloc(4093))]
+      const floods = [...frames, Buffer.from([9, 9, 9])]
+      for (const flood of floods)
+        await floodPipe(Buffer.concat(Array.from({ length: (1 << 20) / flood.length }, () => flood)))
+    },
+  },
+  {
     name: 'QMP',
     files: ['src/agent/hypervisor/qemu/qmp.ts'],
     async run() {
@@ -367,6 +402,7 @@ describe('the table', () => {
   const trusted = [
     'src/agent/guest/pace.ts',
     'src/agent/hypervisor/console.ts',
+    'src/agent/hypervisor/gvisor/console.ts',
     'src/agent/launcher/launcher.ts',
     'src/gateway/grpc.ts',
     'src/gateway/publish/haproxy.ts',

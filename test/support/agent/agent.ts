@@ -41,7 +41,8 @@ export interface TestAgent extends AsyncDisposable {
   logs(vmId: string): Promise<LogLine[]>
   until(vmId: string, what: string, holds: (vm: VmObserved) => boolean): Promise<VmObserved>
   /** Stops the agent and starts another one on the same directory; VMs keep running. */
-  restart(): Promise<void>
+  /** @param meanwhile runs while no agent does */
+  restart(meanwhile?: () => Promise<void>): Promise<void>
 }
 
 /** Generous, because emulated guests of several test files share two cores. */
@@ -126,8 +127,9 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
         throw new Error(`last observed: ${JSON.stringify(observed)}`, { cause: error })
       })
     },
-    async restart() {
+    async restart(meanwhile) {
       await agent.stop()
+      await meanwhile?.()
       agent = await start()
     },
     async [Symbol.asyncDispose]() {

@@ -15,7 +15,7 @@ import { followConsole } from './console.ts'
 import { probeRunsc } from './probe.ts'
 import { openRunsc, runscRoot, runscVersion } from './runsc.ts'
 import { sandboxVm, snapshotInit } from './running-vm.ts'
-import { connectSandbox, sandboxId, type SandboxStart, startSandbox } from './start.ts'
+import { connectSandbox, sandboxId, type SandboxStart, startSandbox, vmOf } from './start.ts'
 import { mountKept, openVolumes, releaseVolumes } from './volumes.ts'
 
 export interface GvisorDeps extends PrepareDeps {
@@ -34,8 +34,8 @@ export interface GvisorDeps extends PrepareDeps {
  * on hosts without KVM (https://gvisor.dev/docs/).
  */
 export function gvisorDriver(deps: GvisorDeps): Driver {
-  const { isolation, network, cacheDir } = deps
-  const runsc = openRunsc(deps.program ?? 'runsc', runscRoot(deps.dataDir))
+  const { isolation, network, cacheDir, dataDir } = deps
+  const runsc = openRunsc(deps.program ?? 'runsc', runscRoot(dataDir))
   const prepareDeps: PrepareDeps = { ...deps, device: 'namespace', form: 'mapped', kernel: undefined }
   const init = once(() => buildInit(cacheDir, deps.onProgress))
   const madeBy = once(async () => `gvisor ${await runscVersion(runsc.program)} layout 1, ${arch()}, ${hostCpu()}`)
@@ -73,7 +73,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
       await openVolumes(home.dir)
       await mountKept(home.dir, home.from?.disks ?? [])
       const plan = await startOf(home, { prepared, boot, watcher })
-      const vmOf = async () => ({ runsc, home, watcher, isolation, madeBy: await madeBy(), fromSeq: plan.fromSeq })
+      const parts = async () => ({ runsc, home, watcher, isolation, madeBy: await madeBy(), fromSeq: plan.fromSeq })
       return startSandbox(plan, context, async sandbox => {
         const { guest, unlessEnded } = sandbox
         const status = await context.time('boot', async () => {
@@ -84,7 +84,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
           await unlessEnded(guest.request(`identity ${identity(home, readNotes(prepared), how)}`, identityMs))
           return unlessEnded(guest.ready)
         })
-        return sandboxVm({ ...(await vmOf()), ...sandbox }, parseWorkload(status))
+        return sandboxVm({ ...(await parts()), ...sandbox }, parseWorkload(status))
       })
     },
     adopt: async (home, running, fromSeq, watcher) =>
@@ -92,11 +92,16 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
     async release(vmId, dir) {
       await isolation.cgroups?.release(vmId)
       await releaseVolumes(dir)
-      for (const id of await runsc.list()) if (id.startsWith(`${vmId}-`)) await runsc.remove(id)
+      for (const id of await runsc.list()) if (vmOf(id) === vmId) await runsc.remove(id)
       await network.release(vmId)
     },
     async reclaim(keep) {
       await isolation.cgroups?.reclaim(keep)
+      for (const id of await runsc.list()) {
+        if (keep.has(vmOf(id))) continue
+        await runsc.remove(id)
+        await releaseVolumes(join(dataDir, 'vms', vmOf(id)))
+      }
       await network.reclaim(keep)
     },
     async close() {

@@ -57,6 +57,9 @@ export const shareDir = (dir: string): string => join(dir, names.share)
 /** The name of a start: never reused, so that the remains of an earlier start cannot disturb it. */
 export const sandboxId = (vmId: string, boot: number): string => `${vmId}-${boot}`
 
+/** The VM of a `sandboxId`. */
+export const vmOf = (id: string): string => id.replace(/-\d+$/, '')
+
 /** Starts the sandbox and passes it to `use`. If that fails, no process is left. */
 export async function startSandbox<T>(
   plan: SandboxStart,

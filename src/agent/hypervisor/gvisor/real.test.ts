@@ -1,0 +1,75 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { isRunning } from '../../../lib/process-identity.ts'
+import { writeSampleImage } from '../../image/sample.ts'
+import { namespaceNames } from '../../net/devices.ts'
+import { type TestAgent, testAgent, testSpec } from '../../../../test/support/agent/agent.ts'
+import { driverCases } from '../../../../test/support/agent/hypervisor.ts'
+import { until } from '../../../../test/support/wait.ts'
+
+/** Tests with the real runsc of what is special about sandboxes. */
+const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
+
+describe(gvisor?.name ?? 'gvisor', () => {
+  const it = test.skipIf(gvisor?.skip ?? true)
+  const desired = (generation: number, change = {}) => ({
+    vmId: 'vm-1',
+    generation,
+    want: 'running' as const,
+    spec: testSpec({ ...gvisor?.spec, maxRestarts: 2, ...change }),
+  })
+  const processOf = async ({ config }: TestAgent) =>
+    JSON.parse(await readFile(join(config.dataDir, 'vms/vm-1/record.json'), 'utf8')).running.process
+  const sh = async (host: TestAgent, script: string) => (await host.exec('vm-1', ['/bin/sh', '-c', script])).stdout
+
+  it('a killed sandbox is started again, with a new root', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    await sh(host, 'echo left > /tmp/left')
+    process.kill((await processOf(host)).pid, 'SIGKILL')
+    await host.until('vm-1', 'restarted', vm => vm.restartCount === 1 && vm.healthy)
+    expect(await sh(host, 'cat /tmp/left || echo gone')).toBe('gone\n')
+  })
+
+  it('a guest that ends the process behind its ports ends, and is started again', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await writeSampleImage(join(host.config.imageDir, 'root'), { user: 'root' })
+    await host.put(desired(1, { image: 'oci:root' }))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    await sh(host, 'kill -9 2').catch(() => undefined)
+    await host.until('vm-1', 'restarted', vm => vm.restartCount === 1 && vm.healthy)
+  })
+
+  it('the root has the size of the disk, and the guest sees the limit of its memory', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1, { diskMib: 32, memoryMib: 256 }))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    expect(Number(/(\d+) /.exec((await sh(host, 'df -Pm / | tail -1')).replace(/^none\s+/, ''))?.[1])).toBe(32)
+    const kib = Number(/MemTotal:\s+(\d+)/.exec(await sh(host, 'cat /proc/meminfo'))?.[1])
+    if (existsSync('/sys/fs/cgroup/memory') || existsSync('/sys/fs/cgroup/cgroup.controllers'))
+      expect(kib).toBe(256 * 1024)
+  })
+
+  it('an agent removes the sandbox, volumes and namespace of a VM that it has no record of', {
+    timeout: 60_000,
+  }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const process = await processOf(host)
+    const { dataDir } = host.config
+    const namespace = String(
+      JSON.parse(await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8')).running.prepared.notes.tap,
+    )
+    expect(namespaceNames(namespace)).toEqual([namespace])
+    await host.restart(() => rm(join(dataDir, 'vms/vm-1/record.json')))
+    await until(() => !isRunning(process), { what: 'the sandbox has ended', timeoutMs: 20_000 })
+    await until(() => readdirSync(join(dataDir, 'runsc')).every(name => !name.startsWith('vm-1')), {
+      what: 'runsc has forgotten it',
+    })
+    await until(() => namespaceNames(namespace).length === 0, { what: 'its namespace is gone' })
+  })
+})

@@ -1,5 +1,5 @@
 /** Network devices of the host: taps, the agent's own addresses, IP forwarding. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from 'typebox'
@@ -63,6 +63,22 @@ export async function removeNamespace(name: string, runs: RunCommand): Promise<v
 /** Names of the namespaces that belong to the VMs of one agent. */
 export const namespaceNames = (prefix: string): string[] =>
   existsSync(namespaceDir) ? readdirSync(namespaceDir).filter(name => name.startsWith(prefix)) : []
+
+/** Names of the namespaces in which a process lives. */
+export function livingNamespaces(): string[] {
+  const names = namespaceNames('')
+  if (names.length === 0) return []
+  const living = new Set(readdirSync('/proc').flatMap(pid => namespaceOf(pid) ?? []))
+  return names.filter(name => living.has(statSync(join(namespaceDir, name)).ino))
+}
+
+function namespaceOf(pid: string): number | undefined {
+  try {
+    return statSync(`/proc/${pid}/ns/net`).ino
+  } catch {
+    return undefined // not a process, or one that has ended
+  }
+}
 
 /** Where ip-netns(8) mounts namespaces. */
 export const namespaceDir = '/run/netns'

@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 import { hostLock } from '../../lib/host-lock.ts'
-import { tapNames } from './devices.ts'
+import { livingNamespaces, tapNames } from './devices.ts'
 import { tapPrefix } from './rules.ts'
 
 export const slotCount = 16
@@ -38,11 +38,13 @@ export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew:
 }
 
 /**
- * Returns whether a VMM has a tap of the slot open. Its agent may run in a container, so that its files are not visible
- * here.
+ * Returns whether a VMM has a tap of the slot open, or a sandbox lives in one of its namespaces. Its agent may run in a
+ * container, so that its files are not visible here.
  */
 function isInUse(slot: number): boolean {
-  return tapNames(tapPrefix(slot)).some(tap => {
+  const prefix = tapPrefix(slot)
+  if (livingNamespaces().some(name => name.startsWith(prefix))) return true
+  return tapNames(prefix).some(tap => {
     const device = `/sys/class/net/${tap}`
     try {
       return existsSync(join(device, 'tun_flags')) && readFileSync(join(device, 'carrier'), 'utf8').trim() === '1'

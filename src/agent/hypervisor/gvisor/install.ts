@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises'
 import { arch } from 'node:os'
 import { join } from 'node:path'
+import { EnvHttpProxyAgent, fetch } from 'undici'
 import { minutes } from '../../../lib/duration.ts'
 import { run } from '../../../lib/exec.ts'
 import { findProgram } from '../../../lib/programs.ts'
@@ -74,7 +75,8 @@ async function fetchRelease(file: string, signal: AbortSignal): Promise<void> {
 
 async function download(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(fetchMs)])
-  const response = await fetch(url, { signal: limit }).catch((error: unknown) => {
+  const dispatcher = new EnvHttpProxyAgent()
+  const response = await fetch(url, { signal: limit, dispatcher }).catch((error: unknown) => {
     const cause = error instanceof Error ? error.cause : undefined
     throw cause instanceof Error ? cause : error
   })

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isRunning } from '../../../lib/process-identity.ts'
@@ -53,6 +55,26 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
+  it('VMs of one project reach each other by IPv6, and by IPv4 neither each other nor the host', {
+    timeout: 60_000,
+  }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    for (const n of [1, 2]) {
+      const change = { ipv6Address: `fd12:3456:789a:1::${n}`, hostname: `h${n}` }
+      await host.put({ ...desired(1, change), vmId: `vm-${n}` })
+      await host.until(`vm-${n}`, 'healthy', vm => vm.healthy)
+    }
+    const { endpoint } = await host.get('vm-2')
+    const ask = (address: string, port: number) =>
+      sh(host, `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 ${address} ${port} || echo no answer`)
+    expect(await ask('fd12:3456:789a:1::2', 8080)).toContain('Hello from h2')
+    expect(await ask(String(endpoint?.host), 8080)).toBe('no answer\n')
+    await using server = createServer(socket => socket.end('the host')).listen(0, '0.0.0.0')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    expect(await ask('127.0.0.1', port)).toBe('no answer\n')
+  })
+
   it('an agent removes the sandbox, volumes and namespace of a VM that it has no record of', {
     timeout: 60_000,
   }, async () => {
@@ -65,7 +87,9 @@ describe(gvisor?.name ?? 'gvisor', () => {
       JSON.parse(await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8')).running.prepared.notes.tap,
     )
     expect(namespaceNames(namespace)).toEqual([namespace])
-    await host.restart(() => rm(join(dataDir, 'vms/vm-1/record.json')))
+    await host.restart(async () => {
+      for (const name of ['record.json', 'wish.json']) await rm(join(dataDir, 'vms/vm-1', name))
+    })
     await until(() => !isRunning(process), { what: 'the sandbox has ended', timeoutMs: 20_000 })
     await until(() => readdirSync(join(dataDir, 'runsc')).every(name => !name.startsWith('vm-1')), {
       what: 'runsc has forgotten it',

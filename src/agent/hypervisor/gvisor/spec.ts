@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { namespaceDir } from '../../net/devices.ts'
 import type { RawDrive } from '../driver.ts'
 
 /** What a sandbox is made of. */
@@ -89,7 +90,7 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
     linux: {
       namespaces: [
         { type: 'pid' },
-        { type: 'network', path: join('/run/netns', plan.namespace) },
+        { type: 'network', path: join(namespaceDir, plan.namespace) },
         { type: 'ipc' },
         { type: 'uts' },
         { type: 'mount' },

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { HypervisorFeature } from '../../contract/agent.ts'
-import { type HostView, type PlacementRequest, explain, pick, place } from './place.ts'
+import { type HostView, type PlacementRequest, explain, explainNever, pick, place } from './place.ts'
 
 const host = (id: string, change: Partial<HostView> = {}): HostView => ({
   id,
@@ -102,6 +102,42 @@ describe('place', () => {
     expect(offers(['fake', 'qemu', 'cloud-hypervisor'])).toBe('cloud-hypervisor')
     expect(offers(['fake', 'qemu'])).toBe('qemu')
     expect(offers(['fake'])).toBe('fake')
+  })
+
+  it('prefers everything at native speed to emulation, and KVM to gVisor; a request for a VM excludes gVisor', () => {
+    const [emulated, kvm, sandbox, fake] = [
+      { name: 'qemu', available: true, emulated: true },
+      { name: 'qemu', available: true },
+      { name: 'gvisor', available: true },
+      { name: 'fake', available: true },
+    ] as const
+    const chosen = (hypervisors: HostView['hypervisors'], hypervisor?: PlacementRequest['hypervisor']) =>
+      place([host('a', { hypervisors })], request({ hypervisor })).host?.hypervisor
+    expect(chosen([emulated, sandbox, fake])).toBe('gvisor')
+    expect(chosen([kvm, sandbox])).toBe('qemu')
+    expect(chosen([emulated, fake])).toBe('qemu')
+    expect(chosen([emulated, sandbox], 'vm')).toBe('qemu')
+    expect(chosen([emulated, sandbox], 'qemu')).toBe('qemu')
+    expect(chosen([sandbox], 'vm')).toBeUndefined()
+    const never = place([host('a', { hypervisors: [sandbox] })], request({ hypervisor: 'vm' }))
+    expect(explainNever(never, request({ hypervisor: 'vm' }))).toContain('No host offers virtual machines')
+  })
+
+  it('waits on a host that has just started for something faster than emulation', () => {
+    const hypervisors = [
+      { name: 'qemu', available: true, emulated: true },
+      { name: 'gvisor', available: false, probing: true },
+    ] as const
+    const starting = host('a', { hypervisors })
+    expect(place([starting], request())).toMatchObject({
+      host: undefined,
+      couldFit: true,
+      rejected: [{ reason: 'still starting' }],
+    })
+    expect(place([starting], request({ hypervisor: 'qemu' })).host?.hypervisor).toBe('qemu')
+    const [qemu] = hypervisors
+    const probed = host('a', { hypervisors: [qemu, { name: 'gvisor', available: false }] })
+    expect(place([probed], request()).host?.hypervisor).toBe('qemu')
   })
 
   it('chooses a hypervisor with the needed features, and reports hosts without one', () => {

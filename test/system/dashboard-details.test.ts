@@ -93,7 +93,13 @@ suite('the dashboard in detail', () => {
     await page.route('**/logs/stream**', route => {
       asked += 1
       const events = Array.from({ length: asked === 1 ? count : 0 }, (_, index) => {
-        const data = JSON.stringify({ at: new Date(index).toISOString(), stream: 'stdout', line: `line ${index}` })
+        const of = { deployment_id: 'job-1', vm_id: 'vm-12345678' }
+        const data = JSON.stringify({
+          at: new Date(index).toISOString(),
+          stream: 'stdout',
+          line: `line ${index}`,
+          ...of,
+        })
         return `id: ${index}\nevent: log\ndata: ${data}\n\n`
       })
       return route.fulfill({ contentType: 'text/event-stream', body: `retry: 60000\n\n${events.join('')}` })

@@ -126,6 +126,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(kept.body).toMatchObject({ build_id: failed.id, deployment_id: failed.deployment_id, status: 'failed' })
     expect(kept.body.lines.map(({ line }) => line)).toEqual([
       ...[expect.stringMatching(/^fetching /), expect.stringMatching(/^commit /)],
+      expect.stringMatching(/^fetching the source took [\d.]+ s$/),
       expect.stringContaining('Add a Dockerfile'),
     ])
     for (const name of [failed.deployment_id, failed.job_id]) expect((await logOf(name)).body).toEqual(kept.body)

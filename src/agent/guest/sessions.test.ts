@@ -201,7 +201,14 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     await expect(open(16)).rejects.toThrow('too many sessions')
     await expect(sessions.remove('s3')).rejects.toThrow('running')
     await sessions.signal('s3', 9)
-    await until(async () => (await sessions.list())[3]?.state === 'signaled', { what: 'the end of one' })
+    let listed = await sessions.list()
+    const isEnded = async () => {
+      listed = await sessions.list()
+      return listed[3]?.state === 'signaled'
+    }
+    await until(isEnded, { what: 'the end of one' }).catch((cause: unknown) => {
+      throw new Error(`the sessions are ${JSON.stringify(listed)}`, { cause })
+    })
     await open(16)
     const ids = (await sessions.list()).map(({ sessionId }) => sessionId)
     expect([ids.includes('s3'), ids.includes('s16'), ids.length]).toEqual([false, true, 16])

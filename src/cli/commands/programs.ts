@@ -37,8 +37,10 @@ const controlHelp = () =>
 
 const everything = Object.keys(programSettings).filter((name): name is ProgramSettingName => name in programSettings)
 
-export function programCommands(): Command[] {
-  const up = withSettings(new Command('up'), everything)
+export const programCommands = (): Command[] => [upCommand(), controlCommand(), agentCommand(), gatewayCommand()]
+
+function upCommand(): Command {
+  return withSettings(new Command('up'), everything)
     .description('Run everything in this process, on a private PostgreSQL and an in-process bus')
     .option('--stop-vms', 'also stop the VMs when this process ends')
     .addHelpText('after', controlHelp())
@@ -58,8 +60,10 @@ export function programCommands(): Command[] {
         if (process.stdout.isTTY) process.stdout.write(welcome(all))
       })
     })
+}
 
-  const control = withSettings(new Command('control'), [
+function controlCommand(): Command {
+  return withSettings(new Command('control'), [
     'port',
     'gatewayPort',
     'metricsPort',
@@ -79,8 +83,10 @@ export function programCommands(): Command[] {
         log.info({ api: program.url }, 'the control plane is up')
       }),
     )
+}
 
-  const agent = withSettings(new Command('agent'), [
+function agentCommand(): Command {
+  return withSettings(new Command('agent'), [
     'data',
     'hypervisor',
     'network',
@@ -126,8 +132,10 @@ export function programCommands(): Command[] {
         log.info({ hostId: program.hostId }, 'the agent is up')
       })
     })
+}
 
-  const gateway = withSettings(new Command('gateway'), [
+function gatewayCommand(): Command {
+  return withSettings(new Command('gateway'), [
     'data',
     'gatewayPort',
     'sshPort',
@@ -146,7 +154,6 @@ export function programCommands(): Command[] {
         log.info({ port: program.port }, 'the gateway is up')
       }),
     )
-  return [up, control, agent, gateway]
 }
 
 type Start = (

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { VmExecAnswer } from '../../../contract/agent.ts'
 import { GuestFault } from '../../guest/fault.ts'
 import type { Frame } from '../../guest/frames.ts'
 import { StepError } from '../../base/step-error.ts'
@@ -77,10 +78,7 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
     workload: { state: 'running' },
     inspect: async () => (vm.paused ? 'paused' : 'running'),
     probe: async () => vm.healthy && !vm.paused,
-    startWorkload: async () => {
-      await host.pass('startWorkload', vmId, 0)
-      startWorkload()
-    },
+    startWorkload: () => host.pass('startWorkload', vmId, 0).then(startWorkload),
     listening: async () => vm.healthy,
     async stop() {
       await host.pass('stop', vmId, host.timing.stopMs)
@@ -97,26 +95,12 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
     },
     stats: async () => {
       await host.pass('stats', vmId, 0)
-      const cpuSeconds = ((performance.now() - startedMs) / 1000) * vm.load.cpu * spec.vcpus
-      const { rxBytes, txBytes } = vm
-      return { cpuSeconds, ramUsedBytes: vm.load.ramBytes, rxBytes, txBytes, balloonActualMib: balloonMib }
+      return { ...countersOf(vm, (performance.now() - startedMs) / 1000, spec.vcpus), balloonActualMib: balloonMib }
     },
     setBalloon: async targetMib => {
       balloonMib = targetMib ?? spec.memoryMib
     },
-    exec: async ([program, ...rest], timeoutMs) => {
-      if (vm.paused) throw new StepError('invalid_state', 'the VM is paused')
-      if (program === 'sleep') {
-        const ms = Number(rest[0]) * 1000
-        await sleep(Math.min(ms, timeoutMs))
-        return { exitCode: ms > timeoutMs ? 124 : 0, stdout: '', stderr: '', truncated: false }
-      }
-      // The tools of database images succeed, as if the simulated guest ran a server.
-      const known = program === 'echo' || program?.startsWith('/usr/local/bin/mote-')
-      const stdout = program === 'echo' ? `${rest.join(' ')}\n` : ''
-      const stderr = known ? '' : `${program}: not found\n`
-      return { exitCode: known ? 0 : 127, stdout, stderr, truncated: false }
-    },
+    exec: (command, timeoutMs) => execFake(vm, command, timeoutMs),
     snapshot: async dir => {
       await host.pass('snapshot', vmId, 0)
       return saveGuest(dir, { memory: vm.memory, identity: vm.identity }, running.prepared.imageDigest)
@@ -124,23 +108,49 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
     attachDisk: async disk => void vm.disks.set(disk.volumeId, disk.mountPoint),
     detachDisk: async disk => void vm.disks.delete(disk.volumeId),
     growDisk: async () => host.pass('growDisk', vmId, 0),
-    handOver: async (uri, onProgress, signal, _volumes, release) => {
+    async handOver(uri, onProgress, signal, _volumes, release) {
       await host.pass('handOver', vmId, host.timing.copyMs ?? 0, signal)
       onProgress({ percent: 50, transferredBytes: vm.load.ramBytes / 2, totalBytes: vm.load.ramBytes })
       await release?.()
-      const { healthy, paused } = vm
       const stoppedMs = performance.now()
-      Object.assign(vm, { healthy: false, paused: true })
-      try {
-        await sendGuest(uri, { memory: vm.memory, identity: vm.identity }, signal)
-      } catch (error) {
-        Object.assign(vm, { healthy, paused })
-        throw error
-      }
+      await leave(vm, uri, signal)
       await end()
       return { downtimeMs: performance.now() - stoppedMs }
     },
     ack: () => undefined,
     detach: forget,
+  }
+}
+
+const countersOf = ({ load, rxBytes, txBytes }: FakeVm, seconds: number, vcpus: number) => ({
+  cpuSeconds: seconds * load.cpu * vcpus,
+  ramUsedBytes: load.ramBytes,
+  rxBytes,
+  txBytes,
+})
+
+async function execFake(vm: FakeVm, [program, ...rest]: readonly string[], timeoutMs: number): Promise<VmExecAnswer> {
+  if (vm.paused) throw new StepError('invalid_state', 'the VM is paused')
+  if (program === 'sleep') {
+    const ms = Number(rest[0]) * 1000
+    await sleep(Math.min(ms, timeoutMs))
+    return { exitCode: ms > timeoutMs ? 124 : 0, stdout: '', stderr: '', truncated: false }
+  }
+  // The tools of database images succeed, as if the simulated guest ran a server.
+  const known = program === 'echo' || program?.startsWith('/usr/local/bin/mote-')
+  const stdout = program === 'echo' ? `${rest.join(' ')}\n` : ''
+  const stderr = known ? '' : `${program}: not found\n`
+  return { exitCode: known ? 0 : 127, stdout, stderr, truncated: false }
+}
+
+/** Sends the guest to the other host. If that fails, it goes on here. */
+async function leave(vm: FakeVm, uri: string, signal: AbortSignal): Promise<void> {
+  const { healthy, paused } = vm
+  Object.assign(vm, { healthy: false, paused: true })
+  try {
+    await sendGuest(uri, { memory: vm.memory, identity: vm.identity }, signal)
+  } catch (error) {
+    Object.assign(vm, { healthy, paused })
+    throw error
   }
 }

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../../lib/exec.ts'
+import { hasCode } from '../../../lib/files.ts'
 
 /** Debian 12's package (2022) has neither systrap nor EROFS roots. */
 export const oldestRunsc = '20250820.0'
@@ -19,6 +20,7 @@ export interface Runsc {
   checkpoint(id: string, dir: string): Promise<void>
   /** Removes what runsc stores about the sandbox, and kills it. Idempotent. */
   remove(id: string): Promise<void>
+  /** Sandboxes of this agent, also ended ones. None if runsc is not installed: an agent works without it. */
   list(): Promise<readonly string[]>
 }
 
@@ -29,6 +31,7 @@ const State = Type.Object({ status: Type.String() })
 const States = Type.Union([Type.Null(), Type.Array(Type.Object({ id: Type.String() }))])
 
 /**
+ * @param program path, which need not exist
  * @param root directory of runsc's own files. All calls about a sandbox need the same one
  */
 export function openRunsc(program: string, root: string): Runsc {
@@ -55,7 +58,11 @@ export function openRunsc(program: string, root: string): Runsc {
       })
     },
     async list() {
-      const states: unknown = JSON.parse(await call(['list', '-format', 'json']))
+      const text = await call(['list', '-format', 'json']).catch((error: unknown) => {
+        if (hasCode(error, 'ENOENT')) return '[]'
+        throw error
+      })
+      const states: unknown = JSON.parse(text)
       return Value.Check(States, states) ? (states ?? []).map(({ id }) => id) : []
     },
   }

@@ -24,7 +24,9 @@ export function operationsSource(document: Json): string {
       .map(([method, operation]): Described => {
         const json = object(operation, `${method} ${path}`)
         return { id: text(json.operationId) ?? '', method: method.toUpperCase(), path, json }
-      }),
+      })
+      // WebSockets are not requests.
+      .filter(({ json }) => !('101' in object(json.responses, path))),
   )
   return `export const createOperations = (transport: Transport) => ({\n${described.map(operationSource).join('')}})\n`
 }

@@ -21,6 +21,7 @@ import { settingCommands } from './commands/setting.ts'
 import { sourceHostCommands } from './commands/source-host.ts'
 import { storageCommands } from './commands/storage.ts'
 import { vmCommands } from './commands/vm.ts'
+import { vmSessionCommands } from './commands/vm-session.ts'
 
 export function moteCommand(): Command {
   const mote = new Command('mote')
@@ -32,7 +33,14 @@ export function moteCommand(): Command {
     .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
 
   const groups: Readonly<Record<string, readonly Command[]>> = {
-    'Your apps': [...sessionCommands(), ...deployCommands(), ...buildCommands(), ...appCommands(), ...vmCommands()],
+    'Your apps': [
+      ...sessionCommands(),
+      ...deployCommands(),
+      ...buildCommands(),
+      ...appCommands(),
+      ...vmSessionCommands(),
+      ...vmCommands(),
+    ],
     'Data and settings': [
       ...storageCommands(),
       ...databaseCommands(),

@@ -30,8 +30,9 @@ describe('the generated client', () => {
     expect(untyped).toEqual([])
   })
 
-  it('has a function for every operation', () => {
-    expect(Object.keys(createClient({ baseUrl: '' })).sort()).toEqual(Object.keys(allOperations).sort())
+  it('has a function for every operation but the WebSockets', () => {
+    const requests = Object.entries(allOperations).filter(([, { answer }]) => answer !== 'socket')
+    expect(Object.keys(createClient({ baseUrl: '' })).sort()).toEqual(requests.map(([id]) => id).sort())
   })
 
   it('refuses a schema that it cannot express', () => {

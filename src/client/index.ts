@@ -4,6 +4,8 @@ import { type ClientOptions, createTransport } from './transport.ts'
 
 export * from './generated/api.ts'
 export { ApiFailure, type FieldFault } from './errors.ts'
+export { connectSession, type SessionConnection, type SessionOptions, type SessionResult } from './vm-session.ts'
+export type { SessionSignal } from './session-frames.ts'
 export type { StreamEvent } from './events.ts'
 export { everyItem, type PageQuery } from './pages.ts'
 export type { CallOptions, ClientOptions, StreamOptions } from './transport.ts'

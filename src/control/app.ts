@@ -35,6 +35,7 @@ import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './vm-operations/index.ts'
 import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { scmWebhookFeature, createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
+import { sessionUpkeep, vmSessionFeature } from './vm-sessions/index.ts'
 import { snapshotWorkflow, vmWorkflow } from './vms/index.ts'
 import { migrationWorkflow } from './migrations/index.ts'
 import {
@@ -67,6 +68,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   buildFeature(deps),
   hostFeature(deps),
   runtimeFeature(deps),
+  vmSessionFeature(deps),
   databaseFeature(deps),
   upcallFeature(deps),
   volumeFeature(deps),
@@ -119,6 +121,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   scheduledSnapshots(deps),
   fullVolumes(deps),
   drainedVolumes(deps),
+  sessionUpkeep(deps),
   databaseBackups(deps),
   databaseDrills(deps),
   databaseSpares(deps),

@@ -16,6 +16,7 @@ import { hostOperations } from './fleet/schema.ts'
 import { scmOperations } from './scm/schema.ts'
 import { scmWebhookOperations } from './scm/webhook-schema.ts'
 import { usageOperations } from './usage/schema.ts'
+import { vmSessionOperations } from './vm-sessions/schema.ts'
 import { vmOperations } from './vms/schema.ts'
 import { volumeOperations } from './volumes/schema.ts'
 import type { Operation } from './http/operation.ts'
@@ -39,6 +40,7 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...deploymentOperations,
   ...buildOperations,
   ...vmOperations,
+  ...vmSessionOperations,
   ...networkOperations,
   ...volumeOperations,
   ...databaseOperations,

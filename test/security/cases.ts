@@ -132,6 +132,8 @@ const bodies: Readonly<Record<string, object>> = {
   createAnnouncement: { title: 'x', body: 'x' },
   forkVmSnapshot: { app_name: 'x' },
   execInVm: { command: ['true'] },
+  openVmSession: { command: ['true'] },
+  signalVmSession: { signal: 'TERM' },
   deploy: { app_name: 'x', image: 'example.com/image:1' },
   deployApp: { image: 'example.com/image:1' },
   createVmSnapshot: { snapshot_name: 'x' },

@@ -34,6 +34,8 @@ const rawFields = [
   'putGitCredential.known_hosts',
   'setDatabaseBackupTarget.ca_certificate',
   'execInVm.command',
+  'openVmSession.command',
+  'openVmSession.cwd',
 ]
 
 interface Schema {

@@ -39,6 +39,8 @@ export const bodies: { readonly [id: string]: object } = {
   createVmSnapshot: { snapshot_name: 'unused' },
   forkVmSnapshot: { app_name: 'unused' },
   execInVm: { command: ['true'] },
+  openVmSession: { command: ['sleep', '60'] },
+  signalVmSession: { signal: 'TERM' },
   attachRuntimeVolume: { volume_id: newId(), mount_point: '/unused' },
   detachRuntimeVolume: { volume_id: newId() },
   startMigration: { target_host: 'sim-1', target_uri: '' },

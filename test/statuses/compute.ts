@@ -5,7 +5,7 @@ import { pack } from 'tar-stream'
 import { buffer } from 'node:stream/consumers'
 import { faultyServer } from './servers.ts'
 import { until } from '../support/wait.ts'
-import type { World } from './world.ts'
+import { whileSet, type World } from './world.ts'
 
 export const image = 'example.com/image:1'
 
@@ -99,6 +99,23 @@ const hasStatus = ({ see }: Pick<World, 'see'>, params: { app_name: string; job_
     what: `the deployment to be ${status}`,
   })
 
+async function sessions(world: World): Promise<void> {
+  const { see, params } = world
+  const { body } = await see('openVmSession', 200, {
+    body: { command: ['sleep', '60'], tty: { rows: 24, columns: 80 } },
+  })
+  params['session_id'] = body.id
+  await see('listVmSessions', 200)
+  await see('getVmSession', 200)
+  await see('attachVmSession', 101)
+  await see('signalVmSession', 200, { body: { signal: 'TERM' } })
+  await see('closeVmSession', 200)
+  await whileSet(world, 'vm_session SET removed = $1', [true, false], async () => {
+    await see('attachVmSession', 409, { how: 'after the end' })
+  })
+  await see('signalVmSession', 409, { body: { signal: 'TERM' }, how: 'after the end' })
+}
+
 export async function deployments(world: World): Promise<void> {
   const { see, params } = world
   const app_name = 'shop'
@@ -114,6 +131,7 @@ export async function deployments(world: World): Promise<void> {
   for (const id of ['streamAllDeployments', 'streamDeploymentLogs', 'streamMesh'] as const) await see(id, 200)
   await see('scaleApp', 200, { body: { desired_replicas: 1 } })
   await see('execInVm', 200, { body: { command: ['true'] } })
+  await sessions(world)
   await see('getBalloon', 200)
   await see('setBalloon', 200, { body: { target_memory_mib: 256 } })
   await snapshots(world)

@@ -48,6 +48,10 @@ export const send = ({ port, method, path, token, body, headers = {}, hosts = 1 
       }, reject)
     })
     request.on('error', reject)
+    request.on('upgrade', ({ statusCode: status = 0, headers: found }, socket) => {
+      socket.destroy()
+      resolve({ status, headers: found, body: '' })
+    })
     // The server rejects an oversized announced body by the head alone.
     if (headers['content-length'] === undefined) request.end(bytes)
     else request.flushHeaders()

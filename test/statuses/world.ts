@@ -3,7 +3,8 @@ import { parseControlConfig } from '../../src/control/base/config.ts'
 import { fakeHost, type FakeHost } from '../support/control/scm.ts'
 import { subjects } from '../../src/contract/agent.ts'
 import type { ControlConfig } from '../../src/control/base/config.ts'
-import type { Param } from '../../src/db/db.ts'
+import type { Db, Param, Statement } from '../../src/db/db.ts'
+import { retryable } from '../../src/db/errors.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { allOperations } from '../../src/control/operations.ts'
 import type { Operation } from '../../src/control/http/operation.ts'
@@ -52,12 +53,23 @@ export async function whileSet(
   work: () => Promise<unknown>,
 ): Promise<void> {
   const set = { name: `test.${change.slice(0, 40)}`, text: `UPDATE ${change}` }
-  await database.db.run(set, [value])
+  await changeRows(database.db, set, value)
   try {
     await work()
   } finally {
-    await database.db.run(set, [before])
+    await changeRows(database.db, set, before)
   }
+}
+
+/** Repeats the change after a deadlock: workflows lock the same rows in another order. */
+async function changeRows(db: Db, set: Statement<never>, value: Param): Promise<void> {
+  for (;;)
+    try {
+      await db.run(set, [value])
+      return
+    } catch (cause) {
+      if (!retryable(cause)) throw cause
+    }
 }
 
 export const operationOf = (id: string): Operation => {
@@ -73,6 +85,15 @@ export function pathOf({ path }: Operation, params: Params): string {
     return encodeURIComponent(value)
   })
 }
+
+/** Head of a WebSocket's handshake (RFC 6455, 4.1). */
+const socketHeaders = ({ subprotocol = '' }: Operation) => ({
+  connection: 'upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  'sec-websocket-protocol': subprotocol,
+})
 
 export async function createWorld(): Promise<World> {
   await using undo = new AsyncDisposableStack()
@@ -111,6 +132,7 @@ export async function createWorld(): Promise<World> {
       path: pathOf(operation, { ...params, ...named }) + search,
       ...(operation.auth === 'bearer' ? { token: ann.token } : {}),
       ...sent,
+      ...(operation.answer === 'socket' ? { headers: { ...socketHeaders(operation), ...sent.headers } } : {}),
     }
     const answer = await send(request)
     record.add(id, answer.status, answer.status === expects ? how : undefined)

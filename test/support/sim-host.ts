@@ -5,6 +5,8 @@
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
 import { breakSnapshotMoves, comingSnapshot, type SimSnapshotParcel, stepSnapshotMove } from './sim-snapshots.ts'
 import { copyKey, Refused, type SimParcel, type SimVolumes, simVolumes } from './sim-volumes.ts'
+import { fakeSessions } from '../../src/agent/hypervisor/fake/sessions.ts'
+import { VmSessions } from '../../src/agent/vm/sessions.ts'
 import { bootKey } from '../../src/agent/vm/record.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
@@ -13,6 +15,7 @@ import {
   type SnapshotPut,
   type VmObserved,
   type VmPut,
+  type VmSession,
   subjects,
 } from '../../src/contract/agent.ts'
 
@@ -241,6 +244,13 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     stderr: '',
     truncated: false,
   }))
+  const sessions = new Map<string, VmSessions>()
+  await answer(verb('vm.session'), ({ vmId, request }: VmSession) => {
+    if (!vms.has(vmId)) throw new Refused('vm_not_running', 'the VM does not run')
+    const ofVm = sessions.get(vmId) ?? new VmSessions(fakeSessions())
+    sessions.set(vmId, ofVm)
+    return ofVm.serve(request)
+  })
 
   return {
     id,

@@ -178,10 +178,12 @@ interface Waiter extends PromiseWithResolvers<string> {
 const shownChars = 300
 
 /** Error for the guest's answer `err`. */
-class GuestRefusal extends Error {
+export class GuestRefusal extends Error {
+  readonly answer: string
   constructor(text: string) {
     super(`the guest answered: ${text.slice(0, shownChars).replace(/[^\x20-\x7e]/g, '?')}`)
     this.name = 'GuestRefusal'
+    this.answer = text
   }
 }
 

@@ -93,7 +93,7 @@ it('an init that is older than sessions refuses them, and stays usable', async (
   const listed = end.sessions.list()
   listed.catch(() => undefined)
   await end.control.send(`${await end.asked('list')} err unknown verb\n`)
-  await expect(listed).rejects.toMatchObject({ code: 'exec_failed' })
+  await expect(listed).rejects.toMatchObject({ code: 'session_refused' })
   expect(end.faults).toEqual([])
 })
 

@@ -90,7 +90,7 @@ test.skipIf(!hasQemu)(
     await ask({ action: 'signal', sessionId: 'a', number: 15 })
     const last = await ask({ action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 5_000 })
     expect(last).toMatchObject({ parts: [], end: { reason: 'signaled', code: 15, total: from } })
-    await expect(ask({ action: 'remove', sessionId: 'b' })).rejects.toMatchObject({ remoteCode: 'exec_failed' })
+    await expect(ask({ action: 'remove', sessionId: 'b' })).rejects.toMatchObject({ remoteCode: 'session_missing' })
     const missing = host.request('vm.session', { vmId: 'vm-2', request: { action: 'list' } })
     await expect(missing).rejects.toMatchObject({ remoteCode: 'vm_not_running' })
     const unknown = host.request('vm.session', { vmId: 'vm-1', request: { action: 'eject', sessionId: 'a' } })

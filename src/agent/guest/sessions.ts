@@ -1,7 +1,7 @@
 /** Sessions: processes in a guest with input, output and signals, which go on when their client or the agent is gone. */
 import { randomBytes } from 'node:crypto'
 import { StepError } from '../base/step-error.ts'
-import type { GuestChannel } from './channel.ts'
+import { type GuestChannel, GuestRefusal } from './channel.ts'
 import { GuestFault } from './fault.ts'
 import {
   checkId,
@@ -49,7 +49,10 @@ export interface Attachment {
   detach(): Promise<void>
 }
 
-/** Every method throws StepError `exec_failed` when the guest refuses or cannot be reached. */
+/**
+ * Every method throws StepError: `exec_failed` when the guest cannot be reached, `session_missing`, or `session_refused`
+ * with the guest's reason.
+ */
 export interface GuestSessions {
   /** Starts a program, without a shell and without a time limit. */
   open(start: SessionStart): Promise<{ readonly pid: number }>
@@ -76,7 +79,7 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
   const ask = (line: string, timeoutMs = answerMs, onPart?: (kind: 'o' | 'e', text: string) => void) =>
     guest
       .request(line, timeoutMs, onPart)
-      .catch((error: unknown) => Promise.reject(StepError.wrap('exec_failed', error)))
+      .catch((error: unknown) => Promise.reject(StepError.wrap(codeOf(error), error)))
   const to = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => {
     checkId(sessionId)
     return [`session.${verb}`, sessionId, ...rest].join(' ')
@@ -108,6 +111,12 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
     release: async sessionId => void (await ask(to(sessionId, 'detach', '*'))),
     remove: async sessionId => void (await ask(to(sessionId, 'remove'))),
   }
+}
+
+/** `exec_failed`: no answer, so the request may be repeated. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof GuestRefusal)) return 'exec_failed'
+  return error.answer === 'no such session' ? 'session_missing' : 'session_refused'
 }
 
 type Ask = (line: string, timeoutMs?: number, onPart?: (kind: 'o' | 'e', text: string) => void) => Promise<string>

@@ -182,7 +182,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
   it.each(requests)('$action: fails for a session that does not exist', async request => {
     await using guestInit = await init.start()
     const sessions = new VmSessions((await guestInit.connect()).sessions)
-    await expect(sessions.serve(request)).rejects.toMatchObject({ code: 'exec_failed' })
+    await expect(sessions.serve(request)).rejects.toMatchObject({ code: 'session_missing' })
     sessions.close()
   })
 })

@@ -6,11 +6,10 @@ import { appFlag, appOf } from '../folder.ts'
 import { logFlags, printLog } from '../log-stream.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
-import { err, raw } from '../terminal.ts'
 
 export const appCommands = (): Command[] => [
   noun('apps', 'Apps of the project', [list, create, show, remove]),
-  ...[statusOf, ps, logs, scale, exec, open].map(verb),
+  ...[statusOf, ps, logs, scale, open].map(verb),
 ]
 
 const list: Verb = {
@@ -195,30 +194,6 @@ const scale: Verb = {
     const range = `${app.min_replicas} to ${app.max_replicas}`
     const mode = app.autoscaling_enabled ? `autoscaling ${range}` : `autoscaling off, may be ${range}`
     return said(app, `${app.name}: ${app.desired_replicas} replicas, ${mode}`)
-  },
-}
-
-const exec: Verb = {
-  usage: 'exec <command...>',
-  says: 'Run a program in the VM and exit with its exit code',
-  options: [appFlag, deploymentFlag, ['--timeout <seconds>', 'time limit: 10 by default, at most 60']],
-  passThrough: true,
-  example: 'mote exec --app web -- ls -l /data',
-  async run(call) {
-    const app_name = await appOf(call)
-    const job_id = await deploymentOf(call, app_name)
-    const seconds = wholeNumber(call.flags, 'timeout') ?? 10
-    const began = performance.now()
-    const body = { command: call.rest, timeout_seconds: seconds }
-    const answer = await call.client.execInVm({ app_name, job_id, body })
-    // A program can also exit with 124 itself.
-    const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
-    if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
-    raw('stderr', answer.stderr)
-    if (answer.truncated) err('(the output was longer than 1 MiB and was cut)\n')
-    raw('stdout', answer.stdout)
-    if (wasEnded) err(`The program was terminated after ${seconds} s. Use --timeout for a longer limit (at most 60).\n`)
-    return { json: answer, text: '', code: answer.exit_code }
   },
 }
 

@@ -110,13 +110,13 @@ const createToken: Verb = {
   usage: 'create <name>',
   says: 'Create a token; it is shown only once',
   options: [
-    ['--scopes <list>', 'comma-separated: read, write, deploy, admin; all by default'],
+    ['--scopes <list>', 'comma-separated: read, exec, deploy, write, admin; all by default'],
     ['--only <project>', 'restrict the token to this project'],
     ['--expires <instant>', 'expiry time (RFC 3339); never by default'],
   ],
   example: 'mote tokens create ci --scopes deploy --only my-project',
   async run({ client, args: [name = ''], flags }) {
-    const known = ['read', 'write', 'deploy', 'admin'] as const
+    const known = ['read', 'exec', 'deploy', 'write', 'admin'] as const
     const scopes = text(flags, 'scopes')
       ?.split(',')
       .map(asked => {

@@ -503,8 +503,8 @@ export interface CreatedToken {
   readonly token_last_four: string
   /** When the token was created. */
   readonly created_at: string
-  /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. */
-  readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | undefined
+  /** What the token may do. `admin` includes `write`; `write` includes `deploy` and `exec` (programs, terminals and files in a VM); each includes `read`. */
+  readonly scopes?: readonly ('read' | 'exec' | 'deploy' | 'write' | 'admin')[] | undefined
   /** Slug of the only project the token may act in; null for every project of its owner. */
   readonly project?: string | null | undefined
   /** When the token stops working; null for never. */
@@ -542,7 +542,7 @@ export interface CreateTokenRequest {
   /** Slug or id of the only project the token may act in. Default: every project of the account, or the project of the token that creates it. */
   readonly project?: string | null | undefined
   /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it. */
-  readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | null | undefined
+  readonly scopes?: readonly ('read' | 'exec' | 'deploy' | 'write' | 'admin')[] | null | undefined
   /** When the token stops working; must be in the future. Default: never. */
   readonly expires_at?: string | null | undefined
 }
@@ -1613,6 +1613,26 @@ export interface OpenApiDocument {
   readonly components: Readonly<Record<string, JsonValue>>
 }
 
+/** Program to run beside the app. */
+export interface OpenVmSessionRequest {
+  /** The program and its arguments, passed without a shell. */
+  readonly command: readonly string[]
+  /** Environment variables in addition to those of the app. Values are not stored. */
+  readonly env?: Readonly<Record<string, string>> | null | undefined
+  /** Working directory. Default: of the image. */
+  readonly cwd?: string | null | undefined
+  /** Name or number of the user. Default: of the image. */
+  readonly user?: string | null | undefined
+  /** Runs the program in a terminal of this size. Default: pipes. */
+  readonly tty?: TerminalSize | null | undefined
+  /** Opens a pipe for input. A terminal always has input. Default: false. */
+  readonly stdin?: boolean | null | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | null | undefined
+  /** Seconds without a client after which the program is ended; 0: never. Default: 900. */
+  readonly idle_timeout_seconds?: number | null | undefined
+}
+
 /** Long-lived credential for scripts and CI, without the token itself. */
 export interface PersonalAccessToken {
   /** Identifies the token when it is revoked. */
@@ -1627,8 +1647,8 @@ export interface PersonalAccessToken {
   readonly created_at: string
   /** When the token was last used, to within about a minute; null if never. */
   readonly last_used_at: string | null
-  /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. */
-  readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | undefined
+  /** What the token may do. `admin` includes `write`; `write` includes `deploy` and `exec` (programs, terminals and files in a VM); each includes `read`. */
+  readonly scopes?: readonly ('read' | 'exec' | 'deploy' | 'write' | 'admin')[] | undefined
   /** Slug of the only project the token may act in; null for every project of its owner. */
   readonly project?: string | null | undefined
   /** When the token stops working; null for never. */
@@ -2052,6 +2072,12 @@ export interface SetBudgetRequest {
   readonly monthly_cents: number | null
 }
 
+/** Signal for a program. */
+export interface SignalVmSessionRequest {
+  /** Name of the signal, without SIG. */
+  readonly signal: 'HUP' | 'INT' | 'QUIT' | 'KILL' | 'USR1' | 'USR2' | 'TERM' | 'CONT' | 'STOP' | 'TSTP' | 'WINCH'
+}
+
 /** The server closes the stream here. Connect again to resume after the last event. */
 export interface SlowReaderGap {
   /** The client reads more slowly than events arrive. */
@@ -2095,6 +2121,14 @@ export interface TenantValidity {
   readonly id: string
   /** Whether the generation is current: only then may the node delete files. */
   readonly valid: boolean
+}
+
+/** Size of a terminal in characters. */
+export interface TerminalSize {
+  /** Lines of the terminal. */
+  readonly rows: number
+  /** Characters in one line. */
+  readonly columns: number
 }
 
 /** Secret for an authenticator app, in three forms. */
@@ -2303,6 +2337,34 @@ export interface VmForkVolume {
   readonly mount_point: string
   /** Whether the VM may only read it. */
   readonly read_only: boolean
+}
+
+/** A program that runs in a VM beside the app. */
+export interface VmSession {
+  /** Identifies the session. */
+  readonly id: string
+  /** The VM in which the program runs. */
+  readonly vm_id: string
+  /** The program, without its arguments. */
+  readonly program: string
+  /** Whether it runs in a terminal. */
+  readonly tty: boolean
+  /** `exited`: with an exit code. `signaled`: ended by a signal. `lost`: the VM ended first. */
+  readonly status: 'running' | 'exited' | 'signaled' | 'lost'
+  /** Exit code of the program; null unless it exited. */
+  readonly exit_code: number | null
+  /** Number of the signal that ended it; null otherwise. */
+  readonly signal: number | null
+  /** The account that started the program. */
+  readonly opened_by: string
+  /** When the program was started. */
+  readonly opened_at: string
+  /** When a client was last attached, to about a minute. */
+  readonly seen_at: string
+  /** When it ended; null while it runs. */
+  readonly ended_at: string | null
+  /** Seconds without a client after which the program is ended; null: never. */
+  readonly idle_timeout_seconds: number | null
 }
 
 /** Memory and disks of a VM at one point in time, under a name. */
@@ -2968,6 +3030,27 @@ export const createOperations = (transport: Transport) => ({
   getBalloon: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<Balloon>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon` }, options),
   /** Change the memory of a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/balloon` */
   setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<Balloon>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
+  /** Start a program in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/sessions` */
+  openVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly body: OpenVmSessionRequest }, options?: CallOptions) => transport.json<VmSession>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions`, body: input.body }, options),
+  /** List the sessions of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/sessions` */
+  listVmSessions: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items whose `status` is exactly this. */
+  readonly status?: 'running' | 'exited' | 'signaled' | 'lost' | undefined
+  /** Only items whose `vm_id` is exactly this. */
+  readonly vm_id?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly VmSession[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions`, query: input.query }, options),
+  /** Get a session. `GET /v1/apps/{app_name}/deployments/{job_id}/sessions/{session_id}` */
+  getVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly session_id: string }, options?: CallOptions) => transport.json<VmSession>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions/${encodeURIComponent(input.session_id)}` }, options),
+  /** End a session. `DELETE /v1/apps/{app_name}/deployments/{job_id}/sessions/{session_id}` */
+  closeVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions/${encodeURIComponent(input.session_id)}` }, options),
+  /** Send a signal to a session. `POST /v1/apps/{app_name}/deployments/{job_id}/sessions/{session_id}/signal` */
+  signalVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly session_id: string; readonly body: SignalVmSessionRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions/${encodeURIComponent(input.session_id)}/signal`, body: input.body }, options),
   /** List security rules. `GET /v1/apps/{app_name}/security-groups` */
   listSecurityRules: (input: { readonly app_name: string; readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

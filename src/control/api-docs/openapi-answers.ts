@@ -37,7 +37,7 @@ const withExample = (schema: unknown, example: unknown): Json =>
 export function responsesOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json {
   const failures = failuresOf(operation, readable)
   return {
-    200: success(operation, components),
+    ...(operation.answer === 'socket' ? { 101: switching(operation) } : { 200: success(operation, components) }),
     ...(isRevalidated(operation) ? { 304: unchanged } : {}),
     ...Object.fromEntries(failures.map(status => [status, { $ref: `#/components/responses/Error${status}` }])),
   }
@@ -47,6 +47,10 @@ const unchanged = {
   description: 'The answer is still the one that `If-None-Match` names; it is not sent again.',
   headers: headersOf(['X-Request-Id', 'Cache-Control', 'ETag']),
 }
+
+const switching = ({ subprotocol }: Operation): Json => ({
+  description: `The connection becomes a WebSocket (RFC 6455) with the subprotocol \`${subprotocol}\`.`,
+})
 
 function success(operation: Operation, components: Components): Json {
   const headers = headersOf(successHeaders(operation))
@@ -127,7 +131,7 @@ function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorS
   const { adminOnly, answer, auth, body, fails = [], method, params, project, rawBody, scope, upload } = operation
   const isBearer = auth === 'bearer'
   // A refused credential counts against a rate limit, and each owner may have a limited number of streams.
-  const isRefusable = isLimited(operation) || isBearer || answer === 'stream'
+  const isRefusable = isLimited(operation) || isBearer || answer === 'stream' || answer === 'socket'
   const occurring: Readonly<Record<ErrorStatus, unknown>> = {
     400: true,
     401: isBearer,

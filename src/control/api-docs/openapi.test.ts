@@ -7,6 +7,9 @@ import { buildOpenApi } from './openapi.ts'
 import { tagDescriptions } from '../http/tags.ts'
 import { resource, text } from '../http/types.ts'
 
+/** The linters require a 2xx status, which the handshake of a WebSocket does not have (RFC 6455, 4.2.2). */
+const requests = Object.fromEntries(Object.entries(allOperations).filter(([, { answer }]) => answer !== 'socket'))
+
 const lint = async (document: unknown) =>
   lintFromString({
     source: JSON.stringify(document),
@@ -38,7 +41,7 @@ async function spectralFaults(document: unknown): Promise<string[]> {
 
 describe('the OpenAPI document', () => {
   it('passes Spectral without an error or a warning', { timeout: 60_000 }, async () => {
-    expect(await spectralFaults(buildOpenApi(allOperations))).toEqual([])
+    expect(await spectralFaults(buildOpenApi(requests))).toEqual([])
   })
 
   it('fails Spectral with an undeclared path parameter', async () => {
@@ -48,7 +51,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('passes the linter without an error or a warning', async () => {
-    const problems = await lint(buildOpenApi(allOperations))
+    const problems = await lint(buildOpenApi(requests))
     expect(problems.map(problem => `${problem.ruleId}: ${problem.message}`)).toEqual([])
   })
 

@@ -21,7 +21,8 @@ import { looksIssued, patPrefix, purposes } from './credentials.ts'
 import { type VerifiedClaims, createSessionTokens } from './jwt.ts'
 import { trackPatUse } from './pat-use.ts'
 import { recordRefusals } from './refusals.ts'
-import { allScopes, expandScopes } from './rules.ts'
+import { allScopes } from '../http/scopes.ts'
+import { expandScopes } from './rules.ts'
 
 /** The interface that the HTTP layer needs. */
 export interface Authenticator extends Security {

@@ -116,11 +116,12 @@ export const Captcha = resource(
 )
 export type Captcha = Static<typeof Captcha>
 
-export const Scopes = list(oneOf(['read', 'write', 'deploy', 'admin']), {
+export const Scopes = list(oneOf(['read', 'exec', 'deploy', 'write', 'admin']), {
   minItems: 1,
-  maxItems: 4,
+  maxItems: 5,
   uniqueItems: true,
-  description: 'What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`.',
+  description:
+    'What the token may do. `admin` includes `write`; `write` includes `deploy` and `exec` (programs, terminals and files in a VM); each includes `read`.',
   examples: [['deploy', 'read']],
 })
 

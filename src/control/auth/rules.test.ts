@@ -113,7 +113,7 @@ describe('the gate', () => {
 describe('rules', () => {
   it('include lower scopes and ignore unknown ones', () => {
     expect([...expandScopes(['deploy'])].sort()).toEqual(['deploy', 'read'])
-    expect([...expandScopes(['admin'])].sort()).toEqual(['admin', 'deploy', 'read', 'write'])
+    expect([...expandScopes(['admin'])].sort()).toEqual(['admin', 'deploy', 'exec', 'read', 'write'])
     expect([...expandScopes(['toString', 'root'])]).toEqual([])
   })
 

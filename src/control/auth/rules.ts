@@ -1,5 +1,6 @@
 /** Rules of identity: formats of addresses, passwords and tokens, and delays after failures. Pure. */
 import type { Scope } from '../http/operation.ts'
+import { includedScopes } from '../http/scopes.ts'
 import { isCommonPassword } from './common-passwords.ts'
 
 /** Case-folded, so that one address in different spellings belongs to one account. */
@@ -18,20 +19,11 @@ export function passwordFault(password: string, about: { readonly email: string 
   return isCommonPassword(password) ? 'is a commonly used password; choose another' : undefined
 }
 
-export const allScopes: readonly Scope[] = ['read', 'write', 'deploy', 'admin']
+const isScope = (text: string): text is Scope => Object.hasOwn(includedScopes, text)
 
-const included = {
-  read: ['read'],
-  deploy: ['deploy', 'read'],
-  write: ['write', 'deploy', 'read'],
-  admin: ['admin', 'write', 'deploy', 'read'],
-} as const satisfies Record<Scope, readonly Scope[]>
-
-const isScope = (text: string): text is Scope => Object.hasOwn(included, text)
-
-/** Scopes as stored, with everything they include: `admin` > `write` > `deploy` > `read`. */
+/** Scopes as stored, with everything they include. */
 export function expandScopes(stored: readonly string[]): ReadonlySet<Scope> {
-  return new Set(stored.filter(isScope).flatMap(scope => included[scope]))
+  return new Set(stored.filter(isScope).flatMap(scope => includedScopes[scope]))
 }
 
 /**

@@ -9,7 +9,7 @@ import type { BeginRead } from './attempt.ts'
 import { requestsFor } from './body-limit.ts'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
-import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
+import type { Caller, Operation, ProjectAccess } from './operation.ts'
 import { type CallerInProject, originOf, type Presume, type Security, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter } from './rate-limit.ts'
 import {
@@ -20,18 +20,8 @@ import {
   type RequestLimits,
   requestLimits,
 } from './request-limits.ts'
+import { roleAllows, scopesAllow } from './scopes.ts'
 import { throttledId } from './throttled-credentials.ts'
-
-const scopeRank: Readonly<Record<Scope, number>> = { read: 0, deploy: 1, write: 2, admin: 3 }
-/** The highest scope of each role in a project, whatever the scopes of the token. */
-const roleScope = { viewer: 'read', member: 'write', admin: 'admin', owner: 'admin' } as const satisfies Record<
-  MemberRole,
-  Scope
->
-
-/** A scope includes those below it: read < deploy < write < admin. */
-export const scopesAllow = (scopes: ReadonlySet<Scope>, needed: Scope) =>
-  [...scopes].some(scope => scopeRank[scope] >= scopeRank[needed])
 
 /** The operation of a request, and the function that starts its read before authentication is confirmed. */
 interface Admitted {
@@ -182,8 +172,7 @@ function credentialOf(request: FastifyRequest): string {
 
 const hasScope = (caller: Caller, operation: Operation) => scopesAllow(caller.scopes, operation.scope)
 const isAdminEnough = (caller: Caller, operation: Operation) => !operation.adminOnly || caller.role === 'Admin'
-const hasRole = (project: ProjectAccess, operation: Operation) =>
-  scopeRank[roleScope[project.memberRole]] >= scopeRank[operation.scope]
+const hasRole = (project: ProjectAccess, operation: Operation) => roleAllows(project.memberRole, operation.scope)
 
 function requireScope(caller: Caller, operation: Operation): void {
   if (!hasScope(caller, operation))

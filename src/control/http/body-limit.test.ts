@@ -27,6 +27,7 @@ describe('the limit of an operation', () => {
       putGitCredential: 128,
       setDatabaseBackupTarget: 128,
       putAppEnv: 256,
+      openVmSession: 128,
       execInVm: 1024,
       validateGenerations: 1024,
       receiveBillingWebhook: 1024,

@@ -13,7 +13,7 @@ import { listQuery, type ListPart, type ListRule, type Page } from './paging.ts'
 import { withFrameEvents } from './stream-events.ts'
 import { waitQuery } from './waiting.ts'
 
-export type Scope = 'read' | 'write' | 'deploy' | 'admin'
+export type Scope = 'read' | 'exec' | 'deploy' | 'write' | 'admin'
 export type MemberRole = 'owner' | 'admin' | 'member' | 'viewer'
 
 export interface Operation {
@@ -43,10 +43,12 @@ export interface Operation {
    * is.
    */
   readonly bodyRequired?: boolean
-  /** JSON schema of the 200 answer, or another kind of answer: an SSE stream, plain text, HTML, free-form JSON. */
-  readonly answer: TSchema | 'stream' | 'text' | 'html' | 'free'
+  /** JSON schema of the 200 answer, or another kind of answer: an SSE stream, a WebSocket, plain text, HTML, free-form JSON. */
+  readonly answer: TSchema | 'stream' | 'socket' | 'text' | 'html' | 'free'
   /** Events of a stream by name, with the schema of their data. Required with `stream`. */
   readonly events?: EventTable
+  /** Subprotocol of the WebSocket. Required with `socket`. */
+  readonly subprotocol?: string
   /** The handler gets the unparsed bytes of the body (webhooks). */
   readonly rawBody?: true
   /** Largest body, where the schema does not say it (body-limit.ts). */
@@ -237,17 +239,31 @@ export interface EventStream<Events extends EventTable = EventTable> {
   close(): void
 }
 
+/** The server side of one WebSocket. */
+export interface MessageSocket {
+  /** Aborts when the connection is closed by either side. */
+  readonly signal: AbortSignal
+  /** Calls `take` with each message: a string for a text message, bytes for a binary one. */
+  onMessage(take: (message: string | Buffer) => void): void
+  /** Does nothing once the connection is closed. */
+  send(message: string | Uint8Array): void
+  /** @param code RFC 6455, 7.4 */
+  close(code: number, reason: string): void
+}
+
 type EventsOf<O extends Operation> = O['events'] extends EventTable ? O['events'] : Record<never, never>
 
 /**
  * `read` returns an answer without changing anything; the answer may be discarded (attempt.ts). `write` first does the
  * preparation (hashing, calls to other services) and returns a function, which runs in ONE transaction together with
  * the audit rows and the stored answer of an Idempotency-Key; a retry with the same key does not run it again. `stream`
- * runs until the signal aborts or it returns.
+ * runs until the signal aborts or it returns. `socket` may refuse, and returns a function that runs with the open
+ * WebSocket until it returns.
  */
 export type Handler<O extends Operation> =
   | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText | ListPart<Answer<O> | JsonText>> }
   | { readonly write: (call: Call<O>) => Promise<(tx: Tx) => Promise<Answer<O>>> }
+  | { readonly socket: (call: Call<O>) => Promise<(socket: MessageSocket) => Promise<void>> }
   | { readonly stream: (call: Call<O>, stream: EventStream<EventsOf<O>>) => Promise<void> }
 
 export type Handlers<T extends OperationTable> = { readonly [K in keyof T]?: Handler<T[K]> }

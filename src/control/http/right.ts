@@ -1,10 +1,13 @@
 import type { MemberRole, Operation, Scope } from './operation.ts'
 
 /** The lowest role in the project that has the scope (admission.ts). */
-const roles = { read: 'viewer', deploy: 'member', write: 'member', admin: 'admin' } as const satisfies Record<
-  Scope,
-  MemberRole
->
+const roles = {
+  read: 'viewer',
+  exec: 'member',
+  deploy: 'member',
+  write: 'member',
+  admin: 'admin',
+} as const satisfies Record<Scope, MemberRole>
 
 /** Describes the proof of rights that an operation needs, for the OpenAPI document and docs/security.md. */
 export function rightOf({ auth, scope, project, adminOnly, stepUp, proof }: Operation): string {

@@ -7,6 +7,7 @@ import { type ServerOptions, stateOf } from './ports.ts'
 import { beginChange } from './precondition.ts'
 import { sendJson, sendText } from './respond.ts'
 import { buildCall, queryOf, type RecordedNote, type Route, signalOf } from './route.ts'
+import { runSocket } from './socket-route.ts'
 import { runStream, type StreamContext } from './stream-route.ts'
 import { untilState } from './waiting.ts'
 import { runWrite } from './write.ts'
@@ -19,6 +20,7 @@ export async function runHandler(
   reply: FastifyReply,
 ): Promise<unknown> {
   const { handler, operation } = route
+  if ('socket' in handler) return runSocket(context, route, handler, request, reply)
   if ('stream' in handler) return runStream(context, route, handler, request, reply)
   const { attempt } = stateOf(request)
   if (attempt) {

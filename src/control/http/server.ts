@@ -1,7 +1,8 @@
 /**
  * The HTTP server of the API: registers a route for every declared operation and applies the common rules. Each request
  * passes through: address, credential, scope, role, project, rate limit (admission.ts), body parsing (json-body.ts),
- * validation (validate.ts) and the handler (run-handler.ts; `write`: write.ts, `stream`: stream-route.ts). A read with a known
+ * validation (validate.ts) and the handler (run-handler.ts; `write`: write.ts, `stream`: stream-route.ts,
+ * `socket`: socket-route.ts). A read with a known
  * credential may start before authentication is confirmed (attempt.ts).
  */
 import { METHODS, STATUS_CODES } from 'node:http'
@@ -32,6 +33,7 @@ import { runHandler } from './run-handler.ts'
 import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from './sse.ts'
 import type { StreamContext } from './stream-route.ts'
 import { createTraces, requestIdOf } from './trace.ts'
+import { takeUpgrades, wantsSocket } from './upgrade.ts'
 import { installUploadParser } from './upload.ts'
 
 export interface ApiServer {
@@ -48,14 +50,15 @@ export function createServer(options: ServerOptions): ApiServer {
   const operations = operationsOf(options)
   const streams = createStreamRegistry(deps.config.streamsPerUser)
   const admission = createAdmission({ ...options, limits: deps.config.rateLimits, clock: deps.clock })
+  const traces = createTraces()
+  const app = createFastify(deps, traces)
   const context: StreamContext = {
     clock: deps.clock,
     limits: { ...defaultStreamLimits, ...options.streamLimits },
     registry: streams,
     admission,
+    upgrades: takeUpgrades(app),
   }
-  const traces = createTraces()
-  const app = createFastify(deps, traces)
   app.decorateRequest('state', null)
   installHooks(app, options, { admission, streams, traces })
   installBodyParser(app)
@@ -106,6 +109,7 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
     bodyLimit: bytesPerRequest,
     routerOptions: { maxParamLength: 512 },
     return503OnClosing: false,
+    http: { shouldUpgradeCallback: wantsSocket },
     forceCloseConnections: 'idle',
     requestTimeout: 120_000,
     keepAliveTimeout: 72_000,
@@ -187,7 +191,7 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
     path,
     status: reply.raw.statusCode,
     // The client disconnected before it had received everything.
-    aborted: reply.raw.writableFinished ? undefined : true,
+    aborted: reply.raw.writableFinished || reply.raw.statusCode === 101 ? undefined : true,
     ms: Math.round(reply.elapsedTime * 10) / 10,
     ip: state?.ip,
     user_id: state?.caller?.userId,
@@ -200,9 +204,11 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
     method: request.method,
     status: reply.raw.statusCode,
     seconds: reply.elapsedTime / 1000,
-    stream: mote?.operation.answer === 'stream',
+    stream: isOpenEnded(mote?.operation.answer),
   })
 }
+
+const isOpenEnded = (answer: Operation['answer'] | undefined) => answer === 'stream' || answer === 'socket'
 
 /** One parser for every media type: the route interprets the bytes (route.ts). */
 function installBodyParser(app: FastifyInstance): void {
@@ -252,7 +258,7 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
     config: { mote: { id: route.id, operation: route.operation, beginRead: beginReadOf(route) } },
     bodyLimit: bodyLimitOf(route.operation),
     // A HEAD of a stream would never end.
-    exposeHeadRoute: method === 'GET' && answer !== 'stream',
+    exposeHeadRoute: method === 'GET' && !isOpenEnded(answer),
     handler,
   })
 }

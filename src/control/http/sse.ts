@@ -174,10 +174,18 @@ export interface StreamOwner {
   readonly credentialId?: string
 }
 
+/** An event stream, or a WebSocket. */
+interface OpenStream {
+  readonly signal: AbortSignal
+  end(reason: string): void
+}
+
 /** The open streams of this process: counts them per owner and ends all of them at shutdown. */
 export interface StreamRegistry {
+  /** Whether the owner has reached the limit. */
+  isFull(owner: StreamOwner): boolean
   /** Returns false if the owner has reached the limit. */
-  add(owner: StreamOwner, stream: SseStream): boolean
+  add(owner: StreamOwner, stream: OpenStream): boolean
   /** Returns the number of open streams. */
   count(): number
   /** Ends the streams whose owner matches, e.g. those of a deleted user or a revoked session. */
@@ -185,13 +193,15 @@ export interface StreamRegistry {
 }
 
 export function createStreamRegistry(perOwner: number): StreamRegistry {
-  const open = new Map<SseStream, StreamOwner>()
+  const open = new Map<OpenStream, StreamOwner>()
   const counts = new Map<string, number>()
+  const countOf = ({ key }: StreamOwner) => counts.get(key) ?? 0
+  const isFull = (owner: StreamOwner) => countOf(owner) >= perOwner
   return {
+    isFull,
     add(owner, stream) {
-      const count = counts.get(owner.key) ?? 0
-      if (count >= perOwner) return false
-      counts.set(owner.key, count + 1)
+      if (isFull(owner)) return false
+      counts.set(owner.key, countOf(owner) + 1)
       open.set(stream, owner)
       const remove = () => {
         open.delete(stream)

@@ -8,6 +8,7 @@ import type { Handler } from './operation.ts'
 import { stateOf } from './ports.ts'
 import { addressKey } from './rate-limit.ts'
 import { buildCall, type Route } from './route.ts'
+import type { Upgrades } from './upgrade.ts'
 import { SseStream, type StreamLimits, type StreamOwner, type StreamRegistry, streamHeaders } from './sse.ts'
 
 type StreamHandler = Extract<Handler<never>, { readonly stream: unknown }>
@@ -17,6 +18,7 @@ export interface StreamContext {
   readonly limits: StreamLimits
   readonly registry: StreamRegistry
   readonly admission: Admission
+  readonly upgrades: Upgrades
 }
 
 export async function runStream(
@@ -70,7 +72,12 @@ export async function runStream(
 /** Longer waits overflow a Node timer; the check at each heartbeat covers those. */
 const longestTimerMs = 2 ** 31 - 1
 
-function endWithCredential(clock: Clock, expiresAt: Date | null, stream: SseStream): void {
+/** Ends a stream when the credential that opened it expires. */
+export function endWithCredential(
+  clock: Clock,
+  expiresAt: Date | null,
+  stream: Pick<SseStream, 'signal' | 'end'>,
+): void {
   if (expiresAt === null) return
   const leftMs = expiresAt.getTime() - clock.now().getTime()
   if (leftMs > longestTimerMs) return
@@ -87,7 +94,7 @@ function lastEventId(request: FastifyRequest): string | undefined {
   return typeof id === 'string' && id !== '' && id.length <= 200 ? id : undefined
 }
 
-function ownerOf(request: FastifyRequest): StreamOwner {
+export function ownerOf(request: FastifyRequest): StreamOwner {
   const { caller, ip } = stateOf(request)
   if (!caller) return { key: `ip:${addressKey(ip)}` }
   const credentialId = caller.via.kind === 'session' ? caller.via.sessionId : caller.via.patId

@@ -14,6 +14,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Domains: 'Custom domain names of apps.',
   Deployments: 'Deployments of an app to microVMs.',
   Builds: 'Images built from the repository of an app, with their logs.',
+  'VM sessions': 'Programs that run in a VM beside the app: terminals and commands.',
   'VM snapshots': 'Memory and disks of a running VM under a name.',
   'Runtime volumes': 'Volumes of a running VM.',
   Migration: 'Moving a running VM to another host.',

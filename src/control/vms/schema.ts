@@ -119,7 +119,7 @@ export const vmOperations = operations({
       'Runs a program in the first VM of the deployment, without a shell, and returns its output once it has ended. The audit log records the program, not its arguments.',
     ...shared,
     tag: 'Deployments',
-    scope: 'deploy',
+    scope: 'exec',
     params,
     body: ExecRequest,
     answer: ExecAnswer,

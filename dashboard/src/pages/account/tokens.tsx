@@ -13,11 +13,12 @@ import { AddButton, DestroyLink } from '../../ui/row-actions.tsx'
 import { Notice } from '../../ui/states.tsx'
 import { Badge } from '../../ui/status.tsx'
 
-const scopes = ['read', 'deploy', 'write', 'admin'] as const
+const scopes = ['read', 'exec', 'deploy', 'write', 'admin'] as const
 const meaning = {
   read: 'Read: see everything',
+  exec: 'Exec: also run programs, terminals and file copies in VMs',
   deploy: 'Deploy: also deploy, stop and restart',
-  write: 'Write: also create and delete apps and data',
+  write: 'Write: exec and deploy, and create and delete apps and data',
   admin: 'Admin: all of your own permissions',
 } as const satisfies Record<(typeof scopes)[number], string>
 

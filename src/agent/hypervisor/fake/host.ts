@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Frame } from '../../guest/frames.ts'
+import type { GuestSessions } from '../../guest/sessions.ts'
 
 /** Durations of the simulated steps, in ms. */
 export interface FakeTiming {
@@ -59,6 +60,8 @@ export interface FakeVm {
 export interface FakeHost {
   timing: FakeTiming
   readonly vms: Map<string, FakeVm>
+  /** Sessions of a VM. Default: simulated ones. */
+  sessions?: (vmId: string) => GuestSessions
   /** Makes the next `times` calls of the verb fail, for this VM or for all (`*`). */
   fail(verb: FakeVerb, vmId: string, message: string, times?: number): void
   /** Waits `ms`, then throws the error of a matching `fail`. Called by the driver. */

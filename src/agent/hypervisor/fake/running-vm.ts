@@ -8,6 +8,7 @@ import { type GuestState, runFileOf, saveGuest } from './guest.ts'
 import { sendGuest } from './wire.ts'
 import type { RunningVm, Running, VmHome, Watcher } from '../driver.ts'
 import type { FakeHost, FakeVm } from './host.ts'
+import { fakeSessions } from './sessions.ts'
 
 export interface FakeVmParts {
   readonly host: FakeHost
@@ -100,7 +101,7 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
     setBalloon: async targetMib => {
       balloonMib = targetMib ?? spec.memoryMib
     },
-    exec: (command, timeoutMs) => execFake(vm, command, timeoutMs),
+    ...programsOf(host, vm),
     snapshot: async dir => {
       await host.pass('snapshot', vmId, 0)
       return saveGuest(dir, { memory: vm.memory, identity: vm.identity }, running.prepared.imageDigest)
@@ -127,6 +128,11 @@ const countersOf = ({ load, rxBytes, txBytes }: FakeVm, seconds: number, vcpus: 
   ramUsedBytes: load.ramBytes,
   rxBytes,
   txBytes,
+})
+
+const programsOf = (host: FakeHost, vm: FakeVm): Pick<RunningVm, 'exec' | 'sessions'> => ({
+  exec: (command, timeoutMs) => execFake(vm, command, timeoutMs),
+  sessions: host.sessions?.(vm.vmId) ?? fakeSessions(),
 })
 
 async function execFake(vm: FakeVm, [program, ...rest]: readonly string[], timeoutMs: number): Promise<VmExecAnswer> {

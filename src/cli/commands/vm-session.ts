@@ -1,0 +1,159 @@
+/** Commands for programs in a running VM: exec, ssh, sessions. */
+import type { Command } from 'commander'
+import { appFlag, appOf } from '../folder.ts'
+import { age, listing, status } from '../output.ts'
+import { err, raw } from '../terminal.ts'
+import { type Answer, type Call, type Flags, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { deploymentFlag, deploymentOf } from './app.ts'
+
+export const vmSessionCommands = (): Command[] => [
+  ...[exec, ssh].map(verb),
+  noun('sessions', 'Programs that run in VMs beside the app', [list, attach, close]),
+]
+
+const target = [appFlag, deploymentFlag]
+const forProgram = [
+  ...target,
+  ['--vm <id>', 'the VM; by default the first running one'],
+  ['-u, --user <name>', "user of the program; by default the image's"],
+  ['-w, --cwd <directory>', "working directory; by default the image's"],
+  ['-e, --env <name=value...>', 'environment variables for the program'],
+] as const
+
+const place = async (call: Call) => {
+  const app_name = await appOf(call)
+  return { app_name, job_id: await deploymentOf(call, app_name) }
+}
+
+const exec: Verb = {
+  usage: 'exec <command...>',
+  says: 'Run a program in the VM and exit with its exit code',
+  options: [
+    ...forProgram,
+    ['-i, --interactive', 'pass the standard input on'],
+    ['-t, --tty', 'run it in a terminal'],
+    ['--detach', 'start it, print its session id and return'],
+    ['--timeout <seconds>', 'time limit, at most 60; by default none'],
+  ],
+  passThrough: true,
+  example:
+    'mote exec --app web -- ls -l /data\nmote exec -it --app web -- python3\nmote exec -i --app web -- psql < dump.sql',
+  async run(call) {
+    const { flags } = call
+    if (flags.json || flags.timeout !== undefined) return execAtOnce(call)
+    if (flags.tty && !process.stdin.isTTY)
+      throw new Error('--tty needs a terminal as standard input. Use --interactive for pipes.')
+    return runProgram(call, call.rest, { tty: flags.tty === true, stdin: flags.interactive === true })
+  },
+}
+
+const ssh: Verb = {
+  usage: 'ssh',
+  says: "Open a shell in the app's VM",
+  options: forProgram,
+  example: 'mote ssh --app web',
+  async run(call) {
+    // Bash where it exists. Every image with a shell has /bin/sh.
+    const shell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
+    const began = performance.now()
+    const answer = await runProgram(call, shell, { tty: process.stdin.isTTY, stdin: true })
+    if (answer.code === 127 && performance.now() - began < quickMs)
+      throw new Error('The image has no shell (/bin/sh). Run one of its programs: mote exec -it -- <program>')
+    return answer
+  },
+}
+/** Nobody types a command that is not found, and leaves the shell, in this time. */
+const quickMs = 1500
+
+async function runProgram(
+  call: Call,
+  command: readonly string[],
+  { tty, stdin }: { readonly tty: boolean; readonly stdin: boolean },
+): Promise<Answer> {
+  const at = await place(call)
+  const { flags } = call
+  const env = { ...environmentOf(flags), ...(tty && process.env.TERM ? { TERM: process.env.TERM } : {}) }
+  const opened = await call.client.openVmSession({
+    ...at,
+    body: {
+      command: [...command],
+      env,
+      user: text(flags, 'user'),
+      cwd: text(flags, 'cwd'),
+      vm_id: text(flags, 'vm'),
+      tty: tty ? { rows: process.stdout.rows || 24, columns: process.stdout.columns || 80 } : null,
+      stdin: stdin || tty,
+      idle_timeout_seconds: flags.detach ? 0 : undefined,
+    },
+  })
+  if (flags.detach) return said(opened, opened.id)
+  const { runRemote } = await import('../remote-session.ts')
+  return { json: opened, text: '', code: await runRemote(call, { ...at, session_id: opened.id, tty, stdin }) }
+}
+
+/** @throws Error for a value without a name */
+function environmentOf({ env }: Flags): Record<string, string> {
+  const pairs = Array.isArray(env) ? env.map(String) : []
+  return Object.fromEntries(
+    pairs.map(pair => {
+      const at = pair.indexOf('=')
+      if (at < 1) throw new Error(`--env ${pair} has no name. Write it as NAME=value.`)
+      return [pair.slice(0, at), pair.slice(at + 1)]
+    }),
+  )
+}
+
+/** Waits for the program and returns its whole output. */
+async function execAtOnce(call: Call): Promise<Answer> {
+  const seconds = wholeNumber(call.flags, 'timeout') ?? 10
+  const began = performance.now()
+  const body = { command: [...call.rest], timeout_seconds: seconds }
+  const answer = await call.client.execInVm({ ...(await place(call)), body })
+  // A program can also exit with 124 itself.
+  const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
+  if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
+  raw('stderr', answer.stderr)
+  if (answer.truncated) err('(the output was longer than 1 MiB and was cut)\n')
+  raw('stdout', answer.stdout)
+  if (wasEnded) err(`The program was terminated after ${seconds} s. Without --timeout there is no limit.\n`)
+  return { json: answer, text: '', code: answer.exit_code }
+}
+
+const list: Verb = {
+  usage: 'list',
+  says: 'Newest first, with those that ended within a day',
+  aliases: ['ls'],
+  options: target,
+  async run(call) {
+    const all = await call.client.listVmSessions(await place(call))
+    const rows = all.map(one => [
+      ...[one.id, one.program, status(one.status), String(one.exit_code ?? one.signal ?? '')],
+      ...[one.tty ? 'terminal' : 'pipes', age(one.opened_at), one.vm_id],
+    ])
+    return said(all, listing(['ID', 'PROGRAM', 'STATUS', 'CODE', 'KIND', 'OPENED', 'VM'], rows, 'No sessions.'))
+  },
+}
+
+const attach: Verb = {
+  usage: 'attach <session>',
+  says: 'Continue a session; an earlier client is disconnected',
+  options: target,
+  async run(call) {
+    const [session_id = ''] = call.args
+    const at = await place(call)
+    const { tty } = await call.client.getVmSession({ ...at, session_id })
+    const { runRemote } = await import('../remote-session.ts')
+    return { json: null, text: '', code: await runRemote(call, { ...at, session_id, tty, stdin: true }) }
+  },
+}
+
+const close: Verb = {
+  usage: 'close <session>',
+  says: 'Kill the program and its children',
+  options: target,
+  async run(call) {
+    const [session_id = ''] = call.args
+    const answer = await call.client.closeVmSession({ ...(await place(call)), session_id })
+    return said(answer, `Session ${session_id} is closed.`)
+  },
+}

@@ -1,0 +1,110 @@
+/** Connects a session in a VM with this process: its terminal or pipes, its signals, its exit code. */
+import type { ReadStream } from 'node:tty'
+import { connectSession, type SessionConnection, type SessionResult } from '../client/index.ts'
+import { err, rawBytes } from './terminal.ts'
+import type { Call } from './verb.ts'
+
+export interface RemoteSession {
+  readonly app_name: string
+  readonly job_id: string
+  readonly session_id: string
+  readonly tty: boolean
+  /** Passes the standard input on. */
+  readonly stdin: boolean
+}
+
+const ctrlC = 3
+
+/** Runs until the program has ended, and returns the exit code as shells do: 128 plus the number of a signal. */
+export async function runRemote(call: Call, session: RemoteSession): Promise<number> {
+  const { app_name, job_id, session_id } = session
+  const place = { app_name, job_id, session_id }
+  const words = [app_name, job_id, session_id].map(encodeURIComponent)
+  let isWaiting = false
+  const connection = connectSession({
+    baseUrl: call.url,
+    path: `/v1/apps/${words[0]}/deployments/${words[1]}/sessions/${words[2]}/attach`,
+    project: call.project,
+    token: () => call.token,
+    state: async () => resultOf(await call.client.getVmSession(place)),
+    onOutput: rawBytes,
+    onLost: (_, bytes) => err(`\r\n(${bytes} bytes of output are missing: the VM retains the last 256 KiB)\r\n`),
+    onState: state => {
+      if (state === 'waiting' && !isWaiting)
+        err('\r\n(The connection was lost. Connecting again; Ctrl-C gives up.)\r\n')
+      isWaiting = state === 'waiting'
+    },
+  })
+  const kill = () => call.client.closeVmSession(place).catch(() => undefined)
+  using _signals = passSignals(call.signal, connection, kill)
+  using _input = session.stdin ? passInput(connection, session.tty, () => isWaiting) : nothing
+  return codeOf(await connection.ended)
+}
+
+const nothing: Disposable = { [Symbol.dispose]: () => undefined }
+
+function resultOf(found: {
+  readonly status: 'running' | 'exited' | 'signaled' | 'lost'
+  readonly exit_code: number | null
+  readonly signal: number | null
+}): SessionResult | undefined {
+  return found.status === 'running' ? undefined : { reason: found.status, code: found.exit_code ?? found.signal }
+}
+
+function codeOf({ reason, code }: SessionResult): number {
+  if (reason === 'lost') throw new Error('The program has ended together with its VM.')
+  return reason === 'exited' ? (code ?? 1) : 128 + (code ?? 0)
+}
+
+/** The first Ctrl-C interrupts the program, the second one kills it. A closed terminal ends it, too. */
+function passSignals(
+  interrupted: AbortSignal,
+  connection: SessionConnection,
+  kill: () => Promise<unknown>,
+): Disposable {
+  const killed = () => void kill().finally(() => connection.detach())
+  const first = () => {
+    connection.signal('INT')
+    process.on('SIGINT', killed)
+  }
+  interrupted.addEventListener('abort', first)
+  for (const name of ['SIGTERM', 'SIGHUP'] as const) process.once(name, killed)
+  return {
+    [Symbol.dispose]() {
+      interrupted.removeEventListener('abort', first)
+      for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.off(name, killed)
+    },
+  }
+}
+
+function passInput(connection: SessionConnection, tty: boolean, isWaiting: () => boolean): Disposable {
+  const { stdin, stdout } = process
+  const isTerminal = tty && stdin.isTTY
+  const resize = () => connection.resize(stdout.rows || 24, stdout.columns || 80)
+  if (isTerminal) {
+    stdin.setRawMode(true)
+    resize()
+    stdout.on('resize', resize)
+  }
+  const onData = (data: Buffer) => {
+    // In raw mode Ctrl-C is a key for the program, unless nobody receives it.
+    if (isTerminal && isWaiting() && data.includes(ctrlC)) return connection.detach()
+    stdin.pause()
+    connection.write(data).then(
+      () => stdin.resume(),
+      () => undefined,
+    )
+  }
+  const onEnd = () => connection.closeInput()
+  stdin.on('data', onData).on('end', onEnd)
+  return {
+    [Symbol.dispose]() {
+      if (isTerminal) stdin.setRawMode(false)
+      stdout.off('resize', resize)
+      stdin.off('data', onData).off('end', onEnd)
+      stdin.pause()
+      // A pipe whose writer stays open must not keep this process.
+      ;(stdin as Partial<Pick<ReadStream, 'unref'>>).unref?.()
+    },
+  }
+}

@@ -1,0 +1,60 @@
+/** Messages of a session's WebSocket, as docs/sessions.md describes them. */
+
+/** WebSocket subprotocol. */
+export const sessionSubprotocol = 'mote.session.v1'
+/** Input that may be sent beyond what the server has confirmed. */
+export const inputWindowBytes = 1 << 18
+/** Largest data of one message. */
+export const maxDataBytes = 1 << 16
+
+export type SessionSignal =
+  | 'HUP'
+  | 'INT'
+  | 'QUIT'
+  | 'KILL'
+  | 'USR1'
+  | 'USR2'
+  | 'TERM'
+  | 'CONT'
+  | 'STOP'
+  | 'TSTP'
+  | 'WINCH'
+
+export type ClientMessage =
+  | { readonly type: 'ack'; readonly stdout: number; readonly stderr: number }
+  | { readonly type: 'resize'; readonly rows: number; readonly columns: number }
+  | { readonly type: 'signal'; readonly signal: SessionSignal }
+  | { readonly type: 'close_input' }
+  | { readonly type: 'done' }
+
+export type ServerMessage =
+  | { readonly type: 'attached'; readonly stdout: number; readonly stderr: number; readonly stdin: number }
+  | { readonly type: 'received'; readonly stdin: number }
+  | { readonly type: 'lost'; readonly stream: 'stdout' | 'stderr'; readonly bytes: number }
+  | { readonly type: 'end'; readonly reason: 'exited' | 'signaled'; readonly code: number }
+
+const headerBytes = 9
+const outputs: ReadonlyMap<number, 'stdout' | 'stderr'> = new Map([
+  [1, 'stdout'],
+  [2, 'stderr'],
+])
+
+/** Input of the program: the stream 0, the position as an unsigned 64-bit integer (big endian), the bytes. */
+export function encodeInput(position: number, data: Uint8Array): Uint8Array<ArrayBuffer> {
+  const message = new Uint8Array(headerBytes + data.length)
+  new DataView(message.buffer).setBigUint64(1, BigInt(position))
+  message.set(data, headerBytes)
+  return message
+}
+
+/** Output of the program. @throws Error for a message that is not one */
+export function decodeOutput(message: ArrayBuffer): {
+  readonly stream: 'stdout' | 'stderr'
+  readonly position: number
+  readonly data: Uint8Array
+} {
+  const header = new DataView(message, 0, Math.min(headerBytes, message.byteLength))
+  const stream = message.byteLength < headerBytes ? undefined : outputs.get(header.getUint8(0))
+  if (!stream) throw new Error('The server sent a message that this version does not understand.')
+  return { stream, position: Number(header.getBigUint64(1)), data: new Uint8Array(message, headerBytes) }
+}

@@ -1,0 +1,267 @@
+/** The client's side of a session in a VM: connects again after a lost connection, without a lost or repeated byte. */
+import {
+  type ClientMessage,
+  decodeOutput,
+  encodeInput,
+  inputWindowBytes,
+  maxDataBytes,
+  type ServerMessage,
+  type SessionSignal,
+  sessionSubprotocol,
+} from './session-frames.ts'
+import { backoffMs } from './wait.ts'
+
+export interface SessionResult {
+  /** `lost`: the VM has ended, or the session was removed. */
+  readonly reason: 'exited' | 'signaled' | 'lost'
+  /** Exit code, or number of the signal; null for `lost`. */
+  readonly code: number | null
+}
+
+export interface SessionConnection {
+  /** Result of the program. Rejects when the session cannot be reached, or another client has replaced this one. */
+  readonly ended: Promise<SessionResult>
+  /** Resolves when the data is on its way, at most 256 KiB ahead of the program. */
+  write(data: Uint8Array): Promise<void>
+  /** Closes the input after the data that was written before. */
+  closeInput(): void
+  resize(rows: number, columns: number): void
+  signal(signal: SessionSignal): void
+  /** Disconnects. The program goes on. */
+  detach(): void
+}
+
+export interface SessionOptions {
+  /** For example `https://cloud.example.com`; empty in a browser on the API's own origin. */
+  readonly baseUrl: string
+  /** Path of the operation `attachVmSession`. */
+  readonly path: string
+  readonly project?: string | undefined
+  /** Returns the current credential. Called before each connection. */
+  readonly token: () => string | undefined
+  /**
+   * Reads the state of the session, to learn why a connection was refused. Returns its result if the program has ended;
+   * rejects if the session cannot be used.
+   */
+  readonly state: () => Promise<SessionResult | undefined>
+  /** Called with output in order. The server sends more once the promise is settled. */
+  readonly onOutput: (stream: 'stdout' | 'stderr', data: Uint8Array) => void | Promise<void>
+  /** Called when the VM no longer retains bytes of the output. */
+  readonly onLost?: (stream: 'stdout' | 'stderr', bytes: number) => void
+  readonly onState?: (state: 'open' | 'waiting') => void
+  /** Time without a connection after which `ended` rejects; default 2 min. */
+  readonly patienceMs?: number
+}
+
+/** Close codes of the server after which another connection would not help. */
+const finalCodes: Readonly<Record<number, string>> = {
+  1008: 'The server refused the connection',
+  4409: 'Another client has taken over this session.',
+}
+
+/** Connects to a session. */
+export function connectSession(options: SessionOptions): SessionConnection {
+  return new Connection(options)
+}
+
+class Connection implements SessionConnection {
+  readonly ended: Promise<SessionResult>
+  readonly #options: SessionOptions
+  readonly #result = Promise.withResolvers<SessionResult>()
+  #socket: WebSocket | undefined
+  /** Output that `onOutput` has processed. */
+  readonly #have = { stdout: 0, stderr: 0 }
+  /** Handles messages one after the other. */
+  #turn = Promise.resolve()
+  /** Input that the program has not confirmed, and the position of its first byte. */
+  #unconfirmed: Uint8Array[] = []
+  #confirmed = 0
+  /** Whether `#confirmed` is known: input is sent only then. */
+  #isBased = false
+  #inputClosed = false
+  #room = Promise.withResolvers<void>()
+  #size: { readonly rows: number; readonly columns: number } | undefined
+  #attached = false
+  #over = false
+  #tries = 0
+  #lostAtMs: number | undefined
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.ended = this.#result.promise
+    this.ended.catch(() => undefined)
+    this.#connect()
+  }
+
+  async write(data: Uint8Array): Promise<void> {
+    for (let at = 0; at < data.length; at += maxDataBytes) {
+      const part = data.slice(at, at + maxDataBytes)
+      while (!this.#over && this.#waitingBytes() + part.length > inputWindowBytes) {
+        this.#room = Promise.withResolvers()
+        await this.#room.promise
+      }
+      if (this.#over) return
+      const position = this.#confirmed + this.#waitingBytes()
+      this.#unconfirmed.push(part)
+      if (this.#attached) this.#socket?.send(encodeInput(position, part))
+    }
+  }
+
+  closeInput(): void {
+    this.#inputClosed = true
+    this.#tell({ type: 'close_input' })
+  }
+
+  resize(rows: number, columns: number): void {
+    this.#size = { rows, columns }
+    this.#tell({ type: 'resize', rows, columns })
+  }
+
+  signal(signal: SessionSignal): void {
+    this.#tell({ type: 'signal', signal })
+  }
+
+  detach(): void {
+    this.#finish()
+    this.#result.reject(new Error('Detached.'))
+  }
+
+  #waitingBytes = () => this.#unconfirmed.reduce((sum, part) => sum + part.length, 0)
+
+  #tell(message: ClientMessage): void {
+    if (this.#attached) this.#socket?.send(JSON.stringify(message))
+  }
+
+  #connect(): void {
+    if (this.#over) return
+    const { baseUrl, path, project, token } = this.#options
+    const search = new URLSearchParams({ stdout: `${this.#have.stdout}`, stderr: `${this.#have.stderr}` })
+    if (project !== undefined) search.set('project', project)
+    const url = `${webSocketOrigin(baseUrl)}${path}?${search.toString()}`
+    const credential = token()
+    const protocols = [sessionSubprotocol, ...(credential === undefined ? [] : [`bearer.${credential}`])]
+    const socket = new WebSocket(url, protocols)
+    socket.binaryType = 'arraybuffer'
+    this.#socket = socket
+    socket.addEventListener('message', ({ data }) => this.#queue(socket, data))
+    socket.addEventListener('close', ({ code, reason }) => {
+      this.#turn = this.#turn.then(() => this.#closed(socket, code, reason))
+    })
+  }
+
+  #queue(socket: WebSocket, data: unknown): void {
+    this.#turn = this.#turn
+      .then(() => this.#take(socket, data))
+      .catch((cause: unknown) => {
+        this.#finish()
+        this.#result.reject(cause)
+      })
+  }
+
+  async #take(socket: WebSocket, data: unknown): Promise<void> {
+    if (this.#over || socket !== this.#socket) return
+    if (data instanceof ArrayBuffer) return this.#takeOutput(socket, data)
+    // The server checks its messages against their schema.
+    const message = JSON.parse(String(data)) as ServerMessage
+    switch (message.type) {
+      case 'attached':
+        return this.#resume(message.stdin)
+      case 'received':
+        return this.#confirm(message.stdin)
+      case 'lost':
+        return this.#options.onLost?.(message.stream, message.bytes)
+      case 'end':
+        this.#tell({ type: 'done' })
+        this.#finish()
+        this.#result.resolve({ reason: message.reason, code: message.code })
+    }
+  }
+
+  async #takeOutput(socket: WebSocket, message: ArrayBuffer): Promise<void> {
+    const { stream, position, data } = decodeOutput(message)
+    const known = Math.max(0, this.#have[stream] - position)
+    if (known < data.length) await this.#options.onOutput(stream, data.subarray(known))
+    this.#have[stream] = Math.max(this.#have[stream], position + data.length)
+    if (socket === this.#socket) this.#tell({ type: 'ack', ...this.#have })
+  }
+
+  /** Sends what the program has not received, in the order in which it was written. */
+  #resume(received: number): void {
+    this.#attached = true
+    this.#lostAtMs = undefined
+    this.#tries = 0
+    this.#options.onState?.('open')
+    // An earlier client may have written input.
+    if (!this.#isBased) this.#confirmed = received
+    this.#isBased = true
+    this.#confirm(received)
+    let position = this.#confirmed
+    for (const part of this.#unconfirmed) {
+      this.#socket?.send(encodeInput(position, part))
+      position += part.length
+    }
+    if (this.#size) this.#tell({ type: 'resize', ...this.#size })
+    if (this.#inputClosed) this.#tell({ type: 'close_input' })
+  }
+
+  #confirm(received: number): void {
+    while (this.#confirmed < received) {
+      const [first] = this.#unconfirmed
+      if (!first) break
+      const done = Math.min(first.length, received - this.#confirmed)
+      if (done === first.length) this.#unconfirmed.shift()
+      else this.#unconfirmed[0] = first.subarray(done)
+      this.#confirmed += done
+    }
+    this.#room.resolve()
+  }
+
+  async #closed(socket: WebSocket, code: number, reason: string): Promise<void> {
+    if (this.#over || socket !== this.#socket) return
+    this.#attached = false
+    const fault = finalCodes[code]
+    if (fault !== undefined) return this.#fail(new Error(reason === '' ? fault : `${fault}: ${reason}`))
+    this.#lostAtMs ??= Date.now()
+    try {
+      const result = await this.#options.state()
+      if (result && (await this.#isComplete(result, code))) return
+    } catch (cause) {
+      if (isFinal(cause)) return this.#fail(cause)
+    }
+    if (Date.now() - this.#lostAtMs > (this.#options.patienceMs ?? 120_000))
+      return this.#fail(new Error('The connection was lost, and the server does not answer.'))
+    this.#options.onState?.('waiting')
+    setTimeout(() => this.#connect(), backoffMs(this.#tries++, 100, 5_000, Math.random))
+  }
+
+  /** The program has ended, and its output can no longer be read. */
+  async #isComplete(result: SessionResult, code: number): Promise<boolean> {
+    if (result.reason !== 'lost' && code !== 4404 && this.#tries < 2) return false
+    this.#finish()
+    this.#result.resolve(result)
+    return true
+  }
+
+  #fail(cause: unknown): void {
+    this.#finish()
+    this.#result.reject(cause)
+  }
+
+  #finish(): void {
+    this.#over = true
+    this.#room.resolve()
+    this.#socket?.close(1000)
+  }
+}
+
+/** Browsers accept relative URLs for requests, but not all of them for WebSockets. */
+function webSocketOrigin(baseUrl: string): string {
+  const page: unknown = baseUrl === '' ? Reflect.get(globalThis, 'location') : undefined
+  return String(page ? Reflect.get(Object(page), 'origin') : baseUrl).replace(/^http/, 'ws')
+}
+
+/** A refusal that repeating would not change. */
+function isFinal(cause: unknown): boolean {
+  const status: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'status') : undefined
+  return typeof status === 'number' && status >= 400 && status < 500 && status !== 429
+}

@@ -1,0 +1,102 @@
+/** The server side of one WebSocket (RFC 6455). The library `ws` parses the frames. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { WebSocket } from 'ws'
+import type { MessageSocket } from './operation.ts'
+
+export interface SocketLimits {
+  /** Interval of pings. A client that does not answer within a second interval is disconnected. */
+  readonly pingMs: number
+  /** Time that a client has to answer a close frame. */
+  readonly farewellMs: number
+}
+
+export const defaultSocketLimits: SocketLimits = { pingMs: 20_000, farewellMs: 3_000 }
+
+/** Largest message of a client: 64 KiB of data with its header. */
+export const maxMessageBytes = 66_560
+
+/** Close codes (RFC 6455, 7.4). */
+const restart = 1012
+const failed = 1011
+
+interface Options {
+  readonly limits: SocketLimits
+  /** Called with every ping. False closes the connection: the credential or the membership was revoked. */
+  readonly stillAllowed: () => Promise<boolean>
+}
+
+export class SocketConnection implements MessageSocket {
+  readonly #socket: WebSocket
+  readonly #options: Options
+  readonly #closed = new AbortController()
+  readonly #ping: NodeJS.Timeout
+  #answered = true
+
+  constructor(socket: WebSocket, options: Options) {
+    this.#socket = socket
+    this.#options = options
+    socket.binaryType = 'nodebuffer'
+    // Messages that arrive before `onMessage` wait in the connection.
+    socket.pause()
+    socket.on('pong', () => {
+      this.#answered = true
+    })
+    // The library closes the connection with the right code after an error.
+    socket.on('error', () => undefined)
+    socket.once('close', () => this.#finish())
+    this.#ping = setInterval(() => void this.#check(), options.limits.pingMs)
+  }
+
+  get signal(): AbortSignal {
+    return this.#closed.signal
+  }
+
+  onMessage(take: (message: string | Buffer) => void): void {
+    this.#socket.on('message', (data, isBinary) => {
+      if (this.signal.aborted) return
+      const bytes = Buffer.isBuffer(data) ? data : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)])
+      take(isBinary ? bytes : bytes.toString())
+    })
+    this.#socket.resume()
+  }
+
+  send(message: string | Uint8Array): void {
+    if (!this.signal.aborted) this.#socket.send(message, { binary: typeof message !== 'string' })
+  }
+
+  close(code: number, reason: string): void {
+    this.#socket.close(code, cut(reason))
+    this.#finish()
+    const gone = new AbortController()
+    this.#socket.once('close', () => gone.abort())
+    delay(this.#options.limits.farewellMs, undefined, { signal: gone.signal, ref: false }).then(
+      () => this.#socket.terminate(),
+      () => {},
+    )
+  }
+
+  /** The client may connect again: the server stops, or the credential has to be renewed. */
+  end(reason: string): void {
+    this.close(restart, reason)
+  }
+
+  fail(): void {
+    this.close(failed, 'The server failed. Connect again.')
+  }
+
+  async #check(): Promise<void> {
+    if (!this.#answered && !this.#socket.isPaused) return this.#socket.terminate()
+    this.#answered = false
+    this.#socket.ping()
+    const allowed = await this.#options.stillAllowed().catch(() => true)
+    if (!allowed) this.end('no longer allowed')
+  }
+
+  #finish(): void {
+    clearInterval(this.#ping)
+    this.#closed.abort()
+  }
+}
+
+/** A close reason has at most 123 bytes (RFC 6455, 5.5). */
+const cut = (reason: string) => (Buffer.byteLength(reason) > 123 ? reason.slice(0, 40) : reason)

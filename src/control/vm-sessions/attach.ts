@@ -1,0 +1,77 @@
+/** Serves the WebSocket of one client until it leaves, is replaced, or has the result. */
+import { sessionClose } from '../../contract/session-stream.ts'
+import { newId } from '../../lib/ids.ts'
+import { BusError } from '../../bus/bus.ts'
+import type { Deps } from '../base/deps.ts'
+import type { MessageSocket } from '../http/operation.ts'
+import { Attachment, type Positions } from './attachment.ts'
+import { recordEnd } from './end.ts'
+import { type GuestLine, guestLine, patient, SessionGone, Unreachable } from './guest-line.ts'
+import * as store from './store.ts'
+
+/** How often `seen_at` is updated while a client is attached. */
+const touchMs = 60_000
+
+type AttachDeps = Pick<Deps, 'db' | 'bus' | 'clock'>
+
+export function attachTo(deps: AttachDeps, row: store.SessionRow, from: Positions) {
+  return async (socket: MessageSocket): Promise<void> => {
+    const { db } = deps
+    const readerId = newId()
+    const line = patient(guestLine(deps, row.vmId), () => deps.clock.monotonicMs())
+    const touch = setInterval(() => void store.touch(db, row.id).catch(() => undefined), touchMs)
+    try {
+      await store.attach(db, row.id, readerId)
+      await serve(deps, { row, readerId, line, socket, from })
+    } catch (cause) {
+      if (socket.signal.aborted) return
+      await closeAfter(deps, row, readerId, socket, cause)
+    } finally {
+      clearInterval(touch)
+    }
+  }
+}
+
+interface Serving {
+  readonly row: store.SessionRow
+  readonly readerId: string
+  readonly line: GuestLine
+  readonly socket: MessageSocket
+  readonly from: Positions
+}
+
+async function serve(deps: AttachDeps, { row, readerId, line, socket, from }: Serving): Promise<void> {
+  const { sessions } = await line.ask({ action: 'list' }, socket.signal)
+  const found = sessions.find(({ sessionId }) => sessionId === row.id)
+  if (!found) throw new SessionGone('no such session')
+  const start = {
+    stdout: Math.min(from.stdout, found.total.stdout),
+    stderr: Math.min(from.stderr, found.total.stderr),
+  }
+  const options = { sessionId: row.id, readerId, from: start, inputBytes: found.inputBytes }
+  const complete = await new Attachment(socket, line, options).run(async ({ reason, code }) =>
+    recordEnd(deps.db, row.id, { outcome: reason, code }),
+  )
+  if (!complete) return
+  await line.ask({ action: 'remove', sessionId: row.id })
+  await store.setRemoved(deps.db, row.id)
+}
+
+async function closeAfter(
+  deps: AttachDeps,
+  row: store.SessionRow,
+  readerId: string,
+  socket: MessageSocket,
+  cause: unknown,
+): Promise<void> {
+  if (cause instanceof SessionGone) {
+    await recordEnd(deps.db, row.id, { outcome: 'lost', code: null })
+    await store.setRemoved(deps.db, row.id)
+    return socket.close(sessionClose.gone, 'the session is gone')
+  }
+  if ((await store.currentAttachment(deps.db, row.id)) !== readerId)
+    return socket.close(sessionClose.replaced, 'another client is attached')
+  if (cause instanceof Unreachable || (cause instanceof BusError && cause.remoteCode === 'session_refused'))
+    return socket.close(sessionClose.unreachable, 'the VM does not answer')
+  throw cause
+}

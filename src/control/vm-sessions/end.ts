@@ -1,0 +1,28 @@
+/** Records how a session ended, with its duration in the audit log. */
+import type { Db } from '../../db/db.ts'
+import { writeAudit } from '../audit/index.ts'
+import * as store from './store.ts'
+
+/** Does nothing if it was recorded before. @param code exit code or number of the signal; null if it is unknown */
+export async function recordEnd(
+  db: Db,
+  id: string,
+  { outcome, code }: { readonly outcome: store.Outcome; readonly code: number | null },
+): Promise<void> {
+  await db.tx(async tx => {
+    const row = await store.end(tx, id, outcome, code)
+    if (!row) return
+    const { accountId: userId, projectId, deploymentId, vmId, program, openedAt, endedAt } = row
+    const seconds = Math.round(((endedAt ?? openedAt).getTime() - openedAt.getTime()) / 1000)
+    writeAudit(
+      tx,
+      { userId, projectId, via: undefined, ip: undefined, requestId: undefined },
+      {
+        action: 'vm.session_ended',
+        resourceType: 'deployment',
+        resourceId: deploymentId,
+        details: { session_id: id, vm_id: vmId, program, outcome, code, seconds },
+      },
+    )
+  })
+}

@@ -1,0 +1,107 @@
+import { type Static, Type } from 'typebox'
+import { signalNames } from '../../contract/session-stream.ts'
+import {
+  bool,
+  dateTime,
+  int32,
+  list,
+  maybe,
+  nullable,
+  oneOf,
+  rawText,
+  resource,
+  stringMap,
+  text,
+  uint16,
+  uint32,
+  uuid,
+} from '../http/types.ts'
+
+const TerminalSize = resource(
+  'TerminalSize',
+  {
+    rows: uint16({ description: 'Lines of the terminal.', examples: [24] }),
+    columns: uint16({ description: 'Characters in one line.', examples: [80] }),
+  },
+  { description: 'Size of a terminal in characters.' },
+)
+
+export const defaultIdleSeconds = 900
+const day = 86_400
+
+export const OpenVmSessionRequest = resource(
+  'OpenVmSessionRequest',
+  {
+    command: list(rawText({ maxLength: 65_536, examples: ['sh'] }), {
+      minItems: 1,
+      maxItems: 256,
+      description: 'The program and its arguments, passed without a shell.',
+      examples: [['sh', '-l']],
+    }),
+    env: maybe(stringMap({ maxProperties: 256, examples: [{ TERM: 'xterm-256color' }] }), {
+      description: 'Environment variables in addition to those of the app. Values are not stored.',
+    }),
+    cwd: maybe(
+      rawText({ maxLength: 4096, examples: ['/srv'], description: 'Working directory. Default: of the image.' }),
+    ),
+    user: maybe(
+      text({ maxLength: 64, examples: ['root'], description: 'Name or number of the user. Default: of the image.' }),
+    ),
+    tty: maybe(TerminalSize, { description: 'Runs the program in a terminal of this size. Default: pipes.' }),
+    stdin: maybe(bool({ description: 'Opens a pipe for input. A terminal always has input. Default: false.' })),
+    vm_id: maybe(uuid({ description: 'The VM to use. Default: the first running VM of the deployment.' })),
+    idle_timeout_seconds: maybe(
+      uint32({
+        maximum: day,
+        description: `Seconds without a client after which the program is ended; 0: never. Default: ${defaultIdleSeconds}.`,
+        examples: [defaultIdleSeconds],
+      }),
+    ),
+  },
+  { description: 'Program to run beside the app.' },
+)
+
+export const SignalVmSessionRequest = resource(
+  'SignalVmSessionRequest',
+  { signal: oneOf(signalNames, { description: 'Name of the signal, without SIG.' }) },
+  { description: 'Signal for a program.' },
+)
+
+export const VmSession = resource(
+  'VmSession',
+  {
+    id: uuid({ description: 'Identifies the session.' }),
+    vm_id: uuid({ description: 'The VM in which the program runs.' }),
+    program: text({ description: 'The program, without its arguments.', examples: ['sh'] }),
+    tty: bool({ description: 'Whether it runs in a terminal.' }),
+    status: oneOf(['running', 'exited', 'signaled', 'lost'], {
+      description: '`exited`: with an exit code. `signaled`: ended by a signal. `lost`: the VM ended first.',
+    }),
+    exit_code: nullable(int32({ description: 'Exit code of the program; null unless it exited.', examples: [0] })),
+    signal: nullable(int32({ description: 'Number of the signal that ended it; null otherwise.', examples: [9] })),
+    opened_by: uuid({ description: 'The account that started the program.' }),
+    opened_at: dateTime({ description: 'When the program was started.' }),
+    seen_at: dateTime({ description: 'When a client was last attached, to about a minute.' }),
+    ended_at: nullable(dateTime({ description: 'When it ended; null while it runs.' })),
+    idle_timeout_seconds: nullable(
+      uint32({
+        description: 'Seconds without a client after which the program is ended; null: never.',
+        examples: [defaultIdleSeconds],
+      }),
+    ),
+  },
+  { description: 'A program that runs in a VM beside the app.' },
+)
+export type VmSession = Static<typeof VmSession>
+
+const position = (stream: string) =>
+  Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      default: 0,
+      description: `Bytes of ${stream} that the client already has.`,
+      examples: [0],
+    }),
+  )
+export const AttachQuery = Type.Object({ stdout: position('standard output'), stderr: position('standard error') })

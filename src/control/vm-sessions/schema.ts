@@ -1,0 +1,84 @@
+import { Type } from 'typebox'
+import { sessionSubprotocol } from '../../contract/session-stream.ts'
+import { operations } from '../http/operation.ts'
+import { acknowledgement, list, text, uuid } from '../http/types.ts'
+import { AttachQuery, OpenVmSessionRequest, SignalVmSessionRequest, VmSession } from './resources.ts'
+
+const base = '/v1/apps/{app_name}/deployments/{job_id}/sessions'
+const ofJob = {
+  app_name: text({ description: 'Name of the app.', examples: ['web'] }),
+  job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
+}
+const ofSession = Type.Object({ ...ofJob, session_id: uuid({ description: 'Id of the session, as listed.' }) })
+const shared = { tag: 'VM sessions', auth: 'bearer', project: 'selected', scope: 'exec', addition: true } as const
+
+export const vmSessionOperations = operations({
+  openVmSession: {
+    ...shared,
+    method: 'POST',
+    path: base,
+    summary: 'Start a program in a VM',
+    description:
+      'Starts a program in a VM of the deployment, in a terminal or with pipes, and without a time limit. Open its WebSocket to read and write. The audit log records the program, not its arguments, and how long it ran.',
+    throttle: 'create',
+    params: Type.Object(ofJob),
+    body: OpenVmSessionRequest,
+    // The guest takes 120,000 bytes.
+    maxBytes: 1 << 17,
+    answer: VmSession,
+    fails: [409],
+  },
+  listVmSessions: {
+    ...shared,
+    scope: 'read',
+    method: 'GET',
+    path: base,
+    summary: 'List the sessions of a deployment',
+    description: 'Lists the programs that run in the VMs of the deployment, and those that ended within the last day.',
+    params: Type.Object(ofJob),
+    list: { order: ['-id'], filters: ['status', 'vm_id'] },
+    items: [
+      {
+        id: 'getVmSession',
+        path: `${base}/{session_id}`,
+        by: 'id',
+        summary: 'Get a session',
+        description: 'Returns the state of one session, and its exit code once the program has ended.',
+      },
+    ],
+    answer: list(VmSession),
+  },
+  attachVmSession: {
+    ...shared,
+    method: 'GET',
+    path: `${base}/{session_id}/attach`,
+    summary: 'Connect to a session',
+    description:
+      'Opens a WebSocket with the subprotocol `mote.session.v1`, which carries input, output, signals and the result. The newest client replaces an earlier one. State the bytes that you already have to continue after a lost connection. Browsers offer their token as a second subprotocol, `bearer.` and the token.',
+    params: ofSession,
+    query: AttachQuery,
+    answer: 'socket',
+    subprotocol: sessionSubprotocol,
+    fails: [409],
+  },
+  signalVmSession: {
+    ...shared,
+    method: 'POST',
+    path: `${base}/{session_id}/signal`,
+    summary: 'Send a signal to a session',
+    description: 'Sends a signal to the program and its children.',
+    params: ofSession,
+    body: SignalVmSessionRequest,
+    answer: acknowledgement('sent'),
+    fails: [409],
+  },
+  closeVmSession: {
+    ...shared,
+    method: 'DELETE',
+    path: `${base}/{session_id}`,
+    summary: 'End a session',
+    description: 'Kills the program with all its children. A session that has ended already stays as it is.',
+    params: ofSession,
+    answer: acknowledgement('closed'),
+  },
+})

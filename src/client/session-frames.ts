@@ -30,6 +30,7 @@ export type ClientMessage =
 export type ServerMessage =
   | { readonly type: 'attached'; readonly stdout: number; readonly stderr: number; readonly stdin: number }
   | { readonly type: 'received'; readonly stdin: number }
+  | { readonly type: 'input_closed' }
   | { readonly type: 'lost'; readonly stream: 'stdout' | 'stderr'; readonly bytes: number }
   | { readonly type: 'end'; readonly reason: 'exited' | 'signaled'; readonly code: number }
 

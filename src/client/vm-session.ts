@@ -79,6 +79,10 @@ class Connection implements SessionConnection {
   /** Whether `#confirmed` is known: input is sent only then. */
   #isBased = false
   #inputClosed = false
+  /** The program reads no more input. */
+  #isDiscarding = false
+  /** Writes happen in order. */
+  #writing = Promise.resolve()
   #room = Promise.withResolvers<void>()
   #size: { readonly rows: number; readonly columns: number } | undefined
   #attached = false
@@ -93,14 +97,19 @@ class Connection implements SessionConnection {
     this.#connect()
   }
 
-  async write(data: Uint8Array): Promise<void> {
+  write(data: Uint8Array): Promise<void> {
+    this.#writing = this.#writing.then(() => this.#writeAll(data))
+    return this.#writing
+  }
+
+  async #writeAll(data: Uint8Array): Promise<void> {
     for (let at = 0; at < data.length; at += maxDataBytes) {
       const part = data.slice(at, at + maxDataBytes)
-      while (!this.#over && this.#waitingBytes() + part.length > inputWindowBytes) {
+      while (this.#takesInput() && this.#waitingBytes() + part.length > inputWindowBytes) {
         this.#room = Promise.withResolvers()
         await this.#room.promise
       }
-      if (this.#over) return
+      if (!this.#takesInput()) return
       const position = this.#confirmed + this.#waitingBytes()
       this.#unconfirmed.push(part)
       if (this.#attached) this.#socket?.send(encodeInput(position, part))
@@ -108,8 +117,10 @@ class Connection implements SessionConnection {
   }
 
   closeInput(): void {
-    this.#inputClosed = true
-    this.#tell({ type: 'close_input' })
+    this.#writing = this.#writing.then(() => {
+      this.#inputClosed = true
+      this.#tell({ type: 'close_input' })
+    })
   }
 
   resize(rows: number, columns: number): void {
@@ -125,6 +136,8 @@ class Connection implements SessionConnection {
     this.#finish()
     this.#result.reject(new Error('Detached.'))
   }
+
+  #takesInput = () => !this.#over && !this.#isDiscarding
 
   #waitingBytes = () => this.#unconfirmed.reduce((sum, part) => sum + part.length, 0)
 
@@ -168,6 +181,8 @@ class Connection implements SessionConnection {
         return this.#resume(message.stdin)
       case 'received':
         return this.#confirm(message.stdin)
+      case 'input_closed':
+        return this.#discardInput()
       case 'lost':
         return this.#options.onLost?.(message.stream, message.bytes)
       case 'end':
@@ -201,7 +216,13 @@ class Connection implements SessionConnection {
       position += part.length
     }
     if (this.#size) this.#tell({ type: 'resize', ...this.#size })
-    if (this.#inputClosed) this.#tell({ type: 'close_input' })
+    if (this.#inputClosed && !this.#isDiscarding) this.#tell({ type: 'close_input' })
+  }
+
+  #discardInput(): void {
+    this.#isDiscarding = true
+    this.#unconfirmed = []
+    this.#room.resolve()
   }
 
   #confirm(received: number): void {

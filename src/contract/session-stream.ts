@@ -66,6 +66,8 @@ export const SessionServerMessage = Type.Union([
   Type.Object({ type: Type.Literal('attached'), stdout: Position, stderr: Position, stdin: Position }),
   /** The program has received this many bytes of input. */
   Type.Object({ type: Type.Literal('received'), stdin: Position }),
+  /** The program reads no more input. The server discards what still arrives. */
+  Type.Object({ type: Type.Literal('input_closed') }),
   /** Bytes of output before the next data that the VM no longer retains. */
   Type.Object({ type: Type.Literal('lost'), stream: Type.Enum(['stdout', 'stderr']), bytes: Position }),
   /** The program has ended, and all its output was sent. */

@@ -1,5 +1,6 @@
 /** One client's WebSocket on one session: moves output to the client, and input to the guest. */
 import { Value } from 'typebox/value'
+import { BusError } from '../../bus/bus.ts'
 import {
   decodeData,
   encodeData,
@@ -44,6 +45,7 @@ export class Attachment {
   readonly #input: InputQueue
   readonly #controls: Control[] = []
   #isControlling = false
+  #isDiscarding = false
   #sent: Positions
   #acked: Positions
   #wake = Promise.withResolvers<void>()
@@ -130,6 +132,7 @@ export class Attachment {
   #takeInput(message: Buffer): void {
     const part = decodeData(message)
     if (part?.stream !== 'stdin') return this.#refuse('a message is not valid')
+    if (this.#isDiscarding) return
     const fault = this.#input.push(part.position, Buffer.from(part.data))
     if (fault !== undefined) this.#refuse(fault)
   }
@@ -147,7 +150,9 @@ export class Attachment {
       this.#send({ type: 'received', stdin: receivedBytes })
       return receivedBytes
     } catch (cause) {
-      this.#failure.reject(cause)
+      // The program has ended, or has closed its input.
+      if (isClosedInput(cause)) this.#discardInput()
+      else this.#failure.reject(cause)
       throw cause
     }
   }
@@ -175,6 +180,11 @@ export class Attachment {
     this.#isControlling = false
   }
 
+  #discardInput(): void {
+    this.#isDiscarding = true
+    this.#send({ type: 'input_closed' })
+  }
+
   #refuse(reason: string): void {
     this.#socket.close(policyViolation, reason)
   }
@@ -183,6 +193,9 @@ export class Attachment {
     this.#socket.send(JSON.stringify(message))
   }
 }
+
+const isClosedInput = (cause: unknown) =>
+  cause instanceof BusError && cause.remoteCode === 'session_refused' && /input is closed|has ended/.test(cause.message)
 
 function parseMessage(text: string): SessionClientMessage | undefined {
   try {

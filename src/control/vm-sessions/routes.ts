@@ -85,7 +85,7 @@ async function open(
   const { row, isNew } = await store.insert(
     deps.db,
     {
-      id: idOf(call),
+      id: newId(),
       projectId: project.id,
       deploymentId: d.id,
       vmId: vm.id,
@@ -93,6 +93,7 @@ async function open(
       program: program.slice(0, 200),
       tty: Boolean(body.tty),
       idleSeconds: idleSeconds === 0 ? null : idleSeconds,
+      requestKey: requestKeyOf(call),
     },
     mostPerProject,
   )
@@ -135,13 +136,13 @@ async function openIn(line: GuestLine, request: OpenRequest): Promise<void> {
 }
 
 /** A request that is repeated with the same Idempotency-Key opens the same session. */
-function idOf({ headers, caller }: Call<Operations['openVmSession']>): string {
+function requestKeyOf({ headers, caller }: Call<Operations['openVmSession']>): Buffer | null {
   const key = headers['idempotency-key']
-  if (key === undefined) return newId()
-  const hex = createHash('sha256')
-    .update(JSON.stringify([caller.userId, key]))
-    .digest('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  return key === undefined
+    ? null
+    : createHash('sha256')
+        .update(JSON.stringify([caller.userId, key]))
+        .digest()
 }
 
 async function kill(deps: SessionDeps, row: store.SessionRow): Promise<void> {

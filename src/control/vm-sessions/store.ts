@@ -25,12 +25,16 @@ const columns = `id, project_id AS "projectId", deployment_id AS "deploymentId",
 
 const insertSession = statement(
   'vmSessions.insert',
-  `INSERT INTO vm_session (id, project_id, deployment_id, vm_id, account_id, program, tty, idle_seconds)
-   SELECT $1, $2, $3, $4, $5, $6, $7, $8
-   WHERE (SELECT count(*) FROM vm_session WHERE project_id = $2 AND ended_at IS NULL) < $9
-   ON CONFLICT (id) DO NOTHING`,
+  `INSERT INTO vm_session (id, project_id, deployment_id, vm_id, account_id, program, tty, idle_seconds, request_key)
+   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+   WHERE (SELECT count(*) FROM vm_session WHERE project_id = $2 AND ended_at IS NULL) < $10
+   ON CONFLICT (request_key) DO NOTHING`,
 )
 const sessionById = statement<SessionRow>('vmSessions.byId', `SELECT ${columns} FROM vm_session WHERE id = $1`)
+const sessionByKey = statement<SessionRow>(
+  'vmSessions.byKey',
+  `SELECT ${columns} FROM vm_session WHERE request_key = $1`,
+)
 const sessionsOfDeployment = statement<SessionRow>(
   'vmSessions.ofDeployment',
   `SELECT ${columns} FROM vm_session WHERE deployment_id = $1 ORDER BY id DESC`,
@@ -59,9 +63,9 @@ const markRemoved = statement('vmSessions.removed', `UPDATE vm_session SET remov
 export type NewSession = Pick<
   SessionRow,
   'id' | 'projectId' | 'deploymentId' | 'vmId' | 'accountId' | 'program' | 'tty' | 'idleSeconds'
->
+> & { readonly requestKey: Buffer | null }
 
-/** Does nothing if the session exists. The row is undefined if the project has `most` open sessions. */
+/** Returns the session of an earlier request with the same key. The row is undefined if the project has `most` open sessions. */
 export async function insert(
   db: Db,
   s: NewSession,
@@ -76,9 +80,11 @@ export async function insert(
     s.program,
     s.tty,
     s.idleSeconds,
+    s.requestKey,
     most,
   ])
-  return { row: await byId(db, s.id), isNew: inserted === 1 }
+  const row = inserted === 1 || !s.requestKey ? await byId(db, s.id) : await db.maybe(sessionByKey, [s.requestKey])
+  return { row, isNew: inserted === 1 }
 }
 
 export const byId = (sql: Sql, id: string) => sql.maybe(sessionById, [id])

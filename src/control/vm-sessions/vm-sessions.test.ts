@@ -142,6 +142,27 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect((await me().get(`${base}/${session.id}`)).body).toMatchObject({ status: 'exited', exit_code: 7 })
   })
 
+  it('input that the program does not read is discarded, and its result arrives', async () => {
+    for (const command of [
+      ['sh', '-c', 'read -r line; exec 0<&-; sleep 0.2; exit 3'],
+      ['sh', '-c', 'exit 3'],
+    ]) {
+      const session = await run({ command, stdin: true })
+      void session.connection.write(randomBytes(1 << 20))
+      session.connection.closeInput()
+      expect(await session.connection.ended).toEqual({ reason: 'exited', code: 3 })
+    }
+  })
+
+  it('input is closed after what was written before, also if nobody waited for it', async () => {
+    const data = randomBytes(1 << 20)
+    const session = await run({ command: ['cat'], stdin: true })
+    void session.connection.write(data)
+    session.connection.closeInput()
+    expect(await session.connection.ended).toEqual({ reason: 'exited', code: 0 })
+    expect(digest(session.stdout())).toBe(digest(data))
+  })
+
   it('a terminal follows the size of the client and passes keys', async () => {
     const script = `trap 'stty size' WINCH; stty size; while read -r line; do echo "got $line"; done`
     const session = await run({ command: ['bash', '-c', script], tty: { rows: 24, columns: 80 } })

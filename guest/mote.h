@@ -99,6 +99,9 @@ void session_open(const struct config *config, const char *id, const char *name,
 void session_free(struct session *session);
 int session_signal(const struct session *session, int number);
 
+/* relay.c */
+pid_t spawn_relay(const struct config *config, int port, const int stdio[3]);
+
 /* session-pump.c */
 int session_pump(void);
 

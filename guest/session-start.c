@@ -12,7 +12,7 @@
 
 struct request {
   char *argv[MAX_ARGS + 1], home[1024];
-  int argc, rows, columns, tty, input;
+  int argc, rows, columns, tty, input, port;
 };
 
 /* An added variable replaces the one of the image. Returns -1 if there are too many. */
@@ -36,6 +36,7 @@ static const char *parse(struct config *config, struct request *request, char *t
     decode(value);
     if (!strcmp(word, "arg") && request->argc < MAX_ARGS) request->argv[request->argc++] = value;
     else if (!strcmp(word, "cwd")) config->cwd = value;
+    else if (!strcmp(word, "tcp")) request->port = atoi(value);
     else if (!strcmp(word, "input")) request->input = *value == '1';
     else if (!strcmp(word, "tty")) request->tty = sscanf(value, "%dx%d", &request->rows, &request->columns) == 2;
     else if (!strcmp(word, "env") && add_env(config, value) < 0) return "too many variables";
@@ -46,7 +47,7 @@ static const char *parse(struct config *config, struct request *request, char *t
       add_env(config, request->home);
     }
   }
-  return request->argc ? NULL : "no program";
+  return request->argc || request->port ? NULL : "no program";
 }
 
 /* A free slot, or the one of the session that was started first among those that have ended. */
@@ -111,7 +112,8 @@ static int start(const struct config *config, struct session *session, const str
   if (result < 0) return -1;
   /* A process that closes its input must not end init. Unlike an ignored signal, a handler is not inherited. */
   signal(SIGPIPE, no_action);
-  session->pid = spawn_session(config, request->argv, stdio, session->tty);
+  session->pid = request->port ? spawn_relay(config, request->port, stdio)
+                               : spawn_session(config, request->argv, stdio, session->tty);
   for (int i = 0; i < 3; i++)
     if (stdio[i] >= 0 && (i == 0 || !session->tty)) close(stdio[i]);
   return session->pid < 0 ? -1 : 0;

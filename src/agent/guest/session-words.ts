@@ -23,7 +23,10 @@ export interface TerminalSize {
 export interface SessionStart {
   /** Chosen by the host: at most 39 letters, digits and hyphens. */
   readonly sessionId: string
-  readonly command: readonly string[]
+  /** Exactly one of `command` and `port`. */
+  readonly command?: readonly string[]
+  /** A TCP port of the guest to connect to instead of running a program. */
+  readonly port?: number
   /** Added to the environment of the image's program, or replaces its variables. */
   readonly env?: Readonly<Record<string, string>>
   /** Default: the image's working directory. */
@@ -51,7 +54,8 @@ export function openLine(start: SessionStart): string {
   if (start.user !== undefined) words.push(`user=${encodeWord(start.user)}`)
   if (start.tty) words.push(`tty=${start.tty.rows}x${start.tty.columns}`)
   if (start.input) words.push('input=1')
-  words.push(...start.command.map(argument => `arg=${encodeWord(argument)}`))
+  if (start.port !== undefined) words.push(`tcp=${start.port}`)
+  words.push(...(start.command ?? []).map(argument => `arg=${encodeWord(argument)}`))
   return `session.open ${start.sessionId} ${words.join(' ')}`
 }
 

@@ -1,6 +1,9 @@
 /** Tests the sessions of the guest's init and their host side together: the init runs as a process of this host. */
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { collector, compiledInit, type TestGuest } from '../../../test/support/agent/guest-init.ts'
@@ -16,7 +19,7 @@ beforeAll(async () => {
 afterAll(async () => init?.[Symbol.asyncDispose]())
 
 /** Opens a session and collects its output. */
-async function run(guest: TestGuest, start: Partial<SessionStart> & Pick<SessionStart, 'command'>) {
+async function run(guest: TestGuest, start: Partial<SessionStart>) {
   const sessionId = start.sessionId ?? `s${randomBytes(6).toString('hex')}`
   const { pid } = await guest.sessions.open({ ...start, sessionId })
   const output = collector(onData => guest.sessions.attach(sessionId, start0, onData))
@@ -102,6 +105,27 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     await guest.sessions.closeInput(session.sessionId)
     expect(await session.attachment.ended).toMatchObject({ reason: 'exited', code: 0 })
     expect(session.stdout().toString()).toMatch(/end\r\n$/)
+  })
+
+  it('a port: bytes pass in both directions, and each side can end first', async () => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    // Answers after the end of the request.
+    const server = createServer({ allowHalfOpen: true }, socket => void buffer(socket).then(all => socket.end(all)))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const address = server.address()
+    const port = address !== null && typeof address === 'object' ? address.port : 0
+    const session = await run(guest, { port, input: true })
+    const sent = randomBytes(1 << 20)
+    for (let at = 0; at < sent.length; at += 1 << 16)
+      await guest.sessions.input(session.sessionId, at, sent.subarray(at, at + (1 << 16)))
+    await guest.sessions.closeInput(session.sessionId)
+    expect(await session.attachment.ended).toMatchObject({ reason: 'exited', code: 0 })
+    expect(digest(session.stdout())).toBe(digest(sent))
+    server.close()
+    const nobody = await run(guest, { port, input: true })
+    expect(await nobody.attachment.ended).toMatchObject({ reason: 'exited', code: 1 })
+    expect(nobody.stderr().toString()).toBe(`nothing listens on port ${port}\n`)
   })
 
   it('SIGKILL ends all processes of the session, also those of other process groups', async () => {

@@ -1,5 +1,6 @@
 /** Serves the sessions of one running VM to the control plane. */
 import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import { StepError } from '../base/step-error.ts'
 import type { GuestSessions } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
 
@@ -68,6 +69,8 @@ export class VmSessions {
   }
 
   async #open(request: Extract<SessionRequest, { action: 'open' }>): Promise<SessionAnswer> {
+    if ((request.command === undefined) === (request.port === undefined))
+      throw new StepError('invalid_request', 'a session needs either a command or a port')
     const { pid } = await this.#sessions.open(request)
     this.#releaseLater()
     return { action: 'open', pid }

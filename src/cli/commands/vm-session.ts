@@ -7,7 +7,7 @@ import { type Answer, type Call, type Flags, noun, said, text, type Verb, verb, 
 import { deploymentFlag, deploymentOf } from './app.ts'
 
 export const vmSessionCommands = (): Command[] => [
-  ...[exec, ssh].map(verb),
+  ...[exec, ssh, proxy].map(verb),
   noun('sessions', 'Programs that run in VMs beside the app', [list, attach, close]),
 ]
 
@@ -64,6 +64,34 @@ const ssh: Verb = {
 }
 /** Nobody types a command that is not found, and leaves the shell, in this time. */
 const quickMs = 1500
+
+const proxy: Verb = {
+  usage: 'proxy <ports...>',
+  says: "Make ports of the app's VM reachable on this computer, as <local>:<port> or <port>",
+  options: [...target, ['--vm <id>', 'the VM; by default the first running one']],
+  example: 'mote proxy 5432 --app web\nmote proxy 9000:80 9229 --app web',
+  async run(call) {
+    const pairs = call.rest.map(portsOf)
+    const at = await place(call)
+    const { startProxy } = await import('../proxy.ts')
+    await using servers = new AsyncDisposableStack()
+    for (const { local, port } of pairs) {
+      const server = await startProxy(call, { ...at, vm_id: text(call.flags, 'vm'), port }, local)
+      servers.defer(() => void server.close())
+      call.terminal.line(`127.0.0.1:${local} is port ${port} of ${at.app_name}. Ctrl-C stops it.`)
+    }
+    await new Promise(resolve => call.signal.addEventListener('abort', resolve, { once: true }))
+    return process.exit(0)
+  },
+}
+
+/** @throws Error for anything but one or two ports */
+function portsOf(given: string): { readonly local: number; readonly port: number } {
+  const [, first = '', second] = /^(\d{1,5})(?::(\d{1,5}))?$/.exec(given) ?? []
+  const [local, port] = [Number(first), Number(second ?? first)]
+  if (first !== '' && local <= 65_535 && port >= 1 && port <= 65_535) return { local, port }
+  throw new Error(`${given} is not a port. Write 5432, or 9000:80 for the local port 9000.`)
+}
 
 async function runProgram(
   call: Call,

@@ -1615,8 +1615,10 @@ export interface OpenApiDocument {
 
 /** Program to run beside the app. */
 export interface OpenVmSessionRequest {
-  /** The program and its arguments, passed without a shell. */
-  readonly command: readonly string[]
+  /** The program and its arguments, passed without a shell. Required unless `port` is given. */
+  readonly command?: readonly string[] | undefined
+  /** Connects to this TCP port in the VM instead of running a program. */
+  readonly port?: number | null | undefined
   /** Environment variables in addition to those of the app. Values are not stored. */
   readonly env?: Readonly<Record<string, string>> | null | undefined
   /** Working directory. Default: of the image. */
@@ -2345,7 +2347,7 @@ export interface VmSession {
   readonly id: string
   /** The VM in which the program runs. */
   readonly vm_id: string
-  /** The program, without its arguments. */
+  /** The program without its arguments, or `tcp:` and the port. */
   readonly program: string
   /** Whether it runs in a terminal. */
   readonly tty: boolean
@@ -3031,7 +3033,7 @@ export const createOperations = (transport: Transport) => ({
   /** Change the memory of a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/balloon` */
   setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<Balloon>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
   /** Start a program in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/sessions` */
-  openVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly body: OpenVmSessionRequest }, options?: CallOptions) => transport.json<VmSession>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions`, body: input.body }, options),
+  openVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly body?: OpenVmSessionRequest | undefined }, options?: CallOptions) => transport.json<VmSession>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions`, body: input.body }, options),
   /** List the sessions of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/sessions` */
   listVmSessions: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

@@ -19,7 +19,10 @@ const of = <A extends string>(action: A) => ({ action: Type.Literal(action), ses
 export const SessionRequest = Type.Union([
   Type.Object({
     ...of('open'),
-    command: Type.Array(Type.String(), { minItems: 1, maxItems: 256 }),
+    /** Exactly one of `command` and `port`. */
+    command: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 256 })),
+    /** A TCP port of the guest to connect to instead of running a program. */
+    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
     /** Added to the environment of the VM's program. */
     env: Type.Optional(Type.Record(Type.String(), Type.String())),
     cwd: Type.Optional(Type.String()),

@@ -32,12 +32,21 @@ const day = 86_400
 export const OpenVmSessionRequest = resource(
   'OpenVmSessionRequest',
   {
-    command: list(rawText({ maxLength: 65_536, examples: ['sh'] }), {
-      minItems: 1,
-      maxItems: 256,
-      description: 'The program and its arguments, passed without a shell.',
-      examples: [['sh', '-l']],
-    }),
+    command: Type.Optional(
+      list(rawText({ maxLength: 65_536, examples: ['sh'] }), {
+        minItems: 1,
+        maxItems: 256,
+        description: 'The program and its arguments, passed without a shell. Required unless `port` is given.',
+        examples: [['sh', '-l']],
+      }),
+    ),
+    port: maybe(
+      uint16({
+        minimum: 1,
+        description: 'Connects to this TCP port in the VM instead of running a program.',
+        examples: [5432],
+      }),
+    ),
     env: maybe(stringMap({ maxProperties: 256, examples: [{ TERM: 'xterm-256color' }] }), {
       description: 'Environment variables in addition to those of the app. Values are not stored.',
     }),
@@ -72,7 +81,7 @@ export const VmSession = resource(
   {
     id: uuid({ description: 'Identifies the session.' }),
     vm_id: uuid({ description: 'The VM in which the program runs.' }),
-    program: text({ description: 'The program, without its arguments.', examples: ['sh'] }),
+    program: text({ description: 'The program without its arguments, or `tcp:` and the port.', examples: ['sh'] }),
     tty: bool({ description: 'Whether it runs in a terminal.' }),
     status: oneOf(['running', 'exited', 'signaled', 'lost'], {
       description: '`exited`: with an exit code. `signaled`: ended by a signal. `lost`: the VM ended first.',

@@ -78,8 +78,7 @@ async function open(
   call: Call<Operations['openVmSession']>,
 ): Promise<store.SessionRow> {
   const { body, caller, project } = call
-  const [program = ''] = body.command
-  if (body.command.some(argument => argument.includes('\0'))) throw invalidField('command', 'must not contain NUL')
+  const what = programOf(body)
   const vm = vmFor(d, body.vm_id ?? undefined)
   const idleSeconds = body.idle_timeout_seconds ?? defaultIdleSeconds
   const { row, isNew } = await store.insert(
@@ -90,7 +89,7 @@ async function open(
       deploymentId: d.id,
       vmId: vm.id,
       accountId: caller.userId,
-      program: program.slice(0, 200),
+      program: what.program.slice(0, 200),
       tty: Boolean(body.tty),
       idleSeconds: idleSeconds === 0 ? null : idleSeconds,
       requestKey: requestKeyOf(call),
@@ -101,12 +100,12 @@ async function open(
   const request = {
     action: 'open',
     sessionId: row.id,
-    command: body.command,
+    ...what.start,
     ...(body.env ? { env: body.env } : {}),
     ...(body.cwd == null ? {} : { cwd: body.cwd }),
     ...(body.user == null ? {} : { user: body.user }),
     ...(body.tty ? { tty: body.tty } : {}),
-    ...(body.stdin ? { input: true } : {}),
+    ...(body.stdin || what.start.port !== undefined ? { input: true } : {}),
   } as const
   try {
     await openIn(guestLine(deps, vm.id), request)
@@ -115,6 +114,16 @@ async function open(
     if (isNew) await store.remove(deps.db, row.id)
     throw cause
   }
+}
+
+/** @throws ApiError 400 unless there is either a command or a port */
+function programOf({ command, port, tty }: Call<Operations['openVmSession']>['body']) {
+  if (port != null && command != null) throw invalidField('port', 'cannot be combined with a command')
+  if (port != null && tty) throw invalidField('tty', 'cannot be combined with a port')
+  if (port != null) return { program: `tcp:${port}`, start: { port } }
+  if (command == null) throw invalidField('command', 'is required unless a port is given')
+  if (command.some(argument => argument.includes('\0'))) throw invalidField('command', 'must not contain NUL')
+  return { program: command[0] ?? '', start: { command } }
 }
 
 type OpenRequest = Parameters<typeof ask<'open'>>[1]

@@ -271,6 +271,9 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
   it('refusals name the reason', async () => {
     const refused = async (body: object) => (await me().post(base, { command: ['true'], ...body })).body
     expect(await refused({ user: 'no-such-user' })).toMatchObject({ code: 'invalid_state', error: /no such user/ })
+    expect(await refused({ command: undefined })).toMatchObject({ code: 'invalid_request', error: /command/ })
+    expect(await refused({ port: 80 })).toMatchObject({ code: 'invalid_request', error: /port/ })
+    expect(await refused({ command: undefined, port: 0 })).toMatchObject({ code: 'invalid_request' })
     expect(await refused({ command: [] })).toMatchObject({ code: 'invalid_request' })
     expect(await refused({ command: ['a\0b'] })).toMatchObject({ code: 'invalid_request' })
     expect(await refused({ vm_id: '0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10' })).toMatchObject({ code: 'invalid_request' })

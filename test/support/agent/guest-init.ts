@@ -24,6 +24,7 @@ const parts = [
   'session',
   'session-start',
   'session-pump',
+  'relay',
 ]
 const stubs = fileURLToPath(new URL('guest-init.c', import.meta.url))
 

@@ -1,6 +1,6 @@
 /**
  * Sessions of a simulated guest. `cat` and `sh` repeat their input and end with it (`sh -c '...; exit 7'` with that
- * code), `echo` prints its arguments, `sleep` runs until a signal ends it.
+ * code), and so do ports. `echo` prints its arguments, `sleep` runs until a signal ends it.
  */
 import { basename } from 'node:path'
 import { StepError } from '../../base/step-error.ts'
@@ -77,9 +77,10 @@ export function fakeSessions(): GuestSessions {
   }
 }
 
-const programOf = ({ command: [program = ''] }: SessionStart) => basename(program)
+const commandOf = ({ command = ['cat'] }: SessionStart) => command
+const programOf = (start: SessionStart) => basename(commandOf(start)[0] ?? '')
 const repeats = (start: SessionStart) => ['cat', 'sh', 'bash'].includes(programOf(start))
-const codeOf = ({ command }: SessionStart) => Number(/exit (\d+)/.exec(command.at(-1) ?? '')?.[1] ?? 0)
+const codeOf = (start: SessionStart) => Number(/exit (\d+)/.exec(commandOf(start).at(-1) ?? '')?.[1] ?? 0)
 
 function started(start: SessionStart): FakeSession {
   const session: FakeSession = {
@@ -91,7 +92,7 @@ function started(start: SessionStart): FakeSession {
     held: true,
   }
   const program = programOf(start)
-  if (program === 'echo') print(session, 'stdout', Buffer.from(`${start.command.slice(1).join(' ')}\n`))
+  if (program === 'echo') print(session, 'stdout', Buffer.from(`${commandOf(start).slice(1).join(' ')}\n`))
   else if (!repeats(start) && program !== 'sleep' && program !== 'true')
     print(session, 'stderr', Buffer.from(`${program}: not found\n`))
   const waits = program === 'sleep' || (repeats(start) && (start.input || start.tty))

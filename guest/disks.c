@@ -63,11 +63,6 @@ void disk_rescan_all(void) {
   if (dir) closedir(dir);
 }
 
-void make_path(char *path) {
-  for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) *slash = 0, mkdir(path, 0755), *slash = '/';
-  mkdir(path, 0755);
-}
-
 static int is_mounted(const char *device, const char *at) {
   char line[1024], from[300], to[512];
   int found = 0;

@@ -51,7 +51,7 @@ struct workload {
   int exited, code; /* exited: it ran and ended; code as a shell gives it (128 + signal) */
 };
 pid_t spawn(const struct config *config, char *const *argv, int fds[2]);
-pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty);
+pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty, int tool);
 int workload_start(struct workload *workload, const struct config *config);
 int listening(const struct config *config, int port);
 
@@ -99,6 +99,22 @@ void session_open(const struct config *config, const char *id, const char *name,
 void session_free(struct session *session);
 int session_signal(const struct session *session, int number);
 
+/* files.c: tools that read and write files for the host, as the workload's user. */
+struct stat;
+int file_tool(char *const *argv);
+int file_fault(const char *path);
+ssize_t read_full(int fd, char *bytes, size_t size);
+int write_full(int fd, const char *bytes, size_t size);
+void make_path(char *path);
+void make_parents(const char *path);
+int begin_file(const char *path);
+int finish_file(int fd, const char *path, int mode);
+int walk_files(const char *from, int depth, int (*visit)(const char *path, const struct stat *stat_of), int after);
+
+/* tar.c */
+int tar_pack(char *path);
+int tar_unpack(char *into);
+
 /* relay.c */
 pid_t spawn_relay(const struct config *config, int port, const int stdio[3]);
 
@@ -112,7 +128,6 @@ void disk_grow(const char *id, char *text);
 void disk_freeze(const char *id, char *text);
 void disk_thaw_all(void);
 void disk_rescan_all(void);
-void make_path(char *path);
 void give_to_workload(const struct config *config, const char *at);
 
 /* grow.c */

@@ -12,7 +12,7 @@
 
 struct request {
   char *argv[MAX_ARGS + 1], home[1024];
-  int argc, rows, columns, tty, input, port;
+  int argc, rows, columns, tty, input, port, tool;
 };
 
 /* An added variable replaces the one of the image. Returns -1 if there are too many. */
@@ -37,6 +37,7 @@ static const char *parse(struct config *config, struct request *request, char *t
     if (!strcmp(word, "arg") && request->argc < MAX_ARGS) request->argv[request->argc++] = value;
     else if (!strcmp(word, "cwd")) config->cwd = value;
     else if (!strcmp(word, "tcp")) request->port = atoi(value);
+    else if (!strcmp(word, "tool")) request->tool = *value == '1';
     else if (!strcmp(word, "input")) request->input = *value == '1';
     else if (!strcmp(word, "tty")) request->tty = sscanf(value, "%dx%d", &request->rows, &request->columns) == 2;
     else if (!strcmp(word, "env") && add_env(config, value) < 0) return "too many variables";
@@ -113,7 +114,7 @@ static int start(const struct config *config, struct session *session, const str
   /* A process that closes its input must not end init. Unlike an ignored signal, a handler is not inherited. */
   signal(SIGPIPE, no_action);
   session->pid = request->port ? spawn_relay(config, request->port, stdio)
-                               : spawn_session(config, request->argv, stdio, session->tty);
+                               : spawn_session(config, request->argv, stdio, session->tty, request->tool);
   for (int i = 0; i < 3; i++)
     if (stdio[i] >= 0 && (i == 0 || !session->tty)) close(stdio[i]);
   return session->pid < 0 ? -1 : 0;

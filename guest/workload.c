@@ -38,7 +38,7 @@ static void run(const struct config *config, char *const *argv) {
   errno = reason;
 }
 
-enum { OWN_TTY = 1, OWN_CWD = 2 };
+enum { OWN_TTY = 1, OWN_CWD = 2, FILE_TOOL = 4 };
 
 /* Standard input is /dev/null if stdio[0] is -1. The streams belong to the user, so that it can open /dev/stdout. */
 static void become(const struct config *config, char *const *argv, const int stdio[3], int flags) {
@@ -61,6 +61,11 @@ static void become(const struct config *config, char *const *argv, const int std
     dprintf(2, "mote-init: working directory %s: %s\n", config->cwd, strerror(errno));
     _exit(126);
   }
+  if (flags & FILE_TOOL) {
+    /* Nothing is executed, so the other descriptors of init do not close by themselves. */
+    for (int fd = 3; fd < 1024; fd++) close(fd);
+    _exit(file_tool(argv));
+  }
   run(config, argv);
   dprintf(2, "mote-init: cannot run %s: %s\n", argv[0], strerror(errno));
   _exit(errno == ENOENT ? 127 : 126);
@@ -80,10 +85,10 @@ pid_t spawn(const struct config *config, char *const *argv, int fds[2]) {
   return pid;
 }
 
-/* Starts a program with these streams. A working directory that does not exist is an error. */
-pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty) {
+/* Starts a program, or a tool of files.c, with these streams. A working directory that does not exist is an error. */
+pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty, int tool) {
   pid_t pid = fork();
-  if (pid == 0) become(config, argv, stdio, OWN_CWD | (tty ? OWN_TTY : 0));
+  if (pid == 0) become(config, argv, stdio, OWN_CWD | (tty ? OWN_TTY : 0) | (tool ? FILE_TOOL : 0));
   return pid;
 }
 

@@ -21,6 +21,7 @@ import { settingCommands } from './commands/setting.ts'
 import { sourceHostCommands } from './commands/source-host.ts'
 import { storageCommands } from './commands/storage.ts'
 import { vmCommands } from './commands/vm.ts'
+import { vmFileCommands } from './commands/vm-files.ts'
 import { vmSessionCommands } from './commands/vm-session.ts'
 
 export function moteCommand(): Command {
@@ -39,6 +40,7 @@ export function moteCommand(): Command {
       ...buildCommands(),
       ...appCommands(),
       ...vmSessionCommands(),
+      ...vmFileCommands(),
       ...vmCommands(),
     ],
     'Data and settings': [

@@ -27,6 +27,8 @@ export interface SessionStart {
   readonly command?: readonly string[]
   /** A TCP port of the guest to connect to instead of running a program. */
   readonly port?: number
+  /** `command` is a file tool of the init (guest/files.c) with its arguments. */
+  readonly fileTool?: boolean
   /** Added to the environment of the image's program, or replaces its variables. */
   readonly env?: Readonly<Record<string, string>>
   /** Default: the image's working directory. */
@@ -54,6 +56,7 @@ export function openLine(start: SessionStart): string {
   if (start.user !== undefined) words.push(`user=${encodeWord(start.user)}`)
   if (start.tty) words.push(`tty=${start.tty.rows}x${start.tty.columns}`)
   if (start.input) words.push('input=1')
+  if (start.fileTool) words.push('tool=1')
   if (start.port !== undefined) words.push(`tcp=${start.port}`)
   words.push(...(start.command ?? []).map(argument => `arg=${encodeWord(argument)}`))
   return `session.open ${start.sessionId} ${words.join(' ')}`

@@ -1030,6 +1030,22 @@ export interface ExecRequest {
   readonly timeout_seconds?: number | null | undefined
 }
 
+/** One action on files in a VM. */
+export interface FileAction {
+  /** `read`: the content is the output. `write`: the input replaces the file at once. `list`: lines of type, mode, bytes, time, percent-encoded path and link target. `pack`, `unpack`: a tree as a tar archive. */
+  readonly action: 'read' | 'write' | 'list' | 'mkdir' | 'move' | 'remove' | 'pack' | 'unpack'
+  /** Path in the VM; relative ones begin at the working directory. */
+  readonly path: string
+  /** New path. Only with `move`. */
+  readonly to?: string | null | undefined
+  /** Mode of a written file. Default: of the file that it replaces, otherwise 644. */
+  readonly mode?: string | null | undefined
+  /** Levels that `list` shows. Default: 0, only the path. */
+  readonly depth?: number | null | undefined
+  /** Whether `remove` removes a directory with its content. Default: false. */
+  readonly recursive?: boolean | null | undefined
+}
+
 /** Account whose password is to be reset. */
 export interface ForgotPasswordRequest {
   /** Address of the account. */
@@ -1615,10 +1631,12 @@ export interface OpenApiDocument {
 
 /** Program to run beside the app. */
 export interface OpenVmSessionRequest {
-  /** The program and its arguments, passed without a shell. Required unless `port` is given. */
+  /** The program and its arguments, passed without a shell. Required without `port` and `file`. */
   readonly command?: readonly string[] | undefined
   /** Connects to this TCP port in the VM instead of running a program. */
   readonly port?: number | null | undefined
+  /** Reads or changes files with a tool that needs nothing of the image. Data are its input or output. */
+  readonly file?: FileAction | null | undefined
   /** Environment variables in addition to those of the app. Values are not stored. */
   readonly env?: Readonly<Record<string, string>> | null | undefined
   /** Working directory. Default: of the image. */
@@ -2347,7 +2365,7 @@ export interface VmSession {
   readonly id: string
   /** The VM in which the program runs. */
   readonly vm_id: string
-  /** The program without its arguments, or `tcp:` and the port. */
+  /** The program without its arguments, or `tcp:` and the port, or `file:` with the action and path. */
   readonly program: string
   /** Whether it runs in a terminal. */
   readonly tty: boolean

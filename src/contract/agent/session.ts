@@ -23,6 +23,8 @@ export const SessionRequest = Type.Union([
     command: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 256 })),
     /** A TCP port of the guest to connect to instead of running a program. */
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+    /** `command` is a file tool of the init (guest/files.c) with its arguments. */
+    fileTool: Type.Optional(Type.Boolean()),
     /** Added to the environment of the VM's program. */
     env: Type.Optional(Type.Record(Type.String(), Type.String())),
     cwd: Type.Optional(Type.String()),

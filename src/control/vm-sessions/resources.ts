@@ -29,6 +29,39 @@ const TerminalSize = resource(
 export const defaultIdleSeconds = 900
 const day = 86_400
 
+const filePath = (options: Readonly<Record<string, unknown>>) => rawText({ minLength: 1, maxLength: 4095, ...options })
+
+/** Tools of guest/files.c. */
+export const fileActions = ['read', 'write', 'list', 'mkdir', 'move', 'remove', 'pack', 'unpack'] as const
+
+const FileAction = resource(
+  'FileAction',
+  {
+    action: oneOf(fileActions, {
+      description:
+        '`read`: the content is the output. `write`: the input replaces the file at once. `list`: lines of type, mode, bytes, time, percent-encoded path and link target. `pack`, `unpack`: a tree as a tar archive.',
+    }),
+    path: filePath({
+      description: 'Path in the VM; relative ones begin at the working directory.',
+      examples: ['/data/dump.sql'],
+    }),
+    to: maybe(filePath({ description: 'New path. Only with `move`.', examples: ['/data/old.sql'] })),
+    mode: maybe(
+      text({
+        pattern: '^[0-7]{3,4}$',
+        'x-mote-pattern': 'three or four octal digits',
+        description: 'Mode of a written file. Default: of the file that it replaces, otherwise 644.',
+        examples: ['640'],
+      }),
+    ),
+    depth: maybe(
+      uint32({ maximum: 100, description: 'Levels that `list` shows. Default: 0, only the path.', examples: [1] }),
+    ),
+    recursive: maybe(bool({ description: 'Whether `remove` removes a directory with its content. Default: false.' })),
+  },
+  { description: 'One action on files in a VM.' },
+)
+
 export const OpenVmSessionRequest = resource(
   'OpenVmSessionRequest',
   {
@@ -36,7 +69,7 @@ export const OpenVmSessionRequest = resource(
       list(rawText({ maxLength: 65_536, examples: ['sh'] }), {
         minItems: 1,
         maxItems: 256,
-        description: 'The program and its arguments, passed without a shell. Required unless `port` is given.',
+        description: 'The program and its arguments, passed without a shell. Required without `port` and `file`.',
         examples: [['sh', '-l']],
       }),
     ),
@@ -47,6 +80,9 @@ export const OpenVmSessionRequest = resource(
         examples: [5432],
       }),
     ),
+    file: maybe(FileAction, {
+      description: 'Reads or changes files with a tool that needs nothing of the image. Data are its input or output.',
+    }),
     env: maybe(stringMap({ maxProperties: 256, examples: [{ TERM: 'xterm-256color' }] }), {
       description: 'Environment variables in addition to those of the app. Values are not stored.',
     }),
@@ -81,7 +117,10 @@ export const VmSession = resource(
   {
     id: uuid({ description: 'Identifies the session.' }),
     vm_id: uuid({ description: 'The VM in which the program runs.' }),
-    program: text({ description: 'The program without its arguments, or `tcp:` and the port.', examples: ['sh'] }),
+    program: text({
+      description: 'The program without its arguments, or `tcp:` and the port, or `file:` with the action and path.',
+      examples: ['sh'],
+    }),
     tty: bool({ description: 'Whether it runs in a terminal.' }),
     status: oneOf(['running', 'exited', 'signaled', 'lost'], {
       description: '`exited`: with an exit code. `signaled`: ended by a signal. `lost`: the VM ended first.',

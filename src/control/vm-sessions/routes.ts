@@ -105,7 +105,7 @@ async function open(
     ...(body.cwd == null ? {} : { cwd: body.cwd }),
     ...(body.user == null ? {} : { user: body.user }),
     ...(body.tty ? { tty: body.tty } : {}),
-    ...(body.stdin || what.start.port !== undefined ? { input: true } : {}),
+    ...(body.stdin ? { input: true } : {}),
   } as const
   try {
     await openIn(guestLine(deps, vm.id), request)
@@ -116,14 +116,32 @@ async function open(
   }
 }
 
-/** @throws ApiError 400 unless there is either a command or a port */
-function programOf({ command, port, tty }: Call<Operations['openVmSession']>['body']) {
-  if (port != null && command != null) throw invalidField('port', 'cannot be combined with a command')
-  if (port != null && tty) throw invalidField('tty', 'cannot be combined with a port')
-  if (port != null) return { program: `tcp:${port}`, start: { port } }
-  if (command == null) throw invalidField('command', 'is required unless a port is given')
-  if (command.some(argument => argument.includes('\0'))) throw invalidField('command', 'must not contain NUL')
-  return { program: command[0] ?? '', start: { command } }
+type OpenBody = Call<Operations['openVmSession']>['body']
+
+/** @throws ApiError 400 unless exactly one of `command`, `port` and `file` is given */
+function programOf({ command, port, file, tty }: OpenBody) {
+  const given = [command, port, file].filter(one => one !== undefined && one !== null)
+  if (given.length !== 1) throw invalidField('command', 'is required, or else one of port and file')
+  if (tty && command === undefined) throw invalidField('tty', 'needs a command')
+  if (port != null) return { program: `tcp:${port}`, start: { port, input: true } }
+  if (file != null) return { program: `file:${file.action} ${file.path}`, start: fileTool(file) }
+  for (const argument of command ?? []) withoutNul('command', argument)
+  return { program: command?.[0] ?? '', start: { command: command ?? [] } }
+}
+
+/** Arguments of the tool (guest/files.c). */
+function fileTool({ action, path, to, mode, depth, recursive }: NonNullable<OpenBody['file']>) {
+  if ((action === 'move') !== (to != null)) throw invalidField('file.to', 'is required with move, and only there')
+  const [, argument] = [withoutNul('file.path', path), withoutNul('file.to', to ?? '')]
+  const options = { move: argument, write: mode ?? '', list: String(depth ?? 0), remove: recursive ? '1' : '0' }
+  const option = Object.hasOwn(options, action) ? options[action as keyof typeof options] : ''
+  const command = [action, path, ...(option === '' ? [] : [option])]
+  return { command, fileTool: true, input: action === 'write' || action === 'unpack' }
+}
+
+function withoutNul(field: string, value: string): string {
+  if (value.includes('\0')) throw invalidField(field, 'must not contain NUL')
+  return value
 }
 
 type OpenRequest = Parameters<typeof ask<'open'>>[1]

@@ -1,7 +1,11 @@
 /** Sessions from the client to real processes: the simulated host uses the guest's init as a process of this machine. */
 import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, readdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { testDir } from '../../../test/support/agent/agent.ts'
+import { cli } from '../../../test/support/cli.ts'
 import { compiledInit, type TestInit } from '../../../test/support/agent/guest-init.ts'
 import { flakyProxy } from '../../../test/support/flaky-proxy.ts'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
@@ -206,6 +210,41 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     await next.connection.write(Buffer.from('second\n'))
     expect(await next.connection.ended).toEqual({ reason: 'exited', code: 0 })
     expect(next.stdout().toString()).toBe('first\nsecond\n')
+  })
+
+  it('mote cp copies trees in both directions and streams, and mote files changes them', async () => {
+    await using dir = await testDir()
+    const at = (name: string) => join(dir.path, name)
+    const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
+    const mote = (...args: string[]) => cli({ home: dir.path, env }).run(args)
+    const content = randomBytes(700_000)
+    await mkdir(at('site/empty'), { recursive: true })
+    await writeFile(at('site/index.html'), content)
+    await symlink('index.html', at('site/latest'))
+    // The guest of this test has the file system of this machine.
+    expect(await mote('cp', at('site'), `web:${at('vm')}`)).toMatchObject({ code: 0 })
+    expect((await readFile(at('vm/index.html'))).equals(content)).toBe(true)
+    expect(await mote('cp', at('site/index.html'), `web:${at('vm')}/`)).toMatchObject({ code: 0 })
+    expect(await mote('cp', `web:${at('vm')}`, at('back'))).toMatchObject({ code: 0 })
+    expect((await readdir(at('back'))).sort()).toEqual(['empty', 'index.html', 'latest'])
+    expect(await readlink(at('back/latest'))).toBe('index.html')
+    expect((await readFile(at('back/index.html'))).equals(content)).toBe(true)
+    expect(await mote('cp', `web:${at('vm/none')}`, at('x'))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('none: No such file'),
+    })
+    expect(await mote('files', 'rm', at('vm'), '--app', 'web')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/not empty/),
+    })
+    expect(await mote('files', 'ls', at('vm'), '--app', 'web')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('latest -> index.html'),
+    })
+    expect(await mote('files', 'rm', '-r', at('vm'), '--app', 'web')).toMatchObject({ code: 0 })
+    expect(await readdir(dir.path)).not.toContain('vm')
+    const audit = JSON.stringify((await me().get('/v1/audit-logs?limit=100')).body)
+    expect(audit).toContain(`file:unpack ${dir.path}`)
   })
 
   it('a new client replaces the old one', async () => {

@@ -25,6 +25,8 @@ const parts = [
   'session-start',
   'session-pump',
   'relay',
+  'files',
+  'tar',
 ]
 const stubs = fileURLToPath(new URL('guest-init.c', import.meta.url))
 

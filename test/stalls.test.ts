@@ -16,7 +16,7 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outputLimits, readLayer, readLayout } from '../src/agent/build/output.ts'
-import { planBuild } from '../src/agent/build/plan.ts'
+import { planProject } from '../src/agent/build/plan/index.ts'
 import { fetchUpload } from '../src/agent/build/upload.ts'
 import { framed } from '../src/agent/dns/forward.ts'
 import { frameOf, makePipes, openStdio, pipePorts } from '../src/agent/hypervisor/gvisor/pipes.ts'
@@ -185,7 +185,11 @@ const cases: readonly Case[] = [
   },
   {
     name: 'the files that determine a build plan',
-    files: ['src/agent/build/plan.ts', 'src/agent/build/plan/node/frameworks.ts', 'src/agent/build/plan/versions.ts'],
+    files: [
+      'src/agent/build/plan/index.ts',
+      'src/agent/build/plan/node/frameworks.ts',
+      'src/agent/build/plan/versions.ts',
+    ],
     async run() {
       const texts = [deepJson(250_000), `{"scripts":${wideJson(250_000)}}`, 'web:'.repeat(60_000), '\n'.repeat(250_000)]
       const floods = [
@@ -208,11 +212,7 @@ const cases: readonly Case[] = [
             const files = new Map([['package.json', buildable]])
             if (name === 'requirements.txt') files.delete('package.json')
             files.set(name, text)
-            planBuild({
-              names: new Set([...files.keys(), 'main.py', 'Procfile']),
-              inPublic: new Set(),
-              files,
-            })
+            planProject({ paths: new Set([...files.keys(), 'main.py', 'Procfile']), texts: files })
           } catch {
             // The source cannot be built.
           } finally {

@@ -40,7 +40,7 @@ describe('a fetch over smart HTTP', () => {
   test('fetches the newest commit of the default branch, or the requested commit', async () => {
     expect(await fetched()).toMatchObject({
       commit: { branch: 'main', hash: second, message: 'change' },
-      names: ['index.html', 'public'],
+      names: ['index.html', 'public/x.txt'],
       text: 'two',
     })
     const old = await fetched({ branch: 'main', commit: first })

@@ -18,13 +18,13 @@ export interface Commit {
   readonly message: string
 }
 
-/** Limit on the files that `planBuild` parses. */
+/** Limit on the files that decide a plan. */
 const mostTextBytes = 256 << 10
 
 /** Read access to the source of a build. */
 export interface SourceTree {
-  /** Returns the names at the top of the tree, or in a directory. */
-  list(dir?: string): Promise<string[]>
+  /** Returns the paths of the files; of a very large tree only those at its top and in `public`. */
+  list(): Promise<readonly string[]>
   /** Returns undefined if there is no such file or it is larger than 256 KiB. */
   read(path: string): Promise<string | undefined>
   /** Writes the whole tree, including submodules, as a tar archive. */
@@ -119,8 +119,10 @@ function repositoryOf(
   const { git, hash, branch } = top
   return {
     commit: { branch, hash, message },
-    list: async (path = '') => {
-      const names = await git(['ls-tree', '-z', '--name-only', path === '' ? hash : `${hash}:${path}`]).catch(() => '')
+    list: async () => {
+      const list = (args: readonly string[]) => git(['ls-tree', '-z', '--name-only', ...args])
+      // The output of git is limited: a tree whose paths take more than 2 MiB is listed in part.
+      const names = await list(['-r', hash]).catch(async () => (await list([hash])) + (await list([hash, 'public/'])))
       return names.split('\0').filter(name => name !== '')
     },
     read: async path => {

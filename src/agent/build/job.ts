@@ -14,10 +14,11 @@ import { BuildFault } from './fault.ts'
 import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './retention.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
-import { isPlanFile } from './plan/project.ts'
-import { planBuild, type Plan } from './plan.ts'
+import { planProject } from './plan/index.ts'
+import { describePlan } from './plan/describe.ts'
 import { timed, watchSilence } from './progress.ts'
 import { type Recipe, recipeOf } from './recipe.ts'
+import { readTree } from './tree.ts'
 import { buildTrust } from './trust.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
 import { fetchUpload, partsOf } from './upload.ts'
@@ -51,8 +52,6 @@ export interface Job {
 
 /** More than the source of any app; large files belong in a volume. */
 const maxSourceBytes = 1 << 30
-/** Limit on the files that are read to plan a build, each at most 256 KiB. */
-const mostPlanFiles = 100
 const cacheMib = 10 * 1024
 
 /**
@@ -88,8 +87,8 @@ async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Re
   const source = await (spec.source.upload === undefined
     ? fetchCommit(job, worker, signal)
     : fetchSent(deps, job, signal))
-  const plan = planBuild(await look(source))
-  log.say(`found ${describe(plan)}`)
+  const plan = planProject(await readTree(source))
+  for (const line of describePlan(plan)) log.say(line)
   const plainHttp = deps.registries.flatMap(registry => (registry.plainHttp ? [registry.host] : []))
   await makeDisks(deps, job, source)
   await rm(dir, { recursive: true, force: true })
@@ -114,26 +113,6 @@ function fetchSent({ bus, hostId }: JobDeps, job: Job, signal: AbortSignal): Pro
   const read = partsOf(bus, hostId, buildId, signal)
   return fetchUpload(read, digest, join(work, 'sent.tar'), { maxBytes: maxSourceBytes, signal })
 }
-
-async function look(source: SourceTree) {
-  const files = new Map<string, string>()
-  const names = new Set(await source.list())
-  for (const name of [...names].filter(isPlanFile).slice(0, mostPlanFiles)) {
-    const text = await source.read(name)
-    if (text !== undefined) files.set(name, text)
-  }
-  return { names, files, inPublic: new Set(names.has('public') ? await source.list('public') : []) }
-}
-
-const describe = (plan: Plan) =>
-  ({
-    dockerfile: 'a Dockerfile',
-    static: 'a static site',
-    node: 'a Node project',
-    'node-static': 'a site that Node builds',
-    python: 'a Python project',
-    go: 'a Go project',
-  })[plan.kind]
 
 const disksOf = (work: string) => ({ source: join(work, 'source.tar'), output: join(work, 'output.img') })
 

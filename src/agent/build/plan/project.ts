@@ -44,6 +44,12 @@ const planNames: ReadonlySet<string> = new Set([
 ])
 const planPatterns = [/^[\w.-]+\.config\.(?:[cm]?[jt]s)$/, /\.csproj$/]
 
+/** Limit on the depth of the paths that a plan sees. */
+const deepestPath = 8
+
+/** Whether a plan sees the path. */
+export const isPlanPath = (path: string) => path.split('/').length <= deepestPath
+
 /** Whether a plan may depend on the text of the file. */
 export function isPlanFile(path: string): boolean {
   const parts = path.split('/')

@@ -1,4 +1,5 @@
 /** The build plan: what a build installs, runs and starts. Derived from the project's files without running them. */
+import type { ToolPackages } from './node/packages.ts'
 import type { Project } from './project.ts'
 
 export const providerNames = [
@@ -70,6 +71,17 @@ export interface BuildPlan {
   readonly staticDir: string | null
   /** A port that the project fixes; null if it listens on `$PORT`. */
   readonly port: number | null
+  /** Only in the plan of a Node project. */
+  readonly node?: NodeSteps
+}
+
+/** Steps of a Node project that depend on its package manager. */
+export interface NodeSteps {
+  readonly packages: ToolPackages
+  /** Removes development dependencies; null if there are none, because starting npm is slow. */
+  readonly prune: string | null
+  /** The `start` script itself: a process of the package manager takes memory and no signals. */
+  readonly script: string | null
 }
 
 export interface Provider {

@@ -2,13 +2,14 @@ import { frameworks, type Served } from '../node/frameworks.ts'
 import { isBerry, managerOf, type PackageManager } from '../node/managers.ts'
 import { type NodePackage, readPackage } from '../node/package.ts'
 import { nxOf } from '../node/nx.ts'
+import { packagesOf } from '../node/packages.ts'
 import { faultAt, lineAt, type Project } from '../project.ts'
 import type { Provider, ToolName, ToolVersion } from '../types.ts'
 import { versionOf } from '../versions.ts'
 
 export const node: Provider = {
   name: 'node',
-  detect: project => project.has('package.json'),
+  detect: project => project.has('package.json') && !isPage(project),
   plan: project => {
     const own = readPackage(project)
     const { manager, lock } = managerOf(project)
@@ -17,16 +18,30 @@ export const node: Provider = {
     const served = framework?.serve(own, project) ?? { staticDir: null, start: null }
     const builds = own.script('build') !== undefined
     const staticDir = builds && !startsServer(own) ? served.staticDir : null
+    const tools = toolsOf(project, own, manager)
+    const installs = own.hasDependencies || lock !== null
     return {
       framework: framework?.name ?? null,
-      tools: toolsOf(project, own, manager),
-      install: own.hasDependencies || lock !== null ? [manager.install(lock !== null, isBerry(project))] : [],
+      tools,
+      install: installs ? [manager.install(lock !== null, isBerry(project))] : [],
       build: builds ? [manager.run('build')] : (nx?.build ?? []),
       start: staticDir === null ? startOf(project, own, manager, nx?.start ?? served.start, builds) : null,
       staticDir: staticDir ?? (unknownSite(project, own, served, builds) ? 'dist' : null),
       port: null,
+      node: {
+        packages: packagesOf(project, tools),
+        prune: installs && own.mayHaveDevDependencies ? manager.prune : null,
+        script: own.script('start') ?? null,
+      },
     }
   },
+}
+
+/** Whether package.json only describes a static site: it has nothing to install, build or start. */
+function isPage(project: Project): boolean {
+  const { script, main, hasDependencies } = readPackage(project)
+  const runs = script('build') !== undefined || script('start') !== undefined || main !== undefined
+  return !runs && !hasDependencies && project.has('index.html')
 }
 
 /** Node, the package manager, and bun if a script calls it. */

@@ -1,0 +1,30 @@
+/** Says in the log of a build what was detected. */
+import type { BuildPlan, ProviderName, ToolVersion } from './types.ts'
+
+const nouns = {
+  dockerfile: 'a Dockerfile',
+  php: 'a PHP project',
+  go: 'a Go project',
+  java: 'a Java project',
+  rust: 'a Rust project',
+  ruby: 'a Ruby project',
+  elixir: 'an Elixir project',
+  python: 'a Python project',
+  deno: 'a Deno project',
+  dotnet: 'a .NET project',
+  node: 'a Node project',
+  gleam: 'a Gleam project',
+  cpp: 'a C++ project',
+  static: 'a static site',
+  shell: 'a shell script',
+} as const satisfies Record<ProviderName, string>
+
+export const nounOf = (provider: ProviderName) => nouns[provider]
+
+export function describePlan({ provider, framework, staticDir, tools }: BuildPlan): string[] {
+  const noun = provider === 'node' && staticDir !== null ? 'a site that Node builds' : nouns[provider]
+  return [`found ${noun}${framework === null ? '' : ` (${framework})`}`, ...tools.flatMap(named)]
+}
+
+const named = ({ tool, version, from }: ToolVersion): string[] =>
+  from === null ? [] : [`${from.file}, line ${from.line}, asks for ${tool} ${version}`]

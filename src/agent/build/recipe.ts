@@ -1,7 +1,7 @@
 /** For each kind of project: the image it is built in, the build script, and the resulting image. */
 import { BuildFault } from './fault.ts'
 import { nounOf } from './plan/describe.ts'
-import { goToolchainOf, pythonRequest, toolRequirement } from './plan/toolchains.ts'
+import { goToolchainOf, pythonRequest, rustToolchainOf, rustup, toolRequirement } from './plan/toolchains.ts'
 import type { BuildPlan, NodeSteps, ProviderName, ToolName, ToolVersion } from './plan/types.ts'
 import { scripts } from './scripts.ts'
 import { goSeed, type ToolImage } from './tool-images.ts'
@@ -125,6 +125,23 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         GO_SHA256: toolchain?.sha256 ?? '',
       },
       output: layer('web', { ...owner, Env, Cmd: startCommand(start) }),
+    }
+  },
+  rust: (plan, start) => {
+    if (start === null) return null
+    const rust = toolOf(plan, ['rust'])
+    const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
+    return {
+      builder: 'builder',
+      script: scripts.rust,
+      env: {
+        ...stepsOf(plan),
+        RUST: rust ? rustToolchainOf(rust) : 'stable',
+        RUSTUP_URL: rustup.url,
+        RUSTUP_SHA256: rustup.sha256,
+      },
+      // The program needs the C library of the builder.
+      output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
 }

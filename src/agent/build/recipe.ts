@@ -49,8 +49,9 @@ const toolOf = ({ tools }: BuildPlan, names: readonly ToolName[]): ToolVersion |
 
 const nodeEnv = (plan: BuildPlan, { packages }: NodeSteps) => ({
   ...stepsOf(plan),
-  NODE_PACKAGE: packages.node ?? '',
-  MANAGER_PACKAGE: packages.manager ?? '',
+  NODE_PACKAGE: packages.node,
+  MANAGER_PACKAGE: packages.manager,
+  PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
 })
 
 const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) => ({ kind: 'layer', base, config }) as const

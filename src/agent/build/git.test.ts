@@ -87,6 +87,16 @@ describe('a fetch over smart HTTP', () => {
     await expect(fits.archive(join(dir.path, 'source.tar'))).rejects.toThrow(/larger/)
   })
 
+  test('a tree with too many paths to list shows at least those at its top and in public', async () => {
+    await using large = await gitServer()
+    const dir = `src/${'x'.repeat(230)}/${'y'.repeat(230)}/${'z'.repeat(230)}`
+    const deep = Array.from({ length: 3200 }, (_, n) => [`${dir}/${n}.txt`, ''] as const)
+    await large.push({ ...Object.fromEntries(deep), 'go.mod': 'module a', 'public/index.html': 'x' })
+    const { names } = await fetched({ url: large.url })
+    expect(names.length).toBeLessThan(deep.length)
+    expect(names.filter(path => !deep.some(([known]) => known === path))).toEqual(['go.mod', 'public/index.html'])
+  })
+
   test('a redirect is not followed', async () => {
     const { createServer } = await import('node:http')
     const away = createServer((request, response) => {

@@ -119,12 +119,7 @@ function repositoryOf(
   const { git, hash, branch } = top
   return {
     commit: { branch, hash, message },
-    list: async () => {
-      const list = (args: readonly string[]) => git(['ls-tree', '-z', '--name-only', ...args])
-      // The output of git is limited: a tree whose paths take more than 2 MiB is listed in part.
-      const names = await list(['-r', hash]).catch(async () => (await list([hash])) + (await list([hash, 'public/'])))
-      return names.split('\0').filter(name => name !== '')
-    },
+    list: () => pathsIn(git, hash),
     read: async path => {
       const size = Number(await git(['cat-file', '-s', `${hash}:${path}`]).catch(() => Number.NaN))
       return size <= mostTextBytes ? git(['cat-file', 'blob', `${hash}:${path}`]) : undefined
@@ -142,6 +137,21 @@ function repositoryOf(
       await rename(join(worker.dir, all), file)
     },
   }
+}
+
+/**
+ * Only the last 2 MiB of git's output are kept, so the paths at the top are listed apart: a longer list loses its
+ * beginning, and the first path is cut.
+ */
+async function pathsIn(git: Git, hash: string): Promise<string[]> {
+  const list = async (args: readonly string[]) => (await git(['ls-tree', '-z', ...args])).split('\0')
+  const top = await list([hash])
+  const named = (type: string) =>
+    top.flatMap(line => new RegExp(`^\\d+ ${type} \\w+\\t(.+)$`, 's').exec(line)?.[1] ?? [])
+  const dirs = new Set(named('tree'))
+  const below = [...(await list(['--name-only', hash, 'public/'])), ...(await list(['-r', '--name-only', hash]))]
+  const isBelow = (path: string) => path.includes('/') && dirs.has(path.slice(0, path.indexOf('/')))
+  return [...new Set([...named('blob'), ...below.filter(isBelow)])]
 }
 
 const archiveOf = ({ git, hash, prefix }: Fetched, file: string) =>

@@ -40,6 +40,13 @@ const pax = (...records: ReadonlyArray<readonly [string, string]>) =>
 const file = rawEntry('file', { data: 'hello' })
 
 describe('an archive', () => {
+  it('with a long name that its header cuts after a slash has that file', async () => {
+    const long = `${'deep/'.repeat(20)}file`
+    const longName = rawEntry('././@LongLink', { flag: 'L', data: `${long}\0` })
+    const entries = await read(of(longName, rawEntry(long.slice(0, 100), { data: 'hello' })))
+    expect(entries).toEqual([{ name: long, linkname: '', type: 'file', size: 5, text: 'hello' }])
+  })
+
   it('with long names and links is read correctly, however its chunks are split', async () => {
     const long = `${'deep/'.repeat(60)}file`
     const data = of(

@@ -71,19 +71,25 @@ export function parseHeader(block: Buffer): RawHeader {
   const isPosix = block.toString('latin1', 257, 263) === 'ustar\0'
   const prefix = isPosix ? textAt(block, 345, 155) : ''
   const short = textAt(block, 0, 100)
-  return entryOf({
+  // Not yet `entryOf`: a long name is cut to 100 bytes here, possibly after a slash.
+  return {
     name: prefix === '' ? short : `${prefix}/${short}`,
     linkname: textAt(block, 157, 100),
     mode: numberAt(block, 100, 8) & 0o7777,
-    size: numberAt(block, 124, 12),
+    size: checkedSize(numberAt(block, 124, 12)),
     type,
-  })
+  }
+}
+
+function checkedSize(size: number): number {
+  if (!Number.isSafeInteger(size) || size < 0) throw unreadable('a size is invalid')
+  return size
 }
 
 /** Normalizes a header according to its type and name. */
 export function entryOf(header: RawHeader): RawHeader {
-  const { type, name, size } = header
-  if (!Number.isSafeInteger(size) || size < 0) throw unreadable('a size is invalid')
+  const { type, name } = header
+  const size = checkedSize(header.size)
   if (withoutData.has(type)) return { ...header, size: 0 }
   if (type !== 'file' || !name.endsWith('/')) return header
   // Readers disagree on whether such a "directory" has data.

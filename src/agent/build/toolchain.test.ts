@@ -1,20 +1,18 @@
 /** Builds each kind of repository in a VM and runs the result, with the images of `mote image build builder`. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
-import { until } from '../../../test/support/wait.ts'
-import { type BuildObserved, type BuildPut, subjects, type VmObserved } from '../../contract/agent.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import { agentConfig } from '../base/config.ts'
-import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDir } from '../../../test/support/agent/agent.ts'
 import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 import { registryOutside } from '../../../test/support/agent/build-registry.ts'
+import { answerOf, buildOn, type SourceFiles } from '../../../test/support/agent/build-real.ts'
 import { wheel } from '../../../test/support/agent/build-wheel.ts'
 import { ensureToolImage, hasToolImage, toolImages, toolReference } from './tool-images.ts'
 
 let missing = ''
 let git: GitServer
 let agent: TestAgent
-let builds = 0
 
 beforeAll(async () => {
   await using dir = await testDir()
@@ -34,54 +32,9 @@ afterAll(async () => {
 
 const skipWithout = (context: TestContext) => context.skip(missing !== '', missing)
 
-const built = async (
-  files: Readonly<Record<string, string | Buffer>>,
-  on: TestAgent = agent,
-  repository: string | null = null,
-) => {
-  await git.push(files)
-  const put: BuildPut = {
-    buildId: `compiled-${++builds}`,
-    generation: 1,
-    want: 'present',
-    spec: {
-      projectId: 'p1',
-      appId: 'a1',
-      deploymentId: 'd1',
-      hypervisor: 'qemu',
-      vcpus: 1,
-      memoryMib: 1024,
-      source: { url: git.url, branch: '', commit: '', allowPrivate: true },
-      diskMib: 4096,
-      timeLimitMs: 540_000,
-      repository,
-    },
-  }
-  const subject = subjects.hostIn(on.agent.hostId, 'build.put')
-  const ask = async () => (await on.bus.request(subject, put, { timeoutMs: 10_000 })) as BuildObserved
-  const observed = await until(
-    async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await ask()),
-    { what: 'the build has ended', timeoutMs: 560_000, everyMs: 200 },
-  )
-  const log = (await on.logs(put.buildId)).map(({ line }) => line)
-  if (observed.state !== 'succeeded') throw new Error(`${observed.error}\n${log.join('\n')}`)
-  return { image: observed.image ?? '', log: log.join('\n') }
-}
-const answerOf = async (vmId: string, image: string, on: TestAgent = agent) => {
-  const spec = testSpec({ image, memoryMib: 256, healthCheckPath: '/' })
-  await on.put({ vmId, generation: 1, want: 'running', spec })
-  // An interpreter starts slowly under emulation.
-  const observed = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await on.get(vmId)), {
-    what: `${vmId} is healthy`,
-    timeoutMs: 240_000,
-    everyMs: 100,
-  }).catch(async (error: unknown) => {
-    throw new Error((await on.logs(vmId)).map(({ line }) => line).join('\n'), { cause: error })
-  })
-  const text = await (await fetch(`http://${observed.endpoint?.host}:${observed.endpoint?.port}/`)).text()
-  await on.put({ vmId, generation: 2, want: 'absent', spec })
-  return text
-}
+const built = (files: SourceFiles, on: TestAgent = agent, repository: string | null = null) =>
+  buildOn(on, git, files, { repository })
+const answer = (vmId: string, image: string, on: TestAgent = agent) => answerOf(on, vmId, image)
 
 describe('a build of', { timeout: 600_000 }, () => {
   test('a Node project: npm ci, npm run build, and it runs as its user', async context => {
@@ -111,14 +64,14 @@ describe('a build of', { timeout: 600_000 }, () => {
         require('node:http').createServer((q, r) => r.end(require('greeting') + made + ' ' + process.getuid())).listen(process.env.PORT)`,
     })
     expect(log).toContain('npm ci')
-    expect(await answerOf('node', image)).toBe('hello made 1000')
+    expect(await answer('node', image)).toBe('hello made 1000')
   })
 
   test('a site built with Node', async context => {
     skipWithout(context)
     const build = `node -e "require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/index.html', 'from ' + process.version)"`
     const { image } = await built({ 'package.json': JSON.stringify({ scripts: { build } }) })
-    expect(await answerOf('site', image)).toMatch(/^from v\d+/)
+    expect(await answer('site', image)).toMatch(/^from v\d+/)
   })
 
   test('a Python project: its requirements in a venv', async context => {
@@ -138,7 +91,7 @@ HTTPServer(("0.0.0.0", int(os.environ["PORT"])), Handler).serve_forever()
       'greeting-1.0-py3-none-any.whl': wheel('greeting', '1.0', `word = 'hello'\n`),
     })
     expect(log).toMatch(/greeting(?:-|==)1\.0/)
-    expect(await answerOf('python', image)).toBe('hello /app/.venv 1000')
+    expect(await answer('python', image)).toBe('hello /app/.venv 1000')
   })
 
   test('a Go project: one static program', async context => {
@@ -161,7 +114,7 @@ func main() {
 `,
       'greeting/greeting.go': 'package greeting\n\nconst Word = "hello "\n',
     })
-    expect(await answerOf('go', image)).toBe('hello 1000')
+    expect(await answer('go', image)).toBe('hello 1000')
   })
 
   test('a Dockerfile from scratch, layer by layer, and from the cache the second time', async context => {
@@ -198,6 +151,6 @@ CMD ["/bin/sh", "-c", "exec httpd -f -p $PORT -h /app"]
     const { image, log } = await built({ Dockerfile }, host, `${registry.host}/apps/a1`)
     expect(image).toMatch(new RegExp(`^${registry.host}/apps/a1@sha256:[0-9a-f]{64}$`))
     expect(log).toContain(`FROM ${registry.host}/debian-busybox:1`)
-    expect(await answerOf('docker', image, host)).toBe('made by 0\n')
+    expect(await answer('docker', image, host)).toBe('made by 0\n')
   })
 })

@@ -1,0 +1,124 @@
+/** Builds one app of each language whose dependencies come from the real package registries. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type TestAgent, testAgent } from '../../../test/support/agent/agent.ts'
+import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
+import { answerOf, buildOn, type SourceFiles } from '../../../test/support/agent/build-real.ts'
+import { driverCases } from '../../../test/support/agent/hypervisor.ts'
+import { run } from '../../lib/exec.ts'
+import { agentConfig } from '../base/config.ts'
+import { hasToolImage, toolImages } from './tool-images.ts'
+
+interface App {
+  /** A file of the registry that the build needs. */
+  readonly registry: string
+  readonly files: SourceFiles
+  readonly log: RegExp
+  readonly answer: RegExp
+}
+
+const apps: Readonly<Record<string, App>> = {
+  'Node with Express': {
+    registry: 'https://registry.npmjs.org/express/latest',
+    files: {
+      'package.json': JSON.stringify({
+        name: 'shop',
+        scripts: { start: 'node a.js' },
+        dependencies: { express: '^5' },
+      }),
+      'a.js': `require('express')().get('/', (q, r) => r.send('hello from ' + process.version)).listen(process.env.PORT)`,
+    },
+    log: /^npm install: took \d+ s$/m,
+    answer: /^hello from v\d+/,
+  },
+  'Python with FastAPI': {
+    registry: 'https://pypi.org/simple/fastapi/',
+    files: {
+      'main.py':
+        'import sys\nfrom fastapi import FastAPI\n\napp = FastAPI()\n\n\n@app.get("/")\ndef top():\n    return sys.version\n',
+      'requirements.txt': 'fastapi\nuvicorn\n',
+    },
+    log: /^using Python 3\.\d+/m,
+    answer: /^"3\./,
+  },
+  'Go with a current toolchain': {
+    registry: 'https://proxy.golang.org/golang.org/toolchain/@v/list',
+    files: {
+      'go.mod': 'module example.com/shop\n\ngo 1.26\n\nrequire github.com/go-chi/chi/v5 v5.2.1\n',
+      'go.sum':
+        'github.com/go-chi/chi/v5 v5.2.1 h1:KOIHODQj58PmL80G2Eak4WdvUzjSJSm0vG72crDCqb8=\n' +
+        'github.com/go-chi/chi/v5 v5.2.1/go.mod h1:L2yAIGWB3H+phAw1NxKwWM+7eUH/lU8pOMm5hHcoops=\n',
+      'main.go': `package main
+
+import (
+	"net/http"
+	"os"
+	"runtime"
+
+	"github.com/go-chi/chi/v5"
+)
+
+func main() {
+	router := chi.NewRouter()
+	router.Get("/", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello from " + runtime.Version())) })
+	http.ListenAndServe(":"+os.Getenv("PORT"), router)
+}
+`,
+    },
+    log: /^using go version go1\.26\./m,
+    answer: /^hello from go1\.26\./,
+  },
+  'Rust with tiny_http': {
+    registry: 'https://static.rust-lang.org/rustup/release-stable.toml',
+    files: {
+      'Cargo.toml':
+        '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n\n[dependencies]\ntiny_http = "0.12"\n',
+      'src/main.rs': `fn main() {
+    let port = std::env::var("PORT").unwrap();
+    let server = tiny_http::Server::http(format!("0.0.0.0:{port}")).unwrap();
+    for request in server.incoming_requests() {
+        let _ = request.respond(tiny_http::Response::from_string("hello from Rust"));
+    }
+}
+`,
+    },
+    log: /^cargo build --release: took /m,
+    answer: /^hello from Rust$/,
+  },
+}
+
+const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
+const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
+const lacking = toolImages.filter(name => !hasToolImage(cacheDir, name))
+/** Builds take more than ten minutes under emulation. */
+const skipped =
+  lacking.length > 0
+    ? ` (skipped: no images ${lacking.join(', ')}; make them with: mote image build builder)`
+    : gvisor?.skip
+      ? ` (skipped: ${gvisor.name})`
+      : ''
+
+describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeout: 600_000 }, () => {
+  let git: GitServer
+  let host: TestAgent
+  beforeAll(async () => {
+    git = await gitServer()
+    host = await testAgent({ ...gvisor?.config })
+    await host.agent.probed
+  }, 120_000)
+  afterAll(async () => {
+    await host[Symbol.asyncDispose]()
+    await git[Symbol.asyncDispose]()
+  })
+
+  test.for(Object.entries(apps))('%s', async ([name, { registry, files, log, answer }], context) => {
+    const reason = await run('curl', ['-sSf', '--max-time', '20', '-o', '/dev/null', registry]).then(
+      () => '',
+      (error: unknown) => String(error),
+    )
+    context.skip(reason !== '', `${registry} is out of reach: ${reason}`)
+    const id = name.split(' ', 1)[0]?.toLowerCase() ?? ''
+    const built = await buildOn(host, git, files, { hypervisor: 'gvisor', appId: id })
+    expect(built.log).toMatch(log)
+    expect(await answerOf(host, `real-${id}`, built.image, 'gvisor')).toMatch(answer)
+  })
+})

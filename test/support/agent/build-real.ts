@@ -1,0 +1,68 @@
+/** Builds an app in a real VM and asks the result for an answer. */
+import { type BuildObserved, type BuildPut, subjects, type VmObserved } from '../../../src/contract/agent.ts'
+import { until } from '../wait.ts'
+import { type TestAgent, testSpec } from './agent.ts'
+import type { GitServer } from './build.ts'
+
+export type SourceFiles = Readonly<Record<string, string | Buffer>>
+
+let builds = 0
+
+/** @throws Error with the log of a build that failed */
+export async function buildOn(
+  host: TestAgent,
+  git: GitServer,
+  files: SourceFiles,
+  change: Partial<BuildPut['spec']> = {},
+): Promise<{ image: string; log: string }> {
+  await git.push(files)
+  const put: BuildPut = {
+    buildId: `compiled-${++builds}`,
+    generation: 1,
+    want: 'present',
+    spec: {
+      projectId: 'p1',
+      appId: 'a1',
+      deploymentId: 'd1',
+      hypervisor: 'qemu',
+      vcpus: 1,
+      memoryMib: 1024,
+      source: { url: git.url, branch: '', commit: '', allowPrivate: true },
+      diskMib: 4096,
+      timeLimitMs: 540_000,
+      repository: null,
+      ...change,
+    },
+  }
+  const subject = subjects.hostIn(host.agent.hostId, 'build.put')
+  const ask = async () => (await host.bus.request(subject, put, { timeoutMs: 10_000 })) as BuildObserved
+  const observed = await until(
+    async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await ask()),
+    { what: 'the build has ended', timeoutMs: 560_000, everyMs: 200 },
+  )
+  const log = (await host.logs(put.buildId)).map(({ line }) => line)
+  if (observed.state !== 'succeeded') throw new Error(`${observed.error}\n${log.join('\n')}`)
+  return { image: observed.image ?? '', log: log.join('\n') }
+}
+
+/** Runs the image until it is healthy, and returns what it serves at `/`. */
+export async function answerOf(
+  host: TestAgent,
+  vmId: string,
+  image: string,
+  hypervisor: BuildPut['spec']['hypervisor'] = 'qemu',
+): Promise<string> {
+  const spec = testSpec({ image, hypervisor, memoryMib: 256, healthCheckPath: '/' })
+  await host.put({ vmId, generation: 1, want: 'running', spec })
+  // An interpreter starts slowly under emulation.
+  const observed = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await host.get(vmId)), {
+    what: `${vmId} is healthy`,
+    timeoutMs: 240_000,
+    everyMs: 100,
+  }).catch(async (error: unknown) => {
+    throw new Error((await host.logs(vmId)).map(({ line }) => line).join('\n'), { cause: error })
+  })
+  const text = await (await fetch(`http://${observed.endpoint?.host}:${observed.endpoint?.port}/`)).text()
+  await host.put({ vmId, generation: 2, want: 'absent', spec })
+  return text
+}

@@ -20,7 +20,6 @@ export const vmSessionOperations = operations({
     summary: 'Start a program in a VM',
     description:
       'Starts a program in a VM of the deployment, in a terminal or with pipes, and without a time limit. Open its WebSocket to read and write. The audit log records the program, not its arguments, and how long it ran.',
-    throttle: 'create',
     params: Type.Object(ofJob),
     body: OpenVmSessionRequest,
     // The guest takes 120,000 bytes.

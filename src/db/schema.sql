@@ -1026,6 +1026,31 @@ CREATE TABLE vm_disk (
   CONSTRAINT vm_disk_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
 );
 
+CREATE TABLE vm_session (
+  account_id uuid NOT NULL,
+  attachment uuid,
+  code integer,
+  deployment_id uuid NOT NULL,
+  ended_at timestamp with time zone,
+  id uuid NOT NULL,
+  idle_seconds integer,
+  opened_at timestamp with time zone NOT NULL DEFAULT now(),
+  outcome text,
+  program text NOT NULL,
+  project_id uuid NOT NULL,
+  removed boolean NOT NULL DEFAULT false,
+  request_hash bytea,
+  seen_at timestamp with time zone NOT NULL DEFAULT now(),
+  tty boolean NOT NULL,
+  vm_id uuid NOT NULL,
+  CONSTRAINT vm_session_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
+  CONSTRAINT vm_session_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
+  CONSTRAINT vm_session_outcome_check CHECK ((outcome = ANY (ARRAY['exited'::text, 'signaled'::text, 'lost'::text]))),
+  CONSTRAINT vm_session_pkey PRIMARY KEY (id),
+  CONSTRAINT vm_session_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE,
+  CONSTRAINT vm_session_request_hash_key UNIQUE (request_hash)
+);
+
 CREATE TABLE vm_snapshot (
   app_id uuid NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -1423,6 +1448,14 @@ CREATE INDEX vm_disk_attachment ON public.vm_disk USING btree (attachment_id);
 CREATE INDEX vm_disk_volume ON public.vm_disk USING btree (volume_id);
 
 CREATE UNIQUE INDEX vm_disk_writer ON public.vm_disk USING btree (volume_id) WHERE (NOT read_only);
+
+CREATE INDEX vm_session_ended ON public.vm_session USING btree (ended_at) WHERE removed;
+
+CREATE INDEX vm_session_in_guests ON public.vm_session USING btree (vm_id) WHERE (NOT removed);
+
+CREATE INDEX vm_session_of_deployment ON public.vm_session USING btree (deployment_id, id);
+
+CREATE INDEX vm_session_open ON public.vm_session USING btree (project_id) WHERE (ended_at IS NULL);
 
 CREATE INDEX vm_snapshot_app ON public.vm_snapshot USING btree (app_id);
 

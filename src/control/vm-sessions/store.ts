@@ -25,15 +25,15 @@ const columns = `id, project_id AS "projectId", deployment_id AS "deploymentId",
 
 const insertSession = statement(
   'vmSessions.insert',
-  `INSERT INTO vm_session (id, project_id, deployment_id, vm_id, account_id, program, tty, idle_seconds, request_key)
+  `INSERT INTO vm_session (id, project_id, deployment_id, vm_id, account_id, program, tty, idle_seconds, request_hash)
    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
    WHERE (SELECT count(*) FROM vm_session WHERE project_id = $2 AND ended_at IS NULL) < $10
-   ON CONFLICT (request_key) DO NOTHING`,
+   ON CONFLICT (request_hash) DO NOTHING`,
 )
 const sessionById = statement<SessionRow>('vmSessions.byId', `SELECT ${columns} FROM vm_session WHERE id = $1`)
 const sessionByKey = statement<SessionRow>(
   'vmSessions.byKey',
-  `SELECT ${columns} FROM vm_session WHERE request_key = $1`,
+  `SELECT ${columns} FROM vm_session WHERE request_hash = $1`,
 )
 const sessionsOfDeployment = statement<SessionRow>(
   'vmSessions.ofDeployment',

@@ -6,7 +6,7 @@ CREATE TABLE vm_session (
   vm_id uuid NOT NULL,
   account_id uuid NOT NULL,
   -- Hash of the account and the Idempotency-Key: a repeated request finds the session it has opened.
-  request_key bytea UNIQUE,
+  request_hash bytea UNIQUE,
   program text NOT NULL,
   tty boolean NOT NULL,
   -- Without a client for this long, the program is ended. Null: never.

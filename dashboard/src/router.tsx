@@ -104,6 +104,11 @@ const appPages = [
   createRoute({ ...ofApp, path: '/logs', component: lazyRouteComponent(() => import('./pages/app/logs.tsx'), 'Logs') }),
   createRoute({
     ...ofApp,
+    path: '/terminal',
+    component: lazyRouteComponent(() => import('./pages/app/terminal.tsx'), 'Terminal'),
+  }),
+  createRoute({
+    ...ofApp,
     path: '/metrics',
     component: lazyRouteComponent(() => import('./pages/app/metrics.tsx'), 'Metrics'),
   }),

@@ -122,6 +122,33 @@ suite('the dashboard in detail', () => {
     expect(observed.complaints).toEqual([])
   })
 
+  it('has a terminal whose shell goes on when the token is renewed', async () => {
+    await using observed = await visit(browser, base(), { viewport: { width: 1280, height: 860 } })
+    const { page } = observed
+    await signIn(page)
+    await page.goto('/apps/new')
+    await page.getByLabel('Name').fill('shell')
+    await page.getByLabel('Image').fill('nginx:1.27')
+    await page.getByRole('button', { name: 'Create and deploy' }).click()
+    await page.getByRole('listitem').filter({ hasText: 'done: Online' }).waitFor()
+    let connections = 0
+    page.on('websocket', () => {
+      connections += 1
+    })
+    await page.goto('/apps/shell/terminal')
+    await page.getByRole('button', { name: 'Open a shell' }).click()
+    const terminal = page.getByTestId('terminal')
+    await page.getByText('Connected').waitFor()
+    // The simulated shell repeats what is typed.
+    await page.keyboard.type('before')
+    await terminal.getByText('before').waitFor()
+    // Each token is valid for five seconds.
+    await until(() => connections >= 3, { what: 'two new connections', timeoutMs: 60_000 })
+    await page.keyboard.type(', after')
+    await terminal.getByText('before, after').waitFor()
+    expect(observed.complaints).toEqual([])
+  })
+
   it('keeps a session across reloads and tabs, although each refresh token works only once', async () => {
     await using observed = await visit(browser, base(), {})
     const email = await signIn(observed.page)

@@ -56,6 +56,7 @@ export function AppFrame() {
               { name: 'Overview', to: '/apps/$app', params, exact: true },
               { name: 'Deployments', to: '/apps/$app/deployments', params },
               { name: 'Logs', to: '/apps/$app/logs', params },
+              { name: 'Terminal', to: '/apps/$app/terminal', params },
               { name: 'Metrics', to: '/apps/$app/metrics', params },
               { name: 'Scale', to: '/apps/$app/scale', params },
               { name: 'Environment', to: '/apps/$app/environment', params },

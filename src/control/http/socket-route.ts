@@ -25,11 +25,13 @@ export async function runSocket(
   if (context.registry.isFull(owner))
     throw new ApiError('rate_limited', 'Too many open connections. Close one first.', { retryAfterSeconds: 5 })
   const run = await handler.socket(call)
-  if (!context.upgrades.has(request.raw))
+  if (!context.upgrades.has(request.raw, protocol))
     throw new ApiError('invalid_request', `Open this path as a WebSocket with the subprotocol ${protocol}.`)
   reply.hijack()
   reply.raw.statusCode = 101
-  const connection = new SocketConnection(await context.upgrades.accept(request.raw, reply.raw, protocol), {
+  const socket = await context.upgrades.accept(request.raw, reply.raw, protocol)
+  if (!socket) return
+  const connection = new SocketConnection(socket, {
     limits: defaultSocketLimits,
     stillAllowed: () => context.admission.stillAllowed(request, operation),
   })

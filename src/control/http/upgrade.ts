@@ -9,10 +9,10 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { maxMessageBytes } from './socket.ts'
 
 export interface Upgrades {
-  /** Whether the request asks for a WebSocket. */
-  has(raw: IncomingMessage): boolean
-  /** Completes the handshake with this subprotocol. */
-  accept(raw: IncomingMessage, response: ServerResponse, protocol: string): Promise<WebSocket>
+  /** Whether the request asks for a WebSocket with this subprotocol. */
+  has(raw: IncomingMessage, protocol: string): boolean
+  /** Completes the handshake with this subprotocol. Resolves with undefined if its head was not valid. */
+  accept(raw: IncomingMessage, response: ServerResponse, protocol: string): Promise<WebSocket | undefined>
 }
 
 /** Other requests with an `Upgrade` header, such as those of curl for HTTP/2, are answered as if they had none. */
@@ -44,14 +44,17 @@ export function takeUpgrades(app: FastifyInstance): Upgrades {
     app.routing(raw, response)
   })
   return {
-    has: raw => waiting.has(raw) && offeredBy(raw).length > 0,
+    has: (raw, protocol) => waiting.has(raw) && offeredBy(raw).includes(protocol),
     async accept(raw, response, protocol) {
       const connection = waiting.get(raw)
       if (!connection) throw new Error('BUG: the request does not ask for a WebSocket')
       waiting.delete(raw)
       chosen.set(raw, protocol)
       response.detachSocket(connection.socket)
-      return new Promise(resolve => server.handleUpgrade(raw, connection.socket, connection.head, resolve))
+      return new Promise(resolve => {
+        connection.socket.once('close', () => resolve(undefined))
+        server.handleUpgrade(raw, connection.socket, connection.head, resolve)
+      })
     },
   }
 }

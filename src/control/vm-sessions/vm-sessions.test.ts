@@ -1,5 +1,6 @@
 /** Sessions from the client to real processes: the simulated host uses the guest's init as a process of this machine. */
 import { createHash, randomBytes } from 'node:crypto'
+import { connect as connectTcp } from 'node:net'
 import { mkdir, readdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -387,6 +388,40 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     send(socket)
     expect(await closed).toBe(1008)
     expect((await me().get(`${base}/${id}`)).body.status).toBe('running')
+    expect((await me().delete(`${base}/${id}`)).status).toBe(200)
+  })
+
+  it('handshakes that are not valid are answered with an error, and the server stays', async () => {
+    const id = await open({ command: ['sleep', '1000'] })
+    const attach = `${base}/${id}/attach`
+    const usual = {
+      upgrade: 'websocket',
+      connection: 'Upgrade',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+      'sec-websocket-protocol': sessionSubprotocol,
+      authorization: `Bearer ${ann.token}`,
+    }
+    const ask = async (path: string, change: Readonly<Record<string, string>> = {}, method = 'GET') => {
+      const socket = connectTcp(system.control.port, '127.0.0.1')
+      const head = Object.entries({ host: 'localhost', ...usual, ...change }).map(
+        ([name, value]) => `${name}: ${value}`,
+      )
+      socket.write(`${method} ${path} HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
+      const text = await new Promise<string>(resolve => socket.once('data', data => resolve(data.toString())))
+      socket.destroy()
+      return Number(text.split(' ')[1])
+    }
+    expect(await ask(attach)).toBe(101)
+    expect(await ask('/v1/nothing')).toBe(404)
+    expect(await ask(`${base}/${id}`)).toBe(200)
+    expect(await ask(attach, { authorization: 'Bearer x' })).toBe(401)
+    expect(await ask(attach, { 'sec-websocket-key': 'short' })).toBe(400)
+    expect(await ask(attach, { 'sec-websocket-version': '7' })).toBe(400)
+    expect(await ask(attach, { 'sec-websocket-protocol': 'mote.session.v9' })).toBe(400)
+    expect(await ask(attach, { upgrade: 'h2c' })).toBe(400)
+    expect(await ask(attach, { 'x-project': 'none' })).toBe(404)
+    expect(await ask(attach, {}, 'POST')).toBe(405)
     expect((await me().delete(`${base}/${id}`)).status).toBe(200)
   })
 

@@ -111,9 +111,18 @@ int begin_file(const char *path);
 int finish_file(int fd, const char *path, int mode);
 int walk_files(const char *from, int depth, int (*visit)(const char *path, const struct stat *stat_of), int after);
 
+/* watch.c */
+int watch_files(char **argv);
+
 /* tar.c */
 int tar_pack(char *path);
 int tar_unpack(char *into);
+
+/* processes.c */
+int list_processes(void);
+
+/* sftp.c */
+int sftp_serve(void);
 
 /* relay.c */
 pid_t spawn_relay(const struct config *config, int port, const int stdio[3]);

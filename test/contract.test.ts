@@ -113,6 +113,7 @@ describe('the contract', () => {
       'GET /v1/health/live',
       'GET /v1/health/ready',
       'GET /v1/api-docs/openapi.json',
+      'GET /v1/api-docs/mote.schema.json',
       'GET /v1/docs',
     ])
   })

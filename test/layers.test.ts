@@ -9,15 +9,16 @@ import { describe, expect, it } from 'vitest'
 const rooms = {
   lib: [],
   contract: ['lib'],
+  appfile: ['lib'],
   db: ['lib'],
   engine: ['lib', 'db'],
   bus: ['lib'],
   client: ['lib'],
   agent: ['lib', 'contract', 'bus'],
   gateway: ['lib', 'contract', 'bus'],
-  control: ['lib', 'contract', 'bus', 'db', 'engine'],
+  control: ['lib', 'appfile', 'contract', 'bus', 'db', 'engine'],
   programs: ['lib', 'contract', 'bus', 'db', 'engine', 'control', 'agent', 'gateway'],
-  cli: ['lib', 'client', 'programs', 'control', 'agent', 'db', 'bus', 'engine'],
+  cli: ['lib', 'appfile', 'client', 'programs', 'control', 'agent', 'db', 'bus', 'engine'],
 } as const satisfies Record<string, readonly string[]>
 
 type Room = keyof typeof rooms

@@ -10,8 +10,8 @@ import { notify } from '../src/control/notifications/index.ts'
 import type { Answer } from './support/api.ts'
 import { type TestSystem, type TestUser, testSystem } from './support/system.ts'
 
-/** Responses that contain several lists; each list is always complete. */
-const wholeAnswers = ['listMembers', 'listBillingProducts']
+/** Responses that contain several lists, each complete, or that say themselves whether they are complete. */
+const wholeAnswers = ['listMembers', 'listBillingProducts', 'listVmFiles', 'listVmProcesses']
 
 const isArray = ({ answer }: Operation) => typeof answer === 'object' && Reflect.get(answer, 'type') === 'array'
 const lists = Object.entries(allOperations).flatMap(([id, operation]) =>

@@ -17,6 +17,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outputLimits, readLayer, readLayout } from '../src/agent/build/output.ts'
 import { planProject } from '../src/agent/build/plan/index.ts'
+import { readEntries } from '../src/control/vm-sessions/file-list.ts'
 import { fetchUpload } from '../src/agent/build/upload.ts'
 import { framed } from '../src/agent/dns/forward.ts'
 import { frameOf, makePipes, openStdio, pipePorts } from '../src/agent/hypervisor/gvisor/pipes.ts'
@@ -25,6 +26,7 @@ import { buildBase } from '../src/agent/image/base.ts'
 import { runConfigOf } from '../src/agent/image/config.ts'
 import { blobPath, findManifest, readBlob } from '../src/agent/image/layout.ts'
 import { takeSource } from '../src/control/builds/source-archive.ts'
+import { parseAppFile } from '../src/appfile/parse.ts'
 import { endOfArchive, globalHeaderBomb, paxData, rawEntry } from './support/lib/archive.ts'
 import { run } from '../src/lib/exec.ts'
 import { lineReader } from '../src/lib/lines.ts'
@@ -119,6 +121,17 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
+  {
+    name: 'a list of files in a VM',
+    files: ['src/control/vm-sessions/file-list.ts'],
+    async run() {
+      for (const name of ['%ff'.repeat(4_000), 'x'.repeat(50)]) {
+        const lines = Buffer.from(`f 644 1 1 /${name} \n`.repeat(Math.ceil((2 << 20) / name.length)))
+        const parts = Array.from({ length: 17 }, (_, n) => lines.subarray(n << 17, (n + 1) << 17))
+        await readEntries(Readable.from(parts))
+      }
+    },
+  },
   {
     name: 'an uploaded source',
     files: ['src/control/builds/source-archive.ts', 'src/control/builds/source-rewrite.ts', 'src/lib/archive/tar.ts'],
@@ -218,6 +231,24 @@ const cases: readonly Case[] = [
           } finally {
             await turn()
           }
+    },
+  },
+  {
+    name: 'the file of an app',
+    files: ['src/appfile/parse.ts', 'src/appfile/locate.ts'],
+    async run() {
+      const floods = ['[', 'a.', '{', 'a={b=', '[[a]]\n', '"', "'''", '# \n', 'a = [\n', '\\u0061', ' ', 'é']
+      const keys = Array.from({ length: 5000 }, (_, n) => `k${n} = 1\n`).join('')
+      const tables = Array.from({ length: 4000 }, (_, n) => `[t.u${n}]\na = 1\n`).join('')
+      const valid = [`${'a.'.repeat(30_000)}a = 1`, `a${' '.repeat(60_000)}= 1`, `a = "${'\\t'.repeat(30_000)}"`]
+      for (const text of [...floods.map(one => one.repeat(60_000 / one.length)), keys, tables, ...valid])
+        try {
+          parseAppFile(text)
+        } catch {
+          // The file is refused.
+        } finally {
+          await turn()
+        }
     },
   },
   {

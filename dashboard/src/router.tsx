@@ -104,8 +104,22 @@ const appPages = [
   createRoute({ ...ofApp, path: '/logs', component: lazyRouteComponent(() => import('./pages/app/logs.tsx'), 'Logs') }),
   createRoute({
     ...ofApp,
+    path: '/files',
+    validateSearch: (search: Record<string, unknown>): { readonly at?: string } =>
+      typeof search.at === 'string' ? { at: search.at } : {},
+    component: lazyRouteComponent(() => import('./pages/app/files/page.tsx'), 'Files'),
+  }),
+  createRoute({
+    ...ofApp,
     path: '/terminal',
     component: lazyRouteComponent(() => import('./pages/app/terminal.tsx'), 'Terminal'),
+  }),
+  createRoute({
+    ...ofApp,
+    path: '/jobs',
+    validateSearch: (search: Record<string, unknown>): { readonly run?: string } =>
+      typeof search.run === 'string' ? { run: search.run } : {},
+    component: lazyRouteComponent(() => import('./pages/app/jobs/page.tsx'), 'Jobs'),
   }),
   createRoute({
     ...ofApp,

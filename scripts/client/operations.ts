@@ -56,10 +56,12 @@ function operationSource(operation: Described): string {
     ...(body ? ['body: input.body'] : []),
     ...(list(json.security).length === 0 ? ['open: true'] : []),
   ].join(', ')
-  const options = call === 'stream' ? 'StreamOptions' : 'CallOptions'
+  const options = optionsOf[call]
   return `  /** ${text(json.summary) ?? id}. \`${method} ${path}\` */
   ${id}: (${input}options?: ${options}) => transport.${call}${answer}({ ${request} }, options),\n`
 }
+
+const optionsOf = { json: 'CallOptions', text: 'CallOptions', bytes: 'ByteOptions', stream: 'StreamOptions' } as const
 
 function parametersOf(json: Json): Parameter[] {
   return list(json.parameters)
@@ -93,10 +95,11 @@ function bodyOf(json: Json, where: string): { readonly type: string; readonly re
 }
 
 /** Selects the transport function that reads the answer, and its type argument. */
-function answerOf(json: Json, where: string): { readonly call: 'json' | 'text' | 'stream'; readonly answer: string } {
+function answerOf(json: Json, where: string): { readonly call: keyof typeof optionsOf; readonly answer: string } {
   const success = object(object(json.responses, where)['200'], where)
   const [[type, media] = ['', {}]] = Object.entries(object(success.content ?? {}, where))
   if (type === 'text/event-stream') return { call: 'stream', answer: `<${eventsOf(object(media, where), where)}>` }
+  if (type === 'application/octet-stream') return { call: 'bytes', answer: '' }
   if (type !== 'application/json') return { call: 'text', answer: '' }
   return { call: 'json', answer: `<${typeOf(object(media, where).schema, where)}>` }
 }

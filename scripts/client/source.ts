@@ -19,5 +19,5 @@ export function clientSource(document: unknown): string {
   const json = object(document, 'document')
   const schemas = object(object(json.components, 'components').schemas, 'schemas')
   const types = interfaces(schemas)
-  return `${head}import type { CallOptions, StreamOptions, Transport } from '../transport.ts'\n\n${jsonValue}\n${types}\n${operationsSource(json)}`
+  return `${head}import type { ByteOptions, CallOptions, StreamOptions, Transport } from '../transport.ts'\n\n${jsonValue}\n${types}\n${operationsSource(json)}`
 }

@@ -29,6 +29,19 @@ test('a second agent on the same data directory is refused, and may start after 
   await using _second = await testAgent(config)
 })
 
+test('a VM that nothing probes is healthy once its program has run for two seconds, and again after a restart', async () => {
+  const fake = createFakeHost(instant)
+  await using host = await testAgent({ hypervisor: 'fake' }, fake)
+  const startedMs = Date.now()
+  await host.put({ ...desired('a', 1), spec: { ...spec, unprobed: true, healthCheckPath: null, maxRestarts: 1 } })
+  expect((await host.until('a', 'running', vm => vm.state === 'running')).healthy).toBe(false)
+  await host.until('a', 'healthy', vm => vm.healthy)
+  expect(Date.now() - startedMs).toBeGreaterThanOrEqual(2000)
+  fake.vms.get('a')?.exit(1)
+  await host.until('a', 'not healthy', vm => !vm.healthy)
+  await host.until('a', 'healthy again', vm => vm.healthy && vm.restartCount === 1)
+})
+
 test('faults during the preparation are retried, and two failed boots crash the VM', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)

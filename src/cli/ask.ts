@@ -5,9 +5,8 @@
 import { printable, printableLine } from '../lib/printable.ts'
 import { Interrupted } from './verb.ts'
 
-const needTerminal = (question: string) => {
-  if (!process.stdin.isTTY)
-    throw new Error(`"${question}" needs an answer, but there is no terminal. Pass it as a flag (see --help).`)
+const needTerminal = (question: string, flag: string) => {
+  if (!process.stdin.isTTY) throw new Error(`"${question}" cannot be asked without a terminal. Give ${flag}.`)
 }
 
 const prompts = () => import('@clack/prompts')
@@ -18,9 +17,10 @@ function answered<T extends string | boolean>(answer: T | symbol): T {
   return answer
 }
 
-/** @param fallback used for empty input */
-export async function ask(message: string, fallback?: string): Promise<string> {
-  needTerminal(message)
+/** @param flag what to give instead @param fallback used for empty input, and without a terminal */
+export async function ask(message: string, flag: string, fallback?: string): Promise<string> {
+  if (!process.stdin.isTTY && fallback !== undefined) return fallback
+  needTerminal(message, flag)
   const validate = (value: string | undefined) => (value || fallback ? undefined : 'Enter a value.')
   const shown = fallback === undefined ? {} : { placeholder: fallback, defaultValue: fallback }
   return answered<string>(
@@ -28,13 +28,17 @@ export async function ask(message: string, fallback?: string): Promise<string> {
   )
 }
 
-export async function askSecret(message: string): Promise<string> {
-  needTerminal(message)
+export async function askSecret(message: string, flag: string): Promise<string> {
+  needTerminal(message, flag)
   return answered<string>(await (await prompts()).password({ message: printable(message), output: process.stderr }))
 }
 
-export async function choose(message: string, options: readonly { value: string; label: string }[]): Promise<string> {
-  needTerminal(message)
+export async function choose(
+  message: string,
+  flag: string,
+  options: readonly { value: string; label: string }[],
+): Promise<string> {
+  needTerminal(message, flag)
   return answered<string>(
     await (await prompts()).select<string>({
       message: printable(message),
@@ -44,8 +48,8 @@ export async function choose(message: string, options: readonly { value: string;
   )
 }
 
-export async function agree(message: string): Promise<boolean> {
-  needTerminal(message)
+export async function agree(message: string, flag = '--yes'): Promise<boolean> {
+  needTerminal(message, flag)
   return answered<boolean>(
     await (await prompts()).confirm({ message: printable(message), initialValue: false, output: process.stderr }),
   )
@@ -57,6 +61,6 @@ export async function agree(message: string): Promise<boolean> {
  */
 export async function confirmByName(what: string, name: string, yes: boolean): Promise<void> {
   if (yes) return
-  const typed = await ask(`This permanently deletes ${what} ${name}. Type its name to confirm`)
+  const typed = await ask(`This permanently deletes ${what} ${name}. Type its name to confirm`, '--yes')
   if (typed !== name) throw new Error(`"${typed}" is not "${name}": nothing was deleted.`)
 }

@@ -14,6 +14,8 @@ export interface FileStreams {
   readonly input?: AsyncIterable<Uint8Array> | undefined
   /** Called with its output. More arrives once the promise is settled. */
   readonly onOutput?: (data: Uint8Array) => void | Promise<void>
+  /** Called when output was dropped because no client read it. */
+  readonly onLost?: () => void
 }
 
 /** A client that is gone does not come back. */
@@ -24,7 +26,7 @@ export async function onFiles(
   call: Call,
   { app_name, job_id, vm_id, user }: VmPlace,
   file: FileAction,
-  { input, onOutput }: FileStreams = {},
+  { input, onOutput, onLost }: FileStreams = {},
 ): Promise<void> {
   const body = { file, vm_id, user, idle_timeout_seconds: idleSeconds }
   const { id } = await call.client.openVmSession({ app_name, job_id, body })
@@ -40,6 +42,7 @@ export async function onFiles(
       const { status, exit_code, signal } = await call.client.getVmSession(place)
       return status === 'running' ? undefined : { reason: status, code: exit_code ?? signal }
     },
+    onLost: () => onLost?.(),
     onOutput: (stream, data) => (stream === 'stderr' ? void errors.push(data) : onOutput?.(data)),
   })
   const abandoned = new Promise<never>((_, reject) =>
@@ -95,6 +98,62 @@ export async function listFiles(call: Call, at: VmPlace, path: string, depth: nu
       target: unescape(target),
     }
   })
+}
+
+export interface FileChange {
+  /**
+   * `watching`, `limit`: `directories` are watched, or at most those. `overflow`: changes are missing before the next
+   * one.
+   */
+  readonly event: 'watching' | 'limit' | 'overflow' | 'created' | 'changed' | 'removed' | 'moved'
+  readonly path?: string
+  /** The new path of what was moved. */
+  readonly to?: string
+  readonly directories?: number
+}
+
+/** Resolves when the path has gone. @throws Error if it does not exist */
+export async function watchFiles(
+  call: Call,
+  at: VmPlace,
+  file: { readonly path: string; readonly recursive: boolean },
+  onChange: (change: FileChange) => void,
+): Promise<void> {
+  let rest = ''
+  await onFiles(
+    call,
+    at,
+    { action: 'watch', ...file },
+    {
+      onOutput(data) {
+        const lines = (rest + Buffer.from(data).toString('latin1')).split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines) onChange(changeOf(line))
+      },
+      onLost() {
+        rest = ''
+        onChange({ event: 'overflow' })
+      },
+    },
+  )
+}
+
+function changeOf(line: string): FileChange {
+  const [event = '', path = '', to] = line.split(' ')
+  switch (event) {
+    case 'watching':
+    case 'limit':
+      return { event, directories: Number(path) }
+    case 'created':
+    case 'changed':
+    case 'removed':
+      return { event, path: unescape(path) }
+    case 'moved':
+      return { event, path: unescape(path), to: unescape(to ?? '') }
+    // The rest of a line whose beginning was dropped, or an event of a later version.
+    default:
+      return { event: 'overflow' }
+  }
 }
 
 /** Names in a VM are bytes; those that are not UTF-8 are shown with replacement characters. */

@@ -19,8 +19,8 @@ interface Rules {
   readonly matcher: Ignore
 }
 
-/** Excluded by default: build output, files of this computer only, and secrets (set those with `mote env`). */
-const usual = ['.git', 'node_modules/', '.venv/', '__pycache__/', '.DS_Store', '.env', '.env.local']
+/** Excluded by default: settings (a change of `mote.toml` needs no build), build output, files of this computer only, and secrets (set those with `mote env`). */
+const usual = ['/mote.toml', '.git', 'node_modules/', '.venv/', '__pycache__/', '.DS_Store', '.env', '.env.local']
 
 /**
  * Returns the source files, sorted by name. The rules come from `.gitignore` files (gitignore(5)) in the folder, below

@@ -1,7 +1,8 @@
-/** Links a folder to its app: `mote.json`, created by `mote launch`, meant to be committed. */
-import { readFile, writeFile } from 'node:fs/promises'
+/** Links a folder to its app: by its `mote.toml`, or by a `mote.json` of an earlier version. */
+import { readFile } from 'node:fs/promises'
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { appFileName } from '../appfile/name.ts'
 import type { Call } from './verb.ts'
 
 export interface Linked {
@@ -11,9 +12,19 @@ export interface Linked {
   readonly source?: 'folder'
 }
 
-export const linkFile = 'mote.json'
+const linkFile = 'mote.json'
 
+/** @throws AppFileInvalid if the file is not TOML; its other keys are not checked */
 export async function readLink(dir = process.cwd()): Promise<Linked | undefined> {
+  const file = await readFile(join(dir, appFileName), 'utf8').catch(() => undefined)
+  if (file === undefined) return readOlderLink(dir)
+  const { readToml } = await import('../appfile/toml.ts')
+  const { app, project } = readToml(file, appFileName)
+  if (typeof app !== 'string') throw new Error(`${appFileName} has no "app" key. Add the name of the app.`)
+  return { app, ...(typeof project === 'string' ? { project } : {}) }
+}
+
+async function readOlderLink(dir: string): Promise<Linked | undefined> {
   const text = await readFile(join(dir, linkFile), 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
   const parsed: unknown = JSON.parse(text)
@@ -24,9 +35,6 @@ export async function readLink(dir = process.cwd()): Promise<Linked | undefined>
   return { app, ...(typeof project === 'string' ? { project } : {}), ...(source === 'folder' ? { source } : {}) }
 }
 
-export const writeLink = (link: Linked, dir = process.cwd()) =>
-  writeFile(join(dir, linkFile), `${JSON.stringify(link, null, 2)}\n`)
-
 /** The app that a command applies to: `--app`, else the folder's app. @throws Error if there is neither */
 export async function appOf({ flags }: Pick<Call, 'flags'>): Promise<string> {
   if (typeof flags.app === 'string') return flags.app
@@ -35,7 +43,7 @@ export async function appOf({ flags }: Pick<Call, 'flags'>): Promise<string> {
   throw new Error('No app given. Use --app <name>, or run the command in a folder that "mote launch" has linked.')
 }
 
-export const appFlag = ['-a, --app <name>', 'the app; by default the one in mote.json'] as const
+export const appFlag = ['-a, --app <name>', 'the app; by default that of this folder (mote.toml)'] as const
 
 /** Detected kind of a folder, as a build would treat it. */
 export interface Found {

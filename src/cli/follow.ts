@@ -69,7 +69,7 @@ export async function followDeployment(
         left ||= live.status !== leaving
         const end = left ? ends[live.status] : undefined
         if (end === 'serves') return { live, serves: true }
-        if (end === 'failed') throw new Error(`The deployment is ${live.status}. ${live.error_message}`.trim())
+        if (end === 'failed') throw new Error(`Deployment ${live.status}: ${live.error_message}`.trim())
         await sleep(pollMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       }
     })

@@ -1,6 +1,8 @@
 /** Connects a session in a VM with this process: its terminal or pipes, its signals, its exit code. */
+import { spawnSync } from 'node:child_process'
 import type { ReadStream } from 'node:tty'
 import { connectSession, type SessionConnection, type SessionResult } from '../client/index.ts'
+import { childEnv } from '../lib/child-env.ts'
 import { err, rawBytes } from './terminal.ts'
 import type { Call } from './verb.ts'
 
@@ -77,12 +79,21 @@ function passSignals(
   }
 }
 
+/**
+ * Node's raw mode still turns each LF into CR LF, which breaks programs that move the cursor down with LF. Without stty,
+ * only those look wrong. Leaving the raw mode restores the setting.
+ */
+function passOutputUnchanged(): void {
+  spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'], env: childEnv('stty') })
+}
+
 function passInput(connection: SessionConnection, tty: boolean, isWaiting: () => boolean): Disposable {
   const { stdin, stdout } = process
   const isTerminal = tty && stdin.isTTY
   const resize = () => connection.resize(stdout.rows || 24, stdout.columns || 80)
   if (isTerminal) {
     stdin.setRawMode(true)
+    passOutputUnchanged()
     resize()
     stdout.on('resize', resize)
   }

@@ -1,4 +1,7 @@
-/** Resolves URL, token and project of the API: from flags, then the environment, then the file of `mote login`. */
+/**
+ * Resolves URL, token and project of the API: from flags, then the environment, then the folder's `mote.toml` (the
+ * project only), then the file of `mote login`.
+ */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Client } from '../client/index.ts'
@@ -70,7 +73,8 @@ export async function access(flags: AccessFlags): Promise<Access> {
   const url = await apiUrl(flags)
   const token = flags.token ?? process.env.MOTE_TOKEN ?? kept.token
   if (!token) throw new Error('You are not signed in: run "mote login", or set MOTE_TOKEN.')
-  const project = flags.project ?? process.env.MOTE_PROJECT ?? kept.project
+  const { readLink } = await import('./folder.ts')
+  const project = flags.project ?? process.env.MOTE_PROJECT ?? (await readLink())?.project ?? kept.project
   const { createClient } = await import('../client/index.ts')
   return { url, token, project, client: createClient({ baseUrl: url, token: () => token, project: () => project }) }
 }

@@ -4,6 +4,7 @@ import { productVersion } from '../lib/version.ts'
 import { adminCommands } from './commands/admin.ts'
 import { appCommands } from './commands/app.ts'
 import { buildCommands } from './commands/build.ts'
+import { configCommands } from './commands/config.ts'
 import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
 import { deployCommands } from './commands/deploy.ts'
@@ -17,7 +18,10 @@ import { kernelCommands } from './commands/kernel.ts'
 import { programCommands } from './commands/programs.ts'
 import { projectCommands } from './commands/project.ts'
 import { sessionCommands } from './commands/session.ts'
+import { jobCommands } from './commands/job.ts'
+import { runCommands } from './commands/run.ts'
 import { settingCommands } from './commands/setting.ts'
+import { sshKeyCommands } from './commands/ssh-key.ts'
 import { sourceHostCommands } from './commands/source-host.ts'
 import { storageCommands } from './commands/storage.ts'
 import { vmCommands } from './commands/vm.ts'
@@ -37,9 +41,12 @@ export function moteCommand(): Command {
     'Your apps': [
       ...sessionCommands(),
       ...deployCommands(),
+      configCommands(),
       ...buildCommands(),
       ...appCommands(),
       ...vmSessionCommands(),
+      ...runCommands(),
+      ...jobCommands(),
       ...vmFileCommands(),
       ...vmCommands(),
     ],
@@ -49,6 +56,7 @@ export function moteCommand(): Command {
       ...domainCommands(),
       ...sourceHostCommands(),
       ...settingCommands(),
+      ...sshKeyCommands(),
       ...projectCommands(),
     ],
     'Run a cloud': [

@@ -96,8 +96,16 @@ export class Interrupted extends Error {
   }
 }
 
+/** The next step, by the status of an answer. */
+const adviceFor: Readonly<Record<string, (message: string) => string[]>> = {
+  401: () => ['  Sign in again: mote login'],
+  // Other messages name what was not found.
+  404: message =>
+    message === 'Not found.' ? ['  Check the names that you gave, --app and --project: mote apps list'] : [],
+}
+
 /** Converts an error of the API or the network to a message with advice. */
-function explained(cause: unknown, url: string): unknown {
+export function explained(cause: unknown, url: string): unknown {
   if (!(cause instanceof Error)) return cause
   if (cause.name === 'AbortError' || cause instanceof Interrupted) return new Interrupted()
   if (cause instanceof TypeError && cause.message === 'fetch failed')
@@ -107,7 +115,7 @@ function explained(cause: unknown, url: string): unknown {
   if (cause.name !== 'ApiFailure') return cause
   const details: unknown = Reflect.get(cause, 'details')
   const faults = Array.isArray(details) ? details.map(({ field, message }) => `  ${field}: ${message}`) : []
-  const advice = Reflect.get(cause, 'status') === 401 ? ['  Sign in again: mote login'] : []
+  const advice = adviceFor[String(Reflect.get(cause, 'status'))]?.(cause.message) ?? []
   return new Error([cause.message, ...faults, ...advice].join('\n'))
 }
 
@@ -134,3 +142,15 @@ export const text = (flags: Flags, name: string): string | undefined => {
 
 /** Creates the answer of a command: JSON for programs, a sentence for people. */
 export const said = (json: unknown, sentence: string): Answer => ({ json, text: sentence })
+
+/** @throws Error naming the flag and its values */
+export const oneOf = <const T extends number | string>(
+  allowed: readonly T[],
+  value: number | string | undefined,
+  flag: string,
+) => {
+  if (value === undefined) return undefined
+  const found = allowed.find(candidate => candidate === value)
+  if (found === undefined) throw new Error(`--${flag} must be one of ${allowed.join(', ')}`)
+  return found
+}

@@ -8,7 +8,7 @@ export { connectSession, type SessionConnection, type SessionOptions, type Sessi
 export type { SessionSignal } from './session-frames.ts'
 export type { StreamEvent } from './events.ts'
 export { everyItem, type PageQuery } from './pages.ts'
-export type { CallOptions, ClientOptions, StreamOptions } from './transport.ts'
+export type { ByteOptions, CallOptions, ClientOptions, StreamOptions } from './transport.ts'
 
 export type Client = ReturnType<typeof createOperations>
 

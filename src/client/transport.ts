@@ -27,6 +27,13 @@ export interface CallOptions {
   readonly idempotencyKey?: string | undefined
 }
 
+export interface ByteOptions extends Omit<CallOptions, 'idempotencyKey'> {
+  /** Value of the `Range` header, for example `bytes=1024-`. */
+  readonly range?: string | undefined
+  /** Value of the `If-Range` header: the `ETag` of the bytes that are there already. */
+  readonly ifRange?: string | undefined
+}
+
 export interface StreamOptions extends Omit<CallOptions, 'idempotencyKey'> {
   /** Resumes after this event. */
   readonly lastEventId?: string | undefined
@@ -47,6 +54,8 @@ export interface Transport {
   /** @throws ApiFailure for an answer other than 2xx; TypeError if the server cannot be reached */
   json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
   text(request: ApiRequest, options?: CallOptions): Promise<string>
+  /** Resolves with the head of the answer. Its body fails if the connection is lost; read the rest with `range` then. */
+  bytes(request: ApiRequest, options?: ByteOptions): Promise<Response>
   /**
    * Reconnects and resumes after the last event until the signal aborts. @throws ApiFailure if the server refuses (4xx,
    * 501)
@@ -67,6 +76,12 @@ export function createTransport(options: ClientOptions): Transport {
       return (await response.json()) as T
     },
     text: async (request, callOptions = {}) => (await call(request, callOptions)).text(),
+    bytes: (request, { range, ifRange, ...callOptions } = {}) => {
+      const headers = headersOf(options, request, callOptions)
+      if (range !== undefined) headers['range'] = range
+      if (ifRange !== undefined) headers['if-range'] = ifRange
+      return repeated(options, request, callOptions.signal, headers)
+    },
     stream: <Events>(request: ApiRequest, streamOptions: StreamOptions = {}) =>
       // The type is generated from the document that declares the events.
       stream(options, request, streamOptions) as AsyncGenerator<StreamEvent<Events>>,

@@ -92,9 +92,12 @@ export const ChallengeRequest = Type.Object({
 export const ChallengeAnswer = Type.Object({ keyAuthorization: Type.Union([Type.String(), Type.Null()]) })
 export type ChallengeAnswer = Static<typeof ChallengeAnswer>
 
-/** A login for a tunnel to a database. `user`: id of a database (its current branch) or of a branch. */
+/**
+ * A login to a bastion. `user`: id of a database (its current branch) or of a branch, or `<app>` or `<app>.<project>` for
+ * the VMs of an app.
+ */
 export const TunnelLogin = Type.Object({
-  user: Type.String({ maxLength: 64 }),
+  user: Type.String({ maxLength: 200 }),
   ip: Type.String(),
   credential: Type.Union([
     Type.Object({ kind: Type.Literal('token'), token: Type.String({ maxLength: 512 }) }),
@@ -107,7 +110,12 @@ export const TunnelLogin = Type.Object({
 })
 export type TunnelLogin = Static<typeof TunnelLogin>
 
-/** `grant`: to be presented when a tunnel is opened; null: refused, without a reason for the client. */
+const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** What a user name of a bastion means. Names of apps have no such form. */
+export const loginReaches = (user: string): 'database' | 'app' => (idPattern.test(user) ? 'database' : 'app')
+
+/** `grant`: to be presented when a tunnel or a session is opened; null: refused, without a reason for the client. */
 export const TunnelLoginAnswer = Type.Object({ grant: Type.Union([Type.String(), Type.Null()]) })
 export type TunnelLoginAnswer = Static<typeof TunnelLoginAnswer>
 

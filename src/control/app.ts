@@ -25,6 +25,7 @@ import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
 import { deadHosts, hostFeature, hostWorkflow } from './fleet/index.ts'
 import { autoscaler, idleApps } from './scaling/index.ts'
+import { dueJobs, jobFeature } from './jobs/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
 import { drainedSnapshots, snapshotMoveWorkflow, volumeMoveWorkflow } from './moves/index.ts'
@@ -33,9 +34,11 @@ import { notificationMails, outgoingMails, notificationsFeature } from './notifi
 import { type ProjectContents, projectWorkflow, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './vm-operations/index.ts'
+import { runFeature } from './run-operations/index.ts'
+import { runRetention, runWorkflow } from './runs/index.ts'
 import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { scmWebhookFeature, createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
-import { sessionUpkeep, vmSessionFeature } from './vm-sessions/index.ts'
+import { sessionUpkeep, vmFileFeature, vmSessionFeature } from './vm-sessions/index.ts'
 import { snapshotWorkflow, vmWorkflow } from './vms/index.ts'
 import { migrationWorkflow } from './migrations/index.ts'
 import {
@@ -65,10 +68,13 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   appFeature(deps),
   domainFeature(deps, createResolver(deps.config.dnsServers)),
   deploymentFeature(deps),
+  runFeature(deps),
+  jobFeature(deps),
   buildFeature(deps),
   hostFeature(deps),
   runtimeFeature(deps),
   vmSessionFeature(deps),
+  vmFileFeature(deps),
   databaseFeature(deps),
   upcallFeature(deps),
   volumeFeature(deps),
@@ -82,6 +88,7 @@ export const workflows = (deps: ControlDeps): readonly AnyWorkflow[] => [
   projectWorkflow(deps, projectContents),
   appWorkflow(deps),
   deploymentWorkflow(deps),
+  runWorkflow(deps),
   buildWorkflow({ ...deps, sourceAuth: sourceAuth(deps, createSourceHost(deps)) }),
   vmWorkflow(deps),
   snapshotWorkflow(deps),
@@ -122,6 +129,8 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   fullVolumes(deps),
   drainedVolumes(deps),
   sessionUpkeep(deps),
+  runRetention(deps),
+  dueJobs(deps),
   databaseBackups(deps),
   databaseDrills(deps),
   databaseSpares(deps),

@@ -21,7 +21,8 @@ import {
 } from './auth/index.ts'
 import { startBuildReceiver } from './builds/index.ts'
 import type { ControlConfig } from './base/config.ts'
-import { startTunnelReceiver } from './databases/index.ts'
+import { startBastionKeyReceiver, startLoginReceiver } from './bastion/index.ts'
+import { databaseLogins, startTunnelReceiver } from './databases/index.ts'
 import { dashboardPages } from './dashboard/index.ts'
 import { startCertificateServer } from './domains/index.ts'
 import { startRelay } from './events/index.ts'
@@ -37,6 +38,7 @@ import { shareRateLimits } from './http/shared-rate-limit.ts'
 import { startNetworkPublisher } from './network/index.ts'
 import { planLimitNotices } from './notifications/index.ts'
 import { startRoutePublisher } from './routing/index.ts'
+import { appLogins, startShellReceiver } from './vm-sessions/index.ts'
 
 /** Time limit for open requests during shutdown. */
 const drainMs = 10_000
@@ -126,8 +128,15 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   starting.defer(() => gateways.stop())
   const certificates = await startCertificateServer(deps)
   starting.defer(() => certificates.stop())
-  const tunnels = await startTunnelReceiver({ ...deps, security })
+  const tunnels = await startTunnelReceiver(deps)
   starting.defer(() => tunnels.stop())
+  const shells = await startShellReceiver(deps)
+  starting.defer(() => shells.stop())
+  const bastionKeys = await startBastionKeyReceiver(deps)
+  starting.defer(() => bastionKeys.stop())
+  const checks = { ...deps, security }
+  const logins = await startLoginReceiver(bus, { database: databaseLogins(checks), app: appLogins(checks) })
+  starting.defer(() => logins.stop())
   if (options.metricsPort !== undefined) {
     const listener = createMetricsServer(metrics)
     await listen(listener, options.metricsPort)

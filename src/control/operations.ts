@@ -9,13 +9,16 @@ import { deploymentOperations } from './deployments/schema.ts'
 import { domainOperations } from './domains/schema.ts'
 import { apiDocsOperations } from './api-docs/schema.ts'
 import { healthOperations } from './health/schema.ts'
+import { jobOperations } from './jobs/schema.ts'
 import { networkOperations } from './network/schema.ts'
 import { notificationOperations } from './notifications/schema.ts'
 import { projectOperations } from './projects/schema.ts'
 import { hostOperations } from './fleet/schema.ts'
+import { runOperations } from './run-operations/schema.ts'
 import { scmOperations } from './scm/schema.ts'
 import { scmWebhookOperations } from './scm/webhook-schema.ts'
 import { usageOperations } from './usage/schema.ts'
+import { vmFileOperations } from './vm-sessions/file-schema.ts'
 import { vmSessionOperations } from './vm-sessions/schema.ts'
 import { vmOperations } from './vms/schema.ts'
 import { volumeOperations } from './volumes/schema.ts'
@@ -38,9 +41,12 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...appOperations,
   ...domainOperations,
   ...deploymentOperations,
+  ...runOperations,
+  ...jobOperations,
   ...buildOperations,
   ...vmOperations,
   ...vmSessionOperations,
+  ...vmFileOperations,
   ...networkOperations,
   ...volumeOperations,
   ...databaseOperations,

@@ -50,10 +50,12 @@ CREATE TABLE alert (
 CREATE TABLE app (
   active_deployment_id uuid,
   autoscaling_enabled boolean NOT NULL,
+  command text[] NOT NULL DEFAULT '{}'::text[],
   cpu_threshold double precision NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   desired_replicas integer NOT NULL,
   drain_timeout integer NOT NULL,
+  env_of uuid,
   firewall_version integer NOT NULL DEFAULT 0,
   git_branch text NOT NULL DEFAULT ''::text,
   git_submodules boolean NOT NULL DEFAULT false,
@@ -61,6 +63,7 @@ CREATE TABLE app (
   health_check_path text NOT NULL,
   hostname text NOT NULL,
   id uuid NOT NULL,
+  kind text NOT NULL DEFAULT 'web'::text,
   last_request_at timestamp with time zone,
   max_replicas integer NOT NULL,
   mem_threshold double precision NOT NULL,
@@ -70,6 +73,7 @@ CREATE TABLE app (
   owner_id uuid,
   port integer NOT NULL,
   project_id uuid NOT NULL,
+  release_command text[],
   scale_changed_at timestamp with time zone NOT NULL DEFAULT now(),
   scale_state text NOT NULL DEFAULT 'active'::text,
   scaled_at timestamp with time zone,
@@ -77,7 +81,10 @@ CREATE TABLE app (
   scm_repo_full_name text,
   scm_repo_id bigint,
   scm_webhook_secret bytea NOT NULL,
+  settings_changed_at timestamp with time zone,
   want text NOT NULL DEFAULT 'live'::text,
+  CONSTRAINT app_env_of_fkey FOREIGN KEY (env_of) REFERENCES app(id) ON DELETE SET NULL,
+  CONSTRAINT app_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text]))),
   CONSTRAINT app_owner_check CHECK ((owner = ANY (ARRAY['user'::text, 'database'::text]))),
   CONSTRAINT app_pkey PRIMARY KEY (id),
   CONSTRAINT app_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
@@ -88,6 +95,7 @@ CREATE TABLE app (
 CREATE TABLE app_env (
   app_id uuid NOT NULL,
   name text NOT NULL,
+  plain_at timestamp with time zone,
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   value bytea NOT NULL,
   CONSTRAINT app_env_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -407,6 +415,7 @@ CREATE TABLE deployment (
   announced text,
   app_id uuid NOT NULL,
   build_id text NOT NULL DEFAULT ''::text,
+  command text[] NOT NULL DEFAULT '{}'::text[],
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   disk_mib integer NOT NULL,
   error_message text,
@@ -422,6 +431,7 @@ CREATE TABLE deployment (
   port integer NOT NULL,
   project_id uuid NOT NULL,
   reactivated boolean NOT NULL DEFAULT false,
+  release_command text[],
   replaced integer NOT NULL DEFAULT 0,
   replaced_at timestamp with time zone,
   rollout bigint NOT NULL DEFAULT nextval('rollout_order'::regclass),
@@ -550,6 +560,28 @@ CREATE TABLE installation_secret (
   singleton boolean NOT NULL DEFAULT true,
   CONSTRAINT installation_secret_pkey PRIMARY KEY (singleton),
   CONSTRAINT installation_secret_singleton_check CHECK (singleton)
+);
+
+CREATE TABLE job (
+  app_id uuid NOT NULL,
+  command text[] NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  id uuid NOT NULL,
+  name text NOT NULL,
+  next_at timestamp with time zone,
+  note text,
+  overlap text NOT NULL,
+  paused boolean NOT NULL DEFAULT false,
+  project_id uuid NOT NULL,
+  retries integer NOT NULL,
+  schedule text NOT NULL,
+  time_zone text NOT NULL,
+  timeout_seconds integer NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT job_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT job_overlap_check CHECK ((overlap = ANY (ARRAY['skip'::text, 'allow'::text, 'replace'::text]))),
+  CONSTRAINT job_pkey PRIMARY KEY (id),
+  CONSTRAINT job_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id)
 );
 
 CREATE TABLE login_backoff (
@@ -757,6 +789,36 @@ CREATE TABLE route (
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
   CONSTRAINT route_pkey PRIMARY KEY (hostname),
   CONSTRAINT route_state_check CHECK ((state = ANY (ARRAY['live'::text, 'sleeping'::text, 'down'::text, 'gone'::text])))
+);
+
+CREATE TABLE run (
+  account_id uuid,
+  app_id uuid NOT NULL,
+  attempt integer NOT NULL DEFAULT 1,
+  command text[],
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  deployment_id uuid NOT NULL,
+  due_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  error text,
+  exit_code integer,
+  id uuid NOT NULL,
+  job_id uuid,
+  log text,
+  outcome text,
+  project_id uuid NOT NULL,
+  purpose text NOT NULL,
+  started_at timestamp with time zone,
+  timeout_seconds integer NOT NULL,
+  want text NOT NULL DEFAULT 'finished'::text,
+  CONSTRAINT run_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT run_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
+  CONSTRAINT run_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(id) ON DELETE SET NULL,
+  CONSTRAINT run_outcome_check CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'timed_out'::text, 'lost'::text]))),
+  CONSTRAINT run_pkey PRIMARY KEY (id),
+  CONSTRAINT run_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT run_purpose_check CHECK ((purpose = ANY (ARRAY['command'::text, 'release'::text, 'job'::text]))),
+  CONSTRAINT run_want_check CHECK ((want = ANY (ARRAY['finished'::text, 'cancelled'::text])))
 );
 
 CREATE TABLE runner (
@@ -992,9 +1054,11 @@ CREATE TABLE vm (
   project_id uuid NOT NULL,
   restart_count integer NOT NULL DEFAULT 0,
   restarts integer NOT NULL DEFAULT 0,
+  run_id uuid,
   seen_at_us bigint NOT NULL DEFAULT 0,
   seen_count bigint NOT NULL DEFAULT 0,
   seen_error text,
+  seen_exit_code integer,
   seen_firewall jsonb,
   seen_generation integer NOT NULL DEFAULT 0,
   seen_state text,
@@ -1005,6 +1069,7 @@ CREATE TABLE vm (
   CONSTRAINT vm_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
   CONSTRAINT vm_pkey PRIMARY KEY (id),
   CONSTRAINT vm_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT vm_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(id),
   CONSTRAINT vm_want_check CHECK ((want = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text, 'absent'::text])))
 );
 
@@ -1239,6 +1304,8 @@ CREATE INDEX app_by_name ON public.app USING btree (name) WHERE (want = 'live'::
 
 CREATE INDEX app_by_project ON public.app USING btree (project_id, id DESC);
 
+CREATE INDEX app_env_of ON public.app USING btree (env_of) WHERE (env_of IS NOT NULL);
+
 CREATE UNIQUE INDEX app_hostname ON public.app USING btree (hostname) WHERE (want = 'live'::text);
 
 CREATE INDEX app_may_sleep ON public.app USING btree (id) WHERE ((min_replicas = 0) AND (want = 'live'::text));
@@ -1343,6 +1410,12 @@ CREATE UNIQUE INDEX host_name ON public.host USING btree (name) WHERE (removed_a
 
 CREATE INDEX idempotency_key_age ON public.idempotency_key USING btree (created_at);
 
+CREATE INDEX job_due ON public.job USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+CREATE UNIQUE INDEX job_name ON public.job USING btree (app_id, name);
+
+CREATE INDEX job_of_project ON public.job USING btree (project_id);
+
 CREATE INDEX login_backoff_age ON public.login_backoff USING btree (updated_at);
 
 CREATE INDEX machine_due ON public.machine USING btree (wake_at);
@@ -1401,6 +1474,18 @@ CREATE INDEX route_gone ON public.route USING btree (changed_at) WHERE (state = 
 
 CREATE INDEX route_xid ON public.route USING btree (xid);
 
+CREATE INDEX run_ended ON public.run USING btree (ended_at);
+
+CREATE INDEX run_of_app ON public.run USING btree (app_id, id);
+
+CREATE INDEX run_of_deployment ON public.run USING btree (deployment_id);
+
+CREATE UNIQUE INDEX run_of_job ON public.run USING btree (job_id, due_at, attempt);
+
+CREATE INDEX run_of_job_failed ON public.run USING btree (ended_at) WHERE ((due_at IS NOT NULL) AND (outcome = ANY (ARRAY['failed'::text, 'timed_out'::text, 'lost'::text])));
+
+CREATE INDEX run_of_project ON public.run USING btree (project_id);
+
 CREATE INDEX scm_binding_project ON public.scm_binding USING btree (project_id);
 
 CREATE INDEX scm_delivery_received ON public.scm_delivery USING btree (received_at);
@@ -1416,6 +1501,8 @@ CREATE INDEX security_rule_project ON public.security_rule USING btree (project_
 CREATE INDEX session_account ON public.session USING btree (account_id, ip_address);
 
 CREATE INDEX session_age ON public.session USING btree (created_at);
+
+CREATE INDEX ssh_key_by_fingerprint ON public.ssh_key USING btree (fingerprint);
 
 CREATE UNIQUE INDEX ssh_key_fingerprint ON public.ssh_key USING btree (account_id, fingerprint);
 
@@ -1440,6 +1527,8 @@ CREATE INDEX vm_deployment ON public.vm USING btree (deployment_id);
 CREATE INDEX vm_host ON public.vm USING btree (host_id);
 
 CREATE UNIQUE INDEX vm_ipv6 ON public.vm USING btree (ipv6_address);
+
+CREATE INDEX vm_of_run ON public.vm USING btree (run_id) WHERE (run_id IS NOT NULL);
 
 CREATE INDEX vm_project ON public.vm USING btree (project_id, id DESC);
 

@@ -22,7 +22,7 @@ export const programSettings = {
     flag: '--ssh-port <port>',
     env: 'MOTE_SSH_PORT',
     fallback: '7022',
-    help: 'port of the SSH bastion of the gateway, for tunnels to databases; none when empty',
+    help: 'port of the SSH bastion of the gateway, for shells in VMs and tunnels to databases; none when empty',
   },
   metricsPort: {
     flag: '--metrics-port <port>',

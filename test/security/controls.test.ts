@@ -35,7 +35,12 @@ const rawFields = [
   'setDatabaseBackupTarget.ca_certificate',
   'execInVm.command',
   'openVmSession.command',
+  // Scripts have line breaks. The CLI escapes what it prints.
+  'putJob.command',
   'openVmSession.cwd',
+  'createVmDirectory.path',
+  'moveVmFile.path',
+  'moveVmFile.to',
 ]
 
 interface Schema {

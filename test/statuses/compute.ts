@@ -21,6 +21,7 @@ export async function apps(world: World): Promise<void> {
   await see('getAppSecret', 200)
   params['name'] = 'GREETING'
   await see('putAppEnv', 200, { body: { value: 'hello' } })
+  await see('putAppEnv', 200, { body: { value: 'hello', secret: false } })
   await see('listAppEnv', 200)
   await see('getAppEnv', 200)
   await see('putAppEnv', 200, { params: { name: 'OTHER' }, body: { value: 'x' } })
@@ -39,7 +40,12 @@ export async function apps(world: World): Promise<void> {
   await see('getSecurityRule', 200)
   await see('deleteSecurityRule', 200, { params: { rule_id: spare.id } })
   await see('getMesh', 200)
-  await see('createApp', 200, { body: { name: 'spare', git_url: '' } })
+  await see('createApp', 200, { body: { name: 'spare', git_url: '', kind: 'worker', env_of: 'shop' } })
+  await see('putAppEnv', 409, {
+    params: { app_name: 'spare' },
+    body: { value: 'x' },
+    how: 'worker with the variables of another app',
+  })
   await see('deleteApp', 200, { params: { app_name: 'spare' } })
   await sources(world)
 }
@@ -105,6 +111,8 @@ async function sessions(world: World): Promise<void> {
     body: { command: ['sleep', '60'], tty: { rows: 24, columns: 80 } },
   })
   params['session_id'] = body.id
+  await see('getAppSsh', 200)
+  await see('listVmProcesses', 200)
   await see('listVmSessions', 200)
   await see('getVmSession', 200)
   await see('attachVmSession', 101)
@@ -114,6 +122,67 @@ async function sessions(world: World): Promise<void> {
     await see('attachVmSession', 409, { how: 'after the end' })
   })
   await see('signalVmSession', 409, { body: { signal: 'TERM' }, how: 'after the end' })
+}
+
+async function jobs(world: World): Promise<void> {
+  const { see, params } = world
+  params['job_name'] = 'nightly'
+  await see('putJob', 200, { body: { schedule: '0 3 * * *', command: ['true'] } })
+  await see('listJobs', 200)
+  await see('getJob', 200)
+  const { run_id } = (await see('startJob', 200)).body
+  // Its VM takes room that later requests need.
+  await cancelled(world, run_id)
+  const mostJobs = 50
+  const body = { schedule: '0 3 * * *', command: ['true'] }
+  for (let n = 1; n < mostJobs; n++) await see('putJob', 200, { body, params: { job_name: `more-${n}` } })
+  await see('putJob', 409, { body, params: { job_name: 'too-many' } })
+  await see('deleteJob', 200)
+}
+
+async function oneOffRuns(world: World): Promise<void> {
+  const { see, params } = world
+  const { body } = await see('startRun', 200, { body: { command: ['sleep', '60'] } })
+  params['run_id'] = body.id
+  await see('listRuns', 200)
+  await see('getRun', 200)
+  await see('getRunLog', 200)
+  await cancelled(world, body.id)
+}
+
+async function cancelled({ see }: World, run_id: string): Promise<void> {
+  await see('cancelRun', 200, { params: { run_id } })
+  await until(async () => (await see('getRun', 200, { params: { run_id } })).body.ended_at !== null, {
+    what: 'the end of the run',
+    timeoutMs: 30_000,
+  })
+}
+
+async function files({ see }: World): Promise<void> {
+  const query = { path: '/data/file' }
+  await see('createVmDirectory', 200, { body: { path: '/data' } })
+  await see('writeVmFile', 200, { query, body: 'content', headers: { 'content-type': 'application/octet-stream' } })
+  await see('readVmFile', 200, { query })
+  await see('readVmFile', 206, { query, headers: { range: 'bytes=1-2' } })
+  await see('readVmFile', 416, { query, headers: { range: 'bytes=900-' }, how: 'range behind the end' })
+  await see('readVmFile', 409, { query: { path: '/data' }, how: 'directory' })
+  await see('getVmFile', 200, { query })
+  await see('getVmFile', 409, { query: { path: '/data/file/' }, how: 'not a directory' })
+  await see('listVmFiles', 200, { query: { path: '/data' } })
+  await see('listVmFiles', 409, { query, how: 'not a directory' })
+  await see('getVmSpace', 200, { query })
+  await see('getVmSpace', 409, { query: { path: '/data/file/' }, how: 'not a directory' })
+  await see('writeVmFile', 409, {
+    query: { path: '/data' },
+    body: 'content',
+    headers: { 'content-type': 'application/octet-stream' },
+    how: 'directory',
+  })
+  await see('createVmDirectory', 409, { body: { path: '/data/file' }, how: 'file at the path' })
+  await see('moveVmFile', 200, { body: { path: '/data/file', to: '/data/moved' } })
+  await see('moveVmFile', 409, { body: { path: '/data/moved', to: '/data' }, how: 'file at the new path' })
+  await see('removeVmFile', 409, { query: { path: '/data' }, how: 'directory that is not empty' })
+  await see('removeVmFile', 200, { query: { path: '/data', recursive: 'true' } })
 }
 
 export async function deployments(world: World): Promise<void> {
@@ -132,6 +201,9 @@ export async function deployments(world: World): Promise<void> {
   await see('scaleApp', 200, { body: { desired_replicas: 1 } })
   await see('execInVm', 200, { body: { command: ['true'] } })
   await sessions(world)
+  await oneOffRuns(world)
+  await jobs(world)
+  await files(world)
   await see('getBalloon', 200)
   await see('setBalloon', 200, { body: { target_memory_mib: 256 } })
   await snapshots(world)
@@ -156,6 +228,7 @@ export async function deployments(world: World): Promise<void> {
   await see('stopDeployment', 200, its)
   await hasStatus(world, its.params, 'stopped')
   await see('getBalloon', 409, { ...its, how: 'no running VM' })
+  await see('listVmProcesses', 409, { ...its, how: 'no running VM' })
 }
 
 /** Runs `work` while the VM moves to another host. */

@@ -8,8 +8,8 @@ import { faultyServer } from './servers.ts'
 import { whileSet, type World } from './world.ts'
 
 export async function probes({ see }: World): Promise<void> {
-  for (const id of ['getHealth', 'getLiveness', 'getReadiness', 'streamHealth', 'getOpenApi', 'getExplorer'])
-    await see(id, 200)
+  const health = ['getHealth', 'getLiveness', 'getReadiness', 'streamHealth']
+  for (const id of [...health, 'getOpenApi', 'getAppFileSchema', 'getExplorer']) await see(id, 200)
 }
 
 export async function storageNodes({ see }: World): Promise<void> {

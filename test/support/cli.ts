@@ -15,6 +15,8 @@ export interface RunOptions {
   readonly cwd?: string
   /** Sends Ctrl-C as soon as the output, on stdout or stderr, matches. */
   readonly interruptAt?: RegExp
+  /** Called with the standard output so far, whenever there is more. */
+  readonly onOutput?: (out: string) => void
   /** Text to type after each question. */
   readonly answers?: readonly (readonly [question: RegExp, answer: string])[]
 }
@@ -22,7 +24,7 @@ export interface RunOptions {
 export interface Cli {
   run(args: readonly string[], options?: RunOptions): Promise<Ran>
   /** Runs the CLI on a pseudo-terminal of `script`, which receives the typed answers. */
-  onTerminal(args: readonly string[], answers: RunOptions['answers']): Promise<Ran>
+  onTerminal(args: readonly string[], answers: RunOptions['answers'], cwd?: string): Promise<Ran>
 }
 
 export function cli({
@@ -38,12 +40,12 @@ export function cli({
   return {
     run: (args, options = {}) => run(process.execPath, [mainFile, ...args], environment, options),
     // The pseudo-terminal has no size by default, and prompts wrap at its width.
-    onTerminal: (args, answers = []) =>
+    onTerminal: (args, answers = [], cwd = process.cwd()) =>
       run(
         'script',
         ['-qec', ['stty cols 120 rows 40;', process.execPath, mainFile, ...args].join(' '), '/dev/null'],
         environment,
-        { answers },
+        { answers, cwd },
       ),
   }
 }
@@ -52,7 +54,7 @@ function run(
   program: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
-  { input, cwd, interruptAt, answers }: RunOptions,
+  { input, cwd, interruptAt, onOutput, answers }: RunOptions,
 ): Promise<Ran> {
   const child = spawn(program, args, { env, ...(cwd ? { cwd } : {}), stdio: 'pipe' })
   let [out, err, asked, observed] = ['', '', 0, 0]
@@ -67,6 +69,7 @@ function run(
   }
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     out += text
+    onOutput?.(out)
     look()
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -14,6 +14,7 @@ import type { Deps } from '../../src/control/base/deps.ts'
 import { hostWorkflow } from '../../src/control/fleet/index.ts'
 import { recordHeartbeat } from '../../src/control/hosts/index.ts'
 import { snapshotMoveWorkflow, volumeMoveWorkflow } from '../../src/control/moves/index.ts'
+import { runWorkflow } from '../../src/control/runs/index.ts'
 import { recordObserved, recordSnapshot, snapshotWorkflow, vmWorkflow } from '../../src/control/vms/index.ts'
 import { migrationWorkflow } from '../../src/control/migrations/index.ts'
 import {
@@ -104,6 +105,7 @@ export async function computeWorld(
   const workflows = {
     vm: vmWorkflow(deps),
     deployment: deploymentWorkflow(deps),
+    run: runWorkflow(deps),
     app: appWorkflow(deps),
     snapshot: snapshotWorkflow(deps),
     migration: migrationWorkflow({ ...deps, live: { drains } }),

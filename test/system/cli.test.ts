@@ -3,6 +3,7 @@
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parse } from 'smol-toml'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../../src/lib/exec.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
@@ -83,7 +84,8 @@ describe('an app', () => {
     expect(out).toContain('static site (index.html)')
     expect(out).toContain('shop serves at shop')
     expect(code).toBe(0)
-    expect(JSON.parse(await readFile(join(folder, 'mote.json'), 'utf8'))).toEqual({ app: 'shop' })
+    const { app, build, processes } = parse(await readFile(join(folder, 'mote.toml'), 'utf8'))
+    expect([app, build, processes]).toEqual(['shop', { image: 'oci:hello' }, { web: { port: 8080 } }])
   })
 
   it('becomes the default app of the folder', async () => {
@@ -97,7 +99,7 @@ describe('an app', () => {
     expect(good).toMatchObject({ code: 0, out: expect.stringContaining('shop serves at') })
     await mote(['env', 'set', 'MOTE_FAKE=boot-fails'], { cwd: folder })
     const bad = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder })
-    expect(bad).toMatchObject({ code: 1, err: expect.stringContaining('The deployment is failed') })
+    expect(bad).toMatchObject({ code: 1, err: expect.stringContaining('Deployment failed:') })
     await mote(['env', 'unset', 'MOTE_FAKE'], { cwd: folder })
   })
 
@@ -202,13 +204,23 @@ describe('launching a folder', () => {
     expect(out).toContain(holds === 'nothing' ? 'What do you want to deploy?' : `This folder contains ${holds}`)
     expect(out).toContain('serves at')
     expect(code).toBe(0)
-    const { app } = JSON.parse(await readFile(join(folder, 'mote.json'), 'utf8'))
-    expect((await user.get(`/v1/apps/${app}`)).body.port).toBe(Number(port))
+    const { app } = parse(await readFile(join(folder, 'mote.toml'), 'utf8'))
+    expect((await user.get(`/v1/apps/${String(app)}`)).body.port).toBe(Number(port))
+  })
+
+  it('says what to check when something was not found', async () => {
+    expect(await mote(['status', '--app', 'no-such-app'])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Check the names that you gave'),
+    })
   })
 
   it('names the required flags when there is no terminal for prompts', async () => {
     const folder = await mkdtemp(join(home, 'unasked-'))
-    expect(await mote(['launch'], { cwd: folder })).toMatchObject({ code: 1, err: expect.stringContaining('flag') })
+    expect(await mote(['launch'], { cwd: folder })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('--image, --git-url or --upload'),
+    })
   })
 })
 

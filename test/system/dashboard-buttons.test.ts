@@ -65,6 +65,27 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.user.call('PATCH', '/v1/apps/web', { port: 8080 })
   })
 
+  it('settings: keeps a release command until it is changed, and removes it', async () => {
+    const saved = async () => (await ada.user.get('/v1/apps/web')).body.release_command
+    const save = async () => {
+      await ada.button('Save').click()
+      await ada.says('Settings saved')
+    }
+    await ada.user.call('PATCH', '/v1/apps/web', { port: 8080, release_command: ['python', '-c', 'print("a b")'] })
+    await ada.open('/apps/web/settings', 'web')
+    expect(await ada.field('Release command').inputValue()).toBe('python -c print("a b")')
+    await save()
+    expect(await saved()).toEqual(['python', '-c', 'print("a b")'])
+    await ada.open('/apps/web/settings', 'web')
+    await ada.field('Release command').fill('./migrate up')
+    await save()
+    expect(await saved()).toEqual(['/bin/sh', '-c', './migrate up'])
+    await ada.open('/apps/web/settings', 'web')
+    await ada.field('Release command').fill('')
+    await save()
+    expect(await saved()).toBeNull()
+  })
+
   it('network: adds and deletes a rule, adds, views and removes a domain', async () => {
     await ada.open('/apps/web/network', 'web')
     await ada.button('Add rule').click()

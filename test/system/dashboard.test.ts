@@ -1,4 +1,5 @@
 // once-is-enough: tests the browser, not the database.
+import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { TOTP } from 'otpauth'
 import type { Browser, Page } from 'playwright-core'
@@ -13,6 +14,16 @@ const looks = [
   { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } },
   { name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
 ] as const
+
+/** Drops a file on the card of files, as from a file manager. */
+const dropFile = (page: Page, name: string) =>
+  page.evaluate(`(() => {
+    const dataTransfer = new DataTransfer()
+    dataTransfer.items.add(new File(['dropped'], ${JSON.stringify(name)}))
+    const target = document.querySelector('nav[aria-label="Folder"]')
+    for (const type of ['dragenter', 'dragover', 'drop'])
+      target.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer }))
+  })()`)
 
 let browser: Browser
 let system: TestSystem
@@ -179,6 +190,111 @@ for (const { name, ...look } of looks)
       await page.getByRole('row', { name: /TREASURE/ }).waitFor()
       expect(await page.content()).not.toContain('hidden-treasure')
       await expectGood()
+    })
+
+    it('browses and changes the files of the VM', async () => {
+      await open('/apps/web/files', 'web')
+      await page.getByRole('link', { name: 'var', exact: true }).click()
+      await page.getByRole('link', { name: 'log', exact: true }).click()
+      await page.waitForURL('**/apps/web/files?at=%2Fvar%2Flog')
+      await page.reload()
+      await page.getByRole('cell', { name: 'app.log', exact: true }).waitFor()
+      await expectGood()
+      await button('New folder').click()
+      await dialog().getByLabel('Name').fill('a/b')
+      await dialog().getByRole('button', { name: 'Create' }).click()
+      await dialog().getByText('A name without slashes is needed.').waitFor()
+      await dialog().getByLabel('Name').fill('größe 1')
+      await page.keyboard.press('Enter')
+      await page.getByRole('link', { name: 'größe 1' }).press('Enter')
+      await page.getByText('This folder is empty').waitFor()
+      await expectGood()
+      const dump = { name: 'dump %41.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(200_000, 'a') }
+      const pick = () => page.setInputFiles('input[type=file]', [dump])
+      await pick()
+      await page.getByRole('row', { name: /dump %41\.bin.*195 KiB/ }).waitFor()
+      await pick()
+      await dialog().getByText(dump.name).waitFor()
+      await expectGood()
+      await dialog().getByRole('button', { name: 'Replace' }).click()
+      await dialog().waitFor({ state: 'detached' })
+      const downloading = page.waitForEvent('download')
+      await button(`Download ${dump.name}`).click()
+      const download = await downloading
+      expect(download.suggestedFilename()).toBe(dump.name)
+      expect((await readFile(await download.path())).equals(dump.buffer)).toBe(true)
+      await button(`Rename ${dump.name}`).click()
+      await dialog().getByLabel('New name').fill('renamed')
+      await dialog().getByRole('button', { name: 'Rename' }).click()
+      await button('Delete renamed').click()
+      await dialog().getByRole('button', { name: 'Delete' }).click()
+      await page.getByText('This folder is empty').waitFor()
+      await dropFile(page, 'dropped.txt')
+      await page.getByRole('cell', { name: 'dropped.txt', exact: true }).waitFor()
+      await page.getByRole('navigation', { name: 'Folder' }).getByRole('link', { name: 'log' }).click()
+      await button('Delete größe 1').click()
+      await dialog().getByText('with everything in it').waitFor()
+      await dialog().getByRole('button', { name: 'Delete' }).click()
+      await page.getByRole('link', { name: 'größe 1' }).waitFor({ state: 'detached' })
+      await page.goto('/apps/web/files?at=/none')
+      await page.getByRole('alert').filter({ hasText: 'No such file' }).waitFor()
+      await expectGood()
+    })
+
+    it('creates jobs, runs them, shows their output and cancels one', async () => {
+      await open('/apps/web/jobs', 'web')
+      await page.getByText('No jobs yet').waitFor()
+      await expectGood()
+      await button('New job').click()
+      await dialog().getByLabel('Name').fill('nightly')
+      await dialog().getByLabel('Schedule').fill('99 2 * * *')
+      await dialog().getByLabel('Time zone').fill('Europe/Berlin')
+      await dialog().getByLabel('Script').fill('echo report\nexit 3')
+      await expectGood()
+      await dialog().getByRole('button', { name: 'Create job' }).click()
+      await dialog().locator('[name="schedule"][aria-invalid="true"]').waitFor()
+      await dialog().getByLabel('Schedule').fill('30 2 1 1 *')
+      await dialog().getByRole('button', { name: 'Create job' }).click()
+      const nightly = page.getByRole('row', { name: /^nightly/ })
+      await nightly.getByText('never ran').filter({ visible: true }).waitFor()
+      await button('Run nightly now').click()
+      await page.getByRole('link', { name: 'Last run of nightly: failed' }).click()
+      await dialog().getByRole('log').getByText('exit 3').waitFor()
+      await dialog().getByRole('alert').getByText('code 3').waitFor()
+      await expectGood()
+      await page.reload()
+      await dialog().getByRole('log').getByText('exit 3').waitFor()
+      await page.keyboard.press('Escape')
+      await dialog().waitFor({ state: 'detached' })
+
+      await button('Edit nightly').click()
+      expect(await dialog().getByLabel('Time zone').inputValue()).toBe('Europe/Berlin')
+      expect(await dialog().getByLabel('Script').inputValue()).toBe('echo report\nexit 3')
+      await dialog().getByLabel('Command').selectOption('program')
+      await dialog().getByLabel('Program').fill('sleep\n600')
+      await dialog().getByRole('button', { name: 'Save' }).click()
+      await nightly.getByText('sleep 600').waitFor()
+      await button('Pause nightly').click()
+      await nightly.getByText('paused').filter({ visible: true }).waitFor()
+      await button('Run nightly now').click()
+      await page.getByRole('link', { name: 'Last run of nightly: running' }).waitFor()
+      await expectGood()
+      await button('Cancel nightly').click()
+      await dialog().getByRole('button', { name: 'Cancel run' }).click()
+      await page.getByRole('link', { name: 'Last run of nightly: cancelled' }).waitFor()
+      await button('Resume nightly').click()
+      await button('Pause nightly').waitFor()
+
+      await button('Run a command').click()
+      await dialog().getByLabel('Shell script').fill('echo once')
+      await dialog().getByRole('button', { name: 'Run', exact: true }).click()
+      await dialog().getByRole('log').getByText('echo once').waitFor()
+      await dialog().getByText('succeeded').waitFor()
+      await dialog().getByRole('button', { name: 'Close' }).click()
+      await button('Delete nightly').click()
+      await dialog().getByLabel('Type nightly to confirm').fill('nightly')
+      await dialog().getByRole('button', { name: 'Delete nightly' }).click()
+      await page.getByText('No jobs yet').waitFor()
     })
 
     it('creates a volume, a snapshot of it, and a clone', async () => {

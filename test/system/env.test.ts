@@ -46,6 +46,25 @@ it('stores values, lists names only, and rejects invalid names', async () => {
   expect(JSON.stringify(audit)).not.toContain(secret)
 })
 
+it('shows the value of a plain variable until it is set as a secret', async () => {
+  const listed = async () => (await user.get('/v1/apps/app/env/LEVEL')).body
+  const settingsChangedAt = async () => (await user.get('/v1/apps/app')).body.settings_changed_at
+  const before = await settingsChangedAt()
+  await user.call('PUT', '/v1/apps/app/env/LEVEL', { value: 'debug', secret: false })
+  expect(await listed()).toMatchObject({ name: 'LEVEL', secret: false, value: 'debug' })
+  expect(Date.parse(await settingsChangedAt())).toBeGreaterThan(Date.parse(before))
+  await put('LEVEL', secret)
+  expect(await listed()).toMatchObject({ name: 'LEVEL', secret: true, value: null })
+  await user.call('PUT', '/v1/apps/app/env/LEVEL', { value: 'debug', secret: false })
+  // As the previous release sets a value, which does not know plain variables.
+  await system.database.db.rows({
+    name: 'test.older',
+    text: `UPDATE app_env SET value = value, updated_at = now() WHERE name = 'LEVEL' RETURNING name`,
+  })
+  expect(await listed()).toMatchObject({ secret: true, value: null })
+  expect((await user.call('DELETE', '/v1/apps/app/env/LEVEL')).status).toBe(200)
+})
+
 it('applies to the VMs of the next deployment, and never to running VMs', async () => {
   const first = await deploy()
   await reaches(first.job_id, 'running')

@@ -34,7 +34,14 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
       process.execPath,
       ['src/cli/main.ts', 'up', '--data', dir, '--port', '0', '--gateway-port', '0', '--ssh-port', '0'],
       {
-        env: { ...process.env, MOTE_CAPTCHA: 'off', MOTE_LOG_LEVEL: 'info', MOTE_RATE_LOGIN: '1000' },
+        env: {
+          ...process.env,
+          MOTE_CAPTCHA: 'off',
+          MOTE_LOG_LEVEL: 'info',
+          MOTE_RATE_LOGIN: '1000',
+          // The host may have gVisor, too.
+          MOTE_HYPERVISOR: 'qemu',
+        },
         stdio: ['ignore', 'pipe', 'pipe'],
       },
     )

@@ -15,6 +15,12 @@ export const queryClient = new QueryClient({
   },
 })
 
+interface VmPlace {
+  readonly app_name: string
+  readonly job_id: string
+  readonly vm_id: string
+}
+
 /** Prefix for the keys of a project's data, so that data of another project is never shown. */
 const inProject = (...key: readonly unknown[]) => ['project', currentProject.get(), ...key] as const
 
@@ -23,6 +29,9 @@ async function all<T>(items: AsyncGenerator<T>): Promise<readonly T[]> {
   for await (const item of items) found.push(item)
   return found
 }
+
+/** Runs in the list of an app, which is read every two seconds while one is open. */
+export const mostRuns = 100
 
 export const queries = {
   me: () => queryOptions({ queryKey: ['me'], queryFn: ({ signal }) => api.getMe({ signal }), staleTime: 60_000 }),
@@ -59,6 +68,47 @@ export const queries = {
       queryKey: inProject('active'),
       queryFn: ({ signal }) => all(everyItem(query => api.listActiveDeployments({ query }, { signal }))),
       refetchInterval: 5_000,
+    }),
+  files: ({ app_name, job_id, vm_id }: VmPlace, encoded_path: string) =>
+    queryOptions({
+      queryKey: inProject('files', app_name, vm_id, encoded_path),
+      queryFn: ({ signal }) => api.listVmFiles({ app_name, job_id, query: { encoded_path, vm_id } }, { signal }),
+    }),
+  fileSpace: ({ app_name, job_id, vm_id }: VmPlace, encoded_path: string) =>
+    queryOptions({
+      queryKey: inProject('files', app_name, vm_id, encoded_path, 'space'),
+      queryFn: ({ signal }) => api.getVmSpace({ app_name, job_id, query: { encoded_path, vm_id } }, { signal }),
+    }),
+  jobs: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('jobs', app_name),
+      queryFn: ({ signal }) => api.listJobs({ app_name }, { signal }),
+      refetchInterval: 10_000,
+    }),
+  runs: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('runs', app_name),
+      queryFn: ({ signal }) => api.listRuns({ app_name, query: { limit: mostRuns } }, { signal }),
+      refetchInterval: ({ state }) => (state.data?.some(one => one.ended_at === null) ? 2000 : 10_000),
+    }),
+  run: (app_name: string, run_id: string) =>
+    queryOptions({
+      queryKey: inProject('runs', app_name, run_id),
+      queryFn: ({ signal }) => api.getRun({ app_name, run_id }, { signal }),
+      refetchInterval: ({ state }) => state.data?.ended_at === null && 1500,
+    }),
+  lastRun: (app_name: string, job_name: string) =>
+    queryOptions({
+      queryKey: inProject('last-run', app_name, job_name),
+      queryFn: async ({ signal }) =>
+        (await api.listRuns({ app_name, query: { job_name, limit: 1 } }, { signal }))[0] ?? null,
+      staleTime: 60_000,
+    }),
+  /** @param ended_at of the run, so that the last lines are read once it has ended */
+  runLog: (app_name: string, run_id: string, ended_at: string | null) =>
+    queryOptions({
+      queryKey: inProject('runs', app_name, run_id, 'log', ended_at),
+      queryFn: ({ signal }) => api.getRunLog({ app_name, run_id }, { signal }),
     }),
   deployments: (app_name: string) =>
     queryOptions({

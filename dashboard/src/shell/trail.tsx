@@ -70,6 +70,8 @@ const words = new Map([
       '1 sessions',
       '2 deployments',
       '2 logs',
+      '2 files',
+      '2 jobs',
       '2 metrics',
       '2 scale',
       '2 environment',

@@ -36,7 +36,7 @@ export function Dialog({ title, lead, close, children, wide = false }: DialogPro
         if (event.target === event.currentTarget) close()
       }}
       className={cx(
-        'm-auto w-[calc(100vw-2rem)] rounded-xl border border-line bg-raised p-0 text-text shadow-(--shadow)',
+        'm-auto w-[calc(100vw-2rem)] rounded-xl border border-line bg-raised p-0 text-left text-text shadow-(--shadow)',
         wide ? 'max-w-2xl' : 'max-w-md',
       )}
     >

@@ -6,6 +6,7 @@ import {
   type InputHTMLAttributes,
   type ReactNode,
   type SelectHTMLAttributes,
+  type TextareaHTMLAttributes,
   useContext,
   useId,
   useRef,
@@ -167,6 +168,28 @@ export function Field({
         {...input}
         {...attributes}
         className={cx(controlLook, mono && 'font-mono text-xs', isWrong ? 'border-bad' : 'border-line-strong')}
+      />
+    </Around>
+  )
+}
+
+/** Text of several lines, such as a script. */
+export function TextArea({
+  label,
+  name,
+  hint,
+  ...area
+}: Labelled & Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'name' | 'className'>) {
+  const { id, attributes, isWrong } = useControl(name, hint)
+  return (
+    <Around id={id} label={label} name={name} hint={hint}>
+      <textarea
+        {...area}
+        {...attributes}
+        className={cx(
+          'block w-full min-w-0 rounded-md border bg-surface px-2.5 py-1.75 font-mono text-xs transition-colors hover:border-faint',
+          isWrong ? 'border-bad' : 'border-line-strong',
+        )}
       />
     </Around>
   )

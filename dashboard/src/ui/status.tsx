@@ -60,6 +60,7 @@ const words: Readonly<Record<string, { readonly tone: Tone; readonly moving?: tr
   unhealthy: { tone: 'bad' },
   failed: { tone: 'bad' },
   lost: { tone: 'bad' },
+  timed_out: { tone: 'bad' },
   unavailable: { tone: 'bad' },
   down: { tone: 'bad' },
 }

@@ -2,7 +2,7 @@ import type { VmExecAnswer } from '../../contract/agent.ts'
 import { StepError } from '../base/step-error.ts'
 import { ExecResult, parseWords } from './answers.ts'
 import type { GuestChannel } from './channel.ts'
-import { decodeWord, encodeWord } from './words.ts'
+import { decodeWord, encodeWord } from '../../lib/words.ts'
 
 /** The guest reads lines of at most 128 KiB. */
 const lineLimitBytes = 120_000

@@ -1,6 +1,6 @@
 /** Tests the file tools of the guest's init, which run as a process of this host. */
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, readlink, stat, statfs, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { extract, pack } from 'tar-stream'
@@ -82,6 +82,10 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
       [['read', '/no/such/file'], '/no/such/file: No such file or directory'],
       [['read', '/etc'], '/etc: Is a directory'],
       [['write', '/proc/nothing/file'], '/proc/nothing/file: No such file or directory'],
+      [['write', '/etc'], '/etc: Is a directory'],
+      [['get', '/etc'], '/etc: Is a directory'],
+      [['get', '/dev/zero'], '/dev/zero: Not a regular file'],
+      [['space', '/no/such/file'], '/no/such/file: No such file or directory'],
       [['list', '/no/such/file'], '/no/such/file: No such file or directory'],
       [['remove', '/etc'], '/etc: Directory not empty'],
       [['mkdir', '/etc/hostname'], '/etc/hostname: Not a directory'],
@@ -92,6 +96,74 @@ describe.skipIf(skip)('file tools of the guest (needs root)', { timeout: 30_000 
       expect([command.join(' '), code === 0, stderr.trim()]).toEqual([command.join(' '), false, reason])
     }
     expect(await tool(guest, ['eject', '/'])).toMatchObject({ code: 2, stderr: 'no such file tool\n' })
+  })
+
+  it('a part of a file is read by its position, unless the file has changed', async () => {
+    await using guestInit = await init.start()
+    await using dir = await testDir()
+    const guest = await guestInit.connect()
+    const file = join(dir.path, 'file')
+    const content = randomBytes(200_000)
+    await writeFile(file, content)
+    const get = async (...range: readonly string[]) => {
+      const { code, stdout } = await tool(guest, ['get', file, ...range])
+      const end = stdout.indexOf(10)
+      const [bytes, version = '', first, count] = stdout.subarray(0, end).toString().split(' ')
+      return { code, version, head: [bytes, first, count].map(Number), data: stdout.subarray(end + 1) }
+    }
+    const whole = await get()
+    expect(whole).toMatchObject({ code: 0, head: [200_000, 0, 200_000] })
+    expect(whole.data.equals(content)).toBe(true)
+    for (const [first, last, from, to] of [
+      ['0', '0', 0, 1],
+      ['100000', '', 100_000, 200_000],
+      ['199999', '5000000', 199_999, 200_000],
+      ['-10', '', 199_990, 200_000],
+      ['-900000', '', 0, 200_000],
+      ['', '', 0, 200_000],
+    ] as const) {
+      const part = await get(first, last, whole.version)
+      expect([first, part.code, part.head]).toEqual([first, 0, [200_000, from, to - from]])
+      expect(part.data.equals(content.subarray(from, to))).toBe(true)
+    }
+    expect(await get('200000', '')).toMatchObject({ code: 0, head: [200_000, -1, 0] })
+    await writeFile(file, 'another content')
+    expect((await get('5', '6', whole.version)).data.toString()).toBe('another content')
+    // The kernel does not know the size of these.
+    expect((await tool(guest, ['get', '/proc/self/comm'])).stdout.toString()).toMatch(/^-1 \S+ 0 0\n.+\n$/)
+  })
+
+  it('space is that of the file system, links state what they lead to, and moving can refuse to replace', async () => {
+    await using guestInit = await init.start()
+    await using dir = await testDir()
+    const guest = await guestInit.connect()
+    const at = (name: string) => join(dir.path, name)
+    const { bsize, blocks } = await statfs(dir.path)
+    const [total, free, available] = (await tool(guest, ['space', dir.path])).stdout.toString().split(' ').map(Number)
+    expect(total).toBe(bsize * blocks)
+    expect(free).toBeGreaterThanOrEqual(available ?? 0)
+    await writeFile(at('one'), '1')
+    await writeFile(at('two'), '2')
+    await symlink('.', at('to-directory'))
+    await symlink('one', at('to-file'))
+    await symlink('none', at('to-nothing'))
+    const { stdout } = await tool(guest, ['list', `${dir.path}/`, '1'])
+    const links = stdout
+      .toString()
+      .split('\n')
+      .filter(line => line.startsWith('l'))
+    expect(links.map(line => line.split(' ').slice(5)).sort()).toEqual([
+      ['.', 'd'],
+      ['none', '-'],
+      ['one', 'f'],
+    ])
+    expect(await tool(guest, ['move', at('one'), at('two'), '1'])).toMatchObject({
+      code: 1,
+      stderr: `${at('two')}: File exists\n`,
+    })
+    expect(await tool(guest, ['move', at('one'), at('three'), '1'])).toMatchObject({ code: 0 })
+    expect(await tool(guest, ['move', at('two'), at('three'), '0'])).toMatchObject({ code: 0 })
+    expect(await readFile(at('three'), 'utf8')).toBe('2')
   })
 
   it('directories are made, listed to a depth, moved and removed', async () => {

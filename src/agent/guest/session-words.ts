@@ -1,8 +1,9 @@
 /** Commands and answers of sessions as lines of words. guest/session.c is the other side. */
 import { type Static, Type } from 'typebox'
+import { StepError } from '../base/step-error.ts'
 import { Count, ExitCode, parseWords } from './answers.ts'
 import { GuestFault } from './fault.ts'
-import { encodeWord } from './words.ts'
+import { encodeWord } from '../../lib/words.ts'
 
 /** Version that the guest reports in its answer to `session.list`. */
 export const sessionProtocol = 1
@@ -29,6 +30,8 @@ export interface SessionStart {
   readonly port?: number
   /** `command` is a file tool of the init (guest/files.c) with its arguments. */
   readonly fileTool?: boolean
+  /** The arguments after the first are percent-encoded bytes, for paths that are not UTF-8. */
+  readonly encodedArguments?: boolean
   /** Added to the environment of the image's program, or replaces its variables. */
   readonly env?: Readonly<Record<string, string>>
   /** Default: the image's working directory. */
@@ -58,8 +61,17 @@ export function openLine(start: SessionStart): string {
   if (start.input) words.push('input=1')
   if (start.fileTool) words.push('tool=1')
   if (start.port !== undefined) words.push(`tcp=${start.port}`)
-  words.push(...(start.command ?? []).map(argument => `arg=${encodeWord(argument)}`))
+  const encode = start.encodedArguments ? encodedWord : encodeWord
+  words.push(
+    ...(start.command ?? []).map((argument, at) => `arg=${at === 0 ? encodeWord(argument) : encode(argument)}`),
+  )
   return `session.open ${start.sessionId} ${words.join(' ')}`
+}
+
+/** @throws StepError for text that would change the line it is written to */
+function encodedWord(text: string): string {
+  if (!/^[\x21-\x7e]*$/.test(text)) throw new StepError('invalid_request', 'an argument is not percent-encoded')
+  return text === '' ? encodeWord(text) : text
 }
 
 /** @throws Error for an id that would change the line it is written to */

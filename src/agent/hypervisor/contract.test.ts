@@ -90,7 +90,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
       await host.put(desired(1, 'running', failing))
       const crashed = await host.until('vm-1', 'crashed', vm => vm.state === 'crashed')
       expect(crashed.error?.code).toBe('exited')
-      expect(crashed.exitCode).toBe(spec.hypervisor === 'fake' ? 1 : 3)
+      expect(crashed.exitCode).toBe(3)
       expect(crashed.restartCount).toBe(1)
       expect(crashed.endpoint).toBeNull()
       if (spec.hypervisor !== 'fake') {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { encodeWord } from '../guest/words.ts'
+import { encodeWord } from '../../lib/words.ts'
 import type { VmHome } from './driver.ts'
 import type { VmNotes } from './prepare.ts'
 

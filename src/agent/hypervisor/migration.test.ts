@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import type { VmSpec, VmWant } from '../../contract/agent.ts'
+import type { SessionAnswer, SessionRequest, VmSpec, VmWant } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
@@ -52,6 +52,51 @@ test.skipIf(!hasQemu)('a VM serves requests while it migrates to another agent (
   await target.restart()
   await healthy(target)
 })
+
+test.skipIf(!hasQemu)(
+  'a program of a session survives a pause and a move of its VM, and no byte is lost or repeated (needs qemu)',
+  limit,
+  async () => {
+    await using source = await testAgent(qemu)
+    await using target = await testAgent(qemu)
+    await source.put(desired(1))
+    await healthy(source)
+    const ask = async (host: TestAgent, request: SessionRequest) =>
+      (await host.request('vm.session', { vmId: 'vm-1', request })) as SessionAnswer
+    const script =
+      'i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; read -r line; echo "got $line"; exit 6'
+    await ask(source, { action: 'open', sessionId: 'a', command: ['sh', '-c', script], input: true })
+    const from = { stdout: 0, stderr: 0 }
+    let text = ''
+    const read = async (host: TestAgent) => {
+      const answer = await ask(host, { action: 'read', sessionId: 'a', readerId: 'test', from, waitMs: 1_000 })
+      if (answer.action !== 'read') throw new Error(`unexpected answer ${answer.action}`)
+      for (const { offset, data } of answer.parts) {
+        expect(offset).toBe(from.stdout)
+        from.stdout += Buffer.from(data, 'base64').length
+        text += Buffer.from(data, 'base64').toString()
+      }
+      return answer.end
+    }
+    while (!text.includes('line 100\n')) await read(source)
+    await source.put(desired(2, {}, 'vm-1', 'paused'))
+    await source.until('vm-1', 'paused', vm => vm.state === 'paused')
+    await source.put(desired(3))
+    await healthy(source)
+
+    await target.put(desired(3, { incoming: { migrationId: 'm-1' } }))
+    const listening = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
+    await source.put(desired(4, { outgoing: { migrationId: 'm-1', uri: listening.migration?.uri ?? '' } }))
+    await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
+    await healthy(target)
+    while (!text.includes('line 2999\n')) await read(target)
+    await ask(target, { action: 'input', sessionId: 'a', offset: 0, data: Buffer.from('moved\n').toString('base64') })
+    let end: Awaited<ReturnType<typeof read>> = null
+    while (!end) end = await read(target)
+    expect(end).toMatchObject({ reason: 'exited', code: 6 })
+    expect(text).toBe(`${Array.from({ length: 3_000 }, (_, n) => `line ${n}\n`).join('')}got moved\n`)
+  },
+)
 
 test.skipIf(!hasQemu)('a failed or cancelled migration leaves exactly one running VM (needs qemu)', limit, async () => {
   await using source = await testAgent({ hypervisor: 'qemu', network: 'user' })

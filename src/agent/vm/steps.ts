@@ -283,7 +283,9 @@ export class Steps {
   }
 
   async crash(code: string, message: string): Promise<void> {
-    this.#deps.vmLog.say(`crashed: ${message}`)
+    // A program that should run once has done its work.
+    const isDone = code === 'exited' && this.#deps.recordFile.record.exitCode === 0
+    this.#deps.vmLog.say(isDone ? message : `crashed: ${message}`)
     await this.#deps.recordFile.save({ crash: { generation: this.#deps.desired().generation, code, message } })
   }
 

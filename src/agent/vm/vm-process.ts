@@ -9,6 +9,9 @@ import { cpuMeter } from './stats.ts'
 import { VmSessions } from './sessions.ts'
 import { timedStep } from './step-context.ts'
 
+/** A program that ends at once has failed to start. */
+const stayUpMs = 2_000
+
 export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
   readonly vmId: string
   readonly recordFile: VmRecordFile
@@ -99,10 +102,16 @@ export class VmProcess {
     const runningVm = this.#runningVm
     if (runningVm === undefined || recordFile.record.paused) return
     const path = { to: runningVm.running.prepared.endpoint, from: guard.probeFrom }
+    if (spec().unprobed) return this.#health.start(async () => this.#hasStayedUp())
     const probe = probeOf(driver, runningVm, path, spec())
     // A restored app was healthy, so only its network needs a check. A complete HTTP answer would take 50 ms longer.
     const first = wasHealthy ? probeOf(driver, runningVm, path, { ...spec(), healthCheckPath: null }) : probe
     this.#health.start(probe, first)
+  }
+
+  #hasStayedUp(): boolean {
+    const { startedAtMs } = this.#deps.recordFile.record
+    return startedAtMs !== null && Date.now() - startedAtMs >= stayUpMs
   }
 
   /** Restarts the health check with the new path. */

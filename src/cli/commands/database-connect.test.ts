@@ -12,7 +12,7 @@ import { until } from '../../../test/support/wait.ts'
 import { createMemoryBus } from '../../bus/memory.ts'
 import { type BastionKey, gatewaySubjects, type TunnelLogin } from '../../contract/gateway.ts'
 import { type Bastion, startBastion } from '../../gateway/bastion/bastion.ts'
-import { hostKeyOptions } from '../../control/databases/view.ts'
+import { hostKeyOptions } from '../../control/bastion/index.ts'
 import { CommandError, run } from '../../lib/exec.ts'
 import { hostKeyArgs, knownHosts } from './database-connect.ts'
 

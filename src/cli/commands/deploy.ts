@@ -1,16 +1,19 @@
 /** Commands for deploying an app from a folder, a repository or an image. */
-import { resolve } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { DeployAppRequest, DeployResponse } from '../../client/index.ts'
+import { appFileName } from '../../appfile/name.ts'
+import type { AppFile } from '../../appfile/schema.ts'
 import { run } from '../../lib/exec.ts'
-import { appFlag, appNameFrom, appOf, inspectFolder, linkFile, readLink, writeLink } from '../folder.ts'
+import { appFlag, appNameFrom, appOf, inspectFolder, readLink } from '../folder.ts'
 import { followDeployment } from '../follow.ts'
 import { sendFolder } from '../upload.ts'
 import { age, listing, status } from '../output.ts'
-import { type Answer, type Call, type Flags, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { type Answer, type Call, type Flags, noun, oneOf, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
 export const deployCommands = (): Command[] => [
-  ...[launch, deploy, rollback].map(verb),
+  ...[launch, deploy, restart, rollback].map(verb),
   noun('deployments', 'Deployments of an app', [
     list,
     ...(['cancel', 'pause', 'resume', 'stop', 'delete'] as const).map(change),
@@ -23,17 +26,6 @@ const size: readonly (readonly [string, string])[] = [
   ['--disk <mib>', 'size of the writable disk of each VM'],
   ['--hypervisor <name>', 'firecracker, cloud-hypervisor or qemu; by default the best one available'],
 ]
-
-const oneOf = <const T extends number | string>(
-  allowed: readonly T[],
-  value: number | string | undefined,
-  flag: string,
-) => {
-  if (value === undefined) return undefined
-  const found = allowed.find(candidate => candidate === value)
-  if (found === undefined) throw new Error(`--${flag} must be one of ${allowed.join(', ')}`)
-  return found
-}
 
 function requestOf(flags: Flags): DeployAppRequest {
   return {
@@ -52,28 +44,61 @@ function requestOf(flags: Flags): DeployAppRequest {
 
 const deploy: Verb = {
   usage: 'deploy',
-  says: 'Deploy the app and wait until it gets traffic; exits with 1 if the deployment fails',
+  says: 'Make the app match mote.toml, deploy it, and wait until it gets traffic; exits with 1 if that fails',
   options: [
     appFlag,
     ['-i, --image <image>', 'an OCI image; by default the app is built from its repository or folder'],
     ['--upload', 'upload this folder and build it; the default for apps created from a folder'],
     ['--port <port>', 'port that the app listens on'],
     ...size,
+    ['--plan', 'show what mote.toml would change, and change nothing'],
+    ['-y, --yes', 'apply the plan without asking'],
+    ['--force', 'deploy a new version even if nothing has changed'],
     ['--no-wait', 'return immediately'],
     ['--dry-run', 'show the placement without deploying'],
   ],
-  example: 'mote deploy --app web --image docker.io/library/nginx:1.27 --port 80',
+  example: 'mote deploy --plan\nmote deploy --app web --image docker.io/library/nginx:1.27 --port 80',
   async run(call) {
     const app_name = await appOf(call)
+    const { fileOfFolder, requiredFile } = await import('../app-file.ts')
+    const file = await (call.flags.plan === true ? requiredFile : fileOfFolder)(call.flags)
+    if (file && call.flags.dryRun !== true) {
+      const { deployFile, withFlags } = await import('../deploy-file.ts')
+      const replaced = requestOf(call.flags)
+      return deployFile(call, withFlags(file, replaced, call.flags.upload === true), replaced.hypervisor, answer =>
+        followed(call, app_name, answer),
+      )
+    }
     const source = (await isUpload(call)) ? (await sendFolder(call, app_name, process.cwd())).source : undefined
     const body = { ...requestOf(call.flags), source, dry_run: call.flags.dryRun === true ? true : undefined }
     const answer = await call.client.deployApp({ app_name, body })
     if (answer.dry_run) return said(answer, explanation(answer))
-    return call.flags.wait === false
-      ? said(answer, `Deployment ${answer.job_id} is ${answer.status}. Follow it: mote status --app ${app_name}`)
-      : untilItServes(call, app_name, answer.job_id)
+    return followed(call, app_name, answer)
   },
 }
+
+const restart: Verb = {
+  usage: 'restart',
+  says: 'Replace the VMs of the app by new ones with the same image and the current variables, without downtime',
+  options: [appFlag, ['--no-wait', 'return immediately']],
+  example: 'mote restart --app web',
+  async run(call) {
+    const app_name = await appOf(call)
+    const { active_deployment_id: job_id } = await call.client.getApp({ app_name })
+    if (!job_id) throw new Error(`${app_name} has no active deployment. Deploy it: mote deploy`)
+    const { image, vcpus, memory_mib } = await call.client.getDeployment({ app_name, job_id })
+    const size = {
+      vcpus: oneOf([1, 2, 3, 4], vcpus, 'vcpus'),
+      memory_mib: oneOf([512, 1024, 2048, 4096], memory_mib, 'memory'),
+    }
+    return followed(call, app_name, await call.client.deployApp({ app_name, body: { image, ...size } }))
+  },
+}
+
+const followed = async (call: Call, app: string, answer: DeployResponse): Promise<Answer> =>
+  call.flags.wait === false
+    ? said(answer, `Deployment ${answer.job_id} is ${answer.status}. Follow it: mote status --app ${app}`)
+    : untilItServes(call, app, answer.job_id)
 
 /**
  * Whether the folder is uploaded: with `--upload`, or if the app was created from this folder and no other source is
@@ -115,14 +140,12 @@ const launch: Verb = {
     const dir = resolve(call.args[0] || '.')
     const linked = await readLink(dir)
     if (linked)
-      throw new Error(`This folder already belongs to the app ${linked.app} (${linkFile}). Deploy it: mote deploy`)
+      throw new Error(`This folder already belongs to the app ${linked.app} (${appFileName}). Deploy it: mote deploy`)
     const plan = await planOf(call, dir)
     const { name, image, gitUrl, port, upload } = plan
     await call.client.createApp({ body: { name, git_url: gitUrl, port } })
-    await writeLink(
-      { app: name, ...(call.project ? { project: call.project } : {}), ...(upload ? { source: 'folder' } : {}) },
-      dir,
-    )
+    const { newFileText } = await import('../../appfile/write.ts')
+    await writeFile(join(dir, appFileName), newFileText(fileOf(call, plan), call.url))
     const source = upload ? (await sendFolder(call, name, dir)).source : undefined
     const body = { ...requestOf(call.flags), image, source, port }
     const answer = await call.client.deployApp({ app_name: name, body })
@@ -130,6 +153,24 @@ const launch: Verb = {
       ? said(answer, `Created the app ${name}. Its deployment is ${answer.status}.`)
       : untilItServes(call, name, answer.job_id)
   },
+}
+
+/** The file of a new app. Absent keys have the defaults that the app was created with. */
+function fileOf({ flags, project }: Call, { name, image, gitUrl, port }: Plan): AppFile {
+  const { vcpus, memory_mib, disk_mib } = requestOf(flags)
+  return {
+    app: name,
+    ...(project ? { project } : {}),
+    ...(image ? { build: { image } } : gitUrl === '' ? {} : { build: { repository: gitUrl } }),
+    processes: {
+      web: {
+        port,
+        ...(vcpus ? { vcpus } : {}),
+        ...(memory_mib ? { memory_mib } : {}),
+        ...(disk_mib ? { disk_mib } : {}),
+      },
+    },
+  }
 }
 
 interface Plan {
@@ -146,18 +187,16 @@ async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
   const found = await inspectFolder(dir)
   if (found) terminal.line(`This folder contains ${found.what}.`)
   const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()
-  const name = text(flags, 'name') ?? (await ask('Name of the app?', appNameFrom(dir)))
+  const name = text(flags, 'name') ?? (await ask('Name of the app?', '--name', appNameFrom(dir)))
   const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
   const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
   const source = reported ?? (await askSource(choose, found !== undefined, origin))
-  const image = source === 'image' ? (given.image ?? (await ask('Which image?'))) : undefined
-  const gitUrl = source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', origin || undefined))) : ''
-  // The usual port for such a folder if there is no terminal.
-  const usual = process.stdin.isTTY ? undefined : found?.port
+  const image = source === 'image' ? (given.image ?? (await ask('Which image?', '--image'))) : undefined
+  const gitUrl =
+    source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', '--git-url', origin || undefined))) : ''
   const port =
     wholeNumber(flags, 'port') ??
-    usual ??
-    Number(await ask('Which port does the app listen on?', String(found?.port ?? 8080)))
+    Number(await ask('Which port does the app listen on?', '--port', String(found?.port ?? 8080)))
   return { name, image, gitUrl, port, upload: source === 'folder' }
 }
 
@@ -167,6 +206,7 @@ function askSource(choose: typeof import('../ask.ts').choose, built: boolean, or
   const folder = { value: 'folder', label: 'this folder' }
   return choose(
     'What do you want to deploy?',
+    '--image, --git-url or --upload',
     built ? [folder, git, image] : origin ? [git, image, folder] : [image, git, folder],
   )
 }

@@ -42,10 +42,14 @@ async function obtain(url: string, flags: LoginFlags): Promise<string> {
     const page = `${url}/account/tokens`
     err(`Create an access token at ${page}\n`)
     await openInBrowser(page)
-    return askSecret('Paste it here')
+    return askSecret('Paste it here', '--token -, and the token on the standard input')
   }
-  const email = flags.email ?? (await ask('E-mail'))
-  return passwordLogin(url, email, await askSecret('Password'))
+  const email = flags.email ?? (await ask('E-mail', '--email, or --token - with an access token'))
+  return passwordLogin(
+    url,
+    email,
+    await askSecret('Password', '--token - instead, with an access token on the standard input'),
+  )
 }
 
 /** Opens a session only to create the token, and ends it afterwards. */
@@ -55,7 +59,13 @@ async function passwordLogin(url: string, email: string, password: string): Prom
   const open = createClient({ baseUrl: url })
   const first = await open.login({ body: { email, password } })
   const answer = first.requires_2fa
-    ? await open.login({ body: { email, password, code: await ask('Code of your authenticator') } })
+    ? await open.login({
+        body: {
+          email,
+          password,
+          code: await ask('Code of your authenticator', '--token - instead, with an access token'),
+        },
+      })
     : first
   if (!answer.token) throw new Error('The server did not create a session. Try again.')
   const session = answer.token

@@ -15,7 +15,7 @@ export const settingCommands = (): Command[] => [
 
 const listEnv: Verb = {
   usage: 'list',
-  says: 'List the names of variables; values are never shown',
+  says: 'List variables; values of secrets are never shown',
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
@@ -23,8 +23,8 @@ const listEnv: Verb = {
     return said(
       all,
       listing(
-        ['NAME', 'CHANGED'],
-        all.map(one => [one.name, age(one.updated_at)]),
+        ['NAME', 'VALUE', 'CHANGED'],
+        all.map(one => [one.name, one.value ?? '(secret)', age(one.updated_at)]),
         'No variables are set.',
       ),
     )
@@ -33,8 +33,8 @@ const listEnv: Verb = {
 
 const setEnv: Verb = {
   usage: 'set <name=value...>',
-  says: 'Set variables; name=- reads the value from standard input',
-  options: [appFlag],
+  says: 'Set secrets; name=- reads the value from standard input',
+  options: [appFlag, ['--plain', 'set values that members of the project can read, as those of mote.toml']],
   example: 'mote env set LOG_LEVEL=debug --app web\nmote env set API_KEY=- < key.txt',
   async run(call) {
     const app_name = await appOf(call)
@@ -42,7 +42,11 @@ const setEnv: Verb = {
       const at = pair.indexOf('=')
       if (at <= 0) throw new Error(`"${pair}" does not have the form name=value`)
       const value = pair.slice(at + 1) === '-' ? (await readInput()).replace(/\n$/, '') : pair.slice(at + 1)
-      await call.client.putAppEnv({ app_name, name: pair.slice(0, at), body: { value } })
+      await call.client.putAppEnv({
+        app_name,
+        name: pair.slice(0, at),
+        body: { value, secret: call.flags.plain !== true },
+      })
     }
     return said({ set: call.rest.length }, 'Set. VMs get the variables with the next deployment: mote deploy')
   },

@@ -1,14 +1,17 @@
 /** Commands for files in a running VM. */
 import type { Command } from 'commander'
 import type { FileAction } from '../../client/index.ts'
+import { printableLine } from '../../lib/printable.ts'
+import type { FileChange } from '../file-session.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { age, bytes, listing } from '../output.ts'
+import { out } from '../terminal.ts'
 import { type Answer, type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 import { deploymentFlag, deploymentOf } from './app.ts'
 
 export const vmFileCommands = (): Command[] => [
   verb(copy),
-  noun('files', "Files in the app's VM", [list, makeDirectory, move, remove]),
+  noun('files', "Files in the app's VM", [list, watch, makeDirectory, move, remove]),
 ]
 
 const target = [
@@ -63,6 +66,35 @@ const list: Verb = {
       ])
     return said(all, listing(['MODE', 'SIZE', 'CHANGED', 'PATH'], rows, 'No files.'))
   },
+}
+
+const watch: Verb = {
+  usage: 'watch <path>',
+  says: 'Print changes of a file or directory until Ctrl-C',
+  options: [...target, ['-r, --recursive', 'also of all directories below']],
+  example: 'mote files watch -r /srv --json | while read -r change; do ...; done',
+  async run(call) {
+    const [path = ''] = call.args
+    const { watchFiles } = await import('../file-session.ts')
+    const recursive = call.flags.recursive === true
+    await watchFiles(call, await place(call), { path, recursive }, change =>
+      out(`${call.flags.json ? JSON.stringify(change) : sentenceOf(change)}\n`),
+    )
+    return { json: undefined, text: `${path} is gone.` }
+  },
+}
+
+function sentenceOf({ event, path = '', to, directories }: FileChange): string {
+  switch (event) {
+    case 'watching':
+      return `Watching ${directories} ${directories === 1 ? 'directory' : 'directories'}.`
+    case 'limit':
+      return `There are more than ${directories} directories: the rest is not watched.`
+    case 'overflow':
+      return 'There were more changes than could be read: some are missing here.'
+    default:
+      return `${event.padEnd(7)} ${printableLine(path)}${to === undefined ? '' : ` -> ${printableLine(to)}`}`
+  }
 }
 
 const makeDirectory: Verb = {

@@ -1,4 +1,5 @@
 /** Commands for programs in a running VM: exec, ssh, sessions. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { age, listing, status } from '../output.ts'
@@ -7,7 +8,7 @@ import { type Answer, type Call, type Flags, noun, said, text, type Verb, verb, 
 import { deploymentFlag, deploymentOf } from './app.ts'
 
 export const vmSessionCommands = (): Command[] => [
-  ...[exec, ssh, proxy].map(verb),
+  ...[exec, ssh, proxy, top].map(verb),
   noun('sessions', 'Programs that run in VMs beside the app', [list, attach, close]),
 ]
 
@@ -50,9 +51,10 @@ const exec: Verb = {
 const ssh: Verb = {
   usage: 'ssh',
   says: "Open a shell in the app's VM",
-  options: forProgram,
-  example: 'mote ssh --app web',
+  options: [...forProgram, ['--config', 'print the lines of ssh_config for OpenSSH, scp, sftp and editors instead']],
+  example: 'mote ssh --app web\nmote ssh --config >> ~/.ssh/config && ssh mote-web',
   async run(call) {
+    if (call.flags.config) return sshConfig(call)
     // Bash where it exists. Every image with a shell has /bin/sh.
     const shell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
     const began = performance.now()
@@ -62,8 +64,50 @@ const ssh: Verb = {
     return answer
   },
 }
+
+/** OpenSSH as it is; its user needs a registered key: mote ssh-keys add. */
+async function sshConfig(call: Call): Promise<Answer> {
+  const app_name = await appOf(call)
+  const ssh = await call.client.getAppSsh({ app_name })
+  const [key, ...others] = ssh.ssh_host_keys
+  const pinned =
+    key === undefined || others.length > 0
+      ? ['StrictHostKeyChecking accept-new']
+      : [
+          'StrictHostKeyChecking yes',
+          'UserKnownHostsFile /dev/null',
+          'HostKeyAlias mote-bastion',
+          `KnownHostsCommand /bin/echo mote-bastion ${key}`,
+        ]
+  const lines = [`HostName ${ssh.ssh_host}`, `Port ${ssh.ssh_port}`, `User ${ssh.ssh_user}`, ...pinned]
+  return said(ssh, [`Host mote-${app_name}`, ...lines.map(line => `  ${line}`)].join('\n'))
+}
+
 /** Nobody types a command that is not found, and leaves the shell, in this time. */
 const quickMs = 1500
+
+const top: Verb = {
+  usage: 'top',
+  says: "Show the processes of the app's VM; on a terminal again every two seconds, until Ctrl-C",
+  options: [...target, ['--vm <id>', 'the VM; by default the first running one'], ['--once', 'show them once']],
+  example: 'mote top --app web',
+  async run(call) {
+    const at = { ...(await place(call)), query: { vm_id: text(call.flags, 'vm') } }
+    const { tableOf } = await import('../processes.ts')
+    let before = await call.client.listVmProcesses(at)
+    const once = call.flags.once === true || call.flags.json === true || !process.stdout.isTTY
+    while (!once && !call.signal.aborted) {
+      const began = performance.now()
+      await delay(topEveryMs, undefined, { signal: call.signal }).catch(() => undefined)
+      if (call.signal.aborted) break
+      const now = await call.client.listVmProcesses(at)
+      raw('stdout', `\u001b[H\u001b[2J${tableOf(now, before, performance.now() - began, process.stdout.rows)}\n`)
+      before = now
+    }
+    return once ? said(before, tableOf(before)) : { json: null, text: '' }
+  },
+}
+const topEveryMs = 2000
 
 const proxy: Verb = {
   usage: 'proxy <ports...>',

@@ -1,5 +1,5 @@
 // Made by scripts/generate-client.ts from the OpenAPI document. Not to be edited: run `npm run client`.
-import type { CallOptions, StreamOptions, Transport } from '../transport.ts'
+import type { ByteOptions, CallOptions, StreamOptions, Transport } from '../transport.ts'
 
 /** Any JSON: a value whose shape depends on what it is about. */
 export type JsonValue =
@@ -58,8 +58,16 @@ export interface App {
   readonly git_submodules: boolean
   /** Port that the program in the VM listens on. */
   readonly port: number
+  /** `worker`: gets no requests, so it has no host name, is healthy once its program has run for two seconds, and never sleeps. */
+  readonly kind: 'web' | 'worker'
+  /** App whose environment its deployments get; null for its own. */
+  readonly env_of: string | null
+  /** Program and arguments that replace those of the image; empty: those of the image. */
+  readonly command: readonly string[]
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
+  /** Runs once in a separate VM before a new version serves; null: nothing. */
+  readonly release_command: readonly string[] | null
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
   /** How many VMs should run; autoscaling changes it. */
@@ -77,9 +85,11 @@ export interface App {
   readonly scale_state: AppScaleState
   /** When it was created. */
   readonly created_at: string
+  /** When a setting that takes effect with the next deployment was last changed; null if never since the app was created. */
+  readonly settings_changed_at: string | null
   /** The active deployment; null if none. */
   readonly active_deployment_id?: string | null | undefined
-  /** Host name that the gateway serves the app on; null if none yet. */
+  /** Host name that the gateway serves the app on; null for a worker. */
   readonly hostname?: string | null | undefined
   /** Installation of the git integration that reads the repository; null if none. */
   readonly scm_installation_id?: number | null | undefined
@@ -91,12 +101,28 @@ export interface App {
   readonly scm_webhook_secret?: string | null | undefined
 }
 
-/** An environment variable of an app. Its value is never shown. */
+/** An environment variable of an app. The value of a secret is never shown. */
 export interface AppEnv {
   /** Name of the variable. */
   readonly name: string
   /** When its value was last set. */
   readonly updated_at: string
+  /** Whether its value is never shown. */
+  readonly secret: boolean
+  /** Its value; null for a secret. */
+  readonly value: string | null
+}
+
+/** The JSON Schema of `mote.toml` (docs/mote-toml.md). */
+export interface AppFileSchema {
+  /** Version of JSON Schema. */
+  readonly $schema: string
+  /** Name of the file. */
+  readonly title: string
+  /** Always `object`. */
+  readonly type: string
+  /** The keys of the file by name. */
+  readonly properties: Readonly<Record<string, JsonValue>>
 }
 
 /** `active`: VMs serve; `idle`: about to scale to zero; `scaled_to_zero`: the next request wakes the app; `warming_up`: VMs start. */
@@ -118,6 +144,20 @@ export interface AppSource {
   readonly size_bytes: number
   /** Number of files in the source. */
   readonly files: number
+}
+
+/** How OpenSSH reaches the VM of an app. */
+export interface AppSsh {
+  /** Address of the SSH bastion. */
+  readonly ssh_host: string
+  /** Its port. */
+  readonly ssh_port: number
+  /** User name: the app and its project. */
+  readonly ssh_user: string
+  /** Host keys of the bastions, as in known_hosts without the name; empty until a gateway has reported. */
+  readonly ssh_host_keys: readonly string[]
+  /** Opens a shell; accepts only the known host key. */
+  readonly ssh_command: string
 }
 
 /** A volume attached to an app. */
@@ -311,6 +351,8 @@ export interface Build {
   readonly trigger_source: string
   /** The built image; null until it exists. */
   readonly image: string | null
+  /** The uploaded source that is built; null for a repository. */
+  readonly source: string | null
   /** Why the build failed; null if it did not fail. */
   readonly error: string | null
   /** When the build was requested. */
@@ -430,6 +472,8 @@ export interface CreateAppRequest {
   readonly drain_timeout?: number | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
+  /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */
+  readonly release_command?: readonly string[] | null | undefined
   /** Installation of the git integration that reads the repository, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
   /** The repository as the git host names it. */
@@ -438,6 +482,12 @@ export interface CreateAppRequest {
   readonly scm_repo_id?: number | null | undefined
   /** Port that the program in the VM listens on; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
+  /** Program and arguments that replace those of the image; empty: those of the image. No shell is involved. */
+  readonly command?: readonly string[] | null | undefined
+  /** App of the project whose environment the deployments of a worker get. It is deleted with that app. */
+  readonly env_of?: string | null | undefined
+  /** `worker` for a program that gets no requests. It cannot be changed later. Default: `web`. */
+  readonly kind?: 'web' | 'worker' | null | undefined
 }
 
 export interface CreateDatabaseBranchRequest {
@@ -545,6 +595,18 @@ export interface CreateTokenRequest {
   readonly scopes?: readonly ('read' | 'exec' | 'deploy' | 'write' | 'admin')[] | null | undefined
   /** When the token stops working; must be in the future. Default: never. */
   readonly expires_at?: string | null | undefined
+}
+
+/** A directory to make, with its parents. */
+export interface CreateVmDirectoryRequest {
+  /** Absolute path in the VM. */
+  readonly path?: string | null | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | null | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | null | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | null | undefined
 }
 
 export interface CreateVmSnapshotRequest {
@@ -1032,8 +1094,8 @@ export interface ExecRequest {
 
 /** One action on files in a VM. */
 export interface FileAction {
-  /** `read`: the content is the output. `write`: the input replaces the file at once. `list`: lines of type, mode, bytes, time, percent-encoded path and link target. `pack`, `unpack`: a tree as a tar archive. */
-  readonly action: 'read' | 'write' | 'list' | 'mkdir' | 'move' | 'remove' | 'pack' | 'unpack'
+  /** `read`: the content is the output. `write`: the input replaces the file at once. `list`: lines of type, mode, bytes, time, percent-encoded path and link target. `pack`, `unpack`: a tree as a tar archive. `watch`: a line for each change, until the session is ended. */
+  readonly action: 'read' | 'write' | 'list' | 'mkdir' | 'move' | 'remove' | 'pack' | 'unpack' | 'watch'
   /** Path in the VM; relative ones begin at the working directory. */
   readonly path: string
   /** New path. Only with `move`. */
@@ -1042,7 +1104,7 @@ export interface FileAction {
   readonly mode?: string | null | undefined
   /** Levels that `list` shows. Default: 0, only the path. */
   readonly depth?: number | null | undefined
-  /** Whether `remove` removes a directory with its content. Default: false. */
+  /** Whether `remove` removes a directory with its content, and `watch` all directories below. Default: false. */
   readonly recursive?: boolean | null | undefined
 }
 
@@ -1219,6 +1281,36 @@ export interface InviteMemberRequest {
   readonly email: string
   /** Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
   readonly role: 'admin' | 'member' | 'viewer'
+}
+
+/** A command that runs by a schedule. */
+export interface Job {
+  /** Identifies the job. */
+  readonly id: string
+  /** Name of the job; unique in its app. */
+  readonly name: string
+  /** Minute, hour, day of month, month and day of week, as in crontab; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
+  readonly schedule: string
+  /** IANA time zone of the schedule. */
+  readonly time_zone: string
+  /** The program and its arguments. */
+  readonly command: readonly string[]
+  /** What happens at a time when an earlier run has not ended. `skip`: nothing. `allow`: both run. `replace`: the earlier one is cancelled. */
+  readonly overlap: 'skip' | 'allow' | 'replace'
+  /** How often a run that failed is repeated. */
+  readonly retries: number
+  /** Seconds after which a run is ended. */
+  readonly timeout_seconds: number
+  /** Whether the schedule is suspended. */
+  readonly paused: boolean
+  /** The next time; null while paused, or if there is none. */
+  readonly next_at: string | null
+  /** Why the last time had no run; null if it had one. */
+  readonly note: string | null
+  /** When it was created. */
+  readonly created_at: string
+  /** When it was last changed. */
+  readonly updated_at: string
 }
 
 /** VM that is still on a draining host. */
@@ -1530,6 +1622,24 @@ export interface MigrationStatus {
   readonly ended_at?: string | null | undefined
 }
 
+/** A file or directory and its new path. */
+export interface MoveVmFileRequest {
+  /** Absolute path in the VM. */
+  readonly path?: string | null | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | null | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | null | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | null | undefined
+  /** New absolute path, on the same file system. */
+  readonly to?: string | null | undefined
+  /** Instead of `to`: the new path with percent-encoded bytes. */
+  readonly encoded_to?: string | null | undefined
+  /** Whether a file at the new path is replaced. Default: false. */
+  readonly replace?: boolean | null | undefined
+}
+
 export interface MoveVolumeRequest {
   /** Id or name of the host to move to. */
   readonly target_host: string
@@ -1751,8 +1861,10 @@ export interface Project {
 }
 
 export interface PutAppEnvRequest {
-  /** The value. It is stored encrypted and never shown again. */
+  /** The value. It is stored encrypted. */
   readonly value: string
+  /** Whether the value is never shown again. `false`: members of the project can read it. Default: true. */
+  readonly secret?: boolean | null | undefined
 }
 
 /** Token, or request for a new deploy key. */
@@ -1765,6 +1877,24 @@ export interface PutGitCredentialRequest {
   readonly token?: string | null | undefined
   /** Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the Git host publishes. */
   readonly known_hosts?: string | null | undefined
+}
+
+/** A command and its schedule. */
+export interface PutJobRequest {
+  /** Minute, hour, day of month, month and day of week, as in crontab; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. */
+  readonly schedule: string
+  /** The program and its arguments, without a shell. */
+  readonly command: readonly string[]
+  /** IANA time zone of the schedule. Default: UTC. */
+  readonly time_zone?: string | null | undefined
+  /** What happens at a time when an earlier run has not ended. `skip`: nothing. `allow`: both run. `replace`: the earlier one is cancelled. Default: `skip`. */
+  readonly overlap?: 'skip' | 'allow' | 'replace' | null | undefined
+  /** How often a run that failed is repeated. Default: 0. */
+  readonly retries?: number | null | undefined
+  /** Seconds after which a run is ended. Default: 3600. */
+  readonly timeout_seconds?: number | null | undefined
+  /** Whether the schedule is suspended. Default: false. */
+  readonly paused?: boolean | null | undefined
 }
 
 /** A tenant that is attached to a storage node. */
@@ -1876,6 +2006,48 @@ export interface RestoreVolumeRequest {
   readonly snapshot_name: string
 }
 
+/** A command that runs once in a separate VM. */
+export interface Run {
+  /** Identifies the run. */
+  readonly id: string
+  /** The deployment whose image and environment it has. */
+  readonly job_id: string
+  /** `release`: the release command of the deployment. `job`: a time of a schedule. */
+  readonly purpose: 'command' | 'release' | 'job'
+  /** The job that it belongs to; null otherwise. */
+  readonly job_name: string | null
+  /** The time of the schedule; null if it was started by hand. */
+  readonly due_at: string | null
+  /** 1, or more for the repetition of a failed run of a job. */
+  readonly attempt: number
+  /** The program and its arguments; null if the VM waits for sessions. */
+  readonly command: readonly string[] | null
+  /** `lost`: its host was lost. A run that is not started again fails once. */
+  readonly status: 'pending' | 'starting' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'lost'
+  /** Exit code of the program; null unless it exited. */
+  readonly exit_code: number | null
+  /** Why it failed, with the last lines of its output; null otherwise. */
+  readonly error: string | null
+  /** Its VM; null once it is removed. */
+  readonly vm_id: string | null
+  /** Seconds after which the run is ended. */
+  readonly timeout_seconds: number
+  /** The account that started it; null for release commands. */
+  readonly started_by: string | null
+  /** When it was requested. */
+  readonly created_at: string
+  /** When its program started; null before. */
+  readonly started_at: string | null
+  /** When its VM was gone; null before. */
+  readonly ended_at: string | null
+}
+
+/** Output of a run. */
+export interface RunLog {
+  /** The last lines of output, at most 64 KiB. */
+  readonly text: string
+}
+
 /** A volume that is being attached to the VMs of a deployment. */
 export interface RuntimeVolumeAttached {
   /** The hosts attach it now. */
@@ -1929,8 +2101,16 @@ export interface ScaledApp {
   readonly git_submodules: boolean
   /** Port that the program in the VM listens on. */
   readonly port: number
+  /** `worker`: gets no requests, so it has no host name, is healthy once its program has run for two seconds, and never sleeps. */
+  readonly kind: 'web' | 'worker'
+  /** App whose environment its deployments get; null for its own. */
+  readonly env_of: string | null
+  /** Program and arguments that replace those of the image; empty: those of the image. */
+  readonly command: readonly string[]
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
+  /** Runs once in a separate VM before a new version serves; null: nothing. */
+  readonly release_command: readonly string[] | null
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
   /** How many VMs should run; autoscaling changes it. */
@@ -1948,9 +2128,11 @@ export interface ScaledApp {
   readonly scale_state: AppScaleState
   /** When it was created. */
   readonly created_at: string
+  /** When a setting that takes effect with the next deployment was last changed; null if never since the app was created. */
+  readonly settings_changed_at: string | null
   /** The active deployment; null if none. */
   readonly active_deployment_id?: string | null | undefined
-  /** Host name that the gateway serves the app on; null if none yet. */
+  /** Host name that the gateway serves the app on; null for a worker. */
   readonly hostname?: string | null | undefined
   /** Installation of the git integration that reads the repository; null if none. */
   readonly scm_installation_id?: number | null | undefined
@@ -2106,7 +2288,7 @@ export interface SlowReaderGap {
   readonly at: string
 }
 
-/** Public key that opens SSH tunnels to databases. */
+/** Public key for SSH: tunnels to databases, and shells in VMs. */
 export interface SshKey {
   /** Identifies the key when it is removed. */
   readonly id: string
@@ -2116,8 +2298,14 @@ export interface SshKey {
   readonly fingerprint: string
   /** When the key was added. */
   readonly created_at: string
-  /** When the key last opened a tunnel; null if never. */
+  /** When the key was last used for a login; null if never. */
   readonly last_used_at: string | null
+}
+
+/** A run of a job that was started by hand. */
+export interface StartedJob {
+  /** The run, as in `GET /v1/apps/{app_name}/runs/{run_id}`. */
+  readonly run_id: string
 }
 
 export interface StartMigrationRequest {
@@ -2125,6 +2313,20 @@ export interface StartMigrationRequest {
   readonly target_host: string
   /** Address of the target host; empty to use the address that the host reports. */
   readonly target_uri: string
+}
+
+/** A command to run once in a separate VM. */
+export interface StartRunRequest {
+  /** The program and its arguments, without a shell, instead of the command of the image. Without it the VM waits for sessions, and ends when it has had none for two minutes. */
+  readonly command?: readonly string[] | null | undefined
+  /** Deployment whose image and environment are used. Default: the active one. */
+  readonly job_id?: string | null | undefined
+  /** Virtual CPUs. Default: of the deployment. */
+  readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
+  /** MiB of memory. Default: of the deployment. */
+  readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
+  /** Seconds after which the run is ended. Default: 3600. */
+  readonly timeout_seconds?: number | null | undefined
 }
 
 /** A tenant and its generation on a storage node. */
@@ -2197,12 +2399,16 @@ export interface UpdateAppRequest {
   readonly drain_timeout?: number | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
+  /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */
+  readonly release_command?: readonly string[] | null | undefined
   /** Installation of the git integration that reads the repository, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
   /** The repository as the git host names it. */
   readonly scm_repo_full_name?: string | null | undefined
   /** Id of the repository at the git host. */
   readonly scm_repo_id?: number | null | undefined
+  /** Program and arguments that replace those of the image; empty: those of the image. No shell is involved. */
+  readonly command?: readonly string[] | null | undefined
 }
 
 export interface UpdateDatabaseRequest {
@@ -2329,6 +2535,40 @@ export interface VerifyTotpRequest {
   readonly password?: string | null | undefined
 }
 
+/** A file, a directory or a link in a VM. */
+export interface VmFile {
+  /** Last part of the path. */
+  readonly name: string
+  /** Path in the VM. Bytes that are not UTF-8 are replaced by U+FFFD; use `encoded_path` then. */
+  readonly path: string
+  /** The path with percent-encoded bytes. */
+  readonly encoded_path: string
+  /** `other`: a device, a socket or a pipe, which cannot be read. */
+  readonly type: 'file' | 'directory' | 'symlink' | 'other'
+  /** Permissions in octal. */
+  readonly mode: string
+  /** Size in bytes. */
+  readonly size_bytes: number
+  /** When the content was last changed, to the second. */
+  readonly modified_at: string
+  /** Where a symbolic link leads; null for anything else. */
+  readonly target: string | null
+  /** What a symbolic link leads to; null if it leads nowhere, and for anything else. */
+  readonly target_type: 'file' | 'directory' | 'symlink' | 'other' | null
+}
+
+/** Content of a directory in a VM. */
+export interface VmFileList {
+  /** The VM whose files these are. */
+  readonly vm_id: string
+  /** The directory. */
+  readonly path: string
+  /** In the order of their paths. */
+  readonly entries: readonly VmFile[]
+  /** Whether these are all entries. At most 2,000 and 1 MiB are listed; which ones, depends on the file system. */
+  readonly complete: boolean
+}
+
 /** An app that resumes from a snapshot. */
 export interface VmFork {
   /** The new app. */
@@ -2357,6 +2597,32 @@ export interface VmForkVolume {
   readonly mount_point: string
   /** Whether the VM may only read it. */
   readonly read_only: boolean
+}
+
+/** A process in a VM. */
+export interface VmProcess {
+  /** Process id in the VM. */
+  readonly pid: number
+  /** Process id of its parent. */
+  readonly parent_pid: number
+  /** Number of its user. */
+  readonly user_id: number
+  /** As in proc(5): R runs, S waits, D waits for a disk, Z has ended, T is stopped. */
+  readonly state: string
+  /** CPU time since its start in milliseconds. */
+  readonly cpu_ms: number
+  /** Memory that it has in RAM, in KiB. */
+  readonly memory_kib: number
+  /** The program with its arguments, at most 512 bytes. */
+  readonly command: string
+}
+
+/** The processes of a VM. */
+export interface VmProcessList {
+  /** The VM. */
+  readonly vm_id: string
+  /** At most 2,000 processes, in the order of the kernel. */
+  readonly processes: readonly VmProcess[]
 }
 
 /** A program that runs in a VM beside the app. */
@@ -2431,6 +2697,16 @@ export interface VmSnapshotVolume {
   readonly mount_point: string
   /** Whether the VM may only read it. */
   readonly read_only: boolean
+}
+
+/** Space of the file system that has a path. */
+export interface VmSpace {
+  /** Size of the file system. */
+  readonly size_bytes: number
+  /** Free space. */
+  readonly free_bytes: number
+  /** Free space that the user can use. */
+  readonly available_bytes: number
 }
 
 /** A disk that outlives the VMs it is attached to. */
@@ -2563,6 +2839,14 @@ export interface VolumeWithAttachments {
   readonly attachments: readonly VolumeAttachment[]
 }
 
+/** A file that was written. */
+export interface WrittenVmFile {
+  /** Path in the VM. */
+  readonly path: string
+  /** Bytes that were written. */
+  readonly size_bytes: number
+}
+
 export const createOperations = (transport: Transport) => ({
   /** Get the health of the service. `GET /v1/health` */
   getHealth: (options?: CallOptions) => transport.json<Health>({ method: 'GET', path: `/v1/health`, open: true }, options),
@@ -2574,6 +2858,8 @@ export const createOperations = (transport: Transport) => ({
   streamHealth: (options?: StreamOptions) => transport.stream<{ 'snapshot': HealthEvent; 'health': HealthEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/health/stream`, open: true }, options),
   /** Get this contract. `GET /v1/api-docs/openapi.json` */
   getOpenApi: (options?: CallOptions) => transport.json<OpenApiDocument>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
+  /** Get the schema of mote.toml. `GET /v1/api-docs/mote.schema.json` */
+  getAppFileSchema: (options?: CallOptions) => transport.json<AppFileSchema>({ method: 'GET', path: `/v1/api-docs/mote.schema.json`, open: true }, options),
   /** Open the explorer of this contract. `GET /v1/docs` */
   getExplorer: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/docs`, open: true }, options),
   /** Attach the tenants of a storage node. `POST /re-attach` */
@@ -2981,6 +3267,48 @@ export const createOperations = (transport: Transport) => ({
   resumeDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/resume` }, options),
   /** Delete a deployment. `DELETE /v1/apps/{app_name}/deployments/{job_id}/delete` */
   deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
+  /** Run a command in a separate VM. `POST /v1/apps/{app_name}/runs` */
+  startRun: (input: { readonly app_name: string; readonly body?: StartRunRequest | undefined }, options?: CallOptions) => transport.json<Run>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs`, body: input.body }, options),
+  /** List the runs of an app. `GET /v1/apps/{app_name}/runs` */
+  listRuns: (input: { readonly app_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items whose `status` is exactly this. */
+  readonly status?: 'pending' | 'starting' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'lost' | undefined
+  /** Only items whose `purpose` is exactly this. */
+  readonly purpose?: 'command' | 'release' | 'job' | undefined
+  /** Only items whose `job_name` is exactly this. */
+  readonly job_name?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly Run[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs`, query: input.query }, options),
+  /** Get a run. `GET /v1/apps/{app_name}/runs/{run_id}` */
+  getRun: (input: { readonly app_name: string; readonly run_id: string }, options?: CallOptions) => transport.json<Run>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs/${encodeURIComponent(input.run_id)}` }, options),
+  /** Cancel a run. `DELETE /v1/apps/{app_name}/runs/{run_id}` */
+  cancelRun: (input: { readonly app_name: string; readonly run_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs/${encodeURIComponent(input.run_id)}` }, options),
+  /** Get the output of a run. `GET /v1/apps/{app_name}/runs/{run_id}/log` */
+  getRunLog: (input: { readonly app_name: string; readonly run_id: string }, options?: CallOptions) => transport.json<RunLog>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs/${encodeURIComponent(input.run_id)}/log` }, options),
+  /** List the jobs of an app. `GET /v1/apps/{app_name}/jobs` */
+  listJobs: (input: { readonly app_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items whose `overlap` is exactly this. */
+  readonly overlap?: 'skip' | 'allow' | 'replace' | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly Job[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/jobs`, query: input.query }, options),
+  /** Get a job. `GET /v1/apps/{app_name}/jobs/{job_name}` */
+  getJob: (input: { readonly app_name: string; readonly job_name: string }, options?: CallOptions) => transport.json<Job>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/jobs/${encodeURIComponent(input.job_name)}` }, options),
+  /** Create or change a job. `PUT /v1/apps/{app_name}/jobs/{job_name}` */
+  putJob: (input: { readonly app_name: string; readonly job_name: string; readonly body: PutJobRequest }, options?: CallOptions) => transport.json<Job>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/jobs/${encodeURIComponent(input.job_name)}`, body: input.body }, options),
+  /** Delete a job. `DELETE /v1/apps/{app_name}/jobs/{job_name}` */
+  deleteJob: (input: { readonly app_name: string; readonly job_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/jobs/${encodeURIComponent(input.job_name)}` }, options),
+  /** Run a job now. `POST /v1/apps/{app_name}/jobs/{job_name}/run` */
+  startJob: (input: { readonly app_name: string; readonly job_name: string }, options?: CallOptions) => transport.json<StartedJob>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/jobs/${encodeURIComponent(input.job_name)}/run` }, options),
   /** Upload the source of an app. `PUT /v1/apps/{app_name}/source` */
   putAppSource: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<AppSource>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/source`, body: input.body }, options),
   /** List the builds of an app. `GET /v1/apps/{app_name}/builds` */
@@ -3071,6 +3399,89 @@ export const createOperations = (transport: Transport) => ({
   closeVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions/${encodeURIComponent(input.session_id)}` }, options),
   /** Send a signal to a session. `POST /v1/apps/{app_name}/deployments/{job_id}/sessions/{session_id}/signal` */
   signalVmSession: (input: { readonly app_name: string; readonly job_id: string; readonly session_id: string; readonly body: SignalVmSessionRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/sessions/${encodeURIComponent(input.session_id)}/signal`, body: input.body }, options),
+  /** List the processes of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/processes` */
+  listVmProcesses: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** The VM. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<VmProcessList>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/processes`, query: input.query }, options),
+  /** Get the SSH address of an app. `GET /v1/apps/{app_name}/ssh` */
+  getAppSsh: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<AppSsh>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/ssh` }, options),
+  /** List a directory in a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/files` */
+  listVmFiles: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | undefined
+  /** Levels below the path. */
+  readonly depth?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<VmFileList>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files`, query: input.query }, options),
+  /** Remove a file from a VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/files` */
+  removeVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | undefined
+  /** Whether a directory is removed with its content. */
+  readonly recursive?: boolean | undefined
+} | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files`, query: input.query }, options),
+  /** Get the properties of a file in a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/files/stat` */
+  getVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<VmFile>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/stat`, query: input.query }, options),
+  /** Get the free space of a file system in a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/files/space` */
+  getVmSpace: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<VmSpace>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/space`, query: input.query }, options),
+  /** Download a file from a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/files/content` */
+  readVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | undefined
+} | undefined }, options?: ByteOptions) => transport.bytes({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/content`, query: input.query }, options),
+  /** Upload a file to a VM. `PUT /v1/apps/{app_name}/deployments/{job_id}/files/content` */
+  writeVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+  /** Instead of `path`: the path with percent-encoded bytes, for names that are not UTF-8. */
+  readonly encoded_path?: string | undefined
+  /** Name or number of the user in the VM. Default: of the image. */
+  readonly user?: string | undefined
+  /** The VM to use. Default: the first running VM of the deployment. */
+  readonly vm_id?: string | undefined
+  /** Mode of the file. Default: of the file that it replaces, otherwise 644. */
+  readonly mode?: string | undefined
+} | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<WrittenVmFile>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/content`, query: input.query, body: input.body }, options),
+  /** Make a directory in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/files/directories` */
+  createVmDirectory: (input: { readonly app_name: string; readonly job_id: string; readonly body?: CreateVmDirectoryRequest | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/directories`, body: input.body }, options),
+  /** Rename a file in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/files/move` */
+  moveVmFile: (input: { readonly app_name: string; readonly job_id: string; readonly body?: MoveVmFileRequest | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/files/move`, body: input.body }, options),
   /** List security rules. `GET /v1/apps/{app_name}/security-groups` */
   listSecurityRules: (input: { readonly app_name: string; readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 
 const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const SessionId = Type.String({ pattern: '^[A-Za-z0-9-]{1,39}$' })
-const TerminalSize = Type.Object({
+export const TerminalSize = Type.Object({
   rows: Type.Integer({ minimum: 0, maximum: 65_535 }),
   columns: Type.Integer({ minimum: 0, maximum: 65_535 }),
 })
@@ -25,6 +25,8 @@ export const SessionRequest = Type.Union([
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
     /** `command` is a file tool of the init (guest/files.c) with its arguments. */
     fileTool: Type.Optional(Type.Boolean()),
+    /** The arguments after the first are percent-encoded bytes, for paths that are not UTF-8. */
+    encodedArguments: Type.Optional(Type.Boolean()),
     /** Added to the environment of the VM's program. */
     env: Type.Optional(Type.Record(Type.String(), Type.String())),
     cwd: Type.Optional(Type.String()),

@@ -49,6 +49,8 @@ export const VmSpec = Type.Object({
   port: Type.Integer({ minimum: 1, maximum: 65535 }),
   /** HTTP path probed on `port` (2xx and 3xx are healthy); null: a TCP connect is enough. */
   healthCheckPath: Type.Union([Type.String(), Type.Null()]),
+  /** Nothing listens on `port`: the VM is healthy once the workload has run for two seconds. */
+  unprobed: Type.Optional(Type.Boolean()),
   ipv6Address: Type.String(),
   /** Restarts of the workload after an exit before the VM counts as `crashed`. */
   maxRestarts: Type.Integer({ minimum: 0 }),

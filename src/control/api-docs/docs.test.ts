@@ -48,3 +48,15 @@ describe('the document', () => {
     expect(second.statusCode).toBe(304)
   })
 })
+
+describe('the schema of mote.toml', () => {
+  it('is served without a credential, as JSON Schema', async () => {
+    const { statusCode, body } = await app.inject({ url: '/v1/api-docs/mote.schema.json' })
+    expect(statusCode).toBe(200)
+    expect(JSON.parse(body)).toMatchObject({
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      required: ['app'],
+      properties: { processes: { properties: { web: { properties: { port: { default: 8080 } } } } } },
+    })
+  })
+})

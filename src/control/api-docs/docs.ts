@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import { AppFile } from '../../appfile/schema.ts'
 import { lazily } from '../../lib/once.ts'
 import { apiDocsOperations } from './schema.ts'
 import { pageHeaders } from '../http/headers.ts'
@@ -47,8 +48,10 @@ const startScript = `SwaggerUIBundle({
 export function apiDocsFeature(operations: Readonly<Record<string, Operation>>): Feature {
   // Serialized once, on the first request: it has a megabyte and is the same for all callers.
   const document = lazily(() => new JsonText(JSON.stringify(buildOpenApi(operations))))
+  const appFile = lazily(() => new JsonText(JSON.stringify(AppFile)))
   return feature(apiDocsOperations, {
     getOpenApi: { read: async () => document() },
+    getAppFileSchema: { read: async () => appFile() },
     getExplorer: { read: async () => page },
   })
 }

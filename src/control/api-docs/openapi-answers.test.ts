@@ -1,4 +1,5 @@
 /** What the server sends for the example of every operation, against what the document says that it sends. */
+import { Readable } from 'node:stream'
 import { apiDocsFeature } from './docs.ts'
 import { afterAll, expect, it } from 'vitest'
 import { apiDocsOperations } from './schema.ts'
@@ -24,6 +25,8 @@ function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<
   // The server validates it against the type, which this generic handler cannot know.
   const example = (typeof answer === 'string' ? 'ok' : exampleOf(answer)) as never
   if (answer === 'stream') return { stream: async () => undefined }
+  if (answer === 'bytes')
+    return { bytes: async () => ({ name: 'x', version: '1', sizeBytes: 1, body: Readable.from(['x']) }) }
   // The store applies the page of a list within an answer.
   if (list?.within !== undefined) return { read: async () => new ListPart(example, undefined) }
   if (method === 'GET' || auth === 'none' || unaudited) return { read: async () => example }
@@ -51,7 +54,15 @@ const common = new Set(
   [
     ...Object.keys({ ...securityHeaders, ...jsonHeaders, ...pageHeaders, ...preflightHeaders }),
     ...Object.keys(corsHeaders('https://a.example', ['https://a.example'])),
-    ...['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding', 'x-accel-buffering'],
+    ...[
+      'connection',
+      'content-length',
+      'date',
+      'keep-alive',
+      'transfer-encoding',
+      'x-accel-buffering',
+      'accept-ranges',
+    ],
   ].map(name => name.toLowerCase()),
 )
 const notAlways = new Set(['link', 'idempotent-replayed', 'set-cookie'])

@@ -38,14 +38,32 @@ export function responsesOf(operation: Operation, components: Components, readab
   const failures = failuresOf(operation, readable)
   return {
     ...(operation.answer === 'socket' ? { 101: switching(operation) } : { 200: success(operation, components) }),
+    ...(operation.answer === 'bytes' ? { 206: part } : {}),
     ...(isRevalidated(operation) ? { 304: unchanged } : {}),
     ...Object.fromEntries(failures.map(status => [status, { $ref: `#/components/responses/Error${status}` }])),
   }
 }
 
+const byteHeaders = [
+  'X-Request-Id',
+  'Cache-Control',
+  'RateLimit',
+  'RateLimit-Policy',
+  'ETag',
+  'Content-Disposition',
+] as const
+
 const unchanged = {
   description: 'The answer is still the one that `If-None-Match` names; it is not sent again.',
   headers: headersOf(['X-Request-Id', 'Cache-Control', 'ETag']),
+}
+
+const bytes = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } } as const
+
+const part = {
+  description: 'The bytes that `Range` names.',
+  headers: headersOf([...byteHeaders, 'Content-Range']),
+  content: bytes,
 }
 
 const switching = ({ subprotocol }: Operation): Json => ({
@@ -62,6 +80,8 @@ function success(operation: Operation, components: Components): Json {
         headers,
         content: { 'text/event-stream': eventStream(operation.events ?? {}, components) },
       }
+    case 'bytes':
+      return { description: 'The bytes of the file.', headers: headersOf(byteHeaders), content: bytes }
     case 'text':
       return {
         description: 'Plain text.',
@@ -125,13 +145,14 @@ function successHeaders(operation: Operation): HeaderName[] {
   ]
 }
 
+const isOpenEnded = (answer: Operation['answer']) => answer === 'stream' || answer === 'socket' || answer === 'bytes'
 const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
 
 function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
   const { adminOnly, answer, auth, body, fails = [], method, params, project, rawBody, scope, upload } = operation
   const isBearer = auth === 'bearer'
   // A refused credential counts against a rate limit, and each owner may have a limited number of streams.
-  const isRefusable = isLimited(operation) || isBearer || answer === 'stream' || answer === 'socket'
+  const isRefusable = isLimited(operation) || isBearer || isOpenEnded(answer)
   const occurring: Readonly<Record<ErrorStatus, unknown>> = {
     400: true,
     401: isBearer,
@@ -143,6 +164,7 @@ function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorS
     412: isConditional(operation, readable),
     413: body || rawBody || upload,
     415: body,
+    416: false,
     429: isRefusable,
     500: true,
     503: true,

@@ -22,6 +22,8 @@ const described = {
     '`true`: this is the stored answer of an earlier request with the same `Idempotency-Key`. Otherwise absent.',
     'true',
   ],
+  'Content-Disposition': ['Name under which a browser saves the file (RFC 6266).', 'attachment; filename="dump.sql"'],
+  'Content-Range': ['The bytes that follow, and the size of the whole file.', 'bytes 0-1023/146515'],
   'Set-Cookie': [
     'Binds the following requests to this browser (RFC 6265).',
     'mote_scm=4f1c; Path=/v1/scm; HttpOnly; SameSite=Lax',

@@ -15,6 +15,7 @@ export function parametersOf(operation: Operation, components: Components, reada
     ...(isConditional(operation, readable) ? [ifMatch] : []),
     ...(isRevalidated(operation) ? [ifNoneMatch] : []),
     ...(operation.answer === 'stream' ? streamParameters : []),
+    ...(operation.answer === 'bytes' ? rangeParameters : []),
   ]
 }
 
@@ -78,6 +79,18 @@ const ifNoneMatch = header(
   'The `ETag` of the answer that the client has: 304 without a body if it is still the same.',
   'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
 )
+const rangeParameters: readonly Json[] = [
+  header(
+    'Range',
+    'The bytes to read; only one range, any other value reads the whole file (RFC 9110, 14.2).',
+    'bytes=0-1023',
+  ),
+  header(
+    'If-Range',
+    'The `ETag` of the bytes that the client has: the whole file is sent if it has changed since.',
+    '"1a-2b-400-67d3"',
+  ),
+]
 const streamParameters: readonly Json[] = [
   header('Last-Event-ID', 'Id of the last event the client received: the stream goes on after it.', '1042'),
   {

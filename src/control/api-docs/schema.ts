@@ -18,6 +18,20 @@ const OpenApiDocument = resource(
   { description: 'A document by OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0).' },
 )
 
+const AppFileSchema = resource(
+  'AppFileSchema',
+  {
+    $schema: text({
+      description: 'Version of JSON Schema.',
+      examples: ['https://json-schema.org/draft/2020-12/schema'],
+    }),
+    title: text({ description: 'Name of the file.', examples: ['mote.toml'] }),
+    type: text({ description: 'Always `object`.', examples: ['object'] }),
+    properties: part('The keys of the file by name.', { app: { type: 'string' } }),
+  },
+  { description: 'The JSON Schema of `mote.toml` (docs/mote-toml.md).' },
+)
+
 const shared = {
   tag: 'System',
   auth: 'none',
@@ -36,6 +50,15 @@ export const apiDocsOperations = operations({
       'Answers the OpenAPI 3.1 document of the operations that this server serves. Generated clients are made from it.',
     ...shared,
     answer: OpenApiDocument,
+  },
+  getAppFileSchema: {
+    method: 'GET',
+    path: '/v1/api-docs/mote.schema.json',
+    summary: 'Get the schema of mote.toml',
+    description: 'Answers the JSON Schema of the file `mote.toml`, with which editors complete and check it.',
+    ...shared,
+    answer: AppFileSchema,
+    addition: true,
   },
   getExplorer: {
     method: 'GET',

@@ -1,5 +1,19 @@
 /** Request bodies of the app operations. */
-import { bool, double, int32, int64, labelName, maybe, oneOf, rawText, resource, text, uint32 } from '../http/types.ts'
+import {
+  bool,
+  double,
+  int32,
+  int64,
+  labelName,
+  list,
+  maybe,
+  oneOf,
+  rawText,
+  resource,
+  text,
+  uint32,
+} from '../http/types.ts'
+import { appKinds } from './resources.ts'
 
 const port = () =>
   uint32({
@@ -27,6 +41,15 @@ const scaling = {
   cpu_threshold: maybe(percent('CPU')),
   mem_threshold: maybe(percent('memory')),
 }
+const command = () =>
+  maybe(
+    list(text({ maxLength: 4096 }), {
+      maxItems: 64,
+      description:
+        'Program and arguments that replace those of the image; empty: those of the image. No shell is involved.',
+      examples: [['node', 'server.js']],
+    }),
+  )
 const settings = {
   git_branch: maybe(
     text({
@@ -53,6 +76,14 @@ const settings = {
       'x-mote-pattern': 'a "/" at the start',
       description: 'Path that must answer 2xx or 3xx before a deployment serves.',
       examples: ['/health'],
+    }),
+  ),
+  release_command: maybe(
+    list(rawText({ minLength: 1, maxLength: 8192, examples: ['python'] }), {
+      maxItems: 256,
+      description:
+        'Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it.',
+      examples: [['python', 'manage.py', 'migrate']],
     }),
   ),
   scm_installation_id: maybe(
@@ -104,9 +135,16 @@ const imageExample = 'ghcr.io/example/web:latest'
 export const PutAppEnvRequest = resource('PutAppEnvRequest', {
   value: rawText({
     maxLength: 32_768,
-    description: 'The value. It is stored encrypted and never shown again.',
+    description: 'The value. It is stored encrypted.',
     examples: ['postgresql://mote@db:5432/app'],
   }),
+  secret: maybe(
+    bool({
+      description:
+        'Whether the value is never shown again. `false`: members of the project can read it. Default: true.',
+      examples: [true],
+    }),
+  ),
 })
 
 export const CreateAppRequest = resource('CreateAppRequest', {
@@ -115,12 +153,26 @@ export const CreateAppRequest = resource('CreateAppRequest', {
   ...scaling,
   ...settings,
   port: maybe(port()),
+  command: command(),
+  env_of: maybe(
+    text({
+      maxLength: 40,
+      description: 'App of the project whose environment the deployments of a worker get. It is deleted with that app.',
+      examples: ['web'],
+    }),
+  ),
+  kind: maybe(
+    oneOf(appKinds, {
+      description: '`worker` for a program that gets no requests. It cannot be changed later. Default: `web`.',
+    }),
+  ),
 })
 
 export const UpdateAppRequest = resource('UpdateAppRequest', {
   port: port(),
   git_url: maybe(gitUrl('Repository of the source; empty for none.')),
   ...settings,
+  command: command(),
 })
 
 export const ScaleAppRequest = resource('ScaleAppRequest', scaling)

@@ -3,7 +3,7 @@ import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
-import { nameTaken } from '../http/errors.ts'
+import { invalidField, nameTaken } from '../http/errors.ts'
 import type { ProjectAccess } from '../http/operation.ts'
 import { assertAllowed, assertWithin, lockLimits } from '../projects/index.ts'
 import { put as putEnv } from './env-store.ts'
@@ -16,7 +16,11 @@ export interface AppRequest {
   readonly git_branch?: string | null
   readonly git_submodules?: boolean | null
   readonly port?: number | null
+  readonly kind?: 'web' | 'worker' | null
+  readonly env_of?: string | null
+  readonly command?: readonly string[] | null
   readonly health_check_path?: string | null
+  readonly release_command?: readonly string[] | null
   readonly drain_timeout?: number | null
   readonly desired_replicas?: number | null
   readonly min_replicas?: number | null
@@ -30,9 +34,9 @@ export interface AppRequest {
 }
 
 /** Returns the scale after a request that may omit fields. An omitted maximum follows the desired number. */
-export function scaleOf(request: Omit<AppRequest, 'name'>, now: store.Scale): store.Scale {
+export function scaleOf(request: Omit<AppRequest, 'name'>, now: store.Scale & Pick<store.App, 'kind'>): store.Scale {
   const desiredReplicas = request.desired_replicas ?? now.desiredReplicas
-  return rules.checkScale({
+  const scale = rules.checkScale({
     autoscalingEnabled: request.autoscaling_enabled ?? now.autoscalingEnabled,
     cpuThreshold: request.cpu_threshold ?? now.cpuThreshold,
     memThreshold: request.mem_threshold ?? now.memThreshold,
@@ -40,6 +44,7 @@ export function scaleOf(request: Omit<AppRequest, 'name'>, now: store.Scale): st
     minReplicas: request.min_replicas ?? Math.min(now.minReplicas, desiredReplicas),
     maxReplicas: request.max_replicas ?? Math.max(now.maxReplicas, desiredReplicas),
   })
+  return rules.checkAwake(now.kind, scale)
 }
 
 const initialScale: store.Scale = {
@@ -61,7 +66,8 @@ export function prepareApp(
   request: AppRequest,
 ) {
   const name = rules.checkName(request.name)
-  const scale = scaleOf(request, initialScale)
+  const kind = request.kind ?? 'web'
+  const scale = scaleOf(request, { ...initialScale, kind })
   const app = {
     ...scale,
     id: newId(),
@@ -70,8 +76,12 @@ export function prepareApp(
     gitUrl: rules.checkGitUrl(request.git_url ?? ''),
     gitBranch: rules.checkBranch(request.git_branch ?? ''),
     gitSubmodules: request.git_submodules ?? false,
+    kind,
+    envOf: rules.checkEnvOf(kind, request.env_of ?? null),
+    command: rules.checkProgram(request.command ?? []),
     port: rules.checkPort(request.port ?? rules.defaults.port),
     healthCheckPath: rules.checkHealthPath(request.health_check_path ?? rules.defaults.healthCheckPath),
+    releaseCommand: rules.checkCommand(request.release_command ?? []),
     drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
     hostname: rules.hostnameOf(name, project.slug, deps.config.domain),
     scmInstallationId: request.scm_installation_id ?? null,
@@ -89,7 +99,10 @@ export function prepareApp(
     const [before, made] = await Promise.allSettled([store.count(tx, project.id), store.insert(tx, app)])
     if (before.status === 'rejected') throw before.reason
     assertWithin(limits, 'maxApps', before.value)
-    if (made.status === 'fulfilled') return made.value
+    if (made.status === 'fulfilled') {
+      if (made.value.envOf !== app.envOf) throw invalidField('env_of', 'must be a web app of the project')
+      return made.value
+    }
     const cause: unknown = made.reason
     if (uniqueViolation(cause, 'app_name') || uniqueViolation(cause, 'app_hostname')) throw nameTaken('app', name)
     throw cause
@@ -121,7 +134,11 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
     gitBranch: '',
     gitSubmodules: false,
     port: app.port,
+    kind: 'web',
+    envOf: null,
+    command: [],
     healthCheckPath: '',
+    releaseCommand: null,
     drainTimeout: 0,
     hostname: `${name}.invalid`,
     scmInstallationId: null,
@@ -142,5 +159,6 @@ export async function setSystemEnv(
   appId: string,
   env: Readonly<Record<string, string>>,
 ): Promise<void> {
-  for (const [key, value] of Object.entries(env)) await putEnv(tx, appId, key, deps.vault.seal('app.env', value))
+  for (const [name, value] of Object.entries(env))
+    await putEnv(tx, appId, { name, sealed: deps.vault.seal('app.env', value), isPlain: false })
 }

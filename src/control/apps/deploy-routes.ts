@@ -73,7 +73,9 @@ async function followRepository(
 
 const keep = {
   port: undefined,
+  command: undefined,
   healthCheckPath: undefined,
+  releaseCommand: undefined,
   drainTimeout: undefined,
   scmInstallationId: undefined,
   gitBranch: undefined,

@@ -4,9 +4,10 @@ import { minutes } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
 import * as store from './store.ts'
 
-/** Starts deleting an app; its workflow removes everything in order. Idempotent. */
+/** Starts deleting an app with its workers; a workflow of each removes everything in order. Idempotent. */
 export async function startDeletingApp(tx: Tx, appId: string): Promise<void> {
   if (!(await store.startDeleting(tx, appId))) return
   await createWorkflow(tx, 'app', appId, 'emptying', { deadlineMs: minutes(30) })
   await refreshRoute(tx, appId)
+  for (const id of await store.workersOf(tx, appId)) await startDeletingApp(tx, id)
 }

@@ -1,8 +1,8 @@
 /**
- * Environment variables of an app: written and listed by name, but never shown. VMs get them from the next deployment.
+ * Environment variables of an app. Values of secrets are never shown. VMs get variables from the next deployment.
  */
 import type { Deps } from '../base/deps.ts'
-import { invalidField, notFound } from '../http/errors.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import * as env from './env-store.ts'
 import { checkEnvName, maxEnvBytes, maxEnvNames } from './rules.ts'
@@ -16,9 +16,11 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
     read: async ({ project, params }) => {
       const app = await store.byName(deps.db, project.id, params.app_name)
       if (!app) throw notFound()
-      return (await env.list(deps.db, app.id)).map(({ name, updatedAt }) => ({
+      return (await env.list(deps.db, app.id)).map(({ name, updatedAt, plain }) => ({
         name,
         updated_at: updatedAt.toISOString(),
+        secret: plain === null,
+        value: plain === null ? null : deps.vault.open('app.env', plain),
       }))
     },
   },
@@ -29,7 +31,10 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
       return async tx => {
         const app = await store.lock(tx, call.project.id, call.params.app_name)
         if (!app) throw notFound()
-        await env.put(tx, app.id, name, sealed)
+        if (app.envOf !== null)
+          throw invalidState(`${app.name} gets the variables of ${app.envOf}. Set the variable there.`)
+        await env.put(tx, app.id, { name, sealed, isPlain: call.body.secret === false })
+        await store.settingsChanged(tx, app.id)
         const { names, bytes } = await env.size(tx, app.id)
         if (names > maxEnvNames) throw invalidField('name', `an app can have at most ${maxEnvNames} variables`)
         if (bytes > maxEnvBytes)
@@ -43,6 +48,7 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
     write: async call => async tx => {
       const app = await store.lock(tx, call.project.id, call.params.app_name)
       if (!app || !(await env.remove(tx, app.id, call.params.name))) throw notFound()
+      await store.settingsChanged(tx, app.id)
       call.audit({
         action: 'app.env.delete',
         resourceType: 'app',

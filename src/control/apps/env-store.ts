@@ -3,16 +3,19 @@ import { type Sql, type Tx, statement } from '../../db/db.ts'
 export interface EnvEntry {
   readonly name: string
   readonly updatedAt: Date
+  /** Sealed value of a plain variable; null for a secret. */
+  readonly plain: Buffer | null
 }
 
 const listEnv = statement<EnvEntry>(
   'apps.env',
-  `SELECT name, updated_at AS "updatedAt" FROM app_env WHERE app_id = $1 ORDER BY name`,
+  `SELECT name, updated_at AS "updatedAt", CASE WHEN plain_at = updated_at THEN value END AS plain FROM app_env WHERE app_id = $1 ORDER BY name`,
 )
 const putEnv = statement(
   'apps.putEnv',
-  `INSERT INTO app_env (app_id, name, value) VALUES ($1, $2, $3)
-   ON CONFLICT (app_id, name) DO UPDATE SET value = excluded.value, updated_at = now()`,
+  `INSERT INTO app_env (app_id, name, value, updated_at, plain_at) VALUES ($1, $2, $3, now(), CASE WHEN $4::boolean THEN now() END)
+   ON CONFLICT (app_id, name) DO UPDATE
+     SET value = excluded.value, updated_at = excluded.updated_at, plain_at = excluded.plain_at`,
 )
 const deleteEnv = statement('apps.deleteEnv', `DELETE FROM app_env WHERE app_id = $1 AND name = $2`)
 const sizeOfEnv = statement<{ names: number; bytes: number }>(
@@ -20,10 +23,17 @@ const sizeOfEnv = statement<{ names: number; bytes: number }>(
   `SELECT count(*)::int AS names, coalesce(sum(length(value) + length(name)), 0)::int AS bytes FROM app_env WHERE app_id = $1`,
 )
 
-/** Returns names only: stored values are never shown again. */
+/** Values of secrets are not read. */
 export const list = (sql: Sql, appId: string) => sql.rows(listEnv, [appId])
-/** @param sealed by the vault, purpose `app.env` */
-export const put = (tx: Tx, appId: string, name: string, sealed: Buffer) => tx.run(putEnv, [appId, name, sealed])
+export interface NewEntry {
+  readonly name: string
+  /** Purpose `app.env`. */
+  readonly sealed: Buffer
+  readonly isPlain: boolean
+}
+
+export const put = (tx: Tx, appId: string, { name, sealed, isPlain }: NewEntry) =>
+  tx.run(putEnv, [appId, name, sealed, isPlain])
 /** Returns false when the variable does not exist. */
 export const remove = async (tx: Tx, appId: string, name: string) => (await tx.run(deleteEnv, [appId, name])) === 1
 export const size = (tx: Tx, appId: string) => tx.one(sizeOfEnv, [appId])

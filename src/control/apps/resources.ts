@@ -9,12 +9,17 @@ import {
   list,
   maybe,
   nullable,
+  oneOf,
+  rawText,
   resource,
   text,
   uint32,
   uuid,
 } from '../http/types.ts'
 import { AppScaleState } from '../deployments/schema.ts'
+
+/** What an app is for. */
+export const appKinds = ['web', 'worker'] as const
 
 export const App = resource(
   'App',
@@ -37,10 +42,30 @@ export const App = resource(
       examples: [false],
     }),
     port: uint32({ description: 'Port that the program in the VM listens on.', examples: [8080] }),
+    kind: oneOf(appKinds, {
+      description:
+        '`worker`: gets no requests, so it has no host name, is healthy once its program has run for two seconds, and never sleeps.',
+    }),
+    env_of: nullable(
+      text({
+        description: 'App whose environment its deployments get; null for its own.',
+        examples: [null],
+      }),
+    ),
+    command: list(text(), {
+      description: 'Program and arguments that replace those of the image; empty: those of the image.',
+      examples: [['node', 'worker.js']],
+    }),
     health_check_path: text({
       description: 'Path that must answer 2xx or 3xx before a deployment serves.',
       examples: ['/health'],
     }),
+    release_command: nullable(
+      list(rawText({ examples: ['python'] }), {
+        description: 'Runs once in a separate VM before a new version serves; null: nothing.',
+        examples: [['python', 'manage.py', 'migrate']],
+      }),
+    ),
     drain_timeout: int32({ description: 'Seconds that old VMs may take to finish their requests.', examples: [30] }),
     desired_replicas: int32({ description: 'How many VMs should run; autoscaling changes it.', examples: [1] }),
     min_replicas: int32({ description: 'How many VMs run at least; 0 allows scale to zero.', examples: [0] }),
@@ -56,10 +81,17 @@ export const App = resource(
     }),
     scale_state: AppScaleState,
     created_at: dateTime({ description: 'When it was created.' }),
+    settings_changed_at: nullable(
+      dateTime({
+        description:
+          'When a setting that takes effect with the next deployment was last changed; null if never since the app was created.',
+        examples: [null],
+      }),
+    ),
     active_deployment_id: maybe(uuid({ description: 'The active deployment; null if none.' })),
     hostname: maybe(
       text({
-        description: 'Host name that the gateway serves the app on; null if none yet.',
+        description: 'Host name that the gateway serves the app on; null for a worker.',
         examples: ['web-blue.mote.example'],
       }),
     ),
@@ -105,8 +137,10 @@ export const AppEnv = resource(
   {
     name: text({ description: 'Name of the variable.', examples: ['DATABASE_URL'] }),
     updated_at: dateTime({ description: 'When its value was last set.' }),
+    secret: bool({ description: 'Whether its value is never shown.', examples: [true] }),
+    value: nullable(rawText({ description: 'Its value; null for a secret.', examples: [null] })),
   },
-  { description: 'An environment variable of an app. Its value is never shown.' },
+  { description: 'An environment variable of an app. The value of a secret is never shown.' },
 )
 
 export const AppSecret = resource(

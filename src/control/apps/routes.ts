@@ -48,10 +48,12 @@ export const appFeature = (deps: Deps) =>
         const { body } = call
         const change = {
           port: rules.checkPort(body.port),
+          command: body.command == null ? undefined : rules.checkProgram(body.command),
           gitUrl: body.git_url == null ? undefined : rules.checkGitUrl(body.git_url),
           gitBranch: body.git_branch == null ? undefined : rules.checkBranch(body.git_branch),
           gitSubmodules: body.git_submodules ?? undefined,
           healthCheckPath: body.health_check_path == null ? undefined : rules.checkHealthPath(body.health_check_path),
+          releaseCommand: body.release_command == null ? undefined : rules.checkCommand(body.release_command),
           drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
           scmInstallationId: body.scm_installation_id ?? undefined,
           scmRepoFullName: body.scm_repo_full_name ?? undefined,

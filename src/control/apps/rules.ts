@@ -52,6 +52,28 @@ export function checkHealthPath(path: string): string {
   return path
 }
 
+/** Fits on the disk that the guest reads it from, beside the environment. */
+const maxCommandBytes = 16_384
+
+export function checkProgram(command: readonly string[]): readonly string[] {
+  if (command.length > 0 && command[0] === '') throw invalidField('command', 'must start with a program')
+  if (Buffer.byteLength(command.join(' ')) > maxCommandBytes)
+    throw invalidField('command', `can have at most ${maxCommandBytes} bytes in total`)
+  return command
+}
+
+export function checkEnvOf(kind: 'web' | 'worker', name: string | null): string | null {
+  if (name !== null && kind !== 'worker') throw invalidField('env_of', 'is only for apps of the kind worker')
+  return name
+}
+
+/** @throws ApiError 400 for a worker that may sleep: no request would wake it. */
+export function checkAwake(kind: 'web' | 'worker', scale: Scale): Scale {
+  if (kind === 'worker' && scale.minReplicas < 1)
+    throw invalidField('min_replicas', 'must be at least 1 for a worker, since no request wakes it')
+  return scale
+}
+
 export function checkPort(port: number): number {
   if (port < 1 || port > 65_535) throw invalidField('port', 'must be from 1 to 65535')
   return port
@@ -101,3 +123,9 @@ export const defaults = {
   cpuThreshold: 80,
   memThreshold: 80,
 } as const
+
+/** Returns null for an empty list. @throws ApiError 400 */
+export function checkCommand(command: readonly string[]): readonly string[] | null {
+  if (command.some(argument => argument.includes('\0'))) throw invalidField('release_command', 'must not contain NUL')
+  return command.length === 0 ? null : [...command]
+}

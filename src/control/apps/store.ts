@@ -11,7 +11,14 @@ export interface App {
   readonly gitBranch: string
   readonly gitSubmodules: boolean
   readonly port: number
+  readonly kind: 'web' | 'worker'
+  /** Name of the app whose environment its deployments get; null: its own. */
+  readonly envOf: string | null
+  /** Replaces the program of the image; empty: that of the image. */
+  readonly command: readonly string[]
   readonly healthCheckPath: string
+  /** Runs in a separate VM before a new version serves. */
+  readonly releaseCommand: readonly string[] | null
   readonly drainTimeout: number
   readonly desiredReplicas: number
   readonly minReplicas: number
@@ -33,14 +40,17 @@ export interface App {
   /** Workflow of kind `owner` that is poked when the app changes. */
   readonly ownerId: string | null
   readonly createdAt: Date
+  /** When a setting that takes effect with the next deployment last changed. */
+  readonly settingsChangedAt: Date | null
 }
 
-const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, health_check_path AS "healthCheckPath",
-  drain_timeout AS "drainTimeout", desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
+const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, kind, (SELECT name FROM app main WHERE main.id = app.env_of) AS "envOf", command, health_check_path AS "healthCheckPath",
+  release_command AS "releaseCommand", drain_timeout AS "drainTimeout", desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
   max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
   mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
   scm_installation_id AS "scmInstallationId", scm_repo_full_name AS "scmRepoFullName", scm_repo_id AS "scmRepoId",
-  scm_webhook_secret AS "scmWebhookSecret", want, owner, owner_id AS "ownerId", created_at AS "createdAt"`
+  scm_webhook_secret AS "scmWebhookSecret", want, owner, owner_id AS "ownerId", created_at AS "createdAt",
+  settings_changed_at AS "settingsChangedAt"`
 
 const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' AND id < $5::uuid
   ORDER BY id DESC OFFSET $3`
@@ -51,10 +61,12 @@ const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner =
 const listApps = statement<WrittenPage>(
   'apps.list',
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
-       SELECT id, name, git_url, git_branch, git_submodules, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
+       SELECT id, name, git_url, git_branch, git_submodules, port, kind,
+         (SELECT name FROM app main WHERE main.id = app.env_of) AS env_of, command, health_check_path, release_command, drain_timeout, desired_replicas, min_replicas,
          max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, scale_state,
-         to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at, active_deployment_id, hostname,
-         scm_installation_id, scm_repo_full_name, scm_repo_id, NULL AS scm_webhook_secret
+         to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
+         to_char(settings_changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS settings_changed_at, active_deployment_id,
+         CASE WHEN kind = 'web' THEN hostname END AS hostname, scm_installation_id, scm_repo_full_name, scm_repo_id, NULL AS scm_webhook_secret
        ${pageOfApps} LIMIT $2::bigint) listed), '[]') END AS page, next
    FROM (SELECT pg_postmaster_start_time() || ' ' || coalesce(encode(sha256(string_agg(id::text || xmin::text, ',')::bytea), 'hex'), '') AS mark,
        CASE WHEN count(*) > $2::bigint THEN (array_agg(id))[$2::int] END AS next
@@ -81,14 +93,25 @@ const insertApp = statement<App>(
   'apps.insert',
   `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
      max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_installation_id, scm_repo_full_name,
-     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
+     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules, release_command, kind, command, env_of)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
+     (SELECT id FROM app WHERE project_id = $2 AND name = $26 AND want = 'live' AND owner = 'user' AND kind = 'web'))
    RETURNING ${columns}`,
 )
 const updateApp = statement<App>(
   'apps.update',
   `UPDATE app SET port = $2, git_url = $3, health_check_path = $4, drain_timeout = $5, scm_installation_id = $6,
-     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10 WHERE id = $1 RETURNING ${columns}`,
+     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10, release_command = $11, command = $12,
+     settings_changed_at = CASE WHEN (port, git_url, health_check_path, git_branch, git_submodules, release_command, command)
+         IS DISTINCT FROM ($2, $3, $4, $9, $10, $11, $12)
+       THEN clock_timestamp() ELSE settings_changed_at END
+   WHERE id = $1
+   RETURNING ${columns}`,
+)
+// Not now(): a deployment that held the lock before may have started later than this transaction.
+const touchSettings = statement(
+  'apps.settingsChanged',
+  `UPDATE app SET settings_changed_at = clock_timestamp() WHERE id = $1`,
 )
 const setScale = statement<App>(
   'apps.setScale',
@@ -102,12 +125,16 @@ const markDeleted = statement(
 const deleteApp = statement('apps.delete', `DELETE FROM app WHERE id = $1`)
 const deploymentIds = statement<{ id: string }>('apps.deploymentIds', `SELECT id FROM deployment WHERE app_id = $1`)
 const liveIds = statement<{ id: string }>('apps.liveIds', `SELECT id FROM app WHERE project_id = $1 AND want = 'live'`)
+const workerIds = statement<{ id: string }>(
+  'apps.workers',
+  `SELECT id FROM app WHERE env_of = $1 AND want = 'live' ORDER BY id`,
+)
 const remainingApps = statement<{ count: number }>(
   'apps.remaining',
   `SELECT count(*)::int AS count FROM app WHERE project_id = $1`,
 )
 
-export type NewApp = Omit<App, 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt'>
+export type NewApp = Omit<App, 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt' | 'settingsChangedAt'>
 
 /** Returns a page in the API's form, newest first. @param mark of a cached page, or null */
 export const list = (
@@ -147,10 +174,23 @@ export const insert = (tx: Tx, app: NewApp) =>
     app.ownerId,
     app.gitBranch,
     app.gitSubmodules,
+    app.releaseCommand,
+    app.kind,
+    app.command,
+    app.envOf,
   ])
 type Changeable = Pick<
   App,
-  | ('port' | 'gitUrl' | 'gitBranch' | 'gitSubmodules' | 'healthCheckPath' | 'drainTimeout')
+  | (
+      | 'port'
+      | 'command'
+      | 'gitUrl'
+      | 'gitBranch'
+      | 'gitSubmodules'
+      | 'healthCheckPath'
+      | 'releaseCommand'
+      | 'drainTimeout'
+    )
   | ('scmInstallationId' | 'scmRepoFullName' | 'scmRepoId')
 >
 /** Fields that are undefined in `to` stay unchanged. */
@@ -166,7 +206,11 @@ export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]:
     to.scmRepoId ?? app.scmRepoId,
     to.gitBranch ?? app.gitBranch,
     to.gitSubmodules ?? app.gitSubmodules,
+    to.releaseCommand === undefined ? app.releaseCommand : to.releaseCommand,
+    to.command ?? app.command,
   ])
+/** The app must be locked. */
+export const settingsChanged = (tx: Tx, id: string) => tx.run(touchSettings, [id])
 export type Scale = Pick<
   App,
   'autoscalingEnabled' | 'cpuThreshold' | 'memThreshold' | 'desiredReplicas' | 'minReplicas' | 'maxReplicas'
@@ -188,4 +232,6 @@ export const deployments = async (sql: Sql, appId: string) =>
   (await sql.rows(deploymentIds, [appId])).map(row => row.id)
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
+/** Apps that get the environment of this app. */
+export const workersOf = async (sql: Sql, id: string) => (await sql.rows(workerIds, [id])).map(row => row.id)
 export const remaining = async (sql: Sql, projectId: string) => (await sql.one(remainingApps, [projectId])).count

@@ -14,9 +14,9 @@ export const SshKey = resource(
       examples: ['SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA'],
     }),
     created_at: dateTime({ description: 'When the key was added.' }),
-    last_used_at: nullable(dateTime({ description: 'When the key last opened a tunnel; null if never.' })),
+    last_used_at: nullable(dateTime({ description: 'When the key was last used for a login; null if never.' })),
   },
-  { description: 'Public key that opens SSH tunnels to databases.' },
+  { description: 'Public key for SSH: tunnels to databases, and shells in VMs.' },
 )
 export type SshKey = Static<typeof SshKey>
 
@@ -26,7 +26,7 @@ export const sshKeyOperations = operations({
     method: 'GET',
     path: '/v1/auth/ssh-keys',
     summary: 'List SSH keys',
-    description: 'Lists the public keys that open SSH tunnels to databases in projects of the account, newest first.',
+    description: 'Lists the public keys of the account for SSH to databases and VMs in its projects, newest first.',
     ...own,
     scope: 'read',
     list: { order: ['-id'], filters: ['name'] },
@@ -48,7 +48,7 @@ export const sshKeyOperations = operations({
     path: '/v1/auth/ssh-keys',
     summary: 'Add an SSH key',
     description:
-      'Registers a public key of the account. Its private key then opens SSH tunnels to databases in projects where the account may write. An account has at most 100 keys; the answer is 409 `name_taken` if it already has this one.',
+      'Registers a public key of the account. Its private key then opens SSH tunnels to databases, and shells in VMs of apps, in projects where the account may write. An account has at most 100 keys; the answer is 409 `name_taken` if it already has this one.',
     ...own,
     scope: 'admin',
     body: resource(

@@ -13,6 +13,7 @@ export interface ListedBuild {
   readonly message: string
   readonly triggerSource: string
   readonly image: string | null
+  readonly gitUrl: string
   readonly error: string | null
   readonly hostId: string | null
   readonly createdAt: Date
@@ -21,7 +22,7 @@ export interface ListedBuild {
 }
 
 const columns = `b.id, b.deployment_id AS "deploymentId", d.job_id AS "jobId", b.state, d.git_branch AS branch,
-  d.git_commit_hash AS commit, d.git_commit_message AS message, d.trigger_source AS "triggerSource", b.image, b.error,
+  d.git_commit_hash AS commit, d.git_commit_message AS message, d.trigger_source AS "triggerSource", b.image, b.git_url AS "gitUrl", b.error,
   b.host_id AS "hostId", b.created_at AS "createdAt", b.started_at AS "startedAt", b.ended_at AS "endedAt"`
 const ofApp = `FROM build b JOIN app a ON a.id = b.app_id JOIN deployment d ON d.id = b.deployment_id
   WHERE b.project_id = $1 AND a.name = $2 AND a.want = 'live' AND a.owner = 'user' AND d.want <> 'deleted'`

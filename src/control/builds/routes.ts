@@ -4,6 +4,7 @@ import { feature } from '../http/operation.ts'
 import { listById } from '../http/paging.ts'
 import { semaphore } from '../../lib/semaphore.ts'
 import * as builds from './list.ts'
+import { uploadDigest } from './rules.ts'
 import { type BuildLine, hostLines, keptLines, keptLog } from './log.ts'
 import { type Build, type BuildLog, buildOperations } from './schema.ts'
 import { keepSource } from './sources.ts'
@@ -71,6 +72,12 @@ async function linesOf(
   }
 }
 
+/** The name of the source as the upload answered it. */
+function sourceName(gitUrl: string): string | null {
+  const digest = uploadDigest(gitUrl)
+  return digest === undefined ? null : `sha256:${digest}`
+}
+
 const view = (build: builds.ListedBuild): Build => ({
   id: build.id,
   deployment_id: build.deploymentId,
@@ -81,6 +88,7 @@ const view = (build: builds.ListedBuild): Build => ({
   git_commit_message: build.message,
   trigger_source: build.triggerSource,
   image: build.image,
+  source: sourceName(build.gitUrl),
   error: build.error,
   created_at: build.createdAt.toISOString(),
   started_at: build.startedAt?.toISOString() ?? null,

@@ -44,6 +44,12 @@ export const Build = resource(
         examples: ['registry.mote.example/blue/web:4f1c2a9'],
       }),
     ),
+    source: nullable(
+      text({
+        description: 'The uploaded source that is built; null for a repository.',
+        examples: [null, 'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+      }),
+    ),
     error: buildError(),
     created_at: dateTime({ description: 'When the build was requested.' }),
     started_at: nullable(dateTime({ description: 'When a host started the build; null while it is queued.' })),

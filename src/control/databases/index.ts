@@ -9,7 +9,7 @@ export { databaseDrills } from './drills.ts'
 export { databaseFeature } from './routes.ts'
 export { databaseSnapshotWorkflow } from './snapshot-workflow.ts'
 export { databaseSpares } from './spares.ts'
-export { startTunnelReceiver } from './tunnels.ts'
+export { databaseLogins, startTunnelReceiver } from './tunnels.ts'
 export { upcallFeature } from './upcalls.ts'
 
 /** The databases of a project are deleted before the apps and volumes that implement them. */

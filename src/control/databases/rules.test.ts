@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createVault } from '../../lib/vault.ts'
 import { backupDue, readRepository } from './backups.ts'
-import { readGrant, writeGrant } from './grant.ts'
 import {
   allowedSettings,
   type BranchFacts,
@@ -182,17 +180,4 @@ it('computes the verifier of RFC 7677', async () => {
   expect(await scramVerifier('pencil', salt)).toBe(
     'SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=',
   )
-})
-
-it('a grant can be read back, expires, and cannot be forged', () => {
-  const vault = createVault(['a secret of this test, long enough'])
-  const grant = { accountId: 'a', projectId: 'p', target: 't', via: 'pat', viaId: 'v', expiresMs: 1000 } as const
-  const text = writeGrant(vault, grant)
-  expect(readGrant(vault, text, new Date(999))).toEqual({ ...grant, isOld: false })
-  expect(readGrant(vault, text, new Date(1000))).toEqual({ ...grant, isOld: true })
-  expect(readGrant(createVault(['another secret, as long as the first']), text, new Date(0))).toBeUndefined()
-  const [body, mac] = text.split('.')
-  const other = Buffer.from(JSON.stringify({ ...grant, expiresMs: 1e15 })).toString('base64url')
-  expect(readGrant(vault, `${other}.${mac}`, new Date(0))).toBeUndefined()
-  expect(readGrant(vault, body ?? '', new Date(0))).toBeUndefined()
 })

@@ -1,3 +1,4 @@
+import { hostKeyOptions } from '../bastion/index.ts'
 import type { Vault } from '../../lib/vault.ts'
 import type { BackupState } from './backup-store.ts'
 import { openTarget, targetName } from './backup-target.ts'
@@ -81,16 +82,6 @@ export function connectionView(
  * promotion.
  */
 export const tunnelUser = (b: Pick<Branch, 'id' | 'databaseId' | 'isCurrent'>) => (b.isCurrent ? b.databaseId : b.id)
-
-/**
- * ssh accepts one key from a command (OpenSSH 8.5); with several gateways, or none yet, it trusts the first key it
- * sees.
- */
-export function hostKeyOptions([key, ...others]: readonly string[]): string {
-  if (key === undefined || others.length > 0) return '-o StrictHostKeyChecking=accept-new'
-  const known = `-o HostKeyAlias=mote-bastion -o 'KnownHostsCommand=/bin/echo mote-bastion ${key}'`
-  return `-o StrictHostKeyChecking=yes ${known} -o UserKnownHostsFile=/dev/null`
-}
 
 /** The port that clients use through the bastion. */
 export const databasePort = 5432

@@ -8,14 +8,15 @@ import { minutes } from '../../lib/duration.ts'
 import { invalidState } from '../http/errors.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { assertReplicasFit } from './limits.ts'
+import { releaseDeadlineMs, startRelease } from './release.ts'
 import type { Deployment } from './store.ts'
 import * as active from './active-store.ts'
 import * as store from './store.ts'
 
 /** Phases in which the workflow is taking the deployment down; only a new rollout can make it serve again. */
 const leavingPhases = ['stopping', 'failing', 'draining']
-/** Phases in which the image or the VMs are still being created, so the rollout only has to become the newest one. */
-const comingPhases = ['building', 'rolling']
+/** Phases in which the image or the VMs are still being created, or the release command runs, so the rollout only has to become the newest one. */
+const comingPhases = ['building', 'releasing', 'rolling']
 
 /**
  * Activates `d` from any state; the effect may come later.
@@ -34,9 +35,16 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
   }
   await assertReplicasFit(tx, d.projectId, d.id, Math.max(d.desiredReplicas, 1))
   await store.startAgain(tx, d.id, d.phase !== null)
-  if (d.phase === null) await createWorkflow(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
+  if (d.phase === null) await beginAgain(tx, d)
   else await poke(tx, 'deployment', d.id)
   if (d.exclusive && d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)
+}
+
+async function beginAgain(tx: Tx, d: Deployment): Promise<void> {
+  if (d.isReleased) return createWorkflow(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
+  await createWorkflow(tx, 'deployment', d.id, 'releasing', { deadlineMs: releaseDeadlineMs })
+  // The earlier attempt has failed or was cancelled.
+  await startRelease(tx, d)
 }
 
 /** Supersedes all other rollouts in progress and keeps `d` active. */

@@ -39,20 +39,28 @@ const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments
            -- Spare VMs of the platform do not count toward the plan.
            AND NOT EXISTS (SELECT FROM branch b WHERE b.app_id = vm.app_id AND b.kind = 'spare')
          UNION ALL
-         -- Deployments being built count: the plan check accepted them when they were requested.
+         -- Deployments that are being built or released count: the plan check accepted them when they were requested.
          SELECT d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)
          FROM deployment d JOIN app a ON a.id = d.app_id
-         WHERE d.project_id = $1 AND d.image = '' AND d.outcome IS NULL AND d.want = 'running') claim`,
+         WHERE d.project_id = $1 AND d.outcome IS NULL AND d.want = 'running' AND (d.image = '' OR EXISTS (
+           SELECT FROM machine m WHERE m.kind = 'deployment' AND m.id = d.id AND m.phase = 'releasing'))) claim`,
 )
 const insertDeployment = statement(
   'deployments.insert',
   `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source,
-     traceparent, build_id, git_branch, git_commit_hash, git_commit_message)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+     traceparent, build_id, git_branch, git_commit_hash, git_commit_message, command)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, (SELECT command FROM app WHERE id = $4))`,
 )
 const copyEnv = statement(
   'deployments.copyEnv',
-  `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value FROM app_env WHERE app_id = $2`,
+  `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value FROM app_env
+   WHERE app_id = (SELECT coalesce(env_of, id) FROM app WHERE id = $2)`,
+)
+
+const copyReleaseCommand = statement<{ has: boolean }>(
+  'deployments.copyReleaseCommand',
+  `UPDATE deployment d SET release_command = a.release_command FROM app a
+   WHERE d.id = $1 AND a.id = $2 RETURNING a.release_command IS NOT NULL AS has`,
 )
 
 export const newest = (tx: Tx, appId: string) => tx.maybe(newestOfApp, [appId])
@@ -80,3 +88,6 @@ export const insert = (tx: Tx, d: NewDeployment) =>
   ])
 /** Copies the app's current environment for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
+/** Copies the app's release command. Returns whether it has one. */
+export const keepReleaseCommand = async (tx: Tx, id: string, appId: string) =>
+  (await tx.one(copyReleaseCommand, [id, appId])).has

@@ -5,12 +5,15 @@ import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { createVm, type StartFrom } from '../vms/index.ts'
 import { announceById } from './announce.ts'
+import { releaseDeadlineMs } from './release.ts'
 import * as creating from './create-store.ts'
 import * as store from './store.ts'
 
+const deadlines = { building: hours(2), releasing: releaseDeadlineMs, rolling: minutes(30) } as const
+
 /**
  * Creates a deployment: its row, its VMs and their workflows. Without an image the deployment waits for its build, and
- * its VMs are created afterwards.
+ * with a release command for its run; its VMs are created afterwards.
  */
 export async function createDeployment(
   tx: Tx,
@@ -25,11 +28,11 @@ export async function createDeployment(
   await creating.insert(tx, { ...request, id, jobId })
   await creating.keepEnv(tx, id, request.appId)
   const awaitsImage = request.image === ''
-  await createWorkflow(tx, 'deployment', id, awaitsImage ? 'building' : 'rolling', {
-    deadlineMs: awaitsImage ? hours(2) : minutes(30),
-  })
+  const releases = await creating.keepReleaseCommand(tx, id, request.appId)
+  const first = awaitsImage ? 'building' : releases ? 'releasing' : 'rolling'
+  await createWorkflow(tx, 'deployment', id, first, { deadlineMs: deadlines[first] })
   const vmIds: string[] = []
-  for (let n = 0; n < request.replicas && !awaitsImage; n++) {
+  for (let n = 0; n < request.replicas && first === 'rolling'; n++) {
     const vmId = newId()
     vmIds.push(vmId)
     await createVm(tx, { ...request, id: vmId, deploymentId: id })

@@ -116,6 +116,23 @@ function acceptance(room: Room, replicas: number): string {
 }
 
 /**
+ * Checks the plan's totals for one more VM, with the project locked.
+ * @throws ApiError 403 `plan_limit_exceeded`
+ */
+export async function claimVm(
+  tx: Tx,
+  projectId: string,
+  appId: string,
+  { vcpus, memoryMib }: Pick<DeployShape, 'vcpus' | 'memoryMib'>,
+): Promise<void> {
+  const limits = await lockLimits(tx, projectId)
+  await assertNotCapped(tx, projectId)
+  const used = await creating.usage(tx, projectId, appId)
+  assertWithin(limits, 'maxVcpusTotal', used.vcpus, vcpus)
+  assertWithin(limits, 'maxMemoryMibTotal', used.memoryMib, memoryMib)
+}
+
+/**
  * Checks the plan's totals with the project locked. A running version counts together with its replacement until it is
  * gone.
  */

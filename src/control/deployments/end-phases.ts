@@ -4,6 +4,8 @@ import { type Next, done, go, type Step, wait } from '../../engine/workflow.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
+import { releaseDeadlineMs, startRelease } from './release.ts'
+import { cancelRelease, pokeRuns } from '../runs/index.ts'
 import { dropRuntimeAttachments, dropSnapshots, setVmsWant } from '../vms/index.ts'
 import { announce, announceById, publishStatus } from './announce.ts'
 import { idsOf, kept, removeVms } from './replica-changes.ts'
@@ -18,7 +20,11 @@ const pollMs = minutes(1)
  * Superseded: no new requests are routed to it, and running requests may finish. If it is activated again, it
  * keeps serving.
  */
-export async function draining({ subject: d, enteredAt, now }: Step<Deployment>): Promise<Next<'serving' | 'rolling'>> {
+export async function draining({
+  subject: d,
+  enteredAt,
+  now,
+}: Step<Deployment>): Promise<Next<'serving' | 'rolling' | 'releasing'>> {
   if (d.activeDeploymentId === d.id) return go('serving', announce(d))
   if (d.reactivated) return rollAgain(d)
   const leftMs = enteredAt.getTime() + seconds(d.drainSeconds) - now.getTime()
@@ -32,7 +38,7 @@ export async function draining({ subject: d, enteredAt, now }: Step<Deployment>)
   })
 }
 
-export async function failing({ subject: d }: Step<Deployment>): Promise<Next<'rolling'>> {
+export async function failing({ subject: d }: Step<Deployment>): Promise<Next<'rolling' | 'releasing'>> {
   if (d.outcome === null) return rollAgain(d)
   if (d.vms.length > 0) return wait(pollMs, tx => removeVms(tx, d))
   return done(async tx => {
@@ -41,23 +47,26 @@ export async function failing({ subject: d }: Step<Deployment>): Promise<Next<'r
   })
 }
 
-export async function stopping({ subject: d }: Step<Deployment>): Promise<Next<'rolling'>> {
+export async function stopping({ subject: d }: Step<Deployment>): Promise<Next<'rolling' | 'releasing'>> {
   if (d.outcome === null && d.appWant === 'live' && (d.want === 'running' || d.want === 'paused')) return rollAgain(d)
   const { build } = d
   if (build?.isBusy) return wait(pollMs, tx => poke(tx, 'build', build.id))
-  if (d.vms.length > 0)
+  if (d.vms.length > 0 || d.hasRelease)
     return wait(pollMs, async tx => {
+      await cancelRelease(tx, d.id)
       await active.clearActive(tx, d.appId, d.id)
       await removeVms(tx, d)
       await refreshRoute(tx, d.appId)
       await announce(d)(tx)
     })
+  const isDeleted = d.want === 'deleted' || d.appWant === 'deleted'
+  if (isDeleted && d.hasRuns) return wait(pollMs, tx => pokeRuns(tx, d.id))
   return done(async tx => {
     await active.clearActive(tx, d.appId, d.id)
     await dropSnapshots(tx, d.id, 'sleep')
     await dropRuntimeAttachments(tx, d.id)
     await pokeOthers(tx, d)
-    if (d.want === 'deleted' || d.appWant === 'deleted') {
+    if (isDeleted) {
       await dropSnapshots(tx, d.id, null)
       await publishStatus(tx, d, 'deleted')
       await store.remove(tx, d.id)
@@ -79,17 +88,19 @@ export async function pokeOthers(tx: Tx, d: Deployment): Promise<void> {
  * Rolls out a deployment that was activated while being taken down. Healthy VMs keep serving; new VMs replace the
  * others.
  */
-const rollAgain = (d: Deployment): Next<'rolling'> =>
+const rollAgain = (d: Deployment): Next<'rolling' | 'releasing'> =>
   go(
-    'rolling',
+    d.isReleased ? 'rolling' : 'releasing',
     async tx => {
       const isWell = (vm: DeploymentVm) => vm.healthy && vm.want === 'running'
       if (!kept(d).some(isWell)) await active.clearActive(tx, d.appId, d.id)
       await dropSnapshots(tx, d.id, 'sleep')
       await setVmsWant(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
       await store.rollingAgain(tx, d.id)
+      // An earlier attempt has failed or was cancelled.
+      if (!d.isReleased) await startRelease(tx, d)
       await refreshRoute(tx, d.appId)
       await announceById(tx, d.id)
     },
-    minutes(30),
+    d.isReleased ? minutes(30) : releaseDeadlineMs,
   )

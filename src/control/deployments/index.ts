@@ -1,7 +1,7 @@
 /** Deployments: rollouts, replicas, scale to zero, logs and live numbers. */
 export type { NewDeployment } from './create-store.ts'
 export { createDeployment } from './create.ts'
-export { type DeployBody, type DeployCall, deploy } from './deploy.ts'
+export { claimVm, type DeployBody, type DeployCall, deploy } from './deploy.ts'
 export { removeDeployment, supersedeDeployment } from './end.ts'
 export { assertReplicasFit, assertSizesFit, replicasFit } from './limits.ts'
 export { streamLogs } from './logs.ts'
@@ -11,5 +11,12 @@ export { streamMetrics } from './metrics.ts'
 export { type Leaving, drainReport } from './drain-report.ts'
 export { setPaused } from './pause.ts'
 export { type Bed, wakeNow } from './sleep.ts'
-export { type Deployment, type DeploymentVm, inApp as findDeployment, lockInApp as lockDeployment } from './store.ts'
+export {
+  activeOfApp as findActive,
+  appRef as findApp,
+  type Deployment,
+  type DeploymentVm,
+  inApp as findDeployment,
+  lockInApp as lockDeployment,
+} from './store.ts'
 export { deploymentFeature } from './routes.ts'

@@ -21,7 +21,7 @@ const vmsOf = (deployment: string) => `coalesce((SELECT json_agg(one) FROM (
     SELECT v.id, v.host_id AS "hostId", v.hypervisor, v.want, v.seen_state AS "observedState", v.healthy,
       v.ipv6_address AS "ipv6Address",
       EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL) AS migrating
-    FROM vm v WHERE v.deployment_id = ${deployment} ORDER BY v.id) one), '[]'::json) AS vms`
+    FROM vm v WHERE v.deployment_id = ${deployment} AND v.run_id IS NULL ORDER BY v.id) one), '[]'::json) AS vms`
 const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName",
   d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.port,
   d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash", d.git_commit_message AS "gitCommitMessage",

@@ -9,6 +9,7 @@ import { refreshRoute } from '../routing/index.ts'
 import { createVm, setVmsWant } from '../vms/index.ts'
 import { announce, announceById, isReported } from './announce.ts'
 import { pokeOthers } from './end-phases.ts'
+import { releaseDeadlineMs } from './release.ts'
 import { explainFailure } from './failure.ts'
 import { notifyFailed, notifyLive } from './notices.ts'
 import { changeReplicas, crashed, idsOf, kept, removeVms, replicaChanges } from './replica-changes.ts'
@@ -26,10 +27,11 @@ const pollMs = minutes(1)
  * Waits for the build, which pokes. The VMs are created in the commit that sets the image, so the plan's limits
  * stay respected.
  */
-export async function building({ subject: d }: Step<Deployment>): Promise<Next<'rolling' | 'failing'>> {
+export async function building({ subject: d }: Step<Deployment>): Promise<Next<'rolling' | 'releasing' | 'failing'>> {
   if (d.outcome) return done(announce(d))
   if (d.image !== '') return go('rolling', announce(d), minutes(30))
   const image = d.build?.state === 'succeeded' ? d.build.image : null
+  if (image && d.releaseCommand) return go('releasing', setImage(d, image), releaseDeadlineMs)
   if (image) return go('rolling', rollOut(d, image), minutes(30))
   if (d.build?.isBusy) return wait(pollMs, announce(d))
   return go('failing', fail(d, d.build?.error ?? 'The build ended without an image.'), minutes(5))
@@ -94,8 +96,18 @@ function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: num
   return Math.max(enteredAt.getTime(), d.placedAt?.getTime() ?? 0) + rolloutMs - now.getTime()
 }
 
+const setImage = (d: Deployment, image: string) => async (tx: Tx) => {
+  if (!(await store.built(tx, d.id, image))) throw new Error('the deployment already has an image')
+  await announceById(tx, d.id)
+}
+
 const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
   if (!(await store.built(tx, d.id, image))) throw new Error('the deployment already has an image')
+  await startReplicas(d)(tx)
+}
+
+/** Creates the VMs of a deployment that has its image. */
+export const startReplicas = (d: Deployment) => async (tx: Tx) => {
   for (let n = 0; n < Math.max(d.desiredReplicas, 1); n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
   await announceById(tx, d.id)
@@ -111,7 +123,7 @@ const takeOver = (d: Deployment) => async (tx: Tx) => {
   await announceById(tx, d.id)
 }
 
-const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
+export const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
   await store.end(tx, d.id, 'failed', reason)
   await active.clearActive(tx, d.appId, d.id)
   await removeVms(tx, d)

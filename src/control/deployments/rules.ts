@@ -29,6 +29,7 @@ export interface DeploymentFacts {
   /** Phase of its workflow; null once the workflow has finished. */
   readonly phase:
     | 'building'
+    | 'releasing'
     | 'rolling'
     | 'serving'
     | 'suspending'
@@ -50,6 +51,7 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.phase === 'stopping' || d.phase === 'draining') return d.reactivated ? 'pending' : 'stopping'
   if (d.phase === 'sleeping') return 'sleeping'
   if (d.phase === 'building') return 'building'
+  if (d.phase === 'releasing') return 'starting'
   const vms = d.vms.filter(vm => vm.want !== 'absent')
   if (d.want === 'paused') return vms.every(vm => vm.observedState === 'paused') ? 'paused' : 'pausing'
   if (vms.some(vm => vm.observedState === 'paused' || vm.want === 'paused')) return 'resuming'

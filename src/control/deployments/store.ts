@@ -48,6 +48,14 @@ export interface Deployment extends DeploymentFacts {
   readonly yields: boolean
   /** When the most recently placed of its VMs was placed. */
   readonly placedAt: Date | null
+  /** One-off VMs with its image exist. They are not among `vms`. */
+  readonly hasRuns: boolean
+  /** Its release command has not ended. */
+  readonly hasRelease: boolean
+  /** Its release command has succeeded, or it has none. */
+  readonly isReleased: boolean
+  /** Runs once in a separate VM before the deployment serves. */
+  readonly releaseCommand: readonly string[] | null
   /** The last status sent to the streams. */
   readonly announced: string | null
   readonly vms: readonly DeploymentVm[]
@@ -109,7 +117,11 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
             JOIN machine nm ON nm.kind = 'deployment' AND nm.id = n.id AND nm.phase = 'rolling'
           WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0 AND t.want = 'attached'
             AND n.rollout > d.rollout AND n.outcome IS NULL AND n.image <> '' AND n.want IN ('running', 'paused')) AS yields,
-  (SELECT max(v.placed_at) FROM vm v WHERE v.deployment_id = d.id AND v.want <> 'absent') AS "placedAt",
+  (SELECT max(v.placed_at) FROM vm v WHERE v.deployment_id = d.id AND v.run_id IS NULL AND v.want <> 'absent') AS "placedAt",
+  EXISTS (SELECT FROM vm v WHERE v.deployment_id = d.id AND v.run_id IS NOT NULL) AS "hasRuns",
+  EXISTS (SELECT FROM run r WHERE r.deployment_id = d.id AND r.purpose = 'release' AND r.ended_at IS NULL) AS "hasRelease",
+  (d.release_command IS NULL OR EXISTS (
+    SELECT FROM run r WHERE r.deployment_id = d.id AND r.purpose = 'release' AND r.outcome = 'succeeded')) AS "isReleased", d.release_command AS "releaseCommand",
   coalesce((SELECT jsonb_agg(jsonb_build_object(
       'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'observedState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
@@ -124,7 +136,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
          AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed') < 2
          AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)))
       ) ORDER BY v.id)
-    FROM vm v LEFT JOIN host h ON h.id = v.host_id WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms,
+    FROM vm v LEFT JOIN host h ON h.id = v.host_id WHERE v.deployment_id = d.id AND v.run_id IS NULL), '[]'::jsonb) AS vms,
   (SELECT jsonb_build_object('id', b.id, 'state', b.state, 'image', b.image, 'error', b.error, 'hostId', b.host_id,
      'isBusy', b.holds OR b.ended_at IS NULL) FROM build b WHERE b.deployment_id = d.id) AS build,
   (SELECT jsonb_build_object('id', s.id, 'state', s.state, 'hostId', s.host_id) FROM vm_snapshot s
@@ -141,6 +153,11 @@ const deploymentOfApp = statement<Deployment>(
   'deployments.ofApp',
   `SELECT ${columns} ${joined}
    WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'`,
+)
+const activeDeployment = statement<{ id: string }>(
+  'deployments.activeOfApp',
+  `SELECT d.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id
+   WHERE a.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live'`,
 )
 const lockDeployment = statement<{ id: string }>(
   'deployments.lock',
@@ -230,6 +247,8 @@ const rollingBefore = statement<{ id: string }>(
 export const byId = (sql: Sql, id: string) => sql.maybe(deploymentById, [id])
 export const inApp = (sql: Sql, projectId: string, appName: string, job: string) =>
   sql.maybe(deploymentOfApp, [projectId, appName, job])
+export const activeOfApp = (sql: Sql, projectId: string, appName: string) =>
+  sql.maybe(activeDeployment, [projectId, appName])
 /** Like `inApp`, with the app and the deployment locked until the transaction ends. */
 export const lockInApp = async (tx: Tx, projectId: string, appName: string, job: string) =>
   (await tx.maybe(lockDeployment, [projectId, appName, job])) && inApp(tx, projectId, appName, job)
@@ -243,7 +262,7 @@ export async function holdAsObserved(tx: Tx, d: Pick<Deployment, 'id' | 'rollout
   const [now] = await hold(tx, d.id)
   if (now && now.rollout !== d.rollout) throw new Error('the deployment was activated in the meantime')
 }
-export const appRef = (db: Db, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
+export const appRef = (db: Sql, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
 export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
 export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])
 export const desired = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>

@@ -24,6 +24,11 @@ const make = async (image = 'example/app:1'): Promise<Subject> => {
   const app = await world.app()
   return { app, id: (await world.deploy(app, { image })).id }
 }
+const releasing = async (): Promise<Subject> => {
+  const app = await world.app()
+  await world.rows(`UPDATE app SET release_command = '{true}' WHERE id = $1 RETURNING id`, app.id)
+  return { app, id: (await world.deploy(app)).id }
+}
 const read = (id: string) => store.byId(db, id)
 const phaseOf = async (id: string) => (await read(id))?.phase
 const step = () => world.run('deployment')
@@ -78,6 +83,13 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
        SELECT id, project_id, app_id, id, '', '', '', 1, 1, 1 FROM deployment WHERE id = $1 RETURNING id`,
       subject.id,
     )
+    return subject
+  },
+  releasing: () => releasing(),
+  'releasing, its command running': async () => {
+    const subject = await releasing()
+    await step()
+    await world.run('run')
     return subject
   },
   rolling: () => make(),
@@ -155,6 +167,14 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     return subject
   },
 }
+
+/** Ends the release command of `releasing`, which the simulated guest cannot do. */
+const endRelease = (id: string) =>
+  world.rows(
+    `UPDATE run SET outcome = 'succeeded', want = 'cancelled'
+     WHERE deployment_id = $1 AND outcome IS NULL AND want = 'finished' RETURNING id`,
+    id,
+  )
 
 /** Ends the build of `building`, with an image. */
 const endBuild = (id: string) =>
@@ -258,6 +278,7 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
       }
       const hasEffect = async () => {
         await endBuild(id)
+        await endRelease(id)
         return effects[verb](id)
       }
       await world.until(hasEffect, 40)

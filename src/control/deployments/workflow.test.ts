@@ -36,7 +36,7 @@ const move = async () => {
 const outcomeOf = async (id: string) =>
   (await world.rows<{ outcome: string | null }>(`SELECT outcome FROM deployment WHERE id = $1`, id))[0]?.outcome
 const all = (skip: readonly string[]) =>
-  Object.fromEntries(['building', ...skip].map(phase => [phase, 'covered by another way']))
+  Object.fromEntries(['building', 'releasing', ...skip].map(phase => [phase, 'covered by another way']))
 
 /** Expects nothing left on any host, no reserved capacity, and no reference from the app. */
 const check =
@@ -140,6 +140,40 @@ const ways: Record<string, CrashCase[]> = {
       if (phase === 'serving' && ++s.rounds > 2) await stop(s.id)
     },
     check: check(['stopped', 'cancelled', undefined]),
+  }),
+  released: crashMatrix<Subject>({
+    db,
+    workflow: world.workflows.deployment,
+    remove,
+    unreachable: Object.fromEntries(
+      Object.keys(world.workflows.deployment.phases).flatMap(phase =>
+        phase === 'releasing' ? [] : [[phase, 'covered by another way']],
+      ),
+    ),
+    makeSubject: async () => {
+      const app = await world.app({ replicas: 2 })
+      await world.rows(`UPDATE app SET release_command = '{true}' WHERE id = $1 RETURNING id`, app.id)
+      const { id } = await world.deploy(app, { replicas: 2 })
+      return { id, app, rounds: 0 }
+    },
+    advance: async (s, phase) => {
+      await world.run('run')
+      await move()
+      // The simulated guest cannot exit with 0.
+      await world.rows(
+        `UPDATE run SET outcome = 'succeeded' WHERE deployment_id = $1 AND outcome IS NULL AND started_at IS NOT NULL RETURNING id`,
+        s.id,
+      )
+      await world.rows(
+        `UPDATE run SET want = 'cancelled' WHERE deployment_id = $1 AND outcome IS NOT NULL RETURNING id`,
+        s.id,
+      )
+      if (phase === 'serving' && ++s.rounds > 2) await stop(s.id)
+    },
+    check: async s => {
+      await check(['stopped', 'cancelled', undefined])(s)
+      expect((await world.rows(`SELECT id FROM run WHERE deployment_id = $1`, s.id)).length).toBeLessThan(2)
+    },
   }),
   failed: crashMatrix<Subject>({
     db,

@@ -1,9 +1,10 @@
 /**
- * The workflow of a deployment: starts its VMs beside the current deployment, switches the route once they are healthy,
+ * The workflow of a deployment: runs its release command, starts its VMs beside the current deployment, switches the route once they are healthy,
  * keeps as many as the app wants, and finally takes them down: superseded, stopped, failed or deleted.
  */
 import { workflow } from '../../engine/workflow.ts'
 import * as ends from './end-phases.ts'
+import { releasing } from './release-phase.ts'
 import * as rollout from './rollout-phases.ts'
 import { sleeping, suspending, waking } from './sleep.ts'
 import type { Deployment } from './store.ts'
@@ -13,21 +14,23 @@ export const deploymentWorkflow = (deps: rollout.WorkflowDeps) =>
   workflow<Deployment>()({
     kind: 'deployment',
     edges: {
-      building: ['rolling', 'failing', 'stopping'],
+      building: ['rolling', 'releasing', 'failing', 'stopping'],
+      releasing: ['rolling', 'draining', 'failing', 'stopping'],
       rolling: ['serving', 'draining', 'failing', 'stopping'],
       serving: ['suspending', 'draining', 'failing', 'stopping'],
       suspending: ['serving', 'sleeping', 'stopping'],
       sleeping: ['serving', 'waking', 'stopping'],
       waking: ['serving', 'sleeping', 'stopping'],
-      draining: ['serving', 'rolling', 'stopping'],
-      failing: ['rolling', 'stopping'],
-      stopping: ['rolling'],
+      draining: ['serving', 'rolling', 'releasing', 'stopping'],
+      failing: ['rolling', 'releasing', 'stopping'],
+      stopping: ['rolling', 'releasing'],
     },
     load: id => store.byId(deps.db, id),
     hold: (tx, d) => store.holdAsObserved(tx, d),
     preempt: d => (d.want === 'stopped' || d.want === 'deleted' || d.appWant === 'deleted' ? 'stopping' : undefined),
     phases: {
       building: rollout.building,
+      releasing: step => releasing(deps, step),
       rolling: step => rollout.rolling(deps, step),
       serving: step => rollout.serving(deps, step),
       suspending: step => suspending(step, deps.config),

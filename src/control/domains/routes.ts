@@ -47,6 +47,7 @@ export const domainFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock'>, resol
           assertAllowed(await lockLimits(tx, call.project.id), 'customDomains')
           const app = await store.lockedApp(tx, call.project.id, call.params.app_name)
           if (!app) throw notFound()
+          if (app.kind === 'worker') throw invalidState('A worker gets no requests, so it cannot have a domain.')
           if ((await store.count(tx, app.id)) >= mostDomains)
             throw invalidState(`An app has at most ${mostDomains} domains. Delete one first.`)
           const domain = { id: newId(), projectId: call.project.id, appId: app.id, name, token }

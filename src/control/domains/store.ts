@@ -23,13 +23,14 @@ export interface DomainApp {
   readonly id: string
   readonly name: string
   readonly hostname: string
+  readonly kind: 'web' | 'worker'
 }
 
 const columns = `d.id, d.project_id AS "projectId", d.app_id AS "appId", d.name, d.token, d.state, d.message, d.misses,
   d.checked_at AS "checkedAt", d.verified_at AS "verifiedAt", d.created_at AS "createdAt",
   (SELECT c.not_after FROM certificate c WHERE c.domain_id = d.id) AS "certificateUntil",
   (SELECT c.message FROM certificate c WHERE c.domain_id = d.id) AS "certificateMessage"`
-const ownApp = `SELECT id, name, hostname FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`
+const ownApp = `SELECT id, name, hostname, kind FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`
 const findApp = statement<DomainApp>('domains.app', ownApp)
 const lockApp = statement<DomainApp>('domains.lockApp', `${ownApp} FOR UPDATE`)
 const nameOfApp = statement<{ name: string }>('domains.appName', `SELECT name FROM app WHERE id = $1`)

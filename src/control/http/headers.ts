@@ -38,7 +38,7 @@ export function corsHeaders(origin: string | undefined, allowed: readonly string
   return {
     'access-control-allow-origin': origin,
     'access-control-expose-headers':
-      'X-Request-Id, RateLimit, RateLimit-Policy, Retry-After, ETag, Link, Idempotent-Replayed',
+      'X-Request-Id, RateLimit, RateLimit-Policy, Retry-After, ETag, Link, Idempotent-Replayed, Content-Range, Content-Disposition',
     'cross-origin-resource-policy': 'cross-origin',
     vary: 'Origin',
   }
@@ -46,6 +46,6 @@ export function corsHeaders(origin: string | undefined, allowed: readonly string
 
 export const preflightHeaders = {
   'access-control-allow-headers':
-    'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Project, X-Request-Id, traceparent',
+    'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, If-Range, Last-Event-ID, Range, X-Project, X-Request-Id, traceparent',
   'access-control-max-age': '600',
 } as const

@@ -43,8 +43,8 @@ export interface Operation {
    * is.
    */
   readonly bodyRequired?: boolean
-  /** JSON schema of the 200 answer, or another kind of answer: an SSE stream, a WebSocket, plain text, HTML, free-form JSON. */
-  readonly answer: TSchema | 'stream' | 'socket' | 'text' | 'html' | 'free'
+  /** JSON schema of the 200 answer, or another kind of answer: an SSE stream, a WebSocket, bytes, plain text, HTML, free-form JSON. */
+  readonly answer: TSchema | 'stream' | 'socket' | 'bytes' | 'text' | 'html' | 'free'
   /** Events of a stream by name, with the schema of their data. Required with `stream`. */
   readonly events?: EventTable
   /** Subprotocol of the WebSocket. Required with `socket`. */
@@ -64,7 +64,7 @@ export interface Operation {
   /** The list that this operation returns one item of. */
   readonly itemOf?: { readonly list: string; readonly by: string; readonly within?: string }
   /** Statuses of this operation, in addition to those of every operation of its kind. */
-  readonly fails?: readonly (401 | 403 | 404 | 409)[]
+  readonly fails?: readonly (401 | 403 | 404 | 409 | 416)[]
   /**
    * Path of the resource that the operation changes, if it differs from its own. `If-Match` is compared with that
    * resource.
@@ -239,6 +239,20 @@ export interface EventStream<Events extends EventTable = EventTable> {
   close(): void
 }
 
+/** A file, or a part of one. */
+export interface ByteAnswer {
+  /** Name under which a browser saves it. */
+  readonly name: string
+  /** Changes with the content; becomes the entity tag. Letters, digits, dots and hyphens. */
+  readonly version: string
+  /** Size of the whole file; undefined: unknown, the answer ends with the body. */
+  readonly sizeBytes: number | undefined
+  /** Set if only these bytes follow. Needs `sizeBytes`. */
+  readonly part?: { readonly first: number; readonly count: number } | undefined
+  /** Undefined if the requested range is behind the end. */
+  readonly body: AsyncIterable<Uint8Array> | undefined
+}
+
 /** The server side of one WebSocket. */
 export interface MessageSocket {
   /** Aborts when the connection is closed by either side. */
@@ -257,12 +271,13 @@ type EventsOf<O extends Operation> = O['events'] extends EventTable ? O['events'
  * `read` returns an answer without changing anything; the answer may be discarded (attempt.ts). `write` first does the
  * preparation (hashing, calls to other services) and returns a function, which runs in ONE transaction together with
  * the audit rows and the stored answer of an Idempotency-Key; a retry with the same key does not run it again. `stream`
- * runs until the signal aborts or it returns. `socket` may refuse, and returns a function that runs with the open
- * WebSocket until it returns.
+ * runs until the signal aborts or it returns. `bytes` returns a file to send. `socket` may refuse, and returns a function
+ * that runs with the open WebSocket until it returns.
  */
 export type Handler<O extends Operation> =
   | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText | ListPart<Answer<O> | JsonText>> }
   | { readonly write: (call: Call<O>) => Promise<(tx: Tx) => Promise<Answer<O>>> }
+  | { readonly bytes: (call: Call<O>) => Promise<ByteAnswer> }
   | { readonly socket: (call: Call<O>) => Promise<(socket: MessageSocket) => Promise<void>> }
   | { readonly stream: (call: Call<O>, stream: EventStream<EventsOf<O>>) => Promise<void> }
 

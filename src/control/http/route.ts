@@ -5,7 +5,7 @@ import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { lazily } from '../../lib/once.ts'
 import { ApiError } from './errors.ts'
-import { describeFaults } from './faults.ts'
+import { describeFaults } from '../../lib/faults.ts'
 import { parseJsonBody } from './json-body.ts'
 import { pageOf } from './paging.ts'
 import {

@@ -1,5 +1,6 @@
 /** Runs the handler of an admitted request, and sends its answer. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { runBytes } from './bytes-route.ts'
 import { ApiError } from './errors.ts'
 import type { Handler } from './operation.ts'
 import { cutList, linkOf, type ListRule, pageOf } from './paging.ts'
@@ -21,6 +22,7 @@ export async function runHandler(
 ): Promise<unknown> {
   const { handler, operation } = route
   if ('socket' in handler) return runSocket(context, route, handler, request, reply)
+  if ('bytes' in handler) return runBytes(context, route, handler, request, reply)
   if ('stream' in handler) return runStream(context, route, handler, request, reply)
   const { attempt } = stateOf(request)
   if (attempt) {

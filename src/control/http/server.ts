@@ -2,7 +2,7 @@
  * The HTTP server of the API: registers a route for every declared operation and applies the common rules. Each request
  * passes through: address, credential, scope, role, project, rate limit (admission.ts), body parsing (json-body.ts),
  * validation (validate.ts) and the handler (run-handler.ts; `write`: write.ts, `stream`: stream-route.ts,
- * `socket`: socket-route.ts). A read with a known
+ * `bytes`: bytes-route.ts, `socket`: socket-route.ts). A read with a known
  * credential may start before authentication is confirmed (attempt.ts).
  */
 import { METHODS, STATUS_CODES } from 'node:http'
@@ -17,6 +17,7 @@ import Fastify, {
 import { hasSeveralHosts } from '../../lib/one-host.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { beginReadOf } from './attempt.ts'
+import { limitBodyTime } from './body-deadline.ts'
 import { bodyLimitOf, bytesPerRequest } from './body-limit.ts'
 import { ApiError } from './errors.ts'
 import { failureOf } from './failure.ts'
@@ -111,7 +112,8 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
     return503OnClosing: false,
     http: { shouldUpgradeCallback: wantsSocket },
     forceCloseConnections: 'idle',
-    requestTimeout: 120_000,
+    // Bodies have limits of their own: body-deadline.ts, upload.ts.
+    requestTimeout: 0,
     keepAliveTimeout: 72_000,
     frameworkErrors: (error, request, reply) => {
       reply.headers(securityHeaders).header('x-request-id', request.id)
@@ -175,6 +177,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
       reply.header('connection', 'close')
       throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
     }
+    limitBodyTime(request)
     if (options.pages?.some(pages => pages.serves(request))) return
     await admission.admit(request, reply, request.routeOptions.config.mote)
   })
@@ -208,7 +211,8 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
   })
 }
 
-const isOpenEnded = (answer: Operation['answer'] | undefined) => answer === 'stream' || answer === 'socket'
+const isOpenEnded = (answer: Operation['answer'] | undefined) =>
+  answer === 'stream' || answer === 'socket' || answer === 'bytes'
 
 /** One parser for every media type: the route interprets the bytes (route.ts). */
 function installBodyParser(app: FastifyInstance): void {
@@ -257,7 +261,7 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
     url: routePath(path),
     config: { mote: { id: route.id, operation: route.operation, beginRead: beginReadOf(route) } },
     bodyLimit: bodyLimitOf(route.operation),
-    // A HEAD of a stream would never end.
+    // A HEAD of a stream would never end, and one of bytes would read them all.
     exposeHeadRoute: method === 'GET' && !isOpenEnded(answer),
     handler,
   })

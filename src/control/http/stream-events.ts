@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { lazily } from '../../lib/once.ts'
-import { describeFaults } from './faults.ts'
+import { describeFaults } from '../../lib/faults.ts'
 import type { EventTable, SseEvent } from './operation.ts'
 import { dateTime, oneOf, resource } from './types.ts'
 

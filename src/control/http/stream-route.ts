@@ -101,7 +101,7 @@ export function ownerOf(request: FastifyRequest): StreamOwner {
   return { key: `user:${caller.userId}`, userId: caller.userId, credentialId }
 }
 
-function definedHeaders(reply: FastifyReply): Record<string, string | number | string[]> {
+export function definedHeaders(reply: FastifyReply): Record<string, string | number | string[]> {
   const headers: Record<string, string | number | string[]> = {}
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) headers[name] = value
   return headers

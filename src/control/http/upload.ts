@@ -2,12 +2,16 @@
 import { Transform } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { bodyLimitOf, tooLarge } from './body-limit.ts'
+import { ApiError } from './errors.ts'
+
+/** An upload of which nothing arrives for this long fails. */
+export const uploadIdleMs = 60_000
 
 /**
  * Parser of routes whose operation has `upload`. The handler gets a stream piped from the request, so a handler that
  * gives up does not close the connection: the client still gets its answer, and the rest of its upload is discarded.
  */
-export function installUploadParser(app: FastifyInstance): void {
+export function installUploadParser(app: FastifyInstance, idleMs = uploadIdleMs): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
     const operation = request.routeOptions.config.mote?.operation
@@ -23,7 +27,19 @@ export function installUploadParser(app: FastifyInstance): void {
     })
     // The reader gets the error; without a reader it must not crash the process.
     limited.on('error', () => undefined)
-    limited.once('close', () => payload.resume())
+    let seen = 0
+    const idle = setInterval(() => {
+      // A handler that reads nothing is not the fault of the client.
+      if (bytes === seen && limited.readableLength === 0) limited.destroy(stalled())
+      seen = bytes
+    }, idleMs).unref()
+    limited.once('end', () => clearInterval(idle))
+    limited.once('close', () => {
+      clearInterval(idle)
+      payload.resume()
+    })
     return payload.pipe(limited)
   })
 }
+
+const stalled = () => new ApiError('invalid_request', 'The upload stopped: nothing more arrived. Send it again.')

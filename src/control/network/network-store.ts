@@ -24,7 +24,7 @@ const networkNames = (ofApp: string, ofDatabase: string) => `WITH named AS (
    ), chosen AS (SELECT DISTINCT ON (project_id, name) * FROM named ORDER BY project_id, name, rank)
    SELECT c.project_id AS "projectId", c.name,
      coalesce(jsonb_agg(v.ipv6_address ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]') AS addresses
-   FROM chosen c LEFT JOIN vm v ON v.deployment_id = c.active_deployment_id AND v.healthy AND v.want = 'running'
+   FROM chosen c LEFT JOIN vm v ON v.deployment_id = c.active_deployment_id AND v.run_id IS NULL AND v.healthy AND v.want = 'running'
    WHERE EXISTS (SELECT FROM vm any_vm WHERE any_vm.project_id = c.project_id AND any_vm.host_id IS NOT NULL)
    GROUP BY c.project_id, c.name`
 const allNames = statement<NetworkName>('network.names', networkNames('', ''))

@@ -19,10 +19,10 @@ const refreshRoute = statement<{ hostname: string }>(
             (SELECT coalesce(jsonb_agg(jsonb_build_object('vmId', g.vm_id, 'moveId', g.id) ORDER BY g.id), '[]'::jsonb)
              FROM migration g WHERE g.deployment_id = a.active_deployment_id AND ${isHeld}) AS leaving
      FROM app a
-     LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.healthy AND v.want = 'running'
+     LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.run_id IS NULL AND v.healthy AND v.want = 'running'
                    AND v.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND ${isHeld})
-     -- Platform apps have no route.
-     WHERE a.id = $1 AND a.owner = 'user' GROUP BY a.id
+     -- Platform apps and workers have no route.
+     WHERE a.id = $1 AND a.owner = 'user' AND a.kind = 'web' GROUP BY a.id
    ), described AS (
      SELECT hostname, project_id, app_id, drain_timeout, leaving,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,

@@ -88,7 +88,7 @@ const scaledApps = statement<ScaledApp>(
      a.scaled_at AS "scaledAt", d.memory_mib AS "memoryMib", array_agg(v.id::text) AS "vmIds"
    FROM app a JOIN deployment d ON d.id = a.active_deployment_id
    JOIN machine m ON m.kind = 'deployment' AND m.id = d.id AND m.phase = 'serving'
-   JOIN vm v ON v.deployment_id = d.id AND v.want = 'running' AND v.healthy
+   JOIN vm v ON v.deployment_id = d.id AND v.run_id IS NULL AND v.want = 'running' AND v.healthy
    WHERE a.autoscaling_enabled AND a.want = 'live' AND a.scale_state = 'active' AND d.want = 'running'
    GROUP BY a.id, d.id`,
 )

@@ -187,6 +187,8 @@ async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: numbe
       name: previewName(app.name, number),
       git_url: app.gitUrl,
       port: app.port,
+      kind: app.kind,
+      command: app.command,
       git_branch: branch,
       git_submodules: app.gitSubmodules,
       health_check_path: app.healthCheckPath,

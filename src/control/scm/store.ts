@@ -13,11 +13,13 @@ export interface ScmApp extends SourceApp {
   readonly projectId: string
   readonly projectSlug: string
   readonly healthCheckPath: string
+  readonly kind: 'web' | 'worker'
+  readonly command: readonly string[]
 }
 const appColumns = `a.id, a.name, a.port, a.desired_replicas AS "desiredReplicas", a.git_url AS "gitUrl",
   a.git_branch AS "gitBranch", a.git_submodules AS "gitSubmodules",
   a.scm_installation_id AS "scmInstallationId", a.project_id AS "projectId", p.slug AS "projectSlug",
-  a.health_check_path AS "healthCheckPath"`
+  a.health_check_path AS "healthCheckPath", a.kind, a.command`
 const lockApp = statement<ScmApp>(
   'scm.lockApp',
   `SELECT ${appColumns} FROM app a JOIN project p ON p.id = a.project_id WHERE a.id = $1 AND a.want = 'live' FOR UPDATE OF a`,
@@ -96,7 +98,9 @@ const setPreviewApp = statement(
 )
 const copyEnv = statement(
   'scm.copyEnv',
-  `INSERT INTO app_env (app_id, name, value) SELECT $2, name, value FROM app_env WHERE app_id = $1 ON CONFLICT DO NOTHING`,
+  `INSERT INTO app_env (app_id, name, value, updated_at, plain_at)
+   SELECT $2, name, value, now(), CASE WHEN plain_at = updated_at THEN now() END FROM app_env WHERE app_id = $1
+   ON CONFLICT DO NOTHING`,
 )
 const orphanPreviews = statement<{ id: string }>(
   'scm.orphanPreviews',

@@ -7,6 +7,7 @@ import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import type { Snapshot, vmOperations } from '../vms/index.ts'
 import { creationOf, type ForkedVolume, forkVolumes, type RetainedVolume, lockRetained } from '../volumes/index.ts'
+import { keepProcess } from './fork-store.ts'
 import { holdSnapshot } from './hold.ts'
 import { jobOf, lockedJob } from './job.ts'
 import { assertReady } from './restore.ts'
@@ -36,6 +37,7 @@ export const forkHandlers = (deps: Deps): Handlers<ForkOperations> => ({
         assertOneWriter(snapshot, replicas)
         const kept = await lockRetained(tx, snapshot)
         const app = await create(tx)
+        await keepProcess(tx, app.id, d.id)
         await assertSizesFit(tx, call.project.id, app.id, snapshot, replicas)
         const { volumes, ...made } = await startFork(tx, d, snapshot, kept, {
           app,

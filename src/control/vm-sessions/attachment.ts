@@ -194,7 +194,7 @@ export class Attachment {
   }
 }
 
-const isClosedInput = (cause: unknown) =>
+export const isClosedInput = (cause: unknown) =>
   cause instanceof BusError && cause.remoteCode === 'session_refused' && /input is closed|has ended/.test(cause.message)
 
 function parseMessage(text: string): SessionClientMessage | undefined {

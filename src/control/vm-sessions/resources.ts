@@ -32,14 +32,14 @@ const day = 86_400
 const filePath = (options: Readonly<Record<string, unknown>>) => rawText({ minLength: 1, maxLength: 4095, ...options })
 
 /** Tools of guest/files.c. */
-export const fileActions = ['read', 'write', 'list', 'mkdir', 'move', 'remove', 'pack', 'unpack'] as const
+export const fileActions = ['read', 'write', 'list', 'mkdir', 'move', 'remove', 'pack', 'unpack', 'watch'] as const
 
 const FileAction = resource(
   'FileAction',
   {
     action: oneOf(fileActions, {
       description:
-        '`read`: the content is the output. `write`: the input replaces the file at once. `list`: lines of type, mode, bytes, time, percent-encoded path and link target. `pack`, `unpack`: a tree as a tar archive.',
+        '`read`: the content is the output. `write`: the input replaces the file at once. `list`: lines of type, mode, bytes, time, percent-encoded path and link target. `pack`, `unpack`: a tree as a tar archive. `watch`: a line for each change, until the session is ended.',
     }),
     path: filePath({
       description: 'Path in the VM; relative ones begin at the working directory.',
@@ -57,7 +57,12 @@ const FileAction = resource(
     depth: maybe(
       uint32({ maximum: 100, description: 'Levels that `list` shows. Default: 0, only the path.', examples: [1] }),
     ),
-    recursive: maybe(bool({ description: 'Whether `remove` removes a directory with its content. Default: false.' })),
+    recursive: maybe(
+      bool({
+        description:
+          'Whether `remove` removes a directory with its content, and `watch` all directories below. Default: false.',
+      }),
+    ),
   },
   { description: 'One action on files in a VM.' },
 )
@@ -141,6 +146,23 @@ export const VmSession = resource(
   { description: 'A program that runs in a VM beside the app.' },
 )
 export type VmSession = Static<typeof VmSession>
+
+export const AppSsh = resource(
+  'AppSsh',
+  {
+    ssh_host: text({ description: 'Address of the SSH bastion.', examples: ['cloud.example.com'] }),
+    ssh_port: uint16({ description: 'Its port.', examples: [7022] }),
+    ssh_user: text({ description: 'User name: the app and its project.', examples: ['web.shop'] }),
+    ssh_host_keys: list(text({ examples: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI'] }), {
+      description: 'Host keys of the bastions, as in known_hosts without the name; empty until a gateway has reported.',
+    }),
+    ssh_command: text({
+      description: 'Opens a shell; accepts only the known host key.',
+      examples: ['ssh -p 7022 web.shop@cloud.example.com'],
+    }),
+  },
+  { description: 'How OpenSSH reaches the VM of an app.' },
+)
 
 const position = (stream: string) =>
   Type.Optional(

@@ -1,24 +1,25 @@
 import { createHash } from 'node:crypto'
-import { BusError } from '../../bus/bus.ts'
 import { signalNumbers } from '../../contract/session-stream.ts'
-import { newId } from '../../lib/ids.ts'
 import type { Sql } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
-import { findDeployment, type Deployment } from '../deployments/index.ts'
+import { bastionKeys, hostKeyOptions } from '../bastion/index.ts'
+import type { Deployment } from '../deployments/index.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
 import { type Call, feature, type Handlers } from '../http/operation.ts'
 import { attachTo } from './attach.ts'
 import { recordEnd } from './end.ts'
-import { type GuestLine, guestLine, SessionGone, Unreachable } from './guest-line.ts'
+import { guestLine } from './guest-line.ts'
+import { deploymentOf, type JobCall } from './job.ts'
+import { ask, openSession, vmIdFor } from './open.ts'
 import { defaultIdleSeconds, type VmSession } from './resources.ts'
 import { vmSessionOperations } from './schema.ts'
+import { openFileSession } from './file-session.ts'
+import { readProcesses } from './process-list.ts'
+import * as shellStore from './shell-store.ts'
 import * as store from './store.ts'
 
-/** Open sessions of one project. A guest has at most 16. */
-const mostPerProject = 200
-
 type Operations = typeof vmSessionOperations
-type SessionDeps = Pick<Deps, 'db' | 'bus' | 'clock' | 'log'>
+type SessionDeps = Pick<Deps, 'db' | 'bus' | 'clock' | 'log' | 'config'>
 
 export const vmSessionFeature = (deps: SessionDeps) => feature(vmSessionOperations, handlers(deps))
 
@@ -60,6 +61,34 @@ const handlers = (deps: SessionDeps): Handlers<Operations> => ({
       }
     },
   },
+  listVmProcesses: {
+    read: async call => {
+      const deployment = await deploymentOf(deps.db, call)
+      const vmId = await vmIdFor(deps.db, deployment, call.query.vm_id)
+      const place = { deployment, vmId, caller: call.caller, user: undefined, signal: call.signal }
+      await using session = await openFileSession(deps, place, {
+        command: ['processes', '/proc'],
+        encodedArguments: false,
+      })
+      return { vm_id: vmId, processes: await readProcesses(session.output()) }
+    },
+  },
+  getAppSsh: {
+    read: async ({ project, params }) => {
+      const [app] = await shellStore.inProject(deps.db, project.id, params.app_name)
+      if (!app) throw notFound()
+      const { sshHost: host, sshPort: port } = deps.config.databases
+      const keys = await bastionKeys(deps.db, deps.clock.now())
+      const user = `${params.app_name}.${app.projectSlug}`
+      return {
+        ssh_host: host,
+        ssh_port: port,
+        ssh_user: user,
+        ssh_host_keys: keys,
+        ssh_command: `ssh ${hostKeyOptions(keys)} -p ${port} ${user}@${host}`,
+      }
+    },
+  },
   closeVmSession: {
     write: async call => {
       const row = await sessionOf(deps.db, call)
@@ -77,43 +106,25 @@ async function open(
   d: Deployment,
   call: Call<Operations['openVmSession']>,
 ): Promise<store.SessionRow> {
-  const { body, caller, project } = call
+  const { body, caller } = call
   const what = programOf(body)
-  const vm = vmFor(d, body.vm_id ?? undefined)
   const idleSeconds = body.idle_timeout_seconds ?? defaultIdleSeconds
-  const { row, isNew } = await store.insert(
-    deps.db,
-    {
-      id: newId(),
-      projectId: project.id,
-      deploymentId: d.id,
-      vmId: vm.id,
-      accountId: caller.userId,
-      program: what.program.slice(0, 200),
-      tty: Boolean(body.tty),
-      idleSeconds: idleSeconds === 0 ? null : idleSeconds,
-      requestKey: requestKeyOf(call),
+  return openSession(deps, {
+    accountId: caller.userId,
+    deployment: d,
+    vmId: await vmIdFor(deps.db, d, body.vm_id ?? undefined),
+    program: what.program,
+    idleSeconds: idleSeconds === 0 ? null : idleSeconds,
+    requestKey: requestKeyOf(call),
+    start: {
+      ...what.start,
+      ...(body.env ? { env: body.env } : {}),
+      ...(body.cwd == null ? {} : { cwd: body.cwd }),
+      ...(body.user == null ? {} : { user: body.user }),
+      ...(body.tty ? { tty: body.tty } : {}),
+      ...(body.stdin ? { input: true } : {}),
     },
-    mostPerProject,
-  )
-  if (!row) throw invalidState(`A project has at most ${mostPerProject} open sessions. Close one first.`)
-  const request = {
-    action: 'open',
-    sessionId: row.id,
-    ...what.start,
-    ...(body.env ? { env: body.env } : {}),
-    ...(body.cwd == null ? {} : { cwd: body.cwd }),
-    ...(body.user == null ? {} : { user: body.user }),
-    ...(body.tty ? { tty: body.tty } : {}),
-    ...(body.stdin ? { input: true } : {}),
-  } as const
-  try {
-    await openIn(guestLine(deps, vm.id), request)
-    return row
-  } catch (cause) {
-    if (isNew) await store.remove(deps.db, row.id)
-    throw cause
-  }
+  })
 }
 
 type OpenBody = Call<Operations['openVmSession']>['body']
@@ -133,7 +144,8 @@ function programOf({ command, port, file, tty }: OpenBody) {
 function fileTool({ action, path, to, mode, depth, recursive }: NonNullable<OpenBody['file']>) {
   if ((action === 'move') !== (to != null)) throw invalidField('file.to', 'is required with move, and only there')
   const [, argument] = [withoutNul('file.path', path), withoutNul('file.to', to ?? '')]
-  const options = { move: argument, write: mode ?? '', list: String(depth ?? 0), remove: recursive ? '1' : '0' }
+  const all = recursive ? '1' : '0'
+  const options = { move: argument, write: mode ?? '', list: String(depth ?? 0), remove: all, watch: all }
   const option = Object.hasOwn(options, action) ? options[action as keyof typeof options] : ''
   const command = [action, path, ...(option === '' ? [] : [option])]
   return { command, fileTool: true, input: action === 'write' || action === 'unpack' }
@@ -142,24 +154,6 @@ function fileTool({ action, path, to, mode, depth, recursive }: NonNullable<Open
 function withoutNul(field: string, value: string): string {
   if (value.includes('\0')) throw invalidField(field, 'must not contain NUL')
   return value
-}
-
-type OpenRequest = Parameters<typeof ask<'open'>>[1]
-
-/** Removes ended sessions if the guest has no room for another one. */
-async function openIn(line: GuestLine, request: OpenRequest): Promise<void> {
-  try {
-    await ask(line, request)
-  } catch (cause) {
-    // An earlier request with the same Idempotency-Key has opened it.
-    if (cause instanceof ApiError && cause.message.includes('it exists')) return
-    if (!(cause instanceof ApiError) || !cause.message.includes('too many sessions')) throw cause
-    const { sessions } = await ask(line, { action: 'list' })
-    const ended = sessions.filter(({ state }) => state !== 'running')
-    if (ended.length === 0) throw invalidState('The VM has 16 open sessions. Close one first.')
-    await Promise.all(ended.map(({ sessionId }) => ask(line, { action: 'remove', sessionId }).catch(() => undefined)))
-    await ask(line, request)
-  }
 }
 
 /** A request that is repeated with the same Idempotency-Key opens the same session. */
@@ -186,17 +180,6 @@ async function kill(deps: SessionDeps, row: store.SessionRow): Promise<void> {
   await recordEnd(deps.db, row.id, killed ? { outcome: 'signaled', code: 9 } : { outcome: 'lost', code: null })
 }
 
-interface JobCall {
-  readonly project: { readonly id: string }
-  readonly params: { readonly app_name: string; readonly job_id: string }
-}
-
-async function deploymentOf(sql: Sql, { project, params }: JobCall): Promise<Deployment> {
-  const d = await findDeployment(sql, project.id, params.app_name, params.job_id)
-  if (!d) throw notFound()
-  return d
-}
-
 async function sessionOf(
   sql: Sql,
   call: JobCall & { readonly params: { readonly session_id: string } },
@@ -205,39 +188,6 @@ async function sessionOf(
   const row = await store.byId(sql, call.params.session_id)
   if (row?.deploymentId !== d.id) throw notFound()
   return row
-}
-
-function vmFor(d: Deployment, asked: string | undefined): Deployment['vms'][number] {
-  const live = d.vms.filter(vm => vm.want !== 'absent' && (vm.healthy || vm.observedState === 'running'))
-  const vm = asked === undefined ? live[0] : live.find(({ id }) => id === asked)
-  if (vm) return vm
-  if (asked !== undefined && !d.vms.some(({ id }) => id === asked))
-    throw invalidField('vm_id', 'is not a VM of this deployment')
-  throw invalidState('The deployment has no running VM. Wait until it is running, or activate it.')
-}
-
-/** Like `GuestLine.ask`, with errors for the client. */
-async function ask<A extends Parameters<GuestLine['ask']>[0]['action']>(
-  line: GuestLine,
-  request: Parameters<typeof line.ask<A>>[0],
-) {
-  try {
-    return await line.ask<A>(request)
-  } catch (cause) {
-    if (cause instanceof SessionGone) throw notFound()
-    if (cause instanceof Unreachable)
-      throw new ApiError('unavailable', "The VM's host does not answer, or the VM is paused. Try again.", { cause })
-    if (cause instanceof BusError && cause.remoteCode !== undefined) throw refusal(cause)
-    throw cause
-  }
-}
-
-function refusal(cause: BusError): ApiError {
-  if (cause.remoteCode === 'unsupported_by_hypervisor')
-    return new ApiError('unsupported_by_hypervisor', 'The hypervisor of this VM has no sessions on its host.')
-  if (cause.message.includes('unknown verb'))
-    return invalidState('The VM was started by an older version of Mote. Deploy the app again to get sessions.')
-  return invalidState(cause.message)
 }
 
 const endedText = ({ outcome, code }: store.SessionRow) =>

@@ -2,7 +2,8 @@ import { Type } from 'typebox'
 import { sessionSubprotocol } from '../../contract/session-stream.ts'
 import { operations } from '../http/operation.ts'
 import { acknowledgement, list, text, uuid } from '../http/types.ts'
-import { AttachQuery, OpenVmSessionRequest, SignalVmSessionRequest, VmSession } from './resources.ts'
+import { ProcessQuery, VmProcessList } from './process-resources.ts'
+import { AppSsh, AttachQuery, OpenVmSessionRequest, SignalVmSessionRequest, VmSession } from './resources.ts'
 
 const base = '/v1/apps/{app_name}/deployments/{job_id}/sessions'
 const ofJob = {
@@ -79,5 +80,30 @@ export const vmSessionOperations = operations({
     description: 'Kills the program with all its children. A session that has ended already stays as it is.',
     params: ofSession,
     answer: acknowledgement('closed'),
+  },
+  listVmProcesses: {
+    ...shared,
+    method: 'GET',
+    path: '/v1/apps/{app_name}/deployments/{job_id}/processes',
+    summary: 'List the processes of a VM',
+    description:
+      'Lists the processes in a running VM with their CPU time and memory. It needs no program in the image. Arguments of processes may contain secrets, so it needs the scope `exec`.',
+    params: Type.Object(ofJob),
+    query: ProcessQuery,
+    answer: VmProcessList,
+    asksOthers: true,
+    secretAnswer: true,
+    fails: [409],
+  },
+  getAppSsh: {
+    ...shared,
+    scope: 'read',
+    method: 'GET',
+    path: '/v1/apps/{app_name}/ssh',
+    summary: 'Get the SSH address of an app',
+    description:
+      'Returns how OpenSSH (`ssh`, `scp`, `sftp`, port forwarding) reaches the running VM of the app. Log in with a registered SSH key, or with an access token with the scope `exec` as the password.',
+    params: Type.Object({ app_name: ofJob.app_name }),
+    answer: AppSsh,
   },
 })

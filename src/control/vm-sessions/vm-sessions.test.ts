@@ -1,53 +1,33 @@
 /** Sessions from the client to real processes: the simulated host uses the guest's init as a process of this machine. */
 import { createHash, randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
-import { mkdir, readdir, readFile, readlink, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, readlink, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { testDir } from '../../../test/support/agent/agent.ts'
 import { cli } from '../../../test/support/cli.ts'
-import { compiledInit, type TestInit } from '../../../test/support/agent/guest-init.ts'
 import { flakyProxy } from '../../../test/support/flaky-proxy.ts'
-import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
+import type { TestSystem, TestUser } from '../../../test/support/system.ts'
+import { type SystemWithGuest, systemWithGuest } from '../../../test/support/system-with-guest.ts'
 import { until } from '../../../test/support/wait.ts'
-import { createFakeHost } from '../../agent/hypervisor/fake/host.ts'
 import { connectSession, type SessionConnection, type SessionResult } from '../../client/index.ts'
 import { sessionUpkeep } from './sweep.ts'
 import { sessionSubprotocol } from '../../contract/session-stream.ts'
 
 const skip = process.getuid?.() !== 0
+let world: SystemWithGuest
 let system: TestSystem
-let init: Awaited<ReturnType<typeof compiledInit>>
-let guest: TestInit
 let ann: TestUser
 let base: string
 
 beforeAll(async () => {
   if (skip) return
-  init = await compiledInit()
-  guest = await init.start()
-  const { sessions } = await guest.connect()
-  const fake = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
-  fake.sessions = () => sessions
-  system = await testSystem({ agents: 0 })
-  await system.addAgent({}, fake)
-  ann = await system.user()
-  await until(
-    async () =>
-      (await ann.post('/v1/deploy', { app_name: 'web', image: 'docker.io/library/nginx:1.27' })).status === 200,
-    { what: 'a deployment' },
-  )
-  const running = async () =>
-    (await ann.get('/v1/apps/web/deployments')).body.find((d: { status: string }) => d.status === 'running')
-  const { job_id } = await until(running, { what: 'the deployment to run', timeoutMs: 20_000 })
-  base = `/v1/apps/web/deployments/${job_id}/sessions`
+  world = await systemWithGuest()
+  ;({ system, ann } = world)
+  base = `${world.deployment}/sessions`
 }, 120_000)
-afterAll(async () => {
-  await system?.[Symbol.asyncDispose]()
-  await guest?.[Symbol.asyncDispose]()
-  await init?.[Symbol.asyncDispose]()
-})
+afterAll(async () => world?.[Symbol.asyncDispose]())
 
 /** The client of the owner, also after the control plane has restarted on another port. */
 const me = () => system.api.as(ann.token ?? '')
@@ -248,6 +228,36 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(audit).toContain(`file:unpack ${dir.path}`)
   })
 
+  it('mote files watch prints changes until the path is gone', async () => {
+    await using dir = await testDir()
+    const at = (name: string) => join(dir.path, name)
+    const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
+    await mkdir(at('tree/sub'), { recursive: true })
+    const onOutput = (out: string) => {
+      if (!out.includes('created')) void writeFile(at('tree/sub/two\nlines'), 'x')
+      else void rename(at('tree'), at('moved')).catch(() => undefined)
+    }
+    const args = ['files', 'watch', '-r', at('tree'), '--app', 'web', '--json']
+    const { code, out, err } = await cli({ home: dir.path, env }).run(args, { onOutput })
+    expect([code, err]).toEqual([0, ''])
+    const changes = out
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    expect(changes[0]).toEqual({ event: 'watching', directories: 2 })
+    expect(changes[1]).toEqual({ event: 'created', path: at('tree/sub/two\nlines') })
+    expect(changes.at(-1)).toEqual({ event: 'removed', path: at('tree') })
+    const plain = await cli({ home: dir.path, env }).run(['files', 'watch', at('moved'), '--app', 'web'], {
+      interruptAt: /Watching 1 directory/,
+    })
+    expect(plain.code).toBe(130)
+    const watches = async () =>
+      (await me().get(`${base}?status=running`)).body.filter(({ program }: { program: string }) =>
+        program.startsWith('file:watch'),
+      )
+    await until(async () => (await watches()).length === 0, { what: 'the end of the session' })
+  })
+
   it('a new client replaces the old one', async () => {
     const id = await open({ command: ['cat'], stdin: true })
     const first = connect(id)
@@ -278,7 +288,13 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
 
   it('the end of a session without a client is recorded by the sweep', async () => {
     const id = await open({ command: ['sh', '-c', 'exit 3'] })
-    await sweep(120)
+    await until(
+      async () => {
+        await sweep(120)
+        return (await me().get(`${base}/${id}`)).body.status !== 'running'
+      },
+      { what: 'the end' },
+    )
     const ended = await auditOf('vm.session_ended', id)
     expect(ended.details).toMatchObject({ outcome: 'exited', code: 3 })
   })

@@ -25,6 +25,7 @@ const recordObserved = statement<{
   /** The workflow that owns the app, when the platform made it. */
   owner: string
   ownerId: string | null
+  runId: string | null
   /** The state recorded before this observation. */
   wasState: VmObserved['state'] | null
   /** Only the completed start steps have changed. */
@@ -38,14 +39,14 @@ const recordObserved = statement<{
      FROM vm WHERE id = $1 FOR NO KEY UPDATE)
    UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
                  seen_error = $8, restart_count = $9, seen_steps = $10, seen_firewall = $12,
-                 placement_note = NULL, seen_count = seen_count + 1, seen_at_us = coalesce($13::bigint, seen_at_us)
+                 seen_exit_code = $14, placement_note = NULL, seen_count = seen_count + 1, seen_at_us = coalesce($13::bigint, seen_at_us)
    FROM was WHERE id = was_id AND host_id = $2
      AND (seen_generation < $3 OR coalesce($13::bigint, seen_at_us) NOT BETWEEN seen_at_us - 60000000 AND seen_at_us - 1)
      AND seen_generation <= $3 AND generation >= $3 AND seen_count = coalesce($11::bigint, seen_count)
      AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps, seen_firewall)
          IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $12::jsonb)
    RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId",
-     was_state AS "wasState", only_steps AS "onlySteps",
+     run_id AS "runId", was_state AS "wasState", only_steps AS "onlySteps",
      (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
 )
 // One healthy VM is enough to serve, so its app becomes active in the same commit. A transaction that holds an app may
@@ -55,7 +56,7 @@ const appIsAwake = statement<{ looksSoon: boolean }>(
   `WITH waking AS (
      SELECT a.id FROM app a JOIN vm v ON v.app_id = a.id
      WHERE v.id = $1 AND a.scale_state = 'warming_up' AND a.active_deployment_id = v.deployment_id
-       AND v.want = 'running' AND v.healthy FOR NO KEY UPDATE OF a SKIP LOCKED)
+       AND v.want = 'running' AND v.healthy AND v.run_id IS NULL FOR NO KEY UPDATE OF a SKIP LOCKED)
    UPDATE app a SET scale_state = 'active', scale_changed_at = now() FROM waking WHERE a.id = waking.id
    -- A workflow of an older version, or one that failed before, has no early timer and needs a poke.
    RETURNING coalesce((SELECT m.wake_at < now() + interval '2 seconds' FROM machine m
@@ -96,4 +97,5 @@ export const record = (tx: Tx, hostId: string, observed: VmObserved, observedCou
     observedCount ?? null,
     observed.firewall ? JSON.stringify(observed.firewall) : null,
     observed.atUs ?? null,
+    observed.exitCode,
   ])

@@ -33,6 +33,10 @@ export async function recordObserved(
   if (!isStarting(observed) && !isHealthy(observed)) await poke(tx, 'vm', observed.vmId)
   // Users and parent workflows do not distinguish these two states.
   if (isStarting(observed) && parents.wasState === 'preparing') return true
+  if (parents.runId) {
+    await poke(tx, 'run', parents.runId)
+    return true
+  }
   // A request is waiting for a page of the app, which has just woken up, on these same cores. The workflows run soon by
   // themselves.
   if (!awake?.looksSoon) await poke(tx, 'deployment', parents.deploymentId)

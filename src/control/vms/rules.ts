@@ -68,11 +68,14 @@ export function wanted(
       memoryMib: vm.memoryMib,
       diskMib: vm.diskMib,
       env: { ...env, PORT: String(vm.port) },
+      ...(vm.command.length > 0 ? { command: [...vm.command] } : {}),
+      ...(vm.appKind === 'worker' ? { unprobed: true } : {}),
       port: vm.port,
       // Platform apps use protocols other than HTTP.
-      healthCheckPath: vm.healthCheckPath === '' ? null : vm.healthCheckPath,
+      healthCheckPath: vm.healthCheckPath === '' || vm.appKind === 'worker' ? null : vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,
-      maxRestarts: settings.maxRestarts,
+      ...(vm.run ? { command: [...(vm.run.command ?? waitingCommand)] } : {}),
+      maxRestarts: vm.run ? 0 : settings.maxRestarts,
       restarts: vm.restarts,
       balloonTargetMib: vm.balloonTargetMib,
       disks: [...disks],
@@ -99,14 +102,19 @@ const outgoingOf = ({
   ...(volumes ? { volumes: volumes.map(one => ({ ...one, snapshots: [...one.snapshots] })) } : {}),
 })
 
+/** The guest's init waits itself (guest/workload.c), because an image may have no program for that. */
+const waitingCommand = ['/.mote/wait'] as const
+
 /** Whether the host has reached the current desired state. */
 export function reached(
-  vm: Pick<Vm, 'want' | 'generation'>,
+  vm: Pick<Vm, 'want' | 'generation' | 'run'>,
   observed: Pick<VmObserved, 'generation' | 'state' | 'healthy'>,
 ): boolean {
   if (observed.generation < vm.generation) return false
   switch (vm.want) {
     case 'running':
+      // A program that runs once need not listen on a port, and ends.
+      if (vm.run) return observed.state === 'running' || observed.state === 'crashed'
       return observed.state === 'running' && observed.healthy
     case 'paused':
       return observed.state === 'paused'

@@ -12,6 +12,12 @@ export interface Vm {
   /** Owner of the app: a user, or the platform for one of its services. */
   readonly appOwner: 'user' | 'database'
   readonly deploymentId: string
+  /** Set for a one-off VM; null for a replica of the deployment. */
+  readonly run: {
+    readonly id: string
+    /** Replaces the command of the image. Null: the VM waits for sessions. */
+    readonly command: readonly string[] | null
+  } | null
   readonly hostId: string | null
   readonly generation: number
   readonly want: 'running' | 'paused' | 'stopped' | 'absent'
@@ -23,6 +29,9 @@ export interface Vm {
   readonly traceparent: string | null
   readonly port: number
   readonly healthCheckPath: string
+  readonly appKind: 'web' | 'worker'
+  /** Empty: the program of the image. */
+  readonly command: readonly string[]
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
@@ -73,8 +82,10 @@ export interface Vm {
 }
 
 const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",
-  v.deployment_id AS "deploymentId", v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
+  v.deployment_id AS "deploymentId",
+  (SELECT jsonb_build_object('id', r.id, 'command', r.command) FROM run r WHERE r.id = v.run_id) AS run, v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
+  a.kind AS "appKind", d.command,
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",
   v.seen_count AS "observedCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
@@ -113,8 +124,8 @@ const envOfDeployment = statement<{ name: string; value: Buffer }>(
 const insertVm = statement(
   'vms.insert',
   `INSERT INTO vm (id, project_id, app_id, deployment_id, vcpus, memory_mib, disk_mib, ipv6_address, from_snapshot_id,
-     from_renew, pinned_host_id, from_required)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9::uuid IS NOT NULL, $10, $11)`,
+     from_renew, pinned_host_id, from_required, run_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9::uuid IS NOT NULL, $10, $11, $12)`,
 )
 const setWant = statement<{ appId: string }>(
   'vms.setWant',
@@ -171,6 +182,8 @@ export interface NewVm {
   readonly ipv6Address: string
   /** A snapshot to clone the VM from, and the host that has it. */
   readonly from?: StartFrom
+  /** The run that the VM belongs to, instead of being a replica. */
+  readonly runId?: string
 }
 
 export interface StartFrom {
@@ -197,6 +210,7 @@ export const insert = (tx: Tx, vm: NewVm) =>
     vm.from?.snapshotId ?? null,
     vm.from?.hostId ?? null,
     vm.from?.required ?? false,
+    vm.runId ?? null,
   ])
 export const raise = (tx: Tx, id: string) => tx.run(raiseAny, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])

@@ -115,6 +115,7 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
           await pokeWaiting(tx)
           await refreshRoute(tx, vm.appId)
           await poke(tx, 'deployment', vm.deploymentId)
+          if (vm.run) await poke(tx, 'run', vm.run.id)
         })
       },
     },

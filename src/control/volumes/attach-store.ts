@@ -74,6 +74,10 @@ const insertAttachment = statement(
   `INSERT INTO volume_attachment (id, project_id, volume_id, app_id, deployment_id, mount_point, access_mode)
    VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 )
+const changeSettings = statement(
+  'volumes.settingsChanged',
+  `UPDATE app SET settings_changed_at = clock_timestamp() WHERE id = $1`,
+)
 const markDetached = statement(
   'volumes.detach',
   `UPDATE volume_attachment SET want = 'detached' WHERE id = $1 AND want = 'attached'`,
@@ -103,6 +107,8 @@ export const insert = (
     readonly projectId: string
   },
 ) => tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
+/** VMs of the app mount the volume from their next start. The app must be locked. */
+export const settingsChanged = (tx: Tx, appId: string) => tx.run(changeSettings, [appId])
 export const markForDeletion = (tx: Tx, id: string) => tx.run(markDetached, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteAttachment, [id])
 /** Locks the app until the transaction ends; with `owner` null the app may have any owner. */

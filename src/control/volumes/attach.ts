@@ -48,6 +48,7 @@ export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Atta
   const deploymentId = request.deploymentId ?? null
   try {
     await attachments.insert(tx, { ...request, id, mountPoint, deploymentId })
+    if (deploymentId === null) await attachments.settingsChanged(tx, app.id)
   } catch (cause) {
     if (uniqueViolation(cause))
       throw new ApiError('volume_in_use', `Volume ${volume.name} was attached by another request. Read it again.`)

@@ -1,4 +1,4 @@
--- Making an image of a repository, in a VM of its own. One build of an app holds room on a host at a time.
+-- Making an image of a repository, in a separate VM. One build of an app holds room on a host at a time.
 CREATE TABLE build (
   id uuid PRIMARY KEY,
   project_id uuid NOT NULL REFERENCES project,

@@ -13,6 +13,9 @@ import { run } from '../../lib/exec.ts'
 import { type Bastion, startBastion } from './bastion.ts'
 import { countFailures } from './failures.ts'
 
+/** Ids of databases. */
+const mine = '0197f0a0-0000-7000-8000-000000000001'
+const other = '0197f0a0-0000-7000-8000-000000000002'
 const bus = createMemoryBus()
 const logins: TunnelLogin[] = []
 let bastion: Bastion
@@ -47,7 +50,7 @@ beforeAll(async () => {
   await bus.serve(gatewaySubjects.tunnelOpen, data => {
     const { grant, host, port } = data as TunnelOpen
     opens++
-    if (grant !== 'grant of db-1' || host !== 'shop.acme.db.internal' || port !== 5432)
+    if (grant !== `grant of ${mine}` || host !== 'shop.acme.db.internal' || port !== 5432)
       return { endpoint: null, reason: 'not yours', mayOpen: false }
     if (database === 'old login') return { endpoint: null, reason: 'sign in again', mayOpen: true, mayStay: true }
     return database === 'here' ? { endpoint, reason: '', mayOpen: true } : elsewhere[database]
@@ -93,7 +96,7 @@ describe('the bastion', () => {
     ['a token', () => ({ password: 'good' })],
     ['a key', () => ({ privateKey: key })],
   ])('opens a tunnel for %s', async (_, credential) => {
-    const client = await connectAs('db-1', credential())
+    const client = await connectAs(mine, credential())
     const channel = await forward(client, 'shop.acme.db.internal', 5432)
     await answerOf(channel, 'hello')
     client.end()
@@ -102,7 +105,7 @@ describe('the bastion', () => {
   it.each(Object.keys(elsewhere) as (keyof typeof elsewhere)[])(
     'ends a tunnel to a database that is %s',
     async fate => {
-      const client = await connectAs('db-1', { password: 'good' })
+      const client = await connectAs(mine, { password: 'good' })
       const channel = await forward(client, 'shop.acme.db.internal', 5432)
       await answerOf(channel, 'hello')
       const ended = new Promise(resolve => channel.on('close', resolve))
@@ -115,7 +118,7 @@ describe('the bastion', () => {
   )
 
   it('keeps open tunnels after their login has expired, and checks tunnels to one database together', async () => {
-    const client = await connectAs('db-1', { password: 'good' })
+    const client = await connectAs(mine, { password: 'good' })
     const channels = [
       await forward(client, 'shop.acme.db.internal', 5432),
       await forward(client, 'shop.acme.db.internal', 5432),
@@ -130,7 +133,7 @@ describe('the bastion', () => {
   })
 
   it('keeps a tunnel to a database that is briefly unavailable', async () => {
-    const client = await connectAs('db-1', { password: 'good' })
+    const client = await connectAs(mine, { password: 'good' })
     const channel = await forward(client, 'shop.acme.db.internal', 5432)
     for (const sent of ['one', 'two', 'three']) {
       const before = opens
@@ -150,17 +153,17 @@ describe('the bastion', () => {
   })
 
   it('refuses tunnels to other destinations', async () => {
-    const client = await connectAs('db-1', { password: 'good' })
+    const client = await connectAs(mine, { password: 'good' })
     await expect(forward(client, '127.0.0.1', 22)).rejects.toThrow('open')
     await expect(forward(client, 'shop.acme.db.internal', 22)).rejects.toThrow('open')
-    const other = await connectAs('db-2', { password: 'good' })
-    await expect(forward(other, 'shop.acme.db.internal', 5432)).rejects.toThrow('open')
+    const stranger = await connectAs(other, { password: 'good' })
+    await expect(forward(stranger, 'shop.acme.db.internal', 5432)).rejects.toThrow('open')
     client.end()
-    other.end()
+    stranger.end()
   })
 
   it('refuses shells, commands, file transfers and remote forwarding', async () => {
-    const client = await connectAs('db-1', { password: 'good' })
+    const client = await connectAs(mine, { password: 'good' })
     expect(await cannot(done => client.shell(error => done(error)))).toBe(true)
     expect(await cannot(done => client.exec('id', error => done(error)))).toBe(true)
     expect(await cannot(done => client.sftp(error => done(error)))).toBe(true)
@@ -180,11 +183,11 @@ describe('the bastion', () => {
 
   it('disconnects only clients with too many failed logins', async () => {
     const guesser = '127.0.0.9'
-    for (let n = 0; n < 10; n++) await expect(connectAs('db-1', { password: `bad ${n}` }, guesser)).rejects.toThrow()
+    for (let n = 0; n < 10; n++) await expect(connectAs(mine, { password: `bad ${n}` }, guesser)).rejects.toThrow()
     const before = logins.length
-    await expect(connectAs('db-1', { password: 'good' }, guesser)).rejects.toThrow()
+    await expect(connectAs(mine, { password: 'good' }, guesser)).rejects.toThrow()
     expect(logins.length).toBe(before)
-    const client = await connectAs('db-1', { password: 'good' })
+    const client = await connectAs(mine, { password: 'good' })
     client.end()
   })
 })

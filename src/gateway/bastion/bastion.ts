@@ -1,7 +1,8 @@
 /**
- * An SSH server only for tunnels to databases. A client that logs in (user: the database's id; password: an access
- * token, or one of the user's keys) may open `direct-tcpip` channels (RFC 4254, 7.2) to that database. There is no
- * shell, command execution, file transfer or other forwarding. Control authorizes each login and each tunnel.
+ * An SSH server for databases and for the VMs of apps. A client logs in with an access token as its password, or with
+ * one of the user's keys. The user name is the id of a database, to which the client may open `direct-tcpip` channels
+ * (RFC 4254, 7.2), or the name of an app, in whose VM it may start programs, transfer files and reach ports (shell.ts).
+ * Control authorizes each login, tunnel and session.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Logger } from 'pino'
@@ -14,10 +15,12 @@ import {
   type TunnelOpen,
   TunnelOpenAnswer,
   gatewaySubjects,
+  loginReaches,
 } from '../../contract/gateway.ts'
 import { countFailures } from './failures.ts'
 import { hostKey } from './host-key.ts'
 import { decide } from './login.ts'
+import { type ShellControl, type Shells, shellControl, shellsOf } from './shell.ts'
 import { publicKeyOf, reportKey } from './report-key.ts'
 
 export interface BastionConfig {
@@ -37,6 +40,7 @@ export interface Bastion {
 export interface ControlAnswers {
   logIn(login: TunnelLogin): Promise<string | null>
   open(desired: TunnelOpen): Promise<TunnelOpenAnswer>
+  readonly shell: ShellControl
 }
 
 const askTimeoutMs = 5000
@@ -64,6 +68,7 @@ export async function startBastion(
       const answer = await deps.bus.request(gatewaySubjects.tunnelOpen, desired, { timeoutMs: askTimeoutMs })
       return Value.Parse(TunnelOpenAnswer, answer)
     },
+    shell: shellControl(deps.bus),
   }
   const privateKey = await hostKey(config.hostKeyFile)
   const options = { hostKeys: [privateKey], ident: 'mote', keepaliveInterval: 30_000 }
@@ -108,9 +113,13 @@ interface Serving {
 
 function serve(connection: ssh2.Connection, ip: string, { control, failures, everyMs, log, onReady }: Serving): void {
   let grant: string | undefined
+  let shells: Shells | undefined
   let tunnels = 0
   let isOver = false
-  connection.on('close', () => (isOver = true))
+  connection.on('close', () => {
+    isOver = true
+    shells?.end()
+  })
   const watch = tunnelWatch(control, everyMs)
   connection.on('authentication', context => {
     if (!failures.mayTry(ip)) {
@@ -119,7 +128,10 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
     }
     decide(context, ip, control).then(
       verdict => {
-        if (verdict.kind === 'granted') grant = verdict.grant
+        if (verdict.kind === 'granted') {
+          grant = verdict.grant
+          if (loginReaches(context.username) === 'app') shells = shellsOf(control.shell, grant, log)
+        }
         if (verdict.kind === 'refused' && verdict.counts) failures.note(ip)
         if (verdict.kind === 'refused') context.reject(['publickey', 'password'])
         else context.accept()
@@ -132,6 +144,10 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
   })
   connection.on('ready', onReady)
   connection.on('tcpip', (accept, reject, { destIP: host, destPort: port }) => {
+    if (shells) {
+      shells.forward(accept, reject, host, port)
+      return
+    }
     if (grant === undefined || tunnels >= tunnelsPerConnection) {
       reject()
       return
@@ -155,7 +171,10 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
         refuse(reject, leave)
       })
   })
-  connection.on('session', (_accept, reject) => reject())
+  connection.on('session', (accept, reject) => {
+    if (shells) shells.serve(accept())
+    else reject()
+  })
   connection.on('request', (_accept, reject) => reject?.())
   // Debug level, because port scanners often disconnect during the handshake.
   connection.on('error', err => log.debug({ err, ip }, 'an SSH connection ended with an error'))

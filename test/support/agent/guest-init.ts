@@ -27,6 +27,9 @@ const parts = [
   'relay',
   'files',
   'tar',
+  'sftp',
+  'processes',
+  'watch',
 ]
 const stubs = fileURLToPath(new URL('guest-init.c', import.meta.url))
 

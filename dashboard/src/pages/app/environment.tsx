@@ -16,7 +16,7 @@ export function Environment() {
   return (
     <ListCard
       title="Environment"
-      lead="Values are stored encrypted and never shown again. Changes take effect with the next deploy."
+      lead="Values are stored encrypted. Only those of mote.toml are shown. Changes take effect with the next deploy."
       create={<SetVariable app_name={app.name} />}
       query={env}
       nothing={{
@@ -28,12 +28,15 @@ export function Environment() {
       keyOf={one => one.name}
       columns={[
         { title: 'Name', cell: one => <Mono className="font-medium">{one.name}</Mono> },
-        { title: 'Value', cell: () => <span className="text-faint">••••••••</span> },
+        {
+          title: 'Value',
+          cell: one => (one.value === null ? <span className="text-faint">••••••••</span> : <Mono>{one.value}</Mono>),
+        },
         { title: 'Changed', at: one => one.updated_at },
       ]}
       actionsOf={one => (
         <>
-          <SetVariable app_name={app.name} name={one.name} />
+          <SetVariable app_name={app.name} name={one.name} secret={one.secret} />
           <DestroyIcon
             name={one.name}
             what="variable"
@@ -50,7 +53,16 @@ export function Environment() {
   )
 }
 
-function SetVariable({ app_name, name }: { readonly app_name: string; readonly name?: string }) {
+function SetVariable({
+  app_name,
+  name,
+  secret = true,
+}: {
+  readonly app_name: string
+  readonly name?: string
+  /** A plain variable stays plain, so that `mote config pull` can write it into the file. */
+  readonly secret?: boolean
+}) {
   return (
     <FormDialog
       title={name ? `Change ${name}` : 'Add a variable'}
@@ -65,7 +77,11 @@ function SetVariable({ app_name, name }: { readonly app_name: string; readonly n
         )
       }
       send={async values => {
-        await api.putAppEnv({ app_name, name: name ?? values.text('name'), body: { value: values.text('value') } })
+        await api.putAppEnv({
+          app_name,
+          name: name ?? values.text('name'),
+          body: { value: values.text('value'), secret },
+        })
         await refreshAll('env')
       }}
       fields={

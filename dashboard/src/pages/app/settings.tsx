@@ -6,10 +6,11 @@ import { queryClient, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
 import { Destroy } from '../../ui/dialog.tsx'
-import { Check, Field, Form } from '../../ui/form.tsx'
+import { Check, Field, Form, TextArea } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Problem, Skeleton } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { changedRelease, summaryOf } from './jobs/command.ts'
 import { useApp } from './use-app.ts'
 
 export function Settings() {
@@ -28,6 +29,7 @@ export function Settings() {
                 port: values.number('port') ?? app.port,
                 health_check_path: values.text('health_check_path'),
                 drain_timeout: values.number('drain_timeout'),
+                release_command: changedRelease(values.text('release_command'), app.release_command),
                 git_url: values.text('git_url'),
                 git_branch: values.text('git_branch'),
                 git_submodules: values.checked('git_submodules'),
@@ -67,6 +69,7 @@ export function Settings() {
             defaultValue={app.health_check_path}
             hint="Must return 2xx or 3xx before a deployment gets traffic."
           />
+          <ReleaseField command={app.release_command} />
           <Field
             label="Source"
             name="git_url"
@@ -109,6 +112,22 @@ export function Settings() {
         />
       </Card>
     </div>
+  )
+}
+
+function ReleaseField({ command }: { readonly command: readonly string[] | null }) {
+  const text = summaryOf(command ?? [])
+  return (
+    <TextArea
+      label="Release command"
+      name="release_command"
+      rows={Math.min(text.split('\n').length, 10)}
+      maxLength={8192}
+      defaultValue={text}
+      placeholder="python manage.py migrate"
+      spellCheck={false}
+      hint="Runs in a shell, in a separate VM, with each new version before it serves. If it fails, the old version keeps serving."
+    />
   )
 }
 

@@ -8,7 +8,7 @@ import { type GuestState, runFileOf, saveGuest } from './guest.ts'
 import { sendGuest } from './wire.ts'
 import type { RunningVm, Running, VmHome, Watcher } from '../driver.ts'
 import type { FakeHost, FakeVm } from './host.ts'
-import { fakeSessions } from './sessions.ts'
+import { exitCodeOf, fakeSessions } from './sessions.ts'
 
 export interface FakeVmParts {
   readonly host: FakeHost
@@ -20,6 +20,13 @@ export interface FakeVmParts {
   readonly origin: 'booted' | 'goes-on'
 }
 
+/** A command instead of the image's: `sleep` and waiting go on, others but `node` print their arguments and end. */
+function runOnce(command: readonly string[], vm: Pick<FakeVm, 'say'>, endWith: (code: number) => void): void {
+  if (command[0] === 'sleep' || command[0]?.startsWith('/.mote/')) return
+  vm.say('stdout', command.slice(1).join(' '))
+  endWith(exitCodeOf(command))
+}
+
 /** Builds the `RunningVm` of a simulated VM. */
 export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmParts): RunningVm {
   const { vmId, spec } = home
@@ -27,6 +34,7 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
   const runFile = runFileOf(home)
   let balloonMib = spec.memoryMib
   const startedMs = performance.now()
+  const isWell = spec.env.MOTE_FAKE !== 'unhealthy'
   const timers: NodeJS.Timeout[] = []
   let seq = fresh ? 0 : Date.now() // after an adoption, numbers need only be higher than before
   const frame = (stream: Frame['stream'], line: string): Frame => ({ seq: ++seq, stream, ageUs: 0, line })
@@ -53,27 +61,26 @@ export function fakeVm({ host, home, running, watcher, guest, origin }: FakeVmPa
       watcher.onExit(code)
     },
     babble: detail => watcher.onBroken(new GuestFault(detail)),
-    die(detail) {
-      forget()
-      void rm(runFile, { force: true }).then(() => watcher.onGone(detail))
-    },
+    die: detail => void end().then(() => watcher.onGone(detail)),
   }
   const startWorkload = () => {
+    if (spec.command && spec.command[0] !== 'node')
+      return runOnce(spec.command, vm, code => after(host.timing.healthyMs, () => vm.exit(code)))
     vm.say('stdout', `listening on port ${spec.port}`)
     if (spec.env.MOTE_FAKE === 'crash') after(host.timing.healthyMs, () => vm.exit(1))
-    else if (spec.env.MOTE_FAKE !== 'unhealthy') after(fresh ? host.timing.healthyMs : 0, () => (vm.healthy = true))
+    else if (isWell) after(fresh ? host.timing.healthyMs : 0, () => (vm.healthy = true))
   }
-  const end = async () => {
+  const end = () => {
     forget()
-    await rm(runFile, { force: true })
+    return rm(runFile, { force: true })
   }
   for (const { disk } of home.from?.disks ?? []) vm.disks.set(disk.volumeId, disk.mountPoint)
   host.vms.set(vmId, vm)
-  const { logEveryMs } = host.timing
-  if (logEveryMs > 0) timers.push(setInterval(() => vm.say('stdout', `tick ${seq}`), logEveryMs).unref())
+  if (host.timing.logEveryMs > 0)
+    timers.push(setInterval(() => vm.say('stdout', `tick ${seq}`), host.timing.logEveryMs).unref())
   // Events start after the caller has received the VM.
   if (fresh) after(0, startWorkload)
-  else vm.healthy = spec.env.MOTE_FAKE !== 'unhealthy'
+  else vm.healthy = isWell
   return {
     running,
     workload: { state: 'running' },

@@ -1,10 +1,12 @@
 /**
  * Sessions of a simulated guest. `cat` and `sh` repeat their input and end with it (`sh -c '...; exit 7'` with that
- * code), and so do ports. `echo` prints its arguments, `sleep` runs until a signal ends it.
+ * code), and so do ports. `echo` prints its arguments, `sleep` runs until a signal ends it. File tools work on files in
+ * memory.
  */
 import { basename } from 'node:path'
 import { StepError } from '../../base/step-error.ts'
 import type { Offsets, SessionEnd, SessionRow, SessionStart } from '../../guest/session-words.ts'
+import { type FakeFiles, fakeFiles } from './files.ts'
 import type { Attachment, GuestSessions, SessionData } from '../../guest/sessions.ts'
 
 const mostSessions = 16
@@ -12,6 +14,8 @@ const mostSessions = 16
 interface FakeSession {
   readonly start: SessionStart
   output: Record<keyof Offsets, Buffer>
+  /** Input of a file tool. */
+  readonly input: Buffer[]
   inputBytes: number
   end: SessionEnd | undefined
   attached: Attached | undefined
@@ -28,6 +32,7 @@ const refused = (message: string) => new StepError('session_refused', `the guest
 
 export function fakeSessions(): GuestSessions {
   const sessions = new Map<string, FakeSession>()
+  const files = fakeFiles()
   const find = (sessionId: string) => {
     const session = sessions.get(sessionId)
     if (!session) throw new StepError('session_missing', 'the guest answered: no such session')
@@ -42,7 +47,7 @@ export function fakeSessions(): GuestSessions {
     async open(start) {
       if (sessions.has(start.sessionId)) throw refused('it exists')
       if (sessions.size >= mostSessions) throw refused('too many sessions')
-      sessions.set(start.sessionId, started(start))
+      sessions.set(start.sessionId, started(start, files))
       return { pid: 100 + sessions.size }
     },
     attach: (sessionId, from, onData) => attachTo(sessions.get(sessionId), from, onData),
@@ -51,12 +56,14 @@ export function fakeSessions(): GuestSessions {
       if (offset > session.inputBytes) throw refused('bad input')
       const fresh = data.subarray(session.inputBytes - offset)
       session.inputBytes += fresh.length
-      if (repeats(session.start)) print(session, 'stdout', fresh)
+      if (session.start.fileTool) session.input.push(fresh)
+      else if (repeats(session.start)) print(session, 'stdout', fresh)
       return session.inputBytes
     },
     async closeInput(sessionId) {
       const session = running(sessionId)
-      if (repeats(session.start)) finish(session, 'exited', codeOf(session.start))
+      if (session.start.fileTool) runTool(session, files)
+      else if (repeats(session.start)) finish(session, 'exited', codeOf(session.start))
     },
     async resize(sessionId) {
       if (!running(sessionId).start.tty) throw refused('no terminal')
@@ -80,16 +87,23 @@ export function fakeSessions(): GuestSessions {
 const commandOf = ({ command = ['cat'] }: SessionStart) => command
 const programOf = (start: SessionStart) => basename(commandOf(start)[0] ?? '')
 const repeats = (start: SessionStart) => ['cat', 'sh', 'bash'].includes(programOf(start))
-const codeOf = (start: SessionStart) => Number(/exit (\d+)/.exec(commandOf(start).at(-1) ?? '')?.[1] ?? 0)
+const codeOf = (start: SessionStart) => exitCodeOf(commandOf(start))
+/** `sh -c '...; exit 7'` exits with 7, everything else with 0. */
+export const exitCodeOf = (command: readonly string[]) => Number(/exit (\d+)/.exec(command.at(-1) ?? '')?.[1] ?? 0)
 
-function started(start: SessionStart): FakeSession {
+function started(start: SessionStart, files: FakeFiles): FakeSession {
   const session: FakeSession = {
     start,
     output: { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) },
+    input: [],
     inputBytes: 0,
     end: undefined,
     attached: undefined,
     held: true,
+  }
+  if (start.fileTool) {
+    if (!start.input) runTool(session, files)
+    return session
   }
   const program = programOf(start)
   if (program === 'echo') print(session, 'stdout', Buffer.from(`${commandOf(start).slice(1).join(' ')}\n`))
@@ -98,6 +112,13 @@ function started(start: SessionStart): FakeSession {
   const waits = program === 'sleep' || (repeats(start) && (start.input || start.tty))
   if (!waits) finish(session, 'exited', ['echo', 'true', 'cat', 'sh', 'bash'].includes(program) ? codeOf(start) : 127)
   return session
+}
+
+function runTool(session: FakeSession, files: FakeFiles): void {
+  const { stdout, stderr, code } = files(session.start, Buffer.concat(session.input))
+  session.output.stdout = stdout
+  session.output.stderr = Buffer.from(stderr)
+  finish(session, 'exited', code)
 }
 
 function print(session: FakeSession, stream: keyof Offsets, data: Buffer): void {

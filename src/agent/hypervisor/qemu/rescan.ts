@@ -1,4 +1,4 @@
-import { encodeWord } from '../../guest/words.ts'
+import { encodeWord } from '../../../lib/words.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { StepError } from '../../base/step-error.ts'
 import type { KeptDisk } from '../driver.ts'

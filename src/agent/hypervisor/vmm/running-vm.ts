@@ -1,4 +1,4 @@
-import { encodeWord } from '../../guest/words.ts'
+import { encodeWord } from '../../../lib/words.ts'
 import type { RunningVm } from '../driver.ts'
 import { balloonTarget, type Vmm } from '../running-vm.ts'
 import { hasMark } from '../transfer/marks.ts'

@@ -10,15 +10,15 @@ import { hours } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
 
 const put = statement(
-  'databases.putBastionKey',
+  'bastion.putBastionKey',
   `INSERT INTO bastion_key (public_key, seen_at) VALUES ($1, $2)
    ON CONFLICT (public_key) DO UPDATE SET seen_at = excluded.seen_at`,
 )
 const list = statement<{ publicKey: string }>(
-  'databases.bastionKeys',
+  'bastion.bastionKeys',
   `SELECT public_key AS "publicKey" FROM bastion_key WHERE seen_at > $1 ORDER BY public_key`,
 )
-const forget = statement('databases.forgetBastionKeys', `DELETE FROM bastion_key WHERE seen_at <= $1`)
+const forget = statement('bastion.forgetBastionKeys', `DELETE FROM bastion_key WHERE seen_at <= $1`)
 
 /** A gateway that has not reported for longer has a new key or no longer exists. */
 const cachedMs = hours(24)
@@ -43,4 +43,14 @@ export async function startBastionKeyReceiver({
     },
     { group: 'control' },
   )
+}
+
+/**
+ * ssh accepts one key from a command (OpenSSH 8.5); with several gateways, or none yet, it trusts the first key it
+ * sees.
+ */
+export function hostKeyOptions([key, ...others]: readonly string[]): string {
+  if (key === undefined || others.length > 0) return '-o StrictHostKeyChecking=accept-new'
+  const known = `-o HostKeyAlias=mote-bastion -o 'KnownHostsCommand=/bin/echo mote-bastion ${key}'`
+  return `-o StrictHostKeyChecking=yes ${known} -o UserKnownHostsFile=/dev/null`
 }

@@ -1,6 +1,11 @@
 /** Turns validation errors into readable sentences. Never repeats the client's input: it may be a secret. */
 import type { TLocalizedValidationError } from 'typebox/error'
-import type { ErrorDetail } from './errors.ts'
+
+/** One reason for one field. */
+export interface FieldFault {
+  readonly field: string
+  readonly message: string
+}
 
 const typeNames: Readonly<Record<string, string>> = {
   string: 'text',
@@ -19,8 +24,8 @@ const formatNames: Readonly<Record<string, string>> = {
 const maxDetails = 20
 
 /** Returns the validation errors, one per field. Nested fields are written as `tenants/0/id`. */
-export function describeFaults(schema: unknown, errors: readonly TLocalizedValidationError[]): ErrorDetail[] {
-  const details: ErrorDetail[] = []
+export function describeFaults(schema: unknown, errors: readonly TLocalizedValidationError[]): FieldFault[] {
+  const details: FieldFault[] = []
   for (const error of errors) {
     if (details.length === maxDetails) break
     // A union reports an error for each branch; the one for its null branch explains nothing.

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { changedRelease, commandOf, kindOf, summaryOf, textOf } from './command.ts'
+
+const script = ['/bin/sh', '-c', 'cd /srv\n./report "$DAY"']
+const program = ['python', 'report.py', '--title', 'two words']
+const odd = ['python', '-c', 'import os\nprint(1)', '']
+
+describe('commands in a form', () => {
+  it.each([
+    ['a script', script, 'script'],
+    ['a program', program, 'program'],
+    ['arguments with line breaks', odd, 'program'],
+    ['another shell', ['/bin/bash', '-c', 'true'], 'program'],
+    ['a script with arguments', ['/bin/sh', '-c', 'echo "$1"', 'sh', 'a'], 'program'],
+  ])('%s is kept unless it is changed', (_, command, kind) => {
+    expect(kindOf(command)).toBe(kind)
+    expect(commandOf(kind, textOf(command), command)).toEqual(command)
+    expect(commandOf(kind, textOf(command).replaceAll('\n', '\r\n'), command)).toEqual(command)
+  })
+
+  it('a program has one argument in each line', () => {
+    expect(commandOf('program', 'python\r\nreport.py\n\ntwo words\n')).toEqual(['python', 'report.py', 'two words'])
+    expect(textOf(program)).toBe('python\nreport.py\n--title\ntwo words')
+    expect(summaryOf(program)).toBe('python report.py --title two words')
+  })
+
+  it('a script runs in a shell, also if the text was a program', () => {
+    expect(commandOf('script', 'python\r\nls', ['python', 'ls'])).toEqual(['/bin/sh', '-c', 'python\nls'])
+    expect(summaryOf(script)).toBe(script[2])
+  })
+})
+
+describe('a release command', () => {
+  it.each([
+    ['an unchanged program is not sent', 'python manage.py migrate', ['python', 'manage.py', 'migrate'], undefined],
+    ['an unchanged script is not sent', 'a && b', ['/bin/sh', '-c', 'a && b'], undefined],
+    ['none stays none', '', null, undefined],
+    ['a new one runs in a shell', './migrate up', null, ['/bin/sh', '-c', './migrate up']],
+    ['a changed program runs in a shell', 'python x.py', ['python', 'y.py'], ['/bin/sh', '-c', 'python x.py']],
+    ['an empty text removes it', ' ', ['true'], []],
+  ])('%s', (_, text, known, expected) => expect(changedRelease(text, known)).toEqual(expected))
+})

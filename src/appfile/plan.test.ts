@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest'
+import { effectiveFile } from './effective.ts'
+import { parseAppFile } from './parse.ts'
+import { type AppState, isEmpty, planOf, planText, removes } from './plan.ts'
+
+const fileOf = (text: string) => effectiveFile(parseAppFile(`app = "shop"\n${text}`))
+const stateOf = (text: string, more: Partial<AppState> = {}): AppState => ({
+  file: fileOf(text),
+  secrets: [],
+  volumeSizes: new Map(),
+  isDeployed: true,
+  isBehind: false,
+  uploaded: undefined,
+  staleWorkers: [],
+  ...more,
+})
+const plan = (
+  now: string,
+  wanted: string,
+  more: Partial<AppState> = {},
+  options: Partial<Parameters<typeof planOf>[2]> = {},
+) => planOf(fileOf(wanted), stateOf(now, more), options)
+const keys = (made: ReturnType<typeof planOf>) => made.changes.map(({ kind, key }) => `${kind} ${key}`)
+
+const image = '[build]\nimage = "a:1"\n'
+
+describe('a plan', () => {
+  it('is empty if the app matches', () => {
+    const same = plan(image, image)
+    expect([isEmpty(same), planText(same)]).toEqual([true, 'No changes: shop matches the file.'])
+  })
+
+  it.each([
+    ['a variable', '[env]\nA = "1"', '[env]\nA = "2"', ['change env.A'], true],
+    ['a new variable', '', '[env]\nA = "1"', ['create env.A'], true],
+    ['a removed variable', '[env]\nA = "1"', '', ['remove env.A'], true],
+    ['the port', '', '[processes.web]\nport = 1', ['change processes.web.port'], true],
+    ['the memory', '', '[processes.web]\nmemory_mib = 1024', ['change processes.web.memory_mib'], true],
+    ['the replicas', '', '[processes.web]\nreplicas = 2', ['change processes.web.replicas'], false],
+    ['sleep', '', '[processes.web]\nscale_to_zero = true', ['change processes.web.scale_to_zero'], false],
+    ['a domain', '', 'domains = ["a.b"]', ['create domains.a.b'], false],
+    ['a removed domain', 'domains = ["a.b"]', '', ['remove domains.a.b'], false],
+    ['a release command', '', '[release]\ncommand = ["a"]', ['create release.command'], true],
+    ['no release command', '[release]\ncommand = ["a"]', '', ['remove release.command'], true],
+    ['a new volume', '', '[[volumes]]\nname = "v"', ['create volumes.v'], true],
+    ['a removed volume', '[[volumes]]\nname = "v"', '', ['remove volumes.v'], false],
+    [
+      'a larger volume',
+      '[[volumes]]\nname = "v"',
+      '[[volumes]]\nname = "v"\nsize_mib = 2048',
+      ['change volumes.v.size_mib'],
+      false,
+    ],
+    [
+      'a moved volume',
+      '[[volumes]]\nname = "v"',
+      '[[volumes]]\nname = "v"\nmount = "/v"',
+      ['change volumes.v.mount'],
+      true,
+    ],
+    [
+      'no autoscaling',
+      '[processes.web.autoscaling]\nmax_replicas = 3',
+      '',
+      [
+        'remove processes.web.autoscaling.max_replicas',
+        'remove processes.web.autoscaling.cpu_percent',
+        'remove processes.web.autoscaling.memory_percent',
+      ],
+      false,
+    ],
+  ])('for %s has a change, and a new version only if VMs need it', (_what, now, wanted, expected, deploys) => {
+    const before = now.startsWith('domains') ? `${now}\n${image}` : `${image}${now}`
+    const after = wanted.startsWith('domains') ? `${wanted}\n${image}` : `${image}${wanted}`
+    const made = plan(before, after)
+    expect(keys(made)).toEqual(expected)
+    expect(made.deploys).toEqual(deploys ? ['the settings change'] : [])
+    expect(removes(made)).toBe(expected.some(one => /^remove (env|volumes|domains)/.test(one)))
+  })
+
+  it('deploys another image, folder or repository', () => {
+    expect(keys(plan(image, '[build]\nimage = "a:2"'))).toEqual(['change build'])
+    expect(plan('', '', { uploaded: 'sha256:1' }, { uploaded: 'sha256:2' }).deploys).toEqual(['the folder changed'])
+    expect(plan('', '', { uploaded: 'sha256:1' }, { uploaded: 'sha256:1' }).deploys).toEqual([])
+    const repository = '[build]\nrepository = "https://a/b"'
+    expect(plan(repository, repository).deploys).toEqual(['a repository is built at its newest commit'])
+  })
+
+  it('deploys after settings that the active deployment does not have, without one, and by force', () => {
+    expect(plan(image, image, { isBehind: true }).deploys).toHaveLength(1)
+    expect(plan(image, image, { isDeployed: false }).deploys).toEqual(['nothing is deployed'])
+    expect(plan(image, image, {}, { asked: '--force' }).deploys).toEqual(['--force is given'])
+  })
+
+  it('creates everything of an app that does not exist', () => {
+    const made = planOf(fileOf('[env]\nA = "1"\n[[volumes]]\nname = "v"'), undefined, {})
+    expect(keys(made)).toEqual(
+      expect.arrayContaining(['create app', 'create build', 'create env.A', 'create volumes.v']),
+    )
+    expect(removes(made)).toBe(false)
+  })
+
+  it('deploys workers with the app, and alone if only they change', () => {
+    const worker = (more: string) => `${image}[processes.mails]\ncommand = ["node", "mails.js"]\n${more}`
+    const added = plan(image, worker(''))
+    expect([added.deploys, added.workers, keys(added)]).toEqual([
+      [],
+      ['mails'],
+      expect.arrayContaining(['create processes.mails.command']),
+    ])
+    expect(plan(worker(''), worker('')).workers).toEqual([])
+    expect(plan(worker(''), worker('replicas = 2')).workers).toEqual([])
+    expect(plan(worker(''), worker('memory_mib = 1024')).workers).toEqual(['mails'])
+    expect(plan(worker(''), worker(''), { staleWorkers: ['mails'] }).workers).toEqual(['mails'])
+    expect(plan(worker(''), worker('[env]\nA = "1"'))).toMatchObject({
+      workers: ['mails'],
+      deploys: [expect.any(String)],
+    })
+    const removed = plan(worker(''), image)
+    expect([keys(removed), removed.deploys, removed.workers, removes(removed)]).toEqual([
+      ['remove processes.mails'],
+      [],
+      [],
+      true,
+    ])
+  })
+
+  it('refuses a secret in the file, and a volume that would shrink', () => {
+    expect(() => plan('', '[env]\nA = "1"', { secrets: ['A', 'B'] })).toThrow('A is a secret of the app')
+    const volume = '[[volumes]]\nname = "v"\nsize_mib = 64'
+    expect(() => plan(volume, volume, { volumeSizes: new Map([['v', 128]]) })).toThrow('Set size_mib = 128')
+  })
+
+  it('cuts long values, and escapes control characters', () => {
+    const text = planText(plan(image, `${image}[env]\nA = "\\u001b[2J${'x'.repeat(100)}"`))
+    expect(text).toContain('+ env.A  "\\u001b[2Jxxx')
+    expect(text).not.toContain('x'.repeat(61))
+  })
+})

@@ -1,0 +1,205 @@
+/** Compares the file with what an installation has. Pure: the same input gives the same plan. */
+import { isDeepStrictEqual } from 'node:util'
+import { type EffectiveFile, type FileVolume, flatProcess, sourceText, type Value, type Worker } from './effective.ts'
+
+export interface Change {
+  readonly kind: 'create' | 'change' | 'remove'
+  /** Such as `processes.web.port`, `env.LEVEL` or `volumes.data`. */
+  readonly key: string
+  readonly from?: Value
+  readonly to?: Value
+}
+
+/** What an installation has of an app. */
+export interface AppState {
+  /** As a file that describes it. Before the first deployment, sizes and source are those of the file. */
+  readonly file: EffectiveFile
+  /** Names of variables whose values cannot be read. */
+  readonly secrets: readonly string[]
+  /** Sizes in MiB of all volumes of the project, by name. */
+  readonly volumeSizes: ReadonlyMap<string, number>
+  /** Whether a deployment serves, or is asleep. */
+  readonly isDeployed: boolean
+  /** Settings were changed after the active deployment was made. */
+  readonly isBehind: boolean
+  /** Source that the active deployment was built from, as the upload answered it. */
+  readonly uploaded: string | undefined
+  /** Workers whose active deployment is missing, has another image than that of the app, or is older than a setting. */
+  readonly staleWorkers: readonly string[]
+}
+
+export interface Plan {
+  readonly app: string
+  readonly changes: readonly Change[]
+  /** Why a new version is deployed; empty if none is. */
+  readonly deploys: readonly string[]
+  /** Workers that get a new version, after the app. */
+  readonly workers: readonly string[]
+}
+
+export interface PlanOptions {
+  /** The folder's source, as the upload answered it; absent if it was not uploaded. */
+  readonly uploaded?: string | undefined
+  /** Flag of the user that asks for a new version. */
+  readonly asked?: string | undefined
+}
+
+/**
+ * Returns what has to happen so that the installation matches the file.
+ * @param state undefined if the app does not exist
+ * @throws Error if something in the file is impossible for this app
+ */
+export function planOf(file: EffectiveFile, state: AppState | undefined, options: PlanOptions): Plan {
+  const changes = state ? changesOf(file, state) : creationOf(file)
+  const deploys = reasonsOf(file, state, changes, options)
+  const workers = Object.keys(file.workers).filter(
+    name => deploys.length > 0 || state?.staleWorkers.includes(name) || changes.some(needsVersion(`processes.${name}`)),
+  )
+  return { app: file.app, changes, deploys, workers }
+}
+
+function creationOf(file: EffectiveFile): Change[] {
+  return [
+    { kind: 'create', key: 'app', to: file.app },
+    created('build', sourceText(file.build)),
+    ...differences('release', new Map(), flatRelease(file)),
+    ...[...flatProcess(file.processes.web)].map(([name, to]) => created(`processes.web.${name}`, to)),
+    ...workerChanges({}, file.workers),
+    ...Object.entries(file.env).map(([name, to]) => created(`env.${name}`, to)),
+    ...file.volumes.map(volume => created(`volumes.${volume.name}`, volumeText(volume))),
+    ...file.domains.map(domain => created(`domains.${domain}`, domain)),
+  ]
+}
+
+const created = (key: string, to: Value): Change => ({ kind: 'create', key, to })
+
+function changesOf(file: EffectiveFile, { file: now, secrets, volumeSizes }: AppState): Change[] {
+  refuseSecrets(file, secrets)
+  refuseShrinking(file, volumeSizes)
+  return [
+    ...differences('', new Map([['build', sourceText(now.build)]]), new Map([['build', sourceText(file.build)]])),
+    ...differences('release', flatRelease(now), flatRelease(file)),
+    ...differences('processes.web', flatProcess(now.processes.web), flatProcess(file.processes.web)),
+    ...workerChanges(now.workers, file.workers),
+    ...differences('env', new Map(Object.entries(now.env)), new Map(Object.entries(file.env))),
+    ...volumeChanges(now.volumes, file.volumes),
+    ...differences('domains', new Map(now.domains.map(twice)), new Map(file.domains.map(twice))),
+  ]
+}
+
+const flatRelease = ({ release }: EffectiveFile): ReadonlyMap<string, Value> =>
+  new Map(release ? [['command', release.command]] : [])
+const twice = (name: string) => [name, name] as const
+
+/** Pairs that were added, changed and removed, in the order of the file. */
+function differences(path: string, before: ReadonlyMap<string, Value>, after: ReadonlyMap<string, Value>): Change[] {
+  const keyOf = (name: string) => (path === '' ? name : `${path}.${name}`)
+  const given = [...after].flatMap(([name, to]): Change[] => {
+    const from = before.get(name)
+    if (from === undefined) return [created(keyOf(name), to)]
+    return isDeepStrictEqual(from, to) ? [] : [{ kind: 'change', key: keyOf(name), from, to }]
+  })
+  const removed = [...before].filter(([name]) => !after.has(name))
+  return [...given, ...removed.map(([name, from]): Change => ({ kind: 'remove', key: keyOf(name), from }))]
+}
+
+function workerChanges(before: Readonly<Record<string, Worker>>, after: Readonly<Record<string, Worker>>): Change[] {
+  const given = Object.entries(after).flatMap(([name, worker]) => {
+    const now = before[name]
+    return differences(`processes.${name}`, now ? flatProcess(now) : new Map(), flatProcess(worker))
+  })
+  const removed = Object.keys(before).filter(name => !Object.hasOwn(after, name))
+  return [...given, ...removed.map((name): Change => ({ kind: 'remove', key: `processes.${name}`, from: name }))]
+}
+
+function volumeChanges(before: readonly FileVolume[], after: readonly FileVolume[]): Change[] {
+  const given = after.flatMap((volume): Change[] => {
+    const now = before.find(one => one.name === volume.name)
+    const path = `volumes.${volume.name}`
+    if (!now) return [created(path, volumeText(volume))]
+    return differences(path, flatVolume(now), flatVolume(volume))
+  })
+  const removed = before.filter(one => !after.some(volume => volume.name === one.name))
+  return [...given, ...removed.map((one): Change => ({ kind: 'remove', key: `volumes.${one.name}`, from: one.mount }))]
+}
+
+const flatVolume = ({ mount, size_mib, read_only }: FileVolume): ReadonlyMap<string, Value> =>
+  new Map(Object.entries({ mount, size_mib, read_only }))
+const volumeText = ({ mount, size_mib: size, read_only: isReadOnly }: FileVolume) =>
+  `${mount}, ${size} MiB${isReadOnly ? ', read-only' : ''}`
+
+function refuseSecrets({ env }: EffectiveFile, secrets: readonly string[]): void {
+  const both = secrets.filter(name => Object.hasOwn(env, name))
+  if (both.length > 0)
+    throw new Error(
+      `${both.join(', ')} ${both.length > 1 ? 'are secrets' : 'is a secret'} of the app. Remove it from [env], or remove the secret: mote env unset ${both.join(' ')}`,
+    )
+}
+
+function refuseShrinking({ volumes }: EffectiveFile, sizes: ReadonlyMap<string, number>): void {
+  for (const { name, size_mib: size } of volumes) {
+    const now = sizes.get(name) ?? 0
+    if (now > size)
+      throw new Error(`The volume ${name} has ${now} MiB and cannot shrink. Set size_mib = ${now} in the file.`)
+  }
+}
+
+/** Keys whose changes VMs get without a new version. */
+const live = [
+  /^processes\.[^.]+\.(replicas|scale_to_zero|drain_seconds|autoscaling\..*)$/,
+  /^domains\./,
+  /^volumes\.[^/]+\.size_mib$/,
+]
+
+/** Whether a change below the key reaches VMs only with a new version. */
+const needsVersion = (path: string) => (change: Change) =>
+  (change.key === path || change.key.startsWith(`${path}.`)) &&
+  !(change.kind === 'remove' && (change.key.startsWith('volumes.') || change.key === path)) &&
+  !live.some(pattern => pattern.test(change.key))
+
+const partsOfApp = ['build', 'release', 'processes.web', 'env', 'volumes']
+
+function reasonsOf(
+  file: EffectiveFile,
+  state: AppState | undefined,
+  changes: readonly Change[],
+  { uploaded, asked }: PlanOptions,
+): string[] {
+  if (!state?.isDeployed) return ['nothing is deployed']
+  const reasons: string[] = []
+  if (partsOfApp.some(part => changes.some(needsVersion(part)))) reasons.push('the settings change')
+  else if (state.isBehind) reasons.push('settings were changed after the active deployment')
+  if ('repository' in file.build) reasons.push('a repository is built at its newest commit')
+  if ('root' in file.build && uploaded !== undefined && uploaded !== state.uploaded) reasons.push('the folder changed')
+  if (asked !== undefined) reasons.push(`${asked} is given`)
+  return reasons
+}
+
+/** Whether the plan takes away a variable, a volume, a domain or a worker, which needs consent. */
+export const removes = ({ changes }: Plan) =>
+  changes.some(({ kind, key }) => kind === 'remove' && !/^(processes\.[^.]+|release)\./.test(key))
+export const isEmpty = ({ changes, deploys, workers }: Plan) =>
+  changes.length === 0 && deploys.length === 0 && workers.length === 0
+
+const signs = { create: '+', change: '~', remove: '-' } as const
+
+/** The plan as text, a line for each change. */
+export function planText(plan: Plan): string {
+  if (isEmpty(plan)) return `No changes: ${plan.app} matches the file.`
+  const width = Math.max(0, ...plan.changes.map(({ key }) => key.length))
+  const lines = plan.changes.map(({ kind, key, from, to }) => {
+    const what = kind === 'change' ? `${shown(from)} -> ${shown(to)}` : shown(kind === 'remove' ? from : to)
+    return `  ${signs[kind]} ${key.padEnd(width)}  ${what}`
+  })
+  const [first] = plan.deploys
+  const version =
+    first === undefined ? 'The active deployment stays.' : `A new version is deployed: ${plan.deploys.join(', ')}.`
+  const others = plan.workers.length > 0 ? [`New versions of workers: ${plan.workers.join(', ')}.`] : []
+  return [`Plan for ${plan.app}:`, ...lines, version, ...others].join('\n')
+}
+
+const longestShown = 60
+function shown(value: Value | undefined): string {
+  const text = JSON.stringify(value ?? '')
+  return text.length > longestShown ? `${text.slice(0, longestShown)}..."` : text
+}

@@ -1,0 +1,294 @@
+/**
+ * The schema of `mote.toml`. It validates the file, is served to editors, and is the source of docs/mote-toml.md.
+ * Defaults are those of the platform, so that a file says the same on every installation.
+ */
+import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+
+const table = <P extends TProperties>(properties: P, description: string) =>
+  Type.Object(properties, { additionalProperties: false, description })
+const maybe = <T extends TSchema>(schema: T) => Type.Optional(schema)
+/** A pattern with its explanation for error messages (lib/faults.ts). */
+const shaped = (pattern: string, form: string, options: Readonly<Record<string, unknown>>) =>
+  Type.String({ pattern, 'x-mote-pattern': form, ...options })
+/** One of a few numbers. */
+const oneOf = <const T extends readonly number[]>(values: T, options: Readonly<Record<string, unknown>>) =>
+  Type.Unsafe<T[number]>({ type: 'integer', enum: [...values], ...options })
+const percent = (what: string) =>
+  Type.Number({
+    minimum: 0,
+    maximum: 100,
+    default: 80,
+    description: `Percent of ${what} above which a VM is added.`,
+  })
+
+const name = (options: Readonly<Record<string, unknown>>) =>
+  shaped(
+    '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
+    'only lower-case letters, digits and dashes, and start and end with a letter or a digit',
+    { minLength: 1, maxLength: 40, ...options },
+  )
+
+const Build = table(
+  {
+    image: maybe(
+      Type.String({
+        minLength: 1,
+        maxLength: 1024,
+        description: 'OCI image to deploy. Nothing is built.',
+        examples: ['ghcr.io/example/web:1.4'],
+      }),
+    ),
+    repository: maybe(
+      Type.String({
+        minLength: 1,
+        maxLength: 2048,
+        description: 'Git repository to build. Each deployment builds the newest commit.',
+        examples: ['https://github.com/example/web.git'],
+      }),
+    ),
+    branch: maybe(
+      Type.String({
+        maxLength: 255,
+        description: 'Branch to build; the default branch of the repository if absent. Only with `repository`.',
+        examples: ['main'],
+      }),
+    ),
+    submodules: maybe(
+      Type.Boolean({
+        default: false,
+        description: 'Whether submodules on the same host are fetched. Only with `repository`.',
+      }),
+    ),
+    root: maybe(
+      Type.String({
+        minLength: 1,
+        maxLength: 1024,
+        default: '.',
+        description:
+          'Folder to upload and build, relative to the file. For one app of a monorepo. Not with the others.',
+        examples: ['apps/web'],
+      }),
+    ),
+  },
+  'What is deployed: an image, a repository, or (by default) the folder of the file. Give at most one of `image`, `repository` and `root`.',
+)
+
+const Autoscaling = table(
+  {
+    max_replicas: Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description: 'How many VMs run at most.',
+      examples: [5],
+    }),
+    cpu_percent: maybe(percent('CPU')),
+    memory_percent: maybe(percent('memory')),
+  },
+  'Lets the number of VMs follow their load, from `replicas` to `max_replicas`. Off if the table is absent.',
+)
+
+const Health = table(
+  {
+    path: maybe(
+      shaped('^/', 'a "/" at the start', {
+        maxLength: 512,
+        default: '/',
+        description: 'Path that must answer 2xx or 3xx before a deployment gets traffic.',
+        examples: ['/health'],
+      }),
+    ),
+  },
+  'Health check of the process.',
+)
+
+const command = (description: string) =>
+  Type.Array(Type.String({ maxLength: 4096 }), { maxItems: 64, description, examples: [['node', 'server.js']] })
+
+/** Keys of every process. */
+const size = {
+  vcpus: maybe(oneOf([1, 2, 3, 4], { default: 1, description: 'Virtual CPUs of each VM.' })),
+  memory_mib: maybe(oneOf([512, 1024, 2048, 4096], { default: 512, description: 'Memory of each VM in MiB.' })),
+  disk_mib: maybe(
+    Type.Integer({
+      minimum: 64,
+      maximum: 1_048_576,
+      default: 1024,
+      description: 'Writable disk of each VM in MiB. Its content is lost when the VM ends; see `volumes`.',
+    }),
+  ),
+  replicas: maybe(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      default: 1,
+      description: 'How many VMs run; with `autoscaling`, how many run at least.',
+      examples: [2],
+    }),
+  ),
+  autoscaling: maybe(Autoscaling),
+}
+
+const Web = table(
+  {
+    command: maybe(
+      command('Program and arguments that replace those of the image; none if absent. No shell is involved.'),
+    ),
+    port: maybe(
+      Type.Integer({
+        minimum: 1,
+        maximum: 65_535,
+        default: 8080,
+        description: 'Port that the program listens on; it is also passed as `$PORT`.',
+        examples: [3000],
+      }),
+    ),
+    ...size,
+    scale_to_zero: maybe(
+      Type.Boolean({
+        default: false,
+        description: 'Whether the app may sleep while it gets no requests. The next request wakes it.',
+      }),
+    ),
+    drain_seconds: maybe(
+      Type.Integer({
+        minimum: 0,
+        maximum: 3600,
+        default: 30,
+        description: 'Seconds that VMs of the previous version may take to finish their requests.',
+      }),
+    ),
+    health: maybe(Health),
+  },
+  'The process that answers HTTP requests.',
+)
+
+const Worker = table(
+  { command: command('Program and arguments. No shell is involved.'), ...size },
+  'A process that gets no requests, with the image and the environment of `web`. It is the app `<app>-<name>`, and healthy once its program has run for two seconds.',
+)
+type Process = Static<typeof Web>
+
+const workerName = '^(?!web$)[a-z]([a-z0-9-]{0,18}[a-z0-9])?$'
+const Processes = Type.Unsafe<{ web?: Process; [worker: string]: Process | undefined }>({
+  type: 'object',
+  properties: { web: Web },
+  patternProperties: { [workerName]: Worker },
+  additionalProperties: false,
+  maxProperties: 10,
+  'x-mote-names': 'at most 20 lower-case letters, digits and dashes, starting with a letter',
+  description: 'The processes of the app: `web`, and workers of any other name.',
+})
+
+const Volume = table(
+  {
+    name: shaped(
+      '^[A-Za-z0-9][A-Za-z0-9._-]*$',
+      'only letters, digits, dots, dashes and underscores, and start with a letter or a digit',
+      {
+        minLength: 1,
+        maxLength: 63,
+        description: 'Name of the volume in the project. It is created if it does not exist.',
+        examples: ['data'],
+      },
+    ),
+    mount: maybe(
+      shaped('^/', 'a "/" at the start', {
+        maxLength: 4096,
+        default: '/data',
+        description: 'Directory in the VM where the volume is mounted.',
+        examples: ['/var/lib/web'],
+      }),
+    ),
+    size_mib: maybe(
+      Type.Integer({
+        minimum: 16,
+        maximum: 67_108_864,
+        default: 1024,
+        description: 'Size in MiB. A volume grows to it, and never shrinks.',
+        examples: [10_240],
+      }),
+    ),
+    read_only: maybe(
+      Type.Boolean({
+        default: false,
+        description: 'Mounts the volume read-only, so that many VMs can use it. Only one VM can use a writable volume.',
+      }),
+    ),
+  },
+  'A disk that outlives VMs.',
+)
+
+export const AppFile = Type.Object(
+  {
+    app: name({ description: 'Name of the app; part of its host name.', examples: ['web'] }),
+    project: maybe(
+      name({
+        maxLength: 63,
+        description:
+          'Slug of the project that has the app. `--project` and `MOTE_PROJECT` take precedence; without any, the project of `mote login` is used.',
+        examples: ['team-blue'],
+      }),
+    ),
+    domains: maybe(
+      Type.Array(
+        Type.String({
+          minLength: 1,
+          maxLength: 253,
+          description: 'Host name without wildcards.',
+          examples: ['www.example.com'],
+        }),
+        {
+          maxItems: 50,
+          uniqueItems: true,
+          default: [],
+          description: 'Host names of your own. `mote domains list` shows the DNS records to set.',
+          examples: [['www.example.com']],
+        },
+      ),
+    ),
+    build: maybe(Build),
+    release: maybe(
+      table(
+        {
+          command: Type.Array(Type.String({ minLength: 1, maxLength: 8192 }), {
+            minItems: 1,
+            maxItems: 256,
+            description: 'Program and arguments. No shell is involved.',
+            examples: [['npm', 'run', 'migrate']],
+          }),
+        },
+        'Runs once in a separate VM, with each new version before it serves. If it fails, the previous version keeps running.',
+      ),
+    ),
+    env: maybe(
+      Type.Record(
+        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' }),
+        Type.String({ maxLength: 32_768, description: 'The value.' }),
+        {
+          additionalProperties: false,
+          maxProperties: 200,
+          'x-mote-names': 'letters, digits and underscores, not starting with a digit',
+          default: {},
+          description:
+            'Environment variables whose values may be public. Set secrets with `mote env set NAME=- < file`: they never are in the file, and deployments keep them.',
+          examples: [{ LOG_LEVEL: 'info' }],
+        },
+      ),
+    ),
+    processes: maybe(Processes),
+    volumes: maybe(
+      Type.Array(Volume, {
+        maxItems: 16,
+        default: [],
+        description: 'Disks that outlive VMs. A volume that is removed from the file is detached, never deleted.',
+      }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'mote.toml',
+    description: 'An app of Mote as a file.',
+  },
+)
+export type AppFile = Static<typeof AppFile>

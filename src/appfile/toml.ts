@@ -1,0 +1,46 @@
+/** Reads TOML. The file is untrusted: its size is limited, and errors name line and column. */
+import { parse, TomlError } from 'smol-toml'
+import type { Position } from './locate.ts'
+
+/** A file of 200 variables has a tenth of it. */
+const mostFileBytes = 65_536
+
+/** One reason why a file is refused. */
+export interface FileFault extends Position {
+  /** Such as `processes.web.port`; empty for a syntax error. */
+  readonly field: string
+  readonly message: string
+}
+
+/** The message has a line for each fault, in the form of compilers, which editors and terminals turn into links. */
+export class AppFileInvalid extends Error {
+  readonly faults: readonly FileFault[]
+
+  constructor(faults: readonly FileFault[], file: string) {
+    super(
+      faults
+        .map(
+          ({ line, column, field, message }) =>
+            `${file}:${line}:${column}: ${field === '' ? '' : `${field} `}${message}`,
+        )
+        .join('\n'),
+    )
+    this.name = 'AppFileInvalid'
+    this.faults = faults
+  }
+}
+
+/** @throws AppFileInvalid */
+export function readToml(text: string, name: string): Readonly<Record<string, unknown>> {
+  if (Buffer.byteLength(text) > mostFileBytes)
+    throw new AppFileInvalid([at(1, 1, `The file has more than ${mostFileBytes / 1024} KiB`)], name)
+  try {
+    return parse(text, { unsafeKeyBehaviour: 'throw' })
+  } catch (cause) {
+    if (!(cause instanceof TomlError)) throw cause
+    const [reason = ''] = cause.message.replace('Invalid TOML document: ', '').split('\n')
+    throw new AppFileInvalid([at(cause.line, cause.column, `This is not valid TOML: ${reason}`)], name)
+  }
+}
+
+const at = (line: number, column: number, message: string): FileFault => ({ line, column, field: '', message })

@@ -1,0 +1,40 @@
+/** Finds keys that the schema does not name. */
+import type { FieldFault } from '../lib/faults.ts'
+import { closestTo } from './suggest.ts'
+
+/** The part of JSON Schema that the file's schema uses. */
+interface Shape {
+  readonly properties?: Readonly<Record<string, object>>
+  readonly patternProperties?: Readonly<Record<string, object>>
+  readonly items?: object
+  /** Explains the patterns of names. */
+  readonly 'x-mote-names'?: string
+}
+
+/** Returns a fault for each unknown key, with the known key that was probably meant. Fields as in `describeFaults`. */
+export function unknownKeys(schema: object, value: unknown, path = ''): FieldFault[] {
+  const shape: Shape = schema
+  const below = (name: string | number) => (path === '' ? `${name}` : `${path}/${name}`)
+  if (Array.isArray(value))
+    return value.flatMap((one, at) => (shape.items ? unknownKeys(shape.items, one, below(at)) : []))
+  if (typeof value !== 'object' || value === null) return []
+  const patterns = Object.keys(shape.patternProperties ?? {})
+  const known = Object.keys(shape.properties ?? {})
+  return Object.entries(value).flatMap(([name, one]) => {
+    const inner = shape.properties && Object.hasOwn(shape.properties, name) ? shape.properties[name] : undefined
+    if (inner) return unknownKeys(inner, one, below(name))
+    const pattern = patterns.find(one => new RegExp(one).test(name))
+    const matched = pattern === undefined ? undefined : shape.patternProperties?.[pattern]
+    if (matched) return unknownKeys(matched, one, below(name))
+    if (patterns.length > 0)
+      return [{ field: below(name), message: `is not a valid name: use ${shape['x-mote-names']}` }]
+    return shape.properties ? [{ field: below(name), message: unknown(name, known, path) }] : []
+  })
+}
+
+function unknown(name: string, known: readonly string[], path: string): string {
+  const meant = closestTo(name, known)
+  if (meant !== undefined) return `is unknown. Did you mean "${meant}"?`
+  const place = path === '' ? 'The file' : path.replaceAll('/', '.')
+  return `is unknown. ${place} may have: ${known.join(', ')}`
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { type EffectiveFile, effectiveFile } from './effective.ts'
+import { parseAppFile } from './parse.ts'
+import { newFileText, pulledText } from './write.ts'
+
+const text = `# The shop.
+app = "shop" # its name
+
+[env]
+# Why.
+LEVEL = "debug"
+OLD = "1"
+
+[processes.web]
+port = 3000 # as in the Dockerfile
+
+[[volumes]]
+name = "data"
+mount = "/data" # keep
+`
+const now = effectiveFile(parseAppFile(text))
+const states: Readonly<Record<string, EffectiveFile>> = {
+  'the same': now,
+  'a variable': { ...now, env: { LEVEL: 'info', OLD: '1', NEW: 'a "quoted"\nvalue' } },
+  'no variables': { ...now, env: {} },
+  'a port': { ...now, processes: { web: { ...now.processes.web, port: 8080 } } },
+  'a health check': { ...now, processes: { web: { ...now.processes.web, health: { path: '/health' } } } },
+  autoscaling: {
+    ...now,
+    processes: { web: { ...now.processes.web, autoscaling: { max_replicas: 1, cpu_percent: 50, memory_percent: 80 } } },
+  },
+  'a release command': { ...now, release: { command: ['npm', 'run', 'migrate'] } },
+  'a command': { ...now, processes: { web: { ...now.processes.web, command: ['node', 'a b'] } } },
+  'a worker': {
+    ...now,
+    workers: { mails: { command: ['node', 'mails.js'], vcpus: 1, memory_mib: 1024, disk_mib: 1024, replicas: 2 } },
+  },
+  'no volumes': { ...now, volumes: [] },
+  volumes: {
+    ...now,
+    volumes: [
+      { name: 'other', mount: '/o', size_mib: 64, read_only: true },
+      { name: 'data', mount: '/data', size_mib: 2048, read_only: false },
+    ],
+  },
+  domains: { ...now, domains: ['www.example.com', 'a.example.com'] },
+  'an image': { ...now, build: { image: 'a:1' } },
+  'a repository': { ...now, build: { repository: 'https://a/b', branch: 'main', submodules: true } },
+}
+
+describe('pulling an app', () => {
+  it.each(Object.entries(states))('with %s writes what the app has, and keeps comments', async (name, state) => {
+    const pulled = await pulledText(text, state)
+    expect(effectiveFile(parseAppFile(pulled.text))).toEqual(state)
+    expect(pulled.isRewritten).toBe(false)
+    expect(pulled.text).toContain('# The shop.\napp = "shop" # its name\n')
+    expect(pulled.text).toContain('# as in the Dockerfile')
+    expect(pulled.text === text).toBe(name === 'the same')
+    expect((await pulledText(pulled.text, state)).text, 'a second pull changes nothing').toBe(pulled.text)
+  })
+
+  it('writes a new file with headers, and keeps its first lines', async () => {
+    const { text: made } = await pulledText(newFileText({ app: 'shop' }, 'http://x'), states['autoscaling'] ?? now)
+    expect(made).toMatch(/^#:schema http:\/\/x\/.*\n# "mote deploy"/)
+    expect(made).toContain('[processes.web]\nport = 3000\n')
+    expect(made).toContain('[processes.web.autoscaling]\nmax_replicas = 1\n')
+    expect(made).toContain('[[volumes]]\nname = "data"\n')
+  })
+})
+
+it('a new file names the schema for editors, and is valid', () => {
+  const made = newFileText({ app: 'shop', processes: { web: { port: 80 } } }, 'https://mote.example')
+  expect(made.split('\n')[0]).toBe('#:schema https://mote.example/v1/api-docs/mote.schema.json')
+  expect(parseAppFile(made)).toEqual({ app: 'shop', processes: { web: { port: 80 } } })
+})

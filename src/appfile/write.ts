@@ -1,0 +1,132 @@
+/** Writes `mote.toml`: a new one, and the state of an app into an existing one. */
+import { isDeepStrictEqual } from 'node:util'
+import { stringify } from 'smol-toml'
+import {
+  type EffectiveFile,
+  effectiveFile,
+  type FileVolume,
+  flatProcess,
+  sourceText,
+  type WebProcess,
+  type Worker,
+} from './effective.ts'
+import { parseAppFile } from './parse.ts'
+import type { AppFile } from './schema.ts'
+
+/** @param apiUrl of the installation, which serves the schema to editors */
+export const newFileText = (file: AppFile, apiUrl: string): string =>
+  [
+    `#:schema ${apiUrl}/v1/api-docs/mote.schema.json`,
+    '# "mote deploy" makes the app match this file. Secrets are not part of it: mote env set NAME=- < file',
+    '',
+    stringify(file),
+  ].join('\n')
+
+/** The file with all defaults. */
+export const effectiveText = ({ workers, processes, ...rest }: EffectiveFile): string =>
+  stringify({ ...rest, processes: { ...processes, ...workers } })
+
+export interface Pulled {
+  readonly text: string
+  /** The file could not be edited in place. It was rewritten with only the comments at its start. */
+  readonly isRewritten: boolean
+}
+
+/** Returns the text with the state of the app. Keys that already say the same stay as they are. */
+export async function pulledText(text: string, state: EffectiveFile): Promise<Pulled> {
+  const file = withState(parseAppFile(text), state)
+  const { patch } = await import('@decimalturn/toml-patch')
+  // New tables get a header down to [processes.web.autoscaling], instead of being written in one line.
+  const edited = textSaying(file, () => patch(text, file, { inlineTableStart: 3 }))
+  if (edited !== undefined) return { text: edited, isRewritten: false }
+  return { text: `${headOf(text)}${stringify(file)}`, isRewritten: true }
+}
+
+/** The edited text, if it says what it should: the library fails for some documents. */
+function textSaying(file: AppFile, edit: () => string): string | undefined {
+  try {
+    const edited = edit()
+    return isDeepStrictEqual(effectiveFile(parseAppFile(edited)), effectiveFile(file)) ? edited : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The comments at the start of the file. */
+const headOf = (text: string) => /^(?:#.*\n|[ \t\r]*\n)*/.exec(text)?.[0] ?? ''
+
+/** The file after the app was read: only what differs is changed. */
+export function withState(file: AppFile, state: EffectiveFile): AppFile {
+  const before = effectiveFile(file)
+  const next = structuredClone(file)
+  if (sourceText(before.build) !== sourceText(state.build)) next.build = buildOf(state)
+  if (!isDeepStrictEqual(before.release, state.release)) {
+    delete next.release
+    if (state.release) next.release = { command: [...state.release.command] }
+  }
+  if (!isDeepStrictEqual(before.env, state.env)) next.env = { ...state.env }
+  if (!isDeepStrictEqual(before.domains.toSorted(), state.domains.toSorted())) next.domains = [...state.domains]
+  const isSame =
+    isDeepStrictEqual(before.processes, state.processes) && isDeepStrictEqual(before.workers, state.workers)
+  if (!isSame) next.processes = processesWith(file, before, state)
+  if (!isDeepStrictEqual(before.volumes, state.volumes))
+    next.volumes = state.volumes.map(volume => volumeWith(file, before, volume))
+  return next
+}
+
+type Web = NonNullable<NonNullable<AppFile['processes']>['web']>
+type Volume = NonNullable<AppFile['volumes']>[number]
+
+function buildOf({ build }: EffectiveFile): NonNullable<AppFile['build']> {
+  if (!('repository' in build)) return build
+  return {
+    repository: build.repository,
+    ...(build.branch === '' ? {} : { branch: build.branch }),
+    ...(build.submodules ? { submodules: true } : {}),
+  }
+}
+
+function processesWith(file: AppFile, before: EffectiveFile, state: EffectiveFile): NonNullable<AppFile['processes']> {
+  const { web } = file.processes ?? {}
+  const given = web ?? {}
+  const isSame = isDeepStrictEqual(before.processes, state.processes)
+  const next: NonNullable<AppFile['processes']> =
+    isSame && web === undefined
+      ? {}
+      : { web: isSame ? given : processWith(given, before.processes.web, state.processes.web) }
+  for (const [name, worker] of Object.entries(state.workers))
+    next[name] = processWith(file.processes?.[name] ?? {}, before.workers[name] ?? defaults, worker)
+  return next
+}
+
+/** Replaces the keys whose values differ. */
+function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Worker & Partial<WebProcess>): Web {
+  const known = flatProcess(before)
+  const changed = [...flatProcess(now)].filter(([key, value]) => !isDeepStrictEqual(known.get(key), value))
+  const { health, autoscaling, command, ...rest } = process
+  const isChanged = (path: string) => changed.some(([key]) => key.startsWith(path))
+  const inner = Object.fromEntries(changed.filter(([key]) => !key.includes('.')))
+  return {
+    ...(now.command.length > 0 && command ? { command } : {}),
+    ...rest,
+    ...inner,
+    ...(now.health && isChanged('health.') ? { health: now.health } : health ? { health } : {}),
+    ...(now.autoscaling && isChanged('autoscaling.') ? { autoscaling: now.autoscaling } : {}),
+    ...(now.autoscaling && !isChanged('autoscaling.') && autoscaling ? { autoscaling } : {}),
+  }
+}
+
+const defaults: Worker = { command: [], vcpus: 1, memory_mib: 512, disk_mib: 1024, replicas: 1 }
+
+function volumeWith({ volumes = [] }: AppFile, before: EffectiveFile, volume: FileVolume): Volume {
+  const given = volumes.find(({ name }) => name === volume.name) ?? { name: volume.name }
+  const now = before.volumes.find(({ name }) => name === volume.name) ?? effectiveVolume
+  return {
+    ...given,
+    ...(now.mount === volume.mount ? {} : { mount: volume.mount }),
+    ...(now.size_mib === volume.size_mib ? {} : { size_mib: volume.size_mib }),
+    ...(now.read_only === volume.read_only ? {} : { read_only: volume.read_only }),
+  }
+}
+
+const effectiveVolume: Omit<FileVolume, 'name'> = { mount: '/data', size_mib: 1024, read_only: false }

@@ -1,0 +1,35 @@
+/** Finds and reads the `mote.toml` of a folder. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type EffectiveFile, effectiveFile } from '../appfile/effective.ts'
+import { appFileName } from '../appfile/name.ts'
+import { parseAppFile } from '../appfile/parse.ts'
+import { text, type Flags } from './verb.ts'
+
+/** The text of the folder's file; undefined if there is none. */
+export const appFileText = (dir = process.cwd()): Promise<string | undefined> =>
+  readFile(join(dir, appFileName), 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT') return undefined
+    throw cause
+  })
+
+/**
+ * The file of the folder, unless `--app` names another app.
+ * @throws AppFileInvalid
+ */
+export async function fileOfFolder(flags: Flags): Promise<EffectiveFile | undefined> {
+  const given = await appFileText()
+  if (given === undefined) return undefined
+  const file = effectiveFile(parseAppFile(given))
+  const app = text(flags, 'app')
+  return app === undefined || app === file.app ? file : undefined
+}
+
+/** @throws Error if the folder has no file */
+export async function requiredFile(flags: Flags): Promise<EffectiveFile> {
+  const file = await fileOfFolder(flags)
+  if (file) return file
+  throw new Error(
+    `There is no ${appFileName} of that app in this folder. mote launch and mote config pull --app <name> write one.`,
+  )
+}

@@ -1,0 +1,162 @@
+/** Reads what an installation has of an app, in the form of its file. */
+import {
+  type BuildSource,
+  type EffectiveFile,
+  type FileVolume,
+  type WebProcess,
+  type Worker,
+  workerApp,
+} from '../appfile/effective.ts'
+import type { AppState } from '../appfile/plan.ts'
+import { type App, type Build, type Client, type Deployment, everyItem } from '../client/index.ts'
+
+type Sizes = Pick<WebProcess, 'vcpus' | 'memory_mib' | 'disk_mib'>
+
+/** What the active deployment runs. */
+interface Active extends Sizes {
+  readonly createdAt: string
+  readonly image: string
+  readonly build: Build | undefined
+}
+
+/**
+ * @param file decides what cannot be read: the folder of an upload, and sizes before the first deployment
+ * @returns undefined if there is no such app
+ */
+export async function readState(client: Client, file: EffectiveFile): Promise<AppState | undefined> {
+  const app_name = file.app
+  const app = await client.getApp({ app_name }).catch((cause: unknown) => {
+    if (cause instanceof Error && Reflect.get(cause, 'status') === 404) return undefined
+    throw cause
+  })
+  if (!app) return undefined
+  const [env, attached, volumes, domains, active, workers] = await Promise.all([
+    Array.fromAsync(everyItem(query => client.listAppEnv({ app_name, query }))),
+    Array.fromAsync(everyItem(query => client.listAppVolumes({ app_id: app.id, query }))),
+    Array.fromAsync(everyItem(query => client.listVolumes({ query }))),
+    Array.fromAsync(everyItem(query => client.listDomains({ app_name, query }))),
+    activeOf(client, app),
+    workersOf(client, app),
+  ])
+  const plain = env.flatMap(({ name, value }) => (value === null ? [] : [[name, value] as const]))
+  return {
+    file: {
+      app: app.name,
+      ...(file.project === undefined ? {} : { project: file.project }),
+      domains: domains.map(({ name }) => name),
+      build: sourceOf(app, active, file.build),
+      ...(app.release_command ? { release: { command: app.release_command } } : {}),
+      env: Object.fromEntries(plain),
+      processes: { web: webOf(app, active ?? file.processes.web) },
+      workers: Object.fromEntries(
+        workers.map(({ name, app: worker, active: deployed }) => [
+          name,
+          workerOf(worker, deployed ?? file.workers[name] ?? smallest),
+        ]),
+      ),
+      volumes: attached.map(volumeOf),
+    },
+    secrets: env.filter(({ secret }) => secret).map(({ name }) => name),
+    volumeSizes: new Map(volumes.map(({ name, size_mib }) => [name, size_mib])),
+    isDeployed: active !== undefined,
+    isBehind: active !== undefined && (app.settings_changed_at ?? '') > active.createdAt,
+    uploaded: active?.build?.source ?? undefined,
+    staleWorkers: workers
+      .filter(worker => {
+        const changedAt = [app.settings_changed_at, worker.app.settings_changed_at].map(at => at ?? '')
+        const deployed = worker.active
+        return deployed?.image !== active?.image || changedAt.some(at => at > (deployed?.createdAt ?? ''))
+      })
+      .map(({ name }) => name),
+  }
+}
+
+interface WorkerState {
+  readonly name: string
+  readonly app: App
+  readonly active: Active | undefined
+}
+
+/** Apps with the environment of the app, whose names start with its name. */
+async function workersOf(client: Client, { name: main }: App): Promise<WorkerState[]> {
+  const apps = await Array.fromAsync(everyItem(query => client.listApps({ query })))
+  const own = apps.filter(app => app.env_of === main && app.name.startsWith(workerApp(main, '')))
+  return Promise.all(
+    own.map(async app => ({
+      name: app.name.slice(workerApp(main, '').length),
+      app,
+      active: await activeOf(client, app),
+    })),
+  )
+}
+
+const smallest: Sizes = { vcpus: 1, memory_mib: 512, disk_mib: 1024 }
+
+async function activeOf(client: Client, app: App): Promise<Active | undefined> {
+  const { name: app_name, active_deployment_id: id } = app
+  if (!id) return undefined
+  const found = await firstOf(
+    everyItem(query => client.listDeployments({ app_name, query })),
+    one => one.id === id,
+  )
+  if (!found) return undefined
+  const [{ image }, build] = await Promise.all([
+    client.getDeployment({ app_name, job_id: found.job_id }),
+    found.build_id === ''
+      ? undefined
+      : firstOf(
+          everyItem(query => client.listBuilds({ app_name, query })),
+          one => one.deployment_id === id,
+        ),
+  ])
+  return { createdAt: found.created_at, image, build, ...sizesOf(found) }
+}
+
+async function firstOf<T>(items: AsyncIterable<T>, fits: (item: T) => boolean): Promise<T | undefined> {
+  for await (const item of items) if (fits(item)) return item
+  return undefined
+}
+
+/** The API answers only these sizes. */
+const sizesOf = ({ vcpus, memory_mib, disk_mib }: Deployment): Sizes => ({
+  vcpus: vcpus as Sizes['vcpus'],
+  memory_mib: memory_mib as Sizes['memory_mib'],
+  disk_mib,
+})
+
+function sourceOf(app: App, active: Active | undefined, given: BuildSource): BuildSource {
+  const { git_url: repository, git_branch: branch, git_submodules: submodules } = app
+  if (repository !== '') return { repository, branch, submodules }
+  if (active?.build) return 'root' in given ? given : { root: '.' }
+  if (active) return { image: active.image }
+  return 'repository' in given ? { root: '.' } : given
+}
+
+const webOf = (app: App, sizes: Sizes): WebProcess => ({
+  ...workerOf(app, sizes),
+  port: app.port,
+  scale_to_zero: app.min_replicas === 0,
+  drain_seconds: app.drain_timeout,
+  health: { path: app.health_check_path },
+})
+
+function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
+  const { command, min_replicas: min, autoscaling_enabled: isAutomatic } = app
+  const replicas = isAutomatic ? Math.max(min, 1) : app.desired_replicas
+  const worker = { command, vcpus, memory_mib, disk_mib, replicas }
+  if (!isAutomatic) return worker
+  const { max_replicas, cpu_threshold: cpu_percent, mem_threshold: memory_percent } = app
+  return { ...worker, autoscaling: { max_replicas, cpu_percent, memory_percent } }
+}
+
+const volumeOf = (volume: {
+  readonly name: string
+  readonly mount_point: string
+  readonly size_mib: number
+  readonly access_mode: number
+}): FileVolume => ({
+  name: volume.name,
+  mount: volume.mount_point,
+  size_mib: volume.size_mib,
+  read_only: volume.access_mode === 1,
+})

@@ -1,0 +1,96 @@
+/** The file of an app, `mote.toml`: check it, show it, and compare it with the installation. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Command } from 'commander'
+import { appFileName } from '../../appfile/name.ts'
+import type { AppFile } from '../../appfile/schema.ts'
+import { AppFileInvalid } from '../../appfile/toml.ts'
+import { appFlag, appOf } from '../folder.ts'
+import { out } from '../terminal.ts'
+import { type Call, said, type Verb, verb } from '../verb.ts'
+
+export const configCommands = (): Command => {
+  const config = new Command('config').description(`The app as a file: ${appFileName}`)
+  for (const command of [validate(), show(), verb(diff), verb(pull), schema()]) config.addCommand(command)
+  return config
+}
+
+const validate = () =>
+  new Command('validate')
+    .description('Check the file, without a server; exits with 1 if it has a fault')
+    .argument('[file]', 'the file', appFileName)
+    .option('--json', 'as JSON')
+    .action(async (file: string, flags: { json?: boolean }) => {
+      const { parseAppFile } = await import('../../appfile/parse.ts')
+      const text = await readFile(resolve(file), 'utf8').catch((cause: unknown) => {
+        throw new Error(`${file} cannot be read. mote launch and mote config pull write one.`, { cause })
+      })
+      try {
+        const { app } = parseAppFile(text, file)
+        out(flags.json ? '{"valid":true,"faults":[]}\n' : `${file} is valid. It describes the app ${app}.\n`)
+      } catch (cause) {
+        if (!(cause instanceof AppFileInvalid)) throw cause
+        out(flags.json ? `${JSON.stringify({ valid: false, faults: cause.faults })}\n` : `${cause.message}\n`)
+        process.exitCode = 1
+      }
+    })
+
+const schema = () =>
+  new Command('schema').description('Print the JSON Schema of the file, for editors').action(async () => {
+    const { AppFile } = await import('../../appfile/schema.ts')
+    out(`${JSON.stringify(AppFile, null, 2)}\n`)
+  })
+
+const show = () =>
+  new Command('show')
+    .description('Show the file with all defaults, without a server')
+    .option('--json', 'as JSON')
+    .action(async (flags: { json?: boolean }) => {
+      const { requiredFile } = await import('../app-file.ts')
+      const { effectiveText } = await import('../../appfile/write.ts')
+      const file = await requiredFile({})
+      out(flags.json ? `${JSON.stringify(file)}\n` : effectiveText(file))
+    })
+
+const diff: Verb = {
+  usage: 'diff',
+  says: 'Show what mote deploy would change; exits with 1 if that is anything',
+  async run(call) {
+    const { requiredFile } = await import('../app-file.ts')
+    const { planFile } = await import('../deploy-file.ts')
+    const { isEmpty, planText } = await import('../../appfile/plan.ts')
+    const { plan } = await planFile(call, await requiredFile({}))
+    return { json: plan, text: planText(plan), code: isEmpty(plan) ? 0 : 1 }
+  },
+}
+
+const pull: Verb = {
+  usage: 'pull',
+  says: 'Write the state of the app into the file',
+  options: [appFlag],
+  example: 'mote config pull --app web',
+  async run(call) {
+    const app = await appOf(call)
+    const { appFileText } = await import('../app-file.ts')
+    const { effectiveFile } = await import('../../appfile/effective.ts')
+    const { parseAppFile } = await import('../../appfile/parse.ts')
+    const { newFileText, pulledText, withState } = await import('../../appfile/write.ts')
+    const { readState } = await import('../app-state.ts')
+    const before = await appFileText()
+    const file = before === undefined ? newFile(app, call) : parseAppFile(before)
+    if (file.app !== app) throw new Error(`The ${appFileName} of this folder describes ${file.app}, not ${app}.`)
+    const state = await readState(call.client, effectiveFile(file))
+    if (!state) throw new Error(`There is no app ${app} in this project. List them: mote apps list`)
+    const pulled =
+      before === undefined
+        ? { text: newFileText(withState(file, state.file), call.url), isRewritten: false }
+        : await pulledText(before, state.file)
+    const secrets = state.secrets.length > 0 ? `\nSecrets are not part of the file: ${state.secrets.join(', ')}` : ''
+    if (pulled.text === before) return said({ changed: false }, `${appFileName} matches the app.${secrets}`)
+    await writeFile(appFileName, pulled.text)
+    const lost = pulled.isRewritten ? ' It was rewritten with only the first comments.' : ''
+    return said({ changed: true, secrets: state.secrets }, `Wrote ${appFileName}.${lost}${secrets}`)
+  },
+}
+
+const newFile = (app: string, { project }: Call): AppFile => (project ? { app, project } : { app })

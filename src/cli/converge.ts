@@ -1,0 +1,208 @@
+/** Carries out a plan: one step for each change. Every step may be repeated, so that a failed run can be finished. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type EffectiveFile, type FileVolume, type WebProcess, type Worker, workerApp } from '../appfile/effective.ts'
+import type { Change, Plan } from '../appfile/plan.ts'
+import type { App, CreateAppRequest, ScaleAppRequest, UpdateAppRequest } from '../client/index.ts'
+import { type Call, explained, Interrupted } from './verb.ts'
+
+interface Step {
+  readonly what: string
+  run(): Promise<unknown>
+}
+
+type Context = Pick<Call, 'client' | 'signal'>
+
+/** Carries out the changes of the app itself. @throws Error naming the steps that were done and those that were not */
+export const converge = (call: Call, file: EffectiveFile, plan: Plan): Promise<void> =>
+  perform(call, stepsOf(call, file, plan))
+
+/** Carries out the changes of the other processes, which needs the app. @throws Error as `converge` */
+export const convergeWorkers = (call: Call, file: EffectiveFile, { changes }: Plan): Promise<void> =>
+  perform(call, [
+    ...Object.entries(file.workers).flatMap(([name, worker]) => workerSteps(call, file.app, name, worker, changes)),
+    ...changes.flatMap(({ kind, key }) => {
+      const name = /^processes\.([^.]+)$/.exec(key)?.[1]
+      if (kind !== 'remove' || name === undefined) return []
+      return [step(key, () => call.client.deleteApp({ app_name: workerApp(file.app, name) }))]
+    }),
+  ])
+
+async function perform(call: Call, steps: readonly Step[]): Promise<void> {
+  for (const [at, step] of steps.entries()) {
+    call.signal.throwIfAborted()
+    try {
+      await call.terminal.step(step.what, () => step.run())
+    } catch (cause) {
+      const reason = explained(cause, call.url)
+      if (reason instanceof Interrupted || !(reason instanceof Error)) throw reason
+      throw new Error(halfway(steps, at, reason.message), { cause })
+    }
+  }
+}
+
+function halfway(steps: readonly Step[], at: number, reason: string): string {
+  const names = (some: readonly Step[]) => some.map(({ what }) => what).join(', ') || 'nothing'
+  return [
+    `${steps[at]?.what} failed: ${reason}`,
+    `  done: ${names(steps.slice(0, at))}`,
+    `  not done: ${names(steps.slice(at))}, the deployment`,
+    '  Fix the reason, then run mote deploy again: it continues from here.',
+  ].join('\n')
+}
+
+/**
+ * The order keeps each state valid: volumes are detached before the app is scaled, because only one VM can use a
+ * writable volume, and attached afterwards.
+ */
+function stepsOf(context: Context, file: EffectiveFile, { changes }: Plan): Step[] {
+  const below = (path: string) => changes.filter(({ key }) => key === path || key.startsWith(`${path}.`))
+  const isNew = below('app').length > 0
+  const web = below('processes.web').map(({ key }) => key.replace('processes.web.', ''))
+  const settings =
+    web.some(key => ['command', 'port', 'drain_seconds', 'health.path'].includes(key)) ||
+    below('build').length > 0 ||
+    below('release').length > 0
+  const scale = web.some(key => /^(replicas|scale_to_zero|autoscaling\..*)$/.test(key))
+  const { client } = context
+  const app_name = file.app
+  const volumes = below('volumes')
+  return [
+    ...(isNew ? [step('app', () => client.createApp({ body: newApp(file) }))] : []),
+    ...(!isNew && settings ? [step('settings', () => client.updateApp({ app_name, body: settingsOf(file) }))] : []),
+    ...below('env').map(change => variable(context, app_name, change)),
+    ...volumes
+      .filter(({ kind }) => kind === 'remove')
+      .map(change => step(change.key, () => detach(context, app_name, nameIn(change)))),
+    ...(!isNew && scale ? [step('scale', () => rescale(context, app_name, file.processes.web))] : []),
+    ...file.volumes
+      .filter(({ name }) => volumes.some(({ kind, key }) => kind !== 'remove' && isOf(key, name)))
+      .map(volume => step(`volumes.${volume.name}`, () => provide(context, app_name, volume))),
+    ...below('domains').map(change => domain(context, app_name, change)),
+  ]
+}
+
+const step = (what: string, run: () => Promise<unknown>): Step => ({ what, run })
+const nameIn = ({ key }: Change) => key.slice(key.indexOf('.') + 1)
+/** Names of volumes may contain dots. */
+const isOf = (key: string, volume: string) =>
+  [`volumes.${volume}`, ...['mount', 'size_mib', 'read_only'].map(name => `volumes.${volume}.${name}`)].includes(key)
+
+function variable({ client }: Context, app_name: string, change: Change): Step {
+  const name = nameIn(change)
+  return step(change.key, () =>
+    change.kind === 'remove'
+      ? client.deleteAppEnv({ app_name, name })
+      : client.putAppEnv({ app_name, name, body: { value: String(change.to), secret: false } }),
+  )
+}
+
+function domain({ client }: Context, app_name: string, change: Change): Step {
+  const name = nameIn(change)
+  return step(change.key, () =>
+    change.kind === 'remove'
+      ? client.deleteDomain({ app_name, domain: name })
+      : client.addDomain({ app_name, body: { name } }),
+  )
+}
+
+const repositoryOf = ({ build }: EffectiveFile) =>
+  'repository' in build
+    ? { git_url: build.repository, git_branch: build.branch, git_submodules: build.submodules }
+    : { git_url: '' }
+
+const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
+  const { port, health, drain_seconds, command } = file.processes.web
+  return {
+    port,
+    command,
+    health_check_path: health.path,
+    drain_timeout: drain_seconds,
+    ...repositoryOf(file),
+    release_command: file.release?.command ?? [],
+  }
+}
+
+const newApp = (file: EffectiveFile): CreateAppRequest => ({
+  name: file.app,
+  ...settingsOf(file),
+  ...repositoryOf(file),
+  ...scaleOf(file.processes.web, 1),
+})
+
+/** Autoscaling moves the number of VMs: it stays where it is, if that is allowed. */
+function scaleOf(process: Worker & Partial<WebProcess>, desired: number): ScaleAppRequest {
+  const { replicas, scale_to_zero: sleeps = false, autoscaling } = process
+  const min_replicas = sleeps ? 0 : replicas
+  if (!autoscaling) {
+    return { autoscaling_enabled: false, min_replicas, max_replicas: replicas, desired_replicas: replicas }
+  }
+  return {
+    autoscaling_enabled: true,
+    min_replicas,
+    max_replicas: autoscaling.max_replicas,
+    desired_replicas: Math.min(Math.max(desired, replicas), autoscaling.max_replicas),
+    cpu_threshold: autoscaling.cpu_percent,
+    mem_threshold: autoscaling.memory_percent,
+  }
+}
+
+async function rescale({ client }: Context, app_name: string, process: Worker): Promise<App> {
+  const { desired_replicas: desired } = await client.getApp({ app_name })
+  return client.scaleApp({ app_name, body: scaleOf(process, desired) })
+}
+
+/** A worker is created if it does not exist, so that a second run finishes what the first one has begun. */
+function workerSteps(context: Context, main: string, name: string, worker: Worker, changes: readonly Change[]): Step[] {
+  const path = `processes.${name}`
+  const keys = changes.filter(({ key }) => key.startsWith(`${path}.`)).map(({ key }) => key.slice(path.length + 1))
+  if (keys.length === 0) return []
+  const { client } = context
+  const app_name = workerApp(main, name)
+  const { command } = worker
+  if (changes.some(({ kind, key }) => kind === 'create' && key === `${path}.vcpus`)) {
+    const body = { name: app_name, git_url: '', kind: 'worker', env_of: main, command, ...scaleOf(worker, 1) } as const
+    return [step(path, () => client.createApp({ body }))]
+  }
+  const change = async () => {
+    const { port } = await client.getApp({ app_name })
+    return client.updateApp({ app_name, body: { port, command } })
+  }
+  return [
+    ...(keys.includes('command') ? [step(`${path}.command`, change)] : []),
+    ...(keys.some(key => /^(replicas|autoscaling\..*)$/.test(key))
+      ? [step(`${path}.replicas`, () => rescale(context, app_name, worker))]
+      : []),
+  ]
+}
+
+/** Creates, grows and attaches the volume, as far as it needs it. */
+async function provide(context: Context, app_name: string, volume: FileVolume): Promise<void> {
+  const { client } = context
+  const { id: app_id } = await client.getApp({ app_name })
+  const { name, size_mib } = volume
+  const [found] = await client.listVolumes({ query: { name } })
+  if (found && found.size_mib < size_mib) await client.updateVolume({ volume_id: found.id, body: { size_mib } })
+  const { id: volume_id } = found ?? (await client.createVolume({ body: { name, size_mib } }))
+  const access_mode = volume.read_only ? 1 : 0
+  const [now] = await client.listAppVolumes({ app_id, query: { name } })
+  if (now?.mount_point === volume.mount && now.access_mode === access_mode) return
+  if (now) await detach(context, app_name, name)
+  await client.attachVolume({ app_id, body: { volume_id, mount_point: volume.mount, access_mode } })
+}
+
+const detachMs = 60_000
+const pollMs = 250
+
+/** Detaches the volume and waits until the VM has unmounted it. */
+async function detach({ client, signal }: Context, app_name: string, name: string): Promise<void> {
+  const { id: app_id } = await client.getApp({ app_name })
+  const [attached] = await client.listAppVolumes({ app_id, query: { name } })
+  if (!attached) return
+  await client.detachVolume({ app_id, volume_id: attached.id })
+  const until = performance.now() + detachMs
+  while ((await client.listAppVolumes({ app_id, query: { name } })).length > 0) {
+    if (performance.now() > until)
+      throw new Error(`A program in the VM still uses ${name}. Stop it, or deploy a version that does not use it.`)
+    await sleep(pollMs, undefined, { signal })
+  }
+}

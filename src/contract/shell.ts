@@ -1,0 +1,48 @@
+/** Sessions in a VM for OpenSSH clients, between a gateway's bastion and control. */
+import { type Static, Type } from 'typebox'
+import { SessionAnswer, SessionRequest, TerminalSize } from './agent/session.ts'
+
+/** `grant`: the answer to a `TunnelLogin` with the name of an app. Permissions are checked again. */
+export const ShellOpen = Type.Object({
+  grant: Type.String({ maxLength: 2048 }),
+  what: Type.Union([
+    /** A login shell. */
+    Type.Object({ kind: Type.Literal('shell') }),
+    /** A command for the shell, as SSH passes it (RFC 4254, 6.5). */
+    Type.Object({ kind: Type.Literal('command'), command: Type.String({ minLength: 1, maxLength: 65_536 }) }),
+    Type.Object({ kind: Type.Literal('sftp') }),
+    /** A TCP port of the VM. */
+    Type.Object({ kind: Type.Literal('port'), port: Type.Integer({ minimum: 1, maximum: 65_535 }) }),
+  ]),
+  tty: Type.Optional(TerminalSize),
+  env: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 4096 }), { maxProperties: 64 })),
+})
+export type ShellOpen = Static<typeof ShellOpen>
+
+/** `ticket`: to be presented with every request about the session. Otherwise `reason` is for the user. */
+export const ShellOpenAnswer = Type.Union([
+  Type.Object({ ticket: Type.String(), sessionId: Type.String() }),
+  Type.Object({ reason: Type.String() }),
+])
+export type ShellOpenAnswer = Static<typeof ShellOpenAnswer>
+
+export const ShellAsk = Type.Object({ ticket: Type.String({ maxLength: 2048 }), request: SessionRequest })
+export type ShellAsk = Static<typeof ShellAsk>
+
+/**
+ * `retry`: the VM or its host does not answer, and the same request may succeed later. `reason`: the session has ended,
+ * or the permission was revoked.
+ */
+export const ShellAskAnswer = Type.Union([
+  Type.Object({ answer: SessionAnswer }),
+  Type.Object({ retry: Type.Literal(true) }),
+  Type.Object({ reason: Type.String() }),
+])
+export type ShellAskAnswer = Static<typeof ShellAskAnswer>
+
+export const shellSubjects = {
+  /** ShellOpen -> ShellOpenAnswer */
+  open: 'control.in.shell.open',
+  /** ShellAsk -> ShellAskAnswer */
+  ask: 'control.in.shell.ask',
+} as const

@@ -1,0 +1,18 @@
+import type { Tx } from '../../db/db.ts'
+import { minutes } from '../../lib/duration.ts'
+import { createRun } from '../runs/index.ts'
+import type { Deployment } from './store.ts'
+
+const timeoutSeconds = 3600
+/** A release command may take an hour, and its VM waits for room before. */
+export const releaseDeadlineMs = minutes(90)
+
+/** Starts the release command of a deployment in a separate VM. */
+export const startRelease = (tx: Tx, d: Deployment) =>
+  createRun(tx, {
+    accountId: null,
+    purpose: 'release',
+    command: d.releaseCommand,
+    timeoutSeconds,
+    of: { ...d, deploymentId: d.id },
+  })

@@ -1,0 +1,110 @@
+import { Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { acknowledgement, text } from '../http/types.ts'
+import {
+  CreateVmDirectoryRequest,
+  FileQuery,
+  ListFilesQuery,
+  MoveVmFileRequest,
+  RemoveFileQuery,
+  VmFile,
+  VmFileList,
+  VmSpace,
+  WriteFileQuery,
+  WrittenVmFile,
+} from './file-resources.ts'
+
+const base = '/v1/apps/{app_name}/deployments/{job_id}/files'
+const ofJob = Type.Object({
+  app_name: text({ description: 'Name of the app.', examples: ['web'] }),
+  job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
+})
+const shared = {
+  tag: 'VM files',
+  auth: 'bearer',
+  project: 'selected',
+  scope: 'exec',
+  addition: true,
+  params: ofJob,
+  fails: [409],
+} as const
+/** What a VM answers is not kept anywhere. */
+const read = { ...shared, method: 'GET', asksOthers: true, secretAnswer: true } as const
+
+/** A disk of a VM is rarely larger. */
+const maxUploadBytes = 64 * 2 ** 30
+
+export const vmFileOperations = operations({
+  listVmFiles: {
+    ...read,
+    path: base,
+    summary: 'List a directory in a VM',
+    description: 'Lists a directory in a running VM. It needs no program in the image.',
+    query: ListFilesQuery,
+    answer: VmFileList,
+  },
+  getVmFile: {
+    ...read,
+    path: `${base}/stat`,
+    summary: 'Get the properties of a file in a VM',
+    description: 'Returns type, size, mode and time of one file. Links are not followed.',
+    query: FileQuery,
+    answer: VmFile,
+  },
+  getVmSpace: {
+    ...read,
+    path: `${base}/space`,
+    summary: 'Get the free space of a file system in a VM',
+    description: 'Returns size and free space of the file system that has the path.',
+    query: FileQuery,
+    answer: VmSpace,
+  },
+  readVmFile: {
+    ...read,
+    path: `${base}/content`,
+    summary: 'Download a file from a VM',
+    description:
+      'Sends the bytes of a file, or those of a `Range`. The `ETag` changes with the file: continue a download with `If-Range`. If the file becomes shorter meanwhile, the connection ends before `Content-Length`.',
+    query: FileQuery,
+    answer: 'bytes',
+    fails: [409, 416],
+  },
+  writeVmFile: {
+    ...shared,
+    method: 'PUT',
+    path: `${base}/content`,
+    summary: 'Upload a file to a VM',
+    description:
+      'Writes the body to a file, with the parents it needs. The file is replaced at once when the whole body has arrived; an upload that breaks off leaves the old one.',
+    query: WriteFileQuery,
+    upload: { maxBytes: maxUploadBytes },
+    answer: WrittenVmFile,
+  },
+  createVmDirectory: {
+    ...shared,
+    method: 'POST',
+    path: `${base}/directories`,
+    summary: 'Make a directory in a VM',
+    description: 'Makes a directory with its parents. One that exists stays as it is.',
+    body: CreateVmDirectoryRequest,
+    answer: acknowledgement('created'),
+  },
+  moveVmFile: {
+    ...shared,
+    method: 'POST',
+    path: `${base}/move`,
+    summary: 'Rename a file in a VM',
+    description: 'Renames or moves a file or directory within one file system.',
+    body: MoveVmFileRequest,
+    answer: acknowledgement('moved'),
+  },
+  removeVmFile: {
+    ...shared,
+    method: 'DELETE',
+    path: base,
+    summary: 'Remove a file from a VM',
+    description: 'Removes a file, a link or an empty directory, or with `recursive` a directory with its content.',
+    query: RemoveFileQuery,
+    answer: acknowledgement('removed'),
+  },
+})

@@ -1,0 +1,217 @@
+/** Runs one file tool of the init (guest/files.c) as a session that lives as long as a request. */
+import { newId } from '../../lib/ids.ts'
+import { printableLine } from '../../lib/printable.ts'
+import type { SessionRequest } from '../../contract/agent.ts'
+import { maxDataBytes, signalNumbers } from '../../contract/session-stream.ts'
+import type { Deps } from '../base/deps.ts'
+import type { Deployment } from '../deployments/index.ts'
+import { ApiError, invalidState } from '../http/errors.ts'
+import type { Caller } from '../http/operation.ts'
+import { isClosedInput } from './attachment.ts'
+import type { ToolCommand } from './file-paths.ts'
+import { type GuestLine, guestLine, patient } from './guest-line.ts'
+import { faultForClient, openSession } from './open.ts'
+import * as store from './store.ts'
+
+/** A guest that makes no progress for this long ends the request. */
+const stallMs = 60_000
+const readWaitMs = 20_000
+/** If the control plane ends before the session, the sweep ends it after this time. */
+const idleSeconds = 120
+const touchMs = 40_000
+/** A tool that was ended has at most 256 KiB of output left in each of the guest's buffers. */
+const mostLastReads = 12
+const lastWaitMs = 5_000
+/** The longest path and a reason. */
+const maxMessageBytes = 8192
+const maxMessageLength = 300
+
+export interface FilePlace {
+  readonly deployment: Deployment
+  readonly vmId: string
+  readonly caller: Pick<Caller, 'userId'>
+  /** Name or number of the user in the VM. Default: the image's. */
+  readonly user: string | undefined
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal
+}
+
+export type FileDeps = Pick<Deps, 'db' | 'bus' | 'clock'>
+
+/** @param tool its first word and the first path go to the list of sessions */
+export async function openFileSession(
+  deps: FileDeps,
+  place: FilePlace,
+  tool: ToolCommand,
+  input = false,
+): Promise<FileSession> {
+  const { deployment, vmId, caller, user, signal } = place
+  const { command, encodedArguments } = tool
+  const { id } = await openSession(deps, {
+    accountId: caller.userId,
+    deployment,
+    vmId,
+    program: `file:${command[0]} ${command[1]}`,
+    idleSeconds,
+    requestKey: null,
+    start: {
+      command: [...command],
+      fileTool: true,
+      input,
+      ...(encodedArguments ? { encodedArguments } : {}),
+      ...(user === undefined ? {} : { user }),
+    },
+  })
+  const line = guestLine(deps, vmId)
+  const touch = setInterval(() => void store.touch(deps.db, id).catch(() => undefined), touchMs).unref()
+  const onEnd = () => clearInterval(touch)
+  const release = async () => void (await store.remove(deps.db, id))
+  const now = () => deps.clock.monotonicMs()
+  return new FileSession({ id, line: patient(line, now), now, signal, onEnd, release, stallMs })
+}
+
+export interface FileSessionOptions {
+  readonly id: string
+  readonly line: GuestLine
+  readonly now: () => number
+  readonly signal: AbortSignal
+  /** Called when the session is no longer used. */
+  readonly onEnd: () => void
+  /** Called once the guest has forgotten the session. Otherwise the sweep has to end it. */
+  readonly release: () => Promise<void>
+  readonly stallMs: number
+}
+
+export class FileSession implements AsyncDisposable {
+  readonly #options: FileSessionOptions
+  readonly #readerId = newId()
+  #stdout = 0
+  #stderr = 0
+  #message = Buffer.alloc(0)
+  #hasEnded = false
+
+  constructor(options: FileSessionOptions) {
+    this.#options = options
+  }
+
+  /** The output, until the tool has ended. @throws ApiError with the message of a tool that failed */
+  async *output(): AsyncGenerator<Buffer, void, undefined> {
+    const { now, stallMs } = this.#options
+    let progressAt = now()
+    for (;;) {
+      const { parts, end } = await this.#read()
+      for (const { stream, offset, lostBytes, data: encoded } of parts) {
+        if (lostBytes > 0) throw new ApiError('unavailable', 'The VM did not retain all bytes. Try again.')
+        const data = Buffer.from(encoded, 'base64')
+        if (stream === 'stderr') {
+          this.#stderr = offset + data.length
+          this.#message = Buffer.concat([this.#message, data]).subarray(0, maxMessageBytes)
+        } else {
+          this.#stdout = offset + data.length
+          yield data
+        }
+      }
+      // Not the time that the reader took.
+      if (parts.length > 0) progressAt = now()
+      if (end) {
+        this.#hasEnded = true
+        if (end.reason === 'exited' && end.code === 0) return
+        throw toolFault(this.#message, end)
+      }
+      if (now() - progressAt >= stallMs) throw stalled()
+    }
+  }
+
+  /** Waits for the end of a tool without output. */
+  async done(): Promise<void> {
+    const output = this.output()
+    while (!(await output.next()).done);
+  }
+
+  /** Passes everything on and closes the input. Returns early if the tool reads no more: `done` says why. */
+  async write(source: AsyncIterable<Buffer>): Promise<number> {
+    let written = 0
+    try {
+      for await (const chunk of source)
+        for (const end = written + chunk.length; written < end; ) {
+          const from = chunk.length - (end - written)
+          written = Math.min(
+            end,
+            Math.max(written, await this.#input(written, chunk.subarray(from, from + maxDataBytes))),
+          )
+        }
+      await this.#ask({ action: 'close_input', sessionId: this.#options.id })
+    } catch (cause) {
+      if (!isClosedInput(cause)) throw cause instanceof ApiError ? cause : faultForClient(cause)
+    }
+    return written
+  }
+
+  /** Ends a tool that still runs; it removes what it began. The client does not wait for this. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#options.onEnd()
+    void this.#end().catch(() => undefined)
+  }
+
+  async #end(): Promise<void> {
+    const { id: sessionId, line, release } = this.#options
+    if (!this.#hasEnded) {
+      await line.ask({ action: 'signal', sessionId, number: signalNumbers.HUP }).catch(() => undefined)
+      await this.#discard()
+    }
+    await line.ask({ action: 'remove', sessionId })
+    await release()
+  }
+
+  /** Reads what the tool left, because the guest frees only sessions whose output it could send. */
+  async #discard(): Promise<void> {
+    const { id: sessionId, line } = this.#options
+    const from = { stdout: this.#stdout, stderr: this.#stderr }
+    for (let reads = 0; reads < mostLastReads && !this.#hasEnded; reads++) {
+      const request = { action: 'read', sessionId, readerId: this.#readerId, from, waitMs: lastWaitMs } as const
+      const { parts, end } = await line.ask(request)
+      for (const { stream, offset, data } of parts) from[stream] = offset + Buffer.byteLength(data, 'base64')
+      this.#hasEnded = end !== null
+    }
+  }
+
+  async #input(offset: number, data: Buffer): Promise<number> {
+    const request = { action: 'input', sessionId: this.#options.id, offset, data: data.toString('base64') } as const
+    return (await this.#ask(request)).receivedBytes
+  }
+
+  async #read() {
+    const { id: sessionId, stallMs } = this.#options
+    const from = { stdout: this.#stdout, stderr: this.#stderr }
+    const waitMs = Math.min(readWaitMs, stallMs)
+    const request = { action: 'read', sessionId, readerId: this.#readerId, from, waitMs } as const
+    return this.#ask(request).catch((cause: unknown) => Promise.reject(faultForClient(cause)))
+  }
+
+  #ask<A extends SessionRequest['action']>(request: Extract<SessionRequest, { action: A }>) {
+    return this.#options.line.ask<A>(request, this.#options.signal)
+  }
+}
+
+const stalled = () =>
+  new ApiError('unavailable', 'The VM made no progress for a minute, so this was ended. Check the VM, then try again.')
+
+/** Texts of strerror(3). */
+const hints: readonly (readonly [RegExp, string])[] = [
+  [/: Permission denied$|: Operation not permitted$/, 'Use a user who may do this, for example root.'],
+  [/: No space left on device$/, 'Remove something first.'],
+  [/: Directory not empty$/, 'Remove its content as well with recursive.'],
+  [/: File exists$/, 'Choose another name, or replace it with replace.'],
+]
+
+function toolFault(said: Buffer, { reason, code }: { readonly reason: string; readonly code: number }): ApiError {
+  const text = printableLine(said.toString().trim())
+  if (text === 'no such file tool')
+    return invalidState('The VM was started by an older version of Mote. Deploy the app again to use this.')
+  if (text === '' || reason !== 'exited')
+    return new ApiError('unavailable', `The action ended with ${reason} ${code}. Try again.`)
+  const message = text.length > maxMessageLength ? `…${text.slice(-maxMessageLength)}` : text
+  if (message.endsWith(': No such file or directory')) return new ApiError('not_found', `${message}.`)
+  const hint = hints.find(([pattern]) => pattern.test(message))?.[1]
+  return invalidState(hint === undefined ? `${message}.` : `${message}. ${hint}`)
+}

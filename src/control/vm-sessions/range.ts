@@ -1,0 +1,17 @@
+/** `Range` and `If-Range` (RFC 9110, 14.2 and 13.1.5) as arguments of the file tool `get`. */
+
+type Header = string | readonly string[] | undefined
+
+/** No file has this version, so the whole file is sent. */
+const noVersion = 'none'
+
+/**
+ * @returns first byte (negative: from the end), last byte and version; undefined: the whole file, as for several ranges
+ * and anything that is not a range
+ */
+export function rangeOf(range: Header, ifRange: Header): readonly [string, string, string] | undefined {
+  const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(String(range ?? '').trim()) ?? []
+  const version = ifRange === undefined ? '' : (/^"([\w.-]+)"$/.exec(String(ifRange).trim())?.[1] ?? noVersion)
+  if (first === '') return Number(last) > 0 ? [`-${last}`, '', version] : undefined
+  return last !== '' && Number(last) < Number(first) ? undefined : [first, last, version]
+}

@@ -1,0 +1,325 @@
+/** OpenSSH's own programs through a real bastion to real processes: the simulated host uses the guest's init. */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { pino } from 'pino'
+import ssh2 from 'ssh2'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testDir } from '../../../test/support/agent/agent.ts'
+import { cli } from '../../../test/support/cli.ts'
+import { compiledInit, type TestInit } from '../../../test/support/agent/guest-init.ts'
+import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
+import { until } from '../../../test/support/wait.ts'
+import { createFakeHost } from '../../agent/hypervisor/fake/host.ts'
+import { type Bastion, startBastion } from '../../gateway/bastion/bastion.ts'
+import { run } from '../../lib/exec.ts'
+
+const skip = process.getuid?.() !== 0
+let system: TestSystem
+let init: Awaited<ReturnType<typeof compiledInit>>
+let guest: TestInit
+let ann: TestUser
+let dir: Awaited<ReturnType<typeof testDir>>
+let bastion: Bastion
+const at = (name: string) => join(dir.path, name)
+
+beforeAll(async () => {
+  if (skip) return
+  dir = await testDir()
+  init = await compiledInit()
+  guest = await init.start()
+  const { sessions } = await guest.connect()
+  const fake = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
+  fake.sessions = () => sessions
+  system = await testSystem({ agents: 0 })
+  await system.addAgent({}, fake)
+  ann = await system.user()
+  await deployed('web')
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at('id')])
+  const key = await readFile(at('id.pub'), 'utf8')
+  expect((await ann.post('/v1/auth/ssh-keys', { name: 'laptop', public_key: key.trim() })).status).toBe(200)
+  bastion = await startBastion(
+    { host: '127.0.0.1', port: 0, hostKeyFile: at('host-key') },
+    { bus: system.bus, log: pino({ level: 'silent' }) },
+  )
+}, 120_000)
+afterAll(async () => {
+  await bastion?.stop()
+  await system?.[Symbol.asyncDispose]()
+  await guest?.[Symbol.asyncDispose]()
+  await init?.[Symbol.asyncDispose]()
+  await dir?.[Symbol.asyncDispose]()
+})
+
+async function deployed(name: string): Promise<void> {
+  const image = 'docker.io/library/nginx:1.27'
+  await until(async () => (await ann.post('/v1/deploy', { app_name: name, image })).status === 200, { what: 'a host' })
+  const isRunning = async () =>
+    (await ann.get(`/v1/apps/${name}/deployments`)).body.some((d: { status: string }) => d.status === 'running')
+  await until(isRunning, { what: 'the deployment to run', timeoutMs: 20_000 })
+}
+
+const options = () => [
+  ...['-F', 'none', '-i', at('id'), '-o', 'IdentitiesOnly=yes', '-o', 'BatchMode=yes'],
+  ...['-o', 'StrictHostKeyChecking=no', '-o', `UserKnownHostsFile=${at('known')}`, '-o', 'LogLevel=ERROR'],
+]
+
+/** Runs one of OpenSSH's programs. */
+async function openssh(program: 'ssh' | 'scp' | 'sftp', args: readonly string[], input: string | Buffer = '') {
+  const port = [program === 'ssh' ? '-p' : '-P', `${bastion.port}`]
+  const child = spawn(program, [...options(), ...port, ...args], {
+    stdio: 'pipe',
+    env: { PATH: process.env.PATH ?? '', HOME: dir.path },
+  })
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input)
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { out, err, code: code as number | null }
+}
+const ssh = (args: readonly string[], input?: string | Buffer) => openssh('ssh', ['web@127.0.0.1', ...args], input)
+
+const connectAs = (username: string, credential: Pick<ssh2.ConnectConfig, 'password' | 'privateKey'>) =>
+  new Promise<ssh2.Client>((resolve, reject) => {
+    const client = new ssh2.Client()
+    client.on('ready', () => resolve(client)).on('error', reject)
+    client.connect({ host: '127.0.0.1', port: bastion.port, username, ...credential })
+  })
+const token = async (by: TestUser, more: object = {}): Promise<string> =>
+  (await by.post('/v1/auth/tokens', { name: 'ssh', ...more })).body.token
+
+describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () => {
+  it('ssh runs commands with input, two outputs, and the exit code or signal', async () => {
+    expect(await ssh(['cat; echo error >&2; exit 7'], 'input')).toEqual({ out: 'input', err: 'error\n', code: 7 })
+    expect(await ssh(['kill -TERM $$'])).toMatchObject({ out: '', err: '', code: 255 })
+    // SSH has no name for SIGBUS.
+    expect(await ssh(['kill -BUS $$'])).toMatchObject({ out: '', err: '', code: 128 + 7 })
+    const binary = randomBytes(1_500_000)
+    expect((await ssh(['sha256sum'], binary)).out).toBe((await ssh(['sha256sum'], binary)).out)
+    expect((await ssh(['head -c 3000000 /dev/zero | tr "\\0" x'])).out).toBe('x'.repeat(3_000_000))
+  })
+
+  it('the API tells how to connect, with the host key, and mote prints it for ssh_config', async () => {
+    const isKnown = async () => (await ann.get('/v1/apps/web/ssh')).body.ssh_host_keys.length > 0
+    await until(isKnown, { what: 'the host key' })
+    const { body } = await ann.get('/v1/apps/web/ssh')
+    expect(body).toMatchObject({ ssh_host: 'localhost', ssh_port: 7022, ssh_user: `web.${ann.project}` })
+    expect(body.ssh_command).toContain(`${body.ssh_user}@localhost`)
+    const env = { MOTE_URL: `http://127.0.0.1:${system.control.port}`, MOTE_TOKEN: ann.token ?? '' }
+    const mote = (...args: string[]) => cli({ home: dir.path, env }).run(args)
+    const { out, code } = await mote('ssh', '--config', '--app', 'web')
+    expect([code, out]).toEqual([0, expect.stringContaining('Host mote-web\n')])
+    await writeFile(at('config'), out.replace('7022', `${bastion.port}`).replace('localhost', '127.0.0.1'))
+    // The pinned key is the bastion's.
+    const args = ['-F', at('config'), '-i', at('id'), '-o', 'BatchMode=yes', 'mote-web', 'echo hello']
+    expect(await run('ssh', args)).toBe('hello\n')
+    expect((await mote('ssh-keys', 'list')).out).toContain('laptop')
+  })
+
+  it('the audit log says who and how long, and the key is marked as used', async () => {
+    await ssh(['echo secret-argument'])
+    const { items } = (await ann.get('/v1/audit-logs?action=vm.session_opened')).body
+    expect(items[0].details).toMatchObject({ program: 'ssh: sh', by: expect.stringMatching(/^ssh key /) })
+    expect(JSON.stringify(items)).not.toContain('secret-argument')
+    await until(async () => (await ann.get('/v1/audit-logs?action=vm.session_ended')).body.items.length > 0, {
+      what: 'the end of the session',
+    })
+    expect((await ann.get('/v1/auth/ssh-keys')).body[0].last_used_at).not.toBeNull()
+  })
+
+  it('a terminal has a size that follows the window, a type, and passes Ctrl-C', async () => {
+    const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
+    const window = { rows: 30, cols: 100, term: 'xterm-256color' }
+    const shell = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
+      client.shell(window, (error, channel) => (error ? reject(error) : resolve(channel))),
+    )
+    let output = ''
+    shell.on('data', (data: Buffer) => (output += data.toString()))
+    const printed = (wanted: string) => until(() => output.includes(wanted), { what: `${wanted} in ${output}` })
+    shell.write('stty size; echo "type $TERM"\n')
+    await printed('30 100')
+    await printed('type xterm-256color')
+    shell.setWindow(50, 132, 0, 0)
+    await until(
+      async () => {
+        shell.write('stty size\n')
+        return output.includes('50 132')
+      },
+      { what: 'the new size', everyMs: 200 },
+    )
+    shell.write('echo begun-$((40 + 2)); sleep 1000\n')
+    await printed('begun-42')
+    shell.write('\x03')
+    shell.write('echo after-$((40 + 2))\n')
+    await printed('after-42')
+    const code = once(shell, 'exit')
+    shell.write('exit 5\n')
+    expect((await code)[0]).toBe(5)
+    client.end()
+  })
+
+  it('scp and sftp copy trees in both directions with modes, links and equal bytes', async () => {
+    const content = randomBytes(5_000_000)
+    await mkdir(at('site/empty'), { recursive: true })
+    await writeFile(at('site/data'), content, { mode: 0o750 })
+    await symlink('data', at('site/latest'))
+    // The guest of this test has the file system of this machine.
+    const up = await openssh('scp', ['-rp', at('site'), `web@127.0.0.1:${at('vm')}`])
+    expect(up).toEqual({ out: '', err: '', code: 0 })
+    expect((await readFile(at('vm/data'))).equals(content)).toBe(true)
+    expect((await stat(at('vm/data'))).mode & 0o777).toBe(0o750)
+    expect(await openssh('scp', ['-r', `web@127.0.0.1:${at('vm')}`, at('back')])).toMatchObject({ err: '', code: 0 })
+    expect((await readFile(at('back/data'))).equals(content)).toBe(true)
+    expect((await openssh('scp', [`web@127.0.0.1:${at('none')}`, at('x')])).err).toContain('No such file')
+    const commands = [
+      `cd ${at('vm')}`,
+      'mkdir "with space"',
+      'rename data "with space/moved"',
+      'symlink "with space/moved" link',
+      'chmod 600 "with space/moved"',
+      'rm latest',
+      'rmdir empty',
+      'ls -la',
+      'df',
+      'pwd',
+    ]
+    const session = await openssh('sftp', ['-b', '-', 'web@127.0.0.1'], `${commands.join('\n')}\n`)
+    expect(session).toMatchObject({ err: '', code: 0, out: expect.stringContaining(`directory: ${at('vm')}`) })
+    expect((await readdir(at('vm'))).sort()).toEqual(['link', 'with space'])
+    expect(await readlink(at('vm/link'))).toBe('with space/moved')
+    expect((await stat(at('vm/link'))).mode & 0o777).toBe(0o600)
+    expect(session.out).toMatch(/drwx.* with space/)
+  })
+
+  it('SFTP packets that are not valid are answered or end the transfer, and the next one works', async () => {
+    const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
+    const packet = (...parts: Buffer[]) => {
+      const body = Buffer.concat(parts)
+      const length = Buffer.alloc(4)
+      length.writeUInt32BE(body.length)
+      return Buffer.concat([length, body])
+    }
+    const types = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 200, 77]
+    const wrong = [Buffer.alloc(0), Buffer.alloc(3), Buffer.alloc(4, 255), Buffer.from([0, 0, 0, 4, 0, 0, 0, 9])]
+    const sent = types.flatMap(type => wrong.map(rest => packet(Buffer.from([type, 0, 0, 0, 1]), rest)))
+    const answers = await subsystem(client, Buffer.concat(sent))
+    let count = 0
+    for (let from = 0; from < answers.length; from += 4 + answers.readUInt32BE(from)) {
+      count++
+      expect(answers[from + 4]).toBeGreaterThan(100)
+    }
+    expect(count).toBe(sent.length)
+    expect(await subsystem(client, Buffer.from([255, 255, 255, 255, 1]))).toHaveLength(0)
+    expect((await subsystem(client, packet(Buffer.from([1, 0, 0, 0, 3]))))[4]).toBe(2)
+    client.end()
+  })
+
+  it('ssh -L and -D reach ports of the VM, and no other host', async () => {
+    const server = createServer((_request, response) => response.end('from the VM'))
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
+    const forward = (host: string, to: number) =>
+      new Promise<ssh2.ClientChannel>((resolve, reject) =>
+        client.forwardOut('127.0.0.1', 1, host, to, (error, channel) => (error ? reject(error) : resolve(channel))),
+      )
+    const channel = await forward('localhost', port)
+    channel.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+    expect(await text(channel)).toContain('from the VM')
+    await expect(forward('10.0.0.1', 22)).rejects.toThrow('open')
+    client.end()
+    server.close()
+  })
+
+  it('a client that disconnects hangs up on its program', async () => {
+    const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
+    const file = at('hung-up')
+    await new Promise<ssh2.ClientChannel>((resolve, reject) =>
+      client.exec(`trap 'touch ${file}; exit' HUP; echo ready; while :; do sleep 0.05; done`, (error, channel) => {
+        if (error) reject(error)
+        else channel.on('data', () => resolve(channel))
+      }),
+    )
+    client.destroy()
+    await until(async () => (await readdir(dir.path)).includes('hung-up'), { what: 'SIGHUP' })
+  })
+
+  it('tokens with the scope, keys and project names log in; nobody else does', async () => {
+    const works = async (user: string, password: string) => {
+      const client = await connectAs(user, { password })
+      client.end()
+    }
+    const slug = ann.project
+    await works('web', await token(ann, { scopes: ['exec'] }))
+    await works(`web.${slug}`, await token(ann))
+    const refused = (user: string, password: string) => expect(works(user, password)).rejects.toThrow('authentication')
+    await refused('web', await token(ann, { scopes: ['deploy'] }))
+    await refused('web.other', await token(ann))
+    await refused('nothing', await token(ann))
+    await refused("web' OR 1=1 --", await token(ann))
+    const bob = await system.user()
+    await refused('web', await token(bob))
+    await refused(`web.${slug}`, await token(bob))
+    await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at('other')])
+    const privateKey = await readFile(at('other'), 'utf8')
+    await expect(connectAs('web', { privateKey })).rejects.toThrow('authentication')
+  })
+
+  it('a key that is removed opens nothing more, and ends its sessions', async () => {
+    await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at('brief')])
+    const public_key = (await readFile(at('brief.pub'), 'utf8')).trim()
+    const { id } = (await ann.post('/v1/auth/ssh-keys', { name: 'brief', public_key })).body
+    const client = await connectAs('web', { privateKey: await readFile(at('brief'), 'utf8') })
+    await ann.delete(`/v1/auth/ssh-keys/${id}`)
+    const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
+      client.exec('echo hello', (error, opened) => (error ? reject(error) : resolve(opened))),
+    )
+    const err = text(channel.stderr)
+    expect(await text(channel)).toBe('')
+    expect(await err).toContain('Log in again')
+    client.end()
+  })
+
+  it('a user name that two projects have needs the name of the project', async () => {
+    const made = await ann.post('/v1/projects', { name: 'second' })
+    const slug = made.body.tenant_id
+    const image = 'docker.io/library/nginx:1.27'
+    await ann.post(`/v1/deploy?project=${slug}`, { app_name: 'web', image })
+    await expect(connectAs('web', { password: await token(ann) })).rejects.toThrow('authentication')
+    const client = await connectAs(`web.${slug}`, { password: await token(ann) })
+    client.end()
+  })
+
+  it('a session continues over a restart of the control plane', async () => {
+    const client = await connectAs(`web.${ann.project}`, { privateKey: await readFile(at('id'), 'utf8') })
+    const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
+      client.exec('while read -r line; do echo "got $line"; done', (error, opened) =>
+        error ? reject(error) : resolve(opened),
+      ),
+    )
+    let output = ''
+    channel.on('data', (data: Buffer) => (output += data.toString()))
+    channel.write('one\n')
+    await until(() => output === 'got one\n', { what: 'the first line' })
+    await system.restartControl()
+    channel.write('two\n')
+    await until(() => output === 'got one\ngot two\n', { what: 'the second line', timeoutMs: 30_000 })
+    client.end()
+  })
+})
+
+/** Sends bytes to an SFTP session, and returns the answer. */
+async function subsystem(client: ssh2.Client, sent: Buffer): Promise<Buffer> {
+  const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
+    client.subsys('sftp', (error, opened) => (error ? reject(error) : resolve(opened))),
+  )
+  const parts: Buffer[] = []
+  channel.on('data', (part: Buffer) => parts.push(part))
+  channel.end(sent)
+  await once(channel, 'close')
+  return Buffer.concat(parts)
+}

@@ -1,0 +1,164 @@
+/** Sessions of OpenSSH clients: a gateway's bastion asks for them, and passes requests about them on. */
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { BusError, type Subscription } from '../../bus/bus.ts'
+import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import { ShellAsk, type ShellAskAnswer, ShellOpen, type ShellOpenAnswer, shellSubjects } from '../../contract/shell.ts'
+import { createGenerationalCache } from '../../lib/generational-cache.ts'
+import { seconds } from '../../lib/duration.ts'
+import { writeAudit } from '../audit/index.ts'
+import type { Deps } from '../base/deps.ts'
+import { credentialOf, credentialText, isGranted, type Person, readGrant, readSigned, sign } from '../bastion/index.ts'
+import { findDeployment } from '../deployments/index.ts'
+import { ApiError } from '../http/errors.ts'
+import { recordEnd } from './end.ts'
+import { type GuestLine, guestLine, SessionGone, Unreachable } from './guest-line.ts'
+import { openSession, vmIdFor } from './open.ts'
+import * as shellStore from './shell-store.ts'
+import * as store from './store.ts'
+
+/** A session whose bastion has gone is ended after this time. */
+const idleSeconds = 300
+/** How often permissions are checked, and the session is marked as used. */
+const checkMs = seconds(10)
+const mostKnown = 10_000
+
+/** Bash where it exists. Every image with a shell has /bin/sh. */
+const loginShell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash -l; else exec /bin/sh -l; fi']
+
+const Ticket = Type.Object({
+  sessionId: Type.String(),
+  vmId: Type.String(),
+  projectId: Type.String(),
+  accountId: Type.String(),
+  via: Type.Enum(['pat', 'key', 'session']),
+  viaId: Type.String(),
+})
+type Ticket = Static<typeof Ticket>
+
+type ShellDeps = Pick<Deps, 'db' | 'bus' | 'vault' | 'clock'>
+
+interface Known {
+  readonly line: GuestLine
+  checkedMs: number
+}
+
+export async function startShellReceiver(deps: ShellDeps): Promise<Subscription> {
+  const known = createGenerationalCache<Known>(mostKnown)
+  const opens = await deps.bus.serve(
+    shellSubjects.open,
+    async (data): Promise<ShellOpenAnswer> => open(deps, Value.Parse(ShellOpen, data)),
+    { group: 'control' },
+  )
+  const asks = await deps.bus.serve(
+    shellSubjects.ask,
+    async (data): Promise<ShellAskAnswer> => {
+      const { ticket, request } = Value.Parse(ShellAsk, data)
+      const facts = readSigned(deps.vault, 'app.shell-session', Ticket, ticket)
+      return facts ? pass(deps, known, facts, request) : { reason: 'Log in again.' }
+    },
+    { group: 'control' },
+  )
+  return {
+    async stop() {
+      await opens.stop()
+      await asks.stop()
+    },
+  }
+}
+
+async function open(deps: ShellDeps, { grant: text, what, tty, env }: ShellOpen): Promise<ShellOpenAnswer> {
+  const { db, vault, clock } = deps
+  const grant = readGrant(vault, 'app.shell', text, clock.now())
+  if (!grant || grant.isOld || !(await isGranted(db, grant))) return { reason: 'Log in again.' }
+  const app = await shellStore.active(db, grant.target)
+  if (!app || app.projectId !== grant.projectId) return { reason: 'The app was deleted.' }
+  const { activeId } = app
+  const deployment = activeId === null ? undefined : await findDeployment(db, app.projectId, app.name, activeId)
+  if (!deployment) return { reason: 'The app has no deployment. Deploy it first.' }
+  try {
+    const vmId = await vmIdFor(db, deployment, undefined)
+    const { program, start } = startOf(what)
+    const row = await openSession(deps, {
+      accountId: grant.accountId,
+      deployment,
+      vmId,
+      program,
+      idleSeconds,
+      requestKey: null,
+      start: { ...start, ...(tty ? { tty } : {}), ...(env ? { env } : {}) },
+    })
+    await audit(deps, grant, row)
+    const { accountId, via, viaId, projectId } = grant
+    const ticket: Ticket = { sessionId: row.id, vmId, projectId, accountId, via, viaId }
+    return { ticket: sign(vault, 'app.shell-session', ticket), sessionId: row.id }
+  } catch (cause) {
+    if (cause instanceof ApiError) return { reason: cause.message }
+    throw cause
+  }
+}
+
+function startOf(what: ShellOpen['what']) {
+  switch (what.kind) {
+    case 'shell':
+      return { program: 'ssh', start: { command: loginShell, input: true } }
+    case 'command':
+      return { program: 'ssh: sh', start: { command: ['/bin/sh', '-c', what.command], input: true } }
+    case 'sftp':
+      return { program: 'ssh: sftp', start: { command: ['sftp'], fileTool: true, input: true } }
+    case 'port':
+      return { program: `ssh: tcp:${what.port}`, start: { port: what.port, input: true } }
+  }
+}
+
+const audit = (
+  { db }: ShellDeps,
+  person: Person & { readonly projectId: string },
+  { deploymentId, id, vmId, program, tty }: store.SessionRow,
+) =>
+  db.tx(async tx => {
+    const { accountId: userId, projectId } = person
+    writeAudit(
+      tx,
+      { userId, projectId, via: credentialOf(person), ip: undefined, requestId: undefined },
+      {
+        action: 'vm.session_opened',
+        resourceType: 'deployment',
+        resourceId: deploymentId,
+        details: { session_id: id, vm_id: vmId, program, tty, by: credentialText(person) },
+      },
+    )
+  })
+
+/** Passes a request on to the guest, and records what its answer says about the session. */
+async function pass(
+  deps: ShellDeps,
+  known: ReturnType<typeof createGenerationalCache<Known>>,
+  ticket: Ticket,
+  request: SessionRequest,
+): Promise<ShellAskAnswer> {
+  const { sessionId, vmId } = ticket
+  if (request.action === 'open' || request.action === 'list' || request.sessionId !== sessionId)
+    return { reason: 'The request is about another session.' }
+  const entry = known.get(sessionId) ?? { line: guestLine(deps, vmId), checkedMs: -Infinity }
+  known.set(sessionId, entry)
+  const nowMs = deps.clock.monotonicMs()
+  // A session whose person lost the right ends with its idle time.
+  if (nowMs - entry.checkedMs > checkMs) {
+    if (!(await isGranted(deps.db, ticket))) return { reason: 'Log in again.' }
+    entry.checkedMs = nowMs
+    await store.touch(deps.db, sessionId)
+  }
+  try {
+    const answer: SessionAnswer = await entry.line.ask(request)
+    if (answer.action === 'read' && answer.end)
+      await recordEnd(deps.db, sessionId, { outcome: answer.end.reason, code: answer.end.code })
+    if (answer.action === 'remove') await store.setRemoved(deps.db, sessionId)
+    return { answer }
+  } catch (cause) {
+    if (cause instanceof Unreachable) return { retry: true }
+    if (cause instanceof SessionGone) return { reason: 'The session is gone.' }
+    if (cause instanceof BusError && cause.remoteCode !== undefined) return { reason: cause.message }
+    throw cause
+  }
+}

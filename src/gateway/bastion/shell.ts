@@ -1,0 +1,160 @@
+/** Channels of an SSH connection to an app: programs, file transfer (SFTP) and ports of its VM. */
+import type { Logger } from 'pino'
+import type ssh2 from 'ssh2'
+import { type Bus, BusError } from '../../bus/bus.ts'
+import { ShellAskAnswer, type ShellAsk, type ShellOpen, ShellOpenAnswer, shellSubjects } from '../../contract/shell.ts'
+import { Value } from 'typebox/value'
+import { signalNumber } from './signals.ts'
+import { ShellStream } from './shell-stream.ts'
+
+/** What control answers. */
+export interface ShellControl {
+  open(desired: ShellOpen): Promise<ShellOpenAnswer>
+  /** @throws BusError without an answer */
+  ask(request: ShellAsk, signal: AbortSignal): Promise<ShellAskAnswer>
+}
+
+/** Control waits up to 15 s for the guest. */
+const openTimeoutMs = 30_000
+/** A read waits up to 25 s for output. */
+const askTimeoutMs = 45_000
+const mostChannels = 32
+const mostVariables = 64
+const variablePattern = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
+const maxValueLength = 4096
+/** Names of the VM itself. Other hosts are not reachable through it. */
+const localNames = new Set(['localhost', '127.0.0.1', '::1'])
+
+export const shellControl = (bus: Bus): ShellControl => ({
+  open: async desired =>
+    Value.Parse(ShellOpenAnswer, await bus.request(shellSubjects.open, desired, { timeoutMs: openTimeoutMs })),
+  ask: async (request, signal) =>
+    Value.Parse(ShellAskAnswer, await bus.request(shellSubjects.ask, request, { timeoutMs: askTimeoutMs, signal })),
+})
+
+export interface Shells {
+  /** A `session` channel (RFC 4254, 6.1). */
+  serve(session: ssh2.Session): void
+  /** A `direct-tcpip` channel (RFC 4254, 7.2). */
+  forward(accept: () => ssh2.ServerChannel, reject: () => void, host: string, port: number): void
+  /** Hangs up on all programs. */
+  end(): void
+}
+
+/** The channels of one connection. */
+export function shellsOf(control: ShellControl, grant: string, log: Logger): Shells {
+  const over = new AbortController()
+  let channels = 0
+  const run = async (channel: ssh2.ServerChannel, desired: Omit<ShellOpen, 'grant'>, live: LiveTerminal) => {
+    const isTerminal = desired.tty !== undefined
+    const answer = await openOrReason(control, { grant, ...desired }, log)
+    if ('reason' in answer) {
+      channel.stderr.write(`${answer.reason}${isTerminal ? '\r\n' : '\n'}`)
+      channel.exit(255)
+      channel.end()
+      return
+    }
+    const stream = new ShellStream(control, answer, channel, over.signal)
+    live.attach(stream)
+    await stream.run(log)
+  }
+  const start = (channel: ssh2.ServerChannel, desired: Omit<ShellOpen, 'grant'>, live: LiveTerminal) => {
+    channels++
+    // A channel without a listener for its errors would end the process.
+    channel.on('error', () => channel.destroy())
+    run(channel, desired, live)
+      .catch((err: unknown) => {
+        log.warn({ err }, 'a session over SSH ended with an error')
+        channel.end()
+      })
+      .finally(() => channels--)
+  }
+  return {
+    serve(session) {
+      const live = liveTerminal()
+      let isUsed = false
+      const begin = (accept: () => ssh2.ServerChannel, reject: () => void, what: ShellOpen['what']) => {
+        if (isUsed || channels >= mostChannels) return reject()
+        isUsed = true
+        start(accept(), { what, ...live.start() }, live)
+      }
+      session.on('pty', (accept, _reject, { cols, rows, term }) => {
+        live.setTerminal(rows, cols, (term as string | undefined) ?? '')
+        accept?.()
+      })
+      session.on('env', (accept, reject, { key, val }) => (live.setVariable(key, val) ? accept?.() : reject?.()))
+      session.on('window-change', (accept, _reject, { cols, rows }) => {
+        live.resize(rows, cols)
+        accept?.()
+      })
+      session.on('signal', (accept, _reject, { name }) => {
+        live.signal(name)
+        accept?.()
+      })
+      session.on('shell', (accept, reject) => begin(accept, reject, { kind: 'shell' }))
+      session.on('exec', (accept, reject, { command }) => {
+        if (command === '') reject()
+        else begin(accept, reject, { kind: 'command', command })
+      })
+      session.on('subsystem', (accept, reject, { name }) => {
+        if (name === 'sftp') begin(accept, reject, { kind: 'sftp' })
+        else reject()
+      })
+    },
+    forward(accept, reject, host, port) {
+      if (!localNames.has(host) || port < 1 || port > 65_535 || channels >= mostChannels) reject()
+      else start(accept(), { what: { kind: 'port', port } }, liveTerminal())
+    },
+    end: () => over.abort(),
+  }
+}
+
+async function openOrReason(control: ShellControl, desired: ShellOpen, log: Logger): Promise<ShellOpenAnswer> {
+  try {
+    return await control.open(desired)
+  } catch (err) {
+    if (!(err instanceof BusError)) throw err
+    log.warn({ err }, 'cannot open a session over SSH')
+    return { reason: 'The control plane does not answer. Try again.' }
+  }
+}
+
+type LiveTerminal = ReturnType<typeof liveTerminal>
+
+/** What a client says about its terminal before and after the program starts. */
+function liveTerminal() {
+  let tty: { readonly rows: number; readonly columns: number } | undefined
+  const env = new Map<string, string>()
+  let stream: ShellStream | undefined
+  const size = (rows: number, columns: number) => ({ rows: Math.min(rows, 65_535), columns: Math.min(columns, 65_535) })
+  const setVariable = (name: string, value: string) => {
+    if (!variablePattern.test(name) || value.length > maxValueLength || value.includes('\0')) return false
+    if (env.size >= mostVariables && !env.has(name)) return false
+    env.set(name, value)
+    return true
+  }
+  return {
+    setVariable,
+    setTerminal(rows: number, columns: number, term: string) {
+      tty = size(rows, columns)
+      if (term !== '') setVariable('TERM', term)
+    },
+    resize(rows: number, columns: number) {
+      tty = size(rows, columns)
+      stream?.control({ action: 'resize', size: tty })
+    },
+    signal(name: string) {
+      const number = signalNumber(name)
+      if (number !== undefined) stream?.control({ action: 'signal', number })
+    },
+    start: (): Pick<ShellOpen, 'tty' | 'env'> => ({
+      ...(tty ? { tty } : {}),
+      ...(env.size > 0 ? { env: Object.fromEntries(env) } : {}),
+    }),
+    attach(opened: ShellStream) {
+      stream = opened
+      // The window may have changed while the program was started.
+      if (tty) opened.control({ action: 'resize', size: tty })
+    },
+  }
+}

@@ -1,0 +1,343 @@
+// once-is-enough: tests the CLI, not the database.
+/** An app as a file: `mote config` and `mote deploy` with a `mote.toml`, as processes, against simulated hosts. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Cli, cli, type RunOptions } from '../support/cli.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+
+let system: TestSystem
+let user: TestUser
+let home = ''
+let folder = ''
+let mote: Cli
+
+beforeAll(async () => {
+  system = await testSystem({ agents: 0 })
+  await system.addAgent({ fake: { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 200 } })
+  user = await system.user()
+  home = await mkdtemp(join(tmpdir(), 'mote-config-'))
+  folder = await mkdtemp(join(home, 'shop-'))
+  mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
+}, 120_000)
+afterAll(async () => {
+  await system[Symbol.asyncDispose]()
+  await rm(home, { recursive: true, force: true })
+})
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const run = (words: string, options: RunOptions = {}) => mote.run(words.split(' '), { cwd: folder, ...options })
+const write = (text: string) => writeFile(join(folder, 'mote.toml'), text)
+const read = () => readFile(join(folder, 'mote.toml'), 'utf8')
+const app = async () => (await user.get('/v1/apps/shop')).body
+const env = async () =>
+  Object.fromEntries(
+    (await user.get('/v1/apps/shop/env')).body.map((one: { name: string; value: string }) => [one.name, one.value]),
+  )
+const deployments = async () => (await user.get('/v1/apps/shop/deployments')).body.length
+
+const first = `# The shop.
+app = "shop"
+
+[build]
+image = "oci:hello"
+
+[env]
+LEVEL = "debug" # while it is new
+
+[processes.web]
+port = 3000
+memory_mib = 1024
+health = { path = "/health" }
+
+[[volumes]]
+name = "data"
+size_mib = 64
+`
+
+describe('mote deploy with a file', () => {
+  it('shows the plan of a new app and changes nothing with --plan', async () => {
+    await write(first)
+    const { code, out } = await run('deploy --plan')
+    expect(code).toBe(0)
+    expect(out).toMatch(/\+ app\s+"shop"/)
+    expect(out).toMatch(/\+ env\.LEVEL\s+"debug"/)
+    expect(out).toMatch(/\+ volumes\.data\s+"\/data, 64 MiB"/)
+    expect((await user.get('/v1/apps/shop')).status).toBe(404)
+  })
+
+  it('creates all of it without asking, since nothing is removed', async () => {
+    const { code, out, err } = await run('deploy')
+    expect([code, out, err]).toEqual([0, expect.stringContaining('shop serves at'), expect.stringMatching(/\+ app/)])
+    expect(await app()).toMatchObject({
+      port: 3000,
+      health_check_path: '/health',
+      desired_replicas: 1,
+      min_replicas: 1,
+    })
+    expect(await env()).toEqual({ LEVEL: 'debug' })
+    const [volume] = (await user.get('/v1/volumes')).body
+    expect(volume).toMatchObject({ name: 'data', size_mib: 64, attachments: [{ mount_point: '/data' }] })
+    expect((await user.get('/v1/apps/shop/deployments')).body).toMatchObject([{ memory_mib: 1024, vcpus: 1 }])
+  })
+
+  it('changes nothing when it is repeated', async () => {
+    const before = await deployments()
+    expect(await run('deploy')).toMatchObject({ code: 0, out: 'No changes: shop matches the file.\n' })
+    expect(await run('config diff')).toMatchObject({ code: 0 })
+    expect(await deployments()).toBe(before)
+  })
+
+  it('deploys again with --force', async () => {
+    const before = await deployments()
+    expect(await run('deploy --force')).toMatchObject({ code: 0 })
+    expect(await deployments()).toBe(before + 1)
+  })
+
+  it('changes the scale without a new version', async () => {
+    const before = await deployments()
+    await write(first.replace('port = 3000', 'port = 3000\nscale_to_zero = true\ndrain_seconds = 5'))
+    const { code, out } = await run('deploy')
+    expect([code, out]).toEqual([0, expect.stringContaining('No new version was needed')])
+    expect(await app()).toMatchObject({ min_replicas: 0, max_replicas: 1, drain_timeout: 5 })
+    expect(await deployments()).toBe(before)
+  })
+
+  it('asks on a terminal, and changes nothing after a no', async () => {
+    await write(first.replace('3000', '4000'))
+    const { code, out } = await mote.onTerminal(['deploy'], [[/Apply this plan/, 'n']], folder)
+    expect([code, out]).toEqual([1, expect.stringContaining('Nothing was changed')])
+    expect((await app()).port).toBe(3000)
+  })
+
+  it('removes nothing without a terminal, unless --yes is given', async () => {
+    await write(first.replace('LEVEL = "debug" # while it is new', ''))
+    const { code, err } = await run('deploy')
+    expect([code, err]).toEqual([1, expect.stringMatching(/- env\.LEVEL\s+"debug"[\s\S]*Apply it with --yes/)])
+    expect(await env()).toEqual({ LEVEL: 'debug' })
+    expect(await run('deploy --yes')).toMatchObject({ code: 0, out: expect.stringContaining('serves at') })
+    expect(await env()).toEqual({})
+  })
+
+  it('keeps secrets, and refuses a variable that has the name of one', async () => {
+    await run('env set LEVEL=secret API_KEY=secret')
+    expect(await run('deploy')).toMatchObject({ code: 0, err: expect.stringContaining('settings were changed after') })
+    expect(await env()).toEqual({ LEVEL: null, API_KEY: null })
+    await write(first)
+    const { code, err } = await run('deploy')
+    expect([code, err]).toEqual([1, expect.stringContaining('mote env unset LEVEL')])
+    await run('env unset LEVEL')
+    expect(await run('deploy')).toMatchObject({ code: 0 })
+    expect(await env()).toEqual({ LEVEL: 'debug', API_KEY: null })
+  })
+
+  it('says what was done before a failure, and finishes when it runs again', async () => {
+    const more = 'domains = ["www.example.com", "no domain"]\n'
+    await write(`${more}${first.replace('[env]', '[env]\nMODE = "fast"')}`)
+    const failed = await run('deploy')
+    expect(failed.code).toBe(1)
+    expect(failed.err).toMatch(/domains\.no domain failed: [^]*\n\s+done: env\.MODE, domains\.www\.example\.com\n/)
+    expect(failed.err).toMatch(/not done: domains\.no domain, the deployment/)
+    const before = await deployments()
+    await write(`${more.replace('no domain', 'shop.example.com')}${first.replace('[env]', '[env]\nMODE = "fast"')}`)
+    const { code, err } = await run('deploy')
+    expect([code, err]).toEqual([
+      0,
+      expect.stringMatching(/\+ domains\.shop\.example\.com.*\nA new version is deployed: settings were/),
+    ])
+    expect(await deployments()).toBe(before + 1)
+    expect(await run('deploy')).toMatchObject({ out: expect.stringContaining('No changes') })
+  })
+
+  it('deploys again after a version that failed, without any other change', async () => {
+    const domains = 'domains = ["www.example.com", "shop.example.com"]\n'
+    await write(domains + first.replace('LEVEL = "debug"', 'MOTE_FAKE = "boot-fails"\nLEVEL = "debug"'))
+    expect(await run('deploy --yes')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Deployment failed:'),
+    })
+    await write(domains + first)
+    expect(await run('deploy --yes')).toMatchObject({ code: 0 })
+  })
+
+  it('moves a volume to another path', async () => {
+    await write(first.replace('size_mib = 64', 'size_mib = 128\nmount = "/var/lib/shop"'))
+    expect(await run('deploy --yes')).toMatchObject({ code: 0 })
+    const [volume] = (await user.get('/v1/volumes')).body
+    expect(volume).toMatchObject({ size_mib: 128, attachments: [{ mount_point: '/var/lib/shop' }] })
+    await write(first)
+    expect(await run('deploy')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('has 128 MiB and cannot shrink'),
+    })
+  })
+
+  it('detaches a volume that is removed, and keeps it', async () => {
+    await write(first.slice(0, first.indexOf('[[volumes]]')))
+    expect(await run('deploy --yes')).toMatchObject({ code: 0 })
+    expect((await user.get('/v1/volumes')).body).toMatchObject([{ name: 'data', attachments: [] }])
+  })
+
+  it('takes values of flags for one deployment', async () => {
+    expect(await run('deploy --memory 2048')).toMatchObject({ code: 0, err: expect.stringContaining('1024 -> 2048') })
+    expect((await run('config diff')).out).toMatch(/~ processes\.web\.memory_mib\s+2048 -> 1024/)
+    expect(await run('deploy')).toMatchObject({ code: 0 })
+  })
+
+  it('leaves another app alone', async () => {
+    const { code, err } = await run('deploy --app other')
+    expect([code, err]).toEqual([1, expect.stringMatching(/not found/i)])
+  })
+
+  it('acts in the project of the file', async () => {
+    await run('projects create Second')
+    await write(`project = "second"\n${first}`)
+    expect((await run('deploy --plan')).out).toMatch(/\+ app/)
+    expect((await run('apps list --json')).out).toBe('[]\n')
+    await write(first.slice(0, first.indexOf('[[volumes]]')))
+  })
+})
+
+describe('mote config', () => {
+  it('shows the file with all defaults, without a server', async () => {
+    const { code, out } = await run('config show --json')
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({
+      build: { image: 'oci:hello' },
+      processes: { web: { port: 3000, vcpus: 1, drain_seconds: 30, scale_to_zero: false } },
+      volumes: [],
+    })
+    expect((await run('config show')).out).toContain('[processes.web.health]\npath = "/health"')
+  })
+
+  it('validates a file without a server or a token, and names each fault', async () => {
+    const alone = cli({ home: join(home, 'nobody') })
+    expect(await alone.run(['config', 'validate'], { cwd: folder })).toMatchObject({ code: 0 })
+    await writeFile(join(home, 'bad.toml'), 'app = "a"\n[processes.web]\nprot = 1\n')
+    const { code, out } = await alone.run(['config', 'validate', join(home, 'bad.toml')])
+    expect([code, out]).toEqual([1, expect.stringMatching(/bad\.toml:3:1: processes\.web\.prot is unknown\. Did you/)])
+    expect(await alone.run(['config', 'validate', 'none.toml'])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('none.toml cannot be read'),
+    })
+  })
+
+  it('pulls changes of the dashboard into the file, and keeps its comments', async () => {
+    await user.call('PATCH', '/v1/apps/shop', { port: 5000, drain_timeout: 7 })
+    await user.call('PUT', '/v1/apps/shop/env/LEVEL', { value: 'info', secret: false })
+    await user.call('PUT', '/v1/apps/shop/env/NEW', { value: 'yes', secret: false })
+    await user.call('PATCH', '/v1/apps/shop/scale', { autoscaling_enabled: true, min_replicas: 1, max_replicas: 4 })
+    const differs = await run('config diff')
+    expect([differs.code, differs.out]).toEqual([1, expect.stringMatching(/~ processes\.web\.port\s+5000 -> 3000/)])
+    const { code, out } = await run('config pull')
+    expect([code, out]).toEqual([0, expect.stringContaining('Secrets are not part of the file: API_KEY')])
+    const text = await read()
+    expect(text).toMatch(/^# The shop\.\n/)
+    expect(text).toContain('LEVEL = "info" # while it is new\nNEW = "yes"')
+    expect(text).toMatch(/port = 5000\nmemory_mib = 1024\nhealth = \{ path = "\/health" \}/)
+    expect(text).toContain('drain_seconds = 7')
+    expect(text).toContain('max_replicas = 4')
+    expect((await run('config diff')).out).toMatch(/^Plan for shop:\nA new version is deployed: settings were changed/)
+    expect(await run('config pull')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('mote.toml matches the app'),
+    })
+    expect(await run('deploy')).toMatchObject({ code: 0 })
+    expect(await run('config diff')).toMatchObject({ code: 0 })
+  })
+
+  it('pulls an app into a folder without a file', async () => {
+    const empty = await mkdtemp(join(home, 'empty-'))
+    expect(await run('config pull --app shop', { cwd: empty })).toMatchObject({ code: 0 })
+    const text = await readFile(join(empty, 'mote.toml'), 'utf8')
+    expect(text).toMatch(/^#:schema http:\/\/.*\/v1\/api-docs\/mote\.schema\.json\n/)
+    expect(text).toContain('image = "oci:hello"')
+    expect(await run('config diff', { cwd: empty })).toMatchObject({ code: 0 })
+  })
+})
+
+describe('a release command', () => {
+  it('is set from the file, runs before the new version, and is removed with its key', async () => {
+    const shop = first.slice(0, first.indexOf('[[volumes]]'))
+    await write(`${shop}\n[release]\ncommand = ["migrate"]\n`)
+    await run('deploy --yes')
+    expect(await app()).toMatchObject({ release_command: ['migrate'] })
+    expect(await run('deploy')).toMatchObject({ code: 0, out: expect.stringContaining('No changes') })
+    await write(shop)
+    expect(await run('deploy')).toMatchObject({ code: 0, err: expect.stringContaining('- release.command') })
+    expect(await app()).toMatchObject({ release_command: null })
+  })
+})
+
+describe('workers', () => {
+  const shop = first.slice(0, first.indexOf('[[volumes]]'))
+  const workers = (script: string) => `${shop}
+[processes.mails]
+command = ["node", "${script}"]
+`
+  const apps = async () => (await user.get('/v1/apps')).body.map((app: { name: string }) => app.name).sort()
+  const runs = async () => (await user.get('/v1/apps/shop-mails/deployments')).body
+
+  it('are created with the image of the app, and get its variables', async () => {
+    await write(workers('mails.js'))
+    await run('deploy --yes')
+    const { code, err, out } = await run('deploy')
+    expect([code, out, err]).toEqual([0, 'No changes: shop matches the file.\n', ''])
+    expect(await apps()).toEqual(['shop', 'shop-mails'])
+    expect((await user.get('/v1/apps/shop-mails')).body).toMatchObject({
+      kind: 'worker',
+      env_of: 'shop',
+      command: ['node', 'mails.js'],
+      hostname: null,
+    })
+    expect(await runs()).toMatchObject([{ status: 'running', memory_mib: 512 }])
+  })
+
+  it('get a new version with the app, and alone when only they change', async () => {
+    const before = (await runs()).length
+    const web = await deployments()
+    await write(workers('other.js'))
+    expect(await run('deploy')).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('New versions of workers: mails'),
+    })
+    expect([(await runs()).length, await deployments()]).toEqual([before + 1, web])
+    await run('env set API_KEY=other')
+    expect(await run('deploy')).toMatchObject({ code: 0 })
+    expect([(await runs()).length, await deployments()]).toEqual([before + 2, web + 1])
+    expect(await run('config diff')).toMatchObject({ code: 0 })
+  })
+
+  it('are pulled after a change elsewhere, and return to the file without a new version of the app', async () => {
+    const web = (await app()).active_deployment_id
+    await user.call('PATCH', '/v1/apps/shop-mails', { port: 8080, command: ['false'] })
+    expect((await run('config diff')).out).toMatch(
+      /~ processes\.mails\.command\s+\["false"\] -> \["node","other\.js"\]/,
+    )
+    expect(await run('config pull')).toMatchObject({ code: 0 })
+    expect(await read()).toContain('[processes.mails]\ncommand = ["false"]')
+    await write(workers('other.js'))
+    expect(await run('deploy')).toMatchObject({ code: 0 })
+    expect((await app()).active_deployment_id).toBe(web)
+  })
+
+  it('that crash fail their deployment, while the previous version and the app go on', async () => {
+    const web = (await app()).active_deployment_id
+    const { active_deployment_id: before } = (await user.get('/v1/apps/shop-mails')).body
+    await write(workers('other.js').replace('"node", "other.js"', '"sh", "-c", "exit 3"'))
+    const { code, err } = await run('deploy')
+    expect([code, err]).toEqual([1, expect.stringContaining('the workload ended with code 3')])
+    expect((await user.get('/v1/apps/shop-mails')).body.active_deployment_id).toBe(before)
+    expect((await app()).active_deployment_id).toBe(web)
+    expect((await run('deploy --plan')).out).toContain('New versions of workers: mails')
+  })
+
+  it('are deleted when they are removed from the file, with consent', async () => {
+    await write(shop)
+    expect(await run('deploy')).toMatchObject({ code: 1, err: expect.stringContaining('- processes.mails') })
+    expect(await run('deploy --yes')).toMatchObject({ code: 0 })
+    expect((await user.get('/v1/apps/shop-mails')).status).toBe(404)
+  })
+})

@@ -9,6 +9,7 @@ export type { SessionSignal } from './session-frames.ts'
 export type { StreamEvent } from './events.ts'
 export { everyItem, type PageQuery } from './pages.ts'
 export type { ByteOptions, CallOptions, ClientOptions, StreamOptions } from './transport.ts'
+export { newKey } from './transport.ts'
 
 export type Client = ReturnType<typeof createOperations>
 

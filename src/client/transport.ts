@@ -97,12 +97,17 @@ function headersOf(options: ClientOptions, request: ApiRequest, call: CallOption
       ? {}
       : { 'content-type': isBytes ? 'application/octet-stream' : 'application/json' }),
     ...(project === undefined || request.open ? {} : { 'x-project': project }),
-    ...(request.method === 'POST' && !request.open ? { 'idempotency-key': call.idempotencyKey ?? newKey() } : {}),
+    ...keyOf(request, call),
   }
 }
 
-/** Not `crypto.randomUUID`: browsers provide that only on https. */
-const newKey = () =>
+function keyOf({ method, open }: ApiRequest, { idempotencyKey }: CallOptions): Record<string, string> {
+  if (idempotencyKey !== undefined) return { 'idempotency-key': idempotencyKey }
+  return method === 'POST' && !open ? { 'idempotency-key': newKey() } : {}
+}
+
+/** For `idempotencyKey`: 128 random bits. Not `crypto.randomUUID`: browsers provide that only on https. */
+export const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('')
 
 function urlOf(options: ClientOptions, { path, query }: ApiRequest): string {

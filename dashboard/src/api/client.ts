@@ -4,9 +4,9 @@ import { currentToken, type Refresh, renew } from './session.ts'
 
 const anonymous = createClient({ baseUrl: '', retries: 0 })
 
-export const refresh: Refresh = async refresh_token => {
+export const refresh: Refresh = async (refresh_token, idempotencyKey) => {
   try {
-    return await anonymous.refreshSession({ body: { refresh_token } })
+    return await anonymous.refreshSession({ body: { refresh_token } }, { idempotencyKey })
   } catch (cause) {
     if (cause instanceof ApiFailure && cause.status === 401) return undefined
     throw cause

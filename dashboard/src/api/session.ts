@@ -3,13 +3,15 @@
  * successor in the same tab: a refresh that a reload interrupts would end every session, because refresh tokens work
  * only once. All tabs share the refresh token, and only one tab at a time may use it (Web Locks).
  */
-import type { RefreshResponse } from '@mote/client'
+import { newKey, type RefreshResponse } from '@mote/client'
 import { createStore } from './store.ts'
 
 type Tokens = RefreshResponse
 type Message = { readonly kind: 'tokens'; readonly token: string } | { readonly kind: 'out' } | { readonly kind: 'ask' }
 
 const refreshKey = 'mote.refresh'
+/** The Idempotency-Key of a refresh whose answer has not arrived. The next page repeats the request with it. */
+const pendingKey = 'mote.refresh_pending'
 const handoverKey = 'mote.handover'
 /** How long a new tab waits for an access token from another tab. */
 const askMs = 80
@@ -31,6 +33,7 @@ const refreshToken = () => (isShared ? (localStorage.getItem(refreshKey) ?? unde
 function keep({ token, refresh_token }: Tokens): void {
   if (isShared) localStorage.setItem(refreshKey, refresh_token)
   else ownRefreshToken = refresh_token
+  localStorage.removeItem(pendingKey)
   enter(token)
   say({ kind: 'tokens', token })
 }
@@ -44,6 +47,7 @@ function forget(): void {
   accessToken = undefined
   ownRefreshToken = undefined
   localStorage.removeItem(refreshKey)
+  localStorage.removeItem(pendingKey)
   sessionState.set('out')
 }
 
@@ -99,7 +103,7 @@ async function askOthers(): Promise<void> {
   while (!accessToken && performance.now() < deadlineMs) await new Promise(resolve => setTimeout(resolve, 10))
 }
 
-export type Refresh = (refreshToken: string) => Promise<Tokens | undefined>
+export type Refresh = (refreshToken: string, idempotencyKey: string) => Promise<Tokens | undefined>
 
 /**
  * Replaces an access token that the server rejected. One tab at a time refreshes; a later tab finds the new token.
@@ -109,7 +113,7 @@ export async function renew(refused: string | undefined, refresh: Refresh): Prom
   const exchange = async () => {
     if (accessToken && accessToken !== refused) return true
     const token = refreshToken()
-    const fresh = token === undefined ? undefined : await refresh(token)
+    const fresh = token === undefined ? undefined : await refresh(token, repeatableKey())
     if (fresh) keep(fresh)
     else forget()
     return fresh !== undefined
@@ -117,4 +121,12 @@ export async function renew(refused: string | undefined, refresh: Refresh): Prom
   if (!isShared) return (running ??= exchange().finally(() => (running = undefined)))
   return navigator.locks.request('mote.refresh', exchange)
 }
+
+function repeatableKey(): string {
+  const pending = isShared ? localStorage.getItem(pendingKey) : null
+  const key = pending ?? newKey()
+  if (isShared) localStorage.setItem(pendingKey, key)
+  return key
+}
+
 let running: Promise<boolean> | undefined

@@ -10,12 +10,15 @@ const secret = () => randomBytes(32).toString('base64url')
 
 export const newPat = () => patPrefix + secret()
 export const newRefreshToken = () => refreshPrefix + secret()
+/** @param bits 32 bytes that nobody without the vault can compute */
+export const derivedRefreshToken = (bits: Buffer) => refreshPrefix + bits.toString('base64url')
 export const newLinkToken = () => linkPrefix + secret()
 
 /** Purposes for hashing and encryption in the vault. A purpose is part of the stored data, so it must never change. */
 export const purposes = {
   pat: 'pat',
   refreshToken: 'refresh-token',
+  nextRefreshToken: 'next-refresh-token',
   captcha: 'captcha',
   recoveryCode: 'recovery-code',
   backoff: 'login-backoff',

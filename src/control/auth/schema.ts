@@ -113,7 +113,7 @@ const signInOperations = operations({
     path: '/v1/auth/refresh',
     summary: 'Refresh a session',
     description:
-      'Exchanges a refresh token for a new session JWT and a new refresh token. A refresh token works once: if it is presented again, every session of the user ends, because it may have been stolen. Store the new token before you use it.',
+      'Exchanges a refresh token for a new session JWT and a new refresh token. A refresh token works once: if it is presented again, every session of the user ends, because it may have been stolen. Store the new token before you use it. With an `Idempotency-Key` of 22 to 255 random characters the same request can be repeated if its answer was lost, until the new token is used.',
     ...open,
     proof: 'unused refresh token',
     body: RefreshRequest,

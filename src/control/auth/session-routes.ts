@@ -4,7 +4,7 @@ import { unauthenticated } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { notifyAccount } from '../notifications/index.ts'
 import { type AuthContext, type Origin, actorAt, auditFailure } from './context.ts'
-import { looksIssued, newRefreshToken, purposes, refreshPrefix } from './credentials.ts'
+import { derivedRefreshToken, looksIssued, newRefreshToken, purposes, refreshPrefix } from './credentials.ts'
 import { normaliseEmail } from './rules.ts'
 import type { authOperations } from './schema.ts'
 import { spendSecondFactor } from './second-factor.ts'
@@ -70,7 +70,10 @@ export const sessionHandlers = (ctx: AuthContext): SessionHandlers => ({
       }
     },
   },
-  refreshSession: { read: call => refresh(ctx, call, call.body.refresh_token) },
+  refreshSession: {
+    read: call =>
+      refresh(ctx, call, { presented: call.body.refresh_token, key: headerText(call.headers['idempotency-key']) }),
+  },
   logout: {
     write: async call => {
       const token = call.body.refresh_token
@@ -122,14 +125,28 @@ async function refuse(ctx: AuthContext, origin: Origin, email: string, accountId
 
 type RefreshOutcome = { readonly token: string; readonly refresh_token: string } | 'refused'
 
+/** Fewer characters cannot hold the 128 random bits that make a key hard to guess. */
+const shortestKey = 22
+
 /**
  * Runs in its own transaction: if the token was already used, the revocation of all sessions must commit although the
  * request fails.
+ *
+ * With an `Idempotency-Key`, the new token is derived from the key and the spent token, so the same request can be
+ * repeated if its answer was lost (a page that reloads, a broken connection), and no answer has to be stored. A repeat
+ * counts as reuse once the new token has been used, or if its key is a different one.
  */
-async function refresh(ctx: AuthContext, origin: Origin, presented: string) {
+async function refresh(
+  ctx: AuthContext,
+  origin: Origin,
+  { presented, key }: { readonly presented: string; readonly key: string | null },
+) {
   if (!looksIssued(presented, refreshPrefix)) throw deadRefreshToken()
   const spent = ctx.vault.hash(purposes.refreshToken, presented)
-  const fresh = newRefreshToken()
+  const isRepeatable = key !== null && key.length >= shortestKey
+  const fresh = isRepeatable
+    ? derivedRefreshToken(ctx.vault.hash(purposes.nextRefreshToken, `${presented}\n${key}`))
+    : newRefreshToken()
   const outcome = await ctx.db.tx<RefreshOutcome>(async tx => {
     const freshHash = ctx.vault.hash(purposes.refreshToken, fresh)
     const session = await rotateRefresh(tx, spent, freshHash, ctx.clock.now(), refreshExpiry(ctx))
@@ -141,6 +158,11 @@ async function refresh(ctx: AuthContext, origin: Origin, presented: string) {
     }
     const known = await refreshByHash(tx, spent, ctx.clock.now())
     if (!known) return 'refused'
+    const issued = isRepeatable && known.used ? await refreshByHash(tx, freshHash, ctx.clock.now()) : undefined
+    if (issued && !issued.used && !issued.expired && !issued.revoked) {
+      const { accountId, sessionId, epoch } = issued
+      return { token: ctx.tokens.sign({ userId: accountId, sessionId, epoch }), refresh_token: fresh }
+    }
     const actor = actorAt(origin, known.accountId, known.sessionId)
     if (!known.used) {
       const details = { because: known.revoked ? 'revoked' : 'expired' }

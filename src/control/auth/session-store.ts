@@ -30,14 +30,15 @@ const rotate = statement<{ sessionId: string; accountId: string; epoch: number }
 const findRefresh = statement<{
   sessionId: string
   accountId: string
+  epoch: number
   used: boolean
   expired: boolean
   revoked: boolean
 }>(
   'auth.findRefresh',
-  `SELECT t.session_id AS "sessionId", t.account_id AS "accountId", t.used_at IS NOT NULL AS used,
+  `SELECT t.session_id AS "sessionId", t.account_id AS "accountId", a.epoch, t.used_at IS NOT NULL AS used,
      t.expires_at <= $2 AS expired, s.revoked_at IS NOT NULL AS revoked
-   FROM refresh_token t JOIN session s ON s.id = t.session_id WHERE t.hash = $1`,
+   FROM refresh_token t JOIN session s ON s.id = t.session_id JOIN account a ON a.id = t.account_id WHERE t.hash = $1`,
 )
 const revokeSession = statement(
   'auth.revokeSession',

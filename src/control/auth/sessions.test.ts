@@ -46,6 +46,35 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('GET', '/v1/auth/me', { token: bystander.token })).status).toBe(200)
   })
 
+  it('repeats a refresh whose answer was lost, only with the same random Idempotency-Key and until the new token is used', async () => {
+    const person = await api.person()
+    const refresh = (refresh_token: unknown, key?: string) =>
+      api.call('POST', '/v1/auth/refresh', {
+        body: { refresh_token },
+        ...(key === undefined ? {} : { headers: { 'idempotency-key': key } }),
+      })
+    const key = 'k'.repeat(22)
+    const [first, ...repeats] = await Promise.all([1, 2, 3].map(() => refresh(person.refreshToken, key)))
+    expect([first?.status, ...repeats.map(one => one.status)]).toEqual([200, 200, 200])
+    const next = first?.body['refresh_token']
+    expect(repeats.map(one => one.body['refresh_token'])).toEqual([next, next])
+    for (const { body } of repeats)
+      expect((await api.call('GET', '/v1/auth/me', { token: body['token'] })).status).toBe(200)
+    expect((await refresh(next)).status).toBe(200)
+    expect((await refresh(person.refreshToken, key)).status).toBe(401)
+
+    for (const [used, repeated] of [
+      [key, `${key}2`],
+      [key, undefined],
+      ['too-short', 'too-short'],
+    ] as const) {
+      const other = await api.person()
+      expect((await refresh(other.refreshToken, used)).status).toBe(200)
+      expect((await refresh(other.refreshToken, repeated)).status).toBe(401)
+      expect((await api.call('GET', '/v1/auth/me', { token: other.token })).status).toBe(401)
+    }
+  })
+
   it('lists sessions and revokes one of them', async () => {
     const first = await api.person()
     const second = await api.login(first.email, '203.0.113.5')

@@ -44,7 +44,9 @@ export const listApps: Benchmark = {
     const [{ plane }] = planes
     const ask = askOf(plane)
     const floor = cleanup.use(await startFloor(await answerOf(plane.url, ask)))
-    const page = await queryOf(db => list(db, plane.projectId, { limit: 100, offset: 0 }, newest(100).before, null))
+    const page = await queryOf(db =>
+      list(db, plane.projectId, { around: ['http://', ''], limit: 100, offset: 0 }, newest(100).before, null),
+    )
     const least = cleanup.use(await startLeast(plane, [await whoAsks(plane.jwt), page]))
     const lxd = await beside(report, cleanup, 'LXD', startLxd)
     await lxd?.create('c', 100, 4)

@@ -49,6 +49,7 @@ export const resources: Readonly<Record<string, Fields>> = {
     created_at: 'date-time',
     active_deployment_id: '~uuid?',
     hostname: '~string?',
+    url: '~string?',
     scm_installation_id: '~int64?',
     scm_repo_full_name: '~string?',
     scm_repo_id: '~int64?',

@@ -18,7 +18,7 @@ export interface Journey {
 }
 
 /** Captures the app's host name. */
-const serves = /serves at ([a-z0-9.-]*[a-z0-9])/
+const serves = /serves at https?:\/\/([a-z0-9.-]*[a-z0-9])/
 const asker = fileURLToPath(new URL('./asker.ts', import.meta.url))
 const api = 'http://localhost:7070'
 const gatewayPort = '7080'

@@ -82,7 +82,7 @@ describe('an app', () => {
       ],
     )
     expect(out).toContain('static site (index.html)')
-    expect(out).toContain('shop serves at shop')
+    expect(out).toContain('shop serves at http://shop')
     expect(code).toBe(0)
     const { app, build, processes } = parse(await readFile(join(folder, 'mote.toml'), 'utf8'))
     expect([app, build, processes]).toEqual(['shop', { image: 'oci:hello' }, { web: { port: 8080 } }])

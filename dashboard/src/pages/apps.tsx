@@ -4,7 +4,6 @@ import { Link } from '@tanstack/react-router'
 import { Boxes, ExternalLink, Plus, Search } from 'lucide-react'
 import { useState } from 'react'
 import { queries } from '../api/queries.ts'
-import { addressOf } from '../api/settings.ts'
 import { LinkButton } from '../ui/button.tsx'
 import { controlLook } from '../ui/form.tsx'
 import { bytes, mib, percent, plural } from '../ui/format.ts'
@@ -97,7 +96,7 @@ function AppRow({ app, active }: { readonly app: App; readonly active: readonly 
           >
             {app.name}
           </Link>
-          <Address hostname={app.hostname} />
+          <Address of={app} />
         </div>
       </div>
       <Status status={appStatus(app, active)} />
@@ -134,12 +133,11 @@ function Load({ live, replicas }: { readonly live: LiveDeployment | undefined; r
   )
 }
 
-function Address({ hostname }: { readonly hostname: string | null | undefined }) {
-  if (!hostname) return null
-  const address = addressOf(hostname)
+function Address({ of: { hostname, url } }: { readonly of: App }) {
+  if (!hostname || !url) return null
   return (
     <a
-      href={address}
+      href={url}
       target="_blank"
       rel="noreferrer"
       className="relative z-10 flex w-fit max-w-full items-center gap-1 font-mono text-xs text-muted hover:text-text hover:underline"

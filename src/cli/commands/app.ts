@@ -23,10 +23,10 @@ const list: Verb = {
       app.name,
       status(app.active_deployment_id ? app.scale_state : 'not deployed'),
       app.desired_replicas,
-      app.hostname ?? '',
+      app.url ?? '',
       age(app.created_at),
     ])
-    return said(apps, listing(['NAME', 'STATE', 'REPLICAS', 'HOSTNAME', 'AGE'], rows, 'No apps yet: mote launch'))
+    return said(apps, listing(['NAME', 'STATE', 'REPLICAS', 'ADDRESS', 'AGE'], rows, 'No apps yet: mote launch'))
   },
 }
 
@@ -60,7 +60,7 @@ const show: Verb = {
     const autoscaling = `${app.min_replicas} to ${app.max_replicas}, cpu ${app.cpu_threshold} %, memory ${app.mem_threshold} %`
     const text = facts({
       name: app.name,
-      hostname: app.hostname,
+      address: app.url,
       state: status(app.scale_state),
       port: app.port,
       health: app.health_check_path,
@@ -109,13 +109,13 @@ const statusOf: Verb = {
   example: 'mote status --app web',
   async run(call) {
     const app = await appOf(call)
-    const { hostname } = await call.client.getApp({ app_name: app })
+    const { url } = await call.client.getApp({ app_name: app })
     const active = await activeDeployment(call, app)
     if (!active) return { json: { app, deployment: null }, text: `${app} is not deployed.`, code: 1 }
     const live = await call.client.getDeployment({ app_name: app, job_id: active.job_id })
     const text = facts({
       app,
-      hostname,
+      url,
       status: status(live.status),
       scale: live.scale_state,
       image: live.image,
@@ -203,13 +203,10 @@ const open: Verb = {
   options: [appFlag],
   async run(call) {
     const app = await call.client.getApp({ app_name: await appOf(call) })
-    const gateway = process.env.MOTE_GATEWAY ?? ''
-    const address = gateway || `http://${app.hostname ?? ''}${portOf(call.url)}`
+    const { url: address } = app
+    if (!address) throw new Error(`${app.name} is a worker, which has no address.`)
     const { openInBrowser } = await import('../browser.ts')
     const opened = await openInBrowser(address)
     return said({ url: address, opened }, address)
   },
 }
-
-/** The embedded gateway listens on 7080 if the API listens on 7070; other installations use the default ports. */
-const portOf = (url: string) => (new URL(url).port === '7070' ? ':7080' : '')

@@ -118,8 +118,8 @@ function explanation({ dry_run: plan }: DeployResponse): string {
 
 async function untilItServes(call: Call, app: string, jobId: string, leaving?: string): Promise<Answer> {
   const { live } = await followDeployment(call, app, jobId, `Deploying ${app}`, leaving)
-  const { hostname } = await call.client.getApp({ app_name: app })
-  return said(live, `${app} serves at ${hostname ?? 'its address'}. See it: mote open --app ${app}`)
+  const { url } = await call.client.getApp({ app_name: app })
+  return said(live, url ? `${app} serves at ${url}` : `${app} runs.`)
 }
 
 const launch: Verb = {

@@ -91,6 +91,8 @@ export interface App {
   readonly active_deployment_id?: string | null | undefined
   /** Host name that the gateway serves the app on; null for a worker. */
   readonly hostname?: string | null | undefined
+  /** Address of the app, with the scheme and port of the gateway; null for a worker. */
+  readonly url?: string | null | undefined
   /** Installation of the git integration that reads the repository; null if none. */
   readonly scm_installation_id?: number | null | undefined
   /** The repository as the git host names it; null if none is connected. */
@@ -2134,6 +2136,8 @@ export interface ScaledApp {
   readonly active_deployment_id?: string | null | undefined
   /** Host name that the gateway serves the app on; null for a worker. */
   readonly hostname?: string | null | undefined
+  /** Address of the app, with the scheme and port of the gateway; null for a worker. */
+  readonly url?: string | null | undefined
   /** Installation of the git integration that reads the repository; null if none. */
   readonly scm_installation_id?: number | null | undefined
   /** The repository as the git host names it; null if none is connected. */

@@ -95,6 +95,12 @@ export const App = resource(
         examples: ['web-blue.mote.example'],
       }),
     ),
+    url: maybe(
+      text({
+        description: 'Address of the app, with the scheme and port of the gateway; null for a worker.',
+        examples: ['https://web-blue.mote.example'],
+      }),
+    ),
     scm_installation_id: maybe(
       int64({
         description: 'Installation of the git integration that reads the repository; null if none.',

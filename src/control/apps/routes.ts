@@ -16,7 +16,7 @@ import { envHandlers } from './env-routes.ts'
 import * as rules from './rules.ts'
 import { appOperations } from './schema.ts'
 import * as store from './store.ts'
-import { appView } from './view.ts'
+import { appView, around } from './view.ts'
 
 export const appFeature = (deps: Deps) =>
   feature(appOperations, {
@@ -28,7 +28,7 @@ export const appFeature = (deps: Deps) =>
       read: async ({ project, params }) => {
         const app = await store.byName(deps.db, project.id, params.app_name)
         if (!app) throw notFound()
-        return appView(app)
+        return appView(app, deps.config)
       },
     },
 
@@ -38,7 +38,7 @@ export const appFeature = (deps: Deps) =>
         return async tx => {
           const app = await create(tx)
           call.audit({ action: 'app.create', resourceType: 'app', resourceId: app.id, details: { name: app.name } })
-          return appView(app)
+          return appView(app, deps.config)
         }
       },
     },
@@ -69,7 +69,7 @@ export const appFeature = (deps: Deps) =>
             resourceId: app.id,
             details: { name: app.name, ...change },
           })
-          return appView(changed)
+          return appView(changed, deps.config)
         }
       },
     },
@@ -108,7 +108,7 @@ export const appFeature = (deps: Deps) =>
           resourceId: app.id,
           details: { name: app.name, ...scale },
         })
-        return { ...appView(changed), message: waiting ?? null }
+        return { ...appView(changed, deps.config), message: waiting ?? null }
       },
     },
   })
@@ -137,15 +137,16 @@ async function changeScale(
   return { changed, waiting }
 }
 
-function listHandler({ db }: Pick<Deps, 'db'>): Pick<Handlers<typeof appOperations>, 'listApps'> {
+function listHandler({ db, config }: Pick<Deps, 'db' | 'config'>): Pick<Handlers<typeof appOperations>, 'listApps'> {
   const pages = createPages()
+  const urlParts = around(config.gatewayUrl)
   return {
     listApps: {
       async read({ project: { id }, page }) {
-        if (isFiltered(page)) return (await store.all(db, id)).map(appView)
+        if (isFiltered(page)) return (await store.all(db, id)).map(app => appView(app, config))
         const { before } = windowOf(page)
         const key = `${id} ${page.limit} ${page.offset} ${before}`
-        return pages.latest(key, mark => store.list(db, id, page, before, mark))
+        return pages.latest(key, mark => store.list(db, id, { ...page, around: urlParts }, before, mark))
       },
     },
   }

@@ -66,7 +66,8 @@ const listApps = statement<WrittenPage>(
          max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, scale_state,
          to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
          to_char(settings_changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS settings_changed_at, active_deployment_id,
-         CASE WHEN kind = 'web' THEN hostname END AS hostname, scm_installation_id, scm_repo_full_name, scm_repo_id, NULL AS scm_webhook_secret
+         CASE WHEN kind = 'web' THEN hostname END AS hostname, CASE WHEN kind = 'web' THEN $6::text || hostname || $7::text END AS url, scm_installation_id,
+         scm_repo_full_name, scm_repo_id, NULL AS scm_webhook_secret
        ${pageOfApps} LIMIT $2::bigint) listed), '[]') END AS page, next
    FROM (SELECT pg_postmaster_start_time() || ' ' || coalesce(encode(sha256(string_agg(id::text || xmin::text, ',')::bytea), 'hex'), '') AS mark,
        CASE WHEN count(*) > $2::bigint THEN (array_agg(id))[$2::int] END AS next
@@ -140,10 +141,10 @@ export type NewApp = Omit<App, 'scaleState' | 'activeDeploymentId' | 'want' | 'c
 export const list = (
   db: Db,
   projectId: string,
-  { limit, offset }: Pick<Page, 'limit' | 'offset'>,
+  { limit, offset, around }: Pick<Page, 'limit' | 'offset'> & { readonly around: readonly [string, string] },
   before: string,
   mark: string | null,
-) => db.one(listApps, [projectId, limit, offset, mark, before])
+) => db.one(listApps, [projectId, limit, offset, mark, before, ...around])
 export const all = (db: Db, projectId: string) => db.rows(appsOfProject, [projectId])
 export const byName = (sql: Sql, projectId: string, name: string) => sql.maybe(appByName, [projectId, name])
 /** Locks the app's row until the transaction ends. */

@@ -1,9 +1,18 @@
 import type { Static } from 'typebox'
+import type { ControlConfig } from '../base/config.ts'
 import type { App as AppShape } from './schema.ts'
 import type { App } from './store.ts'
 
+type Gateway = Pick<ControlConfig, 'gatewayUrl'>
+
+/** What precedes and follows an app's hostname in its URL: the scheme and the port of the gateway. */
+export function around(gatewayUrl: string): readonly [string, string] {
+  const { protocol, port } = new URL(gatewayUrl)
+  return [`${protocol}//`, port ? `:${port}` : '']
+}
+
 /** Renders the API's form. The webhook secret is never included; `/secret` shows it. */
-export const appView = (app: App): Static<typeof AppShape> => ({
+export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppShape> => ({
   id: app.id,
   name: app.name,
   git_url: app.gitUrl,
@@ -27,6 +36,7 @@ export const appView = (app: App): Static<typeof AppShape> => ({
   settings_changed_at: app.settingsChangedAt?.toISOString() ?? null,
   active_deployment_id: app.activeDeploymentId,
   hostname: app.kind === 'web' ? app.hostname : null,
+  url: app.kind === 'web' ? around(gatewayUrl).join(app.hostname) : null,
   scm_installation_id: app.scmInstallationId,
   scm_repo_full_name: app.scmRepoFullName,
   scm_repo_id: app.scmRepoId,

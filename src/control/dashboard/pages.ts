@@ -29,7 +29,7 @@ const notBuilt = Buffer.from(
   '<!doctype html><html lang="en"><title>Mote</title><p>The dashboard is not built. Run: npm run dashboard</p><p>The API is at <a href="/v1/docs">/v1/docs</a>.</p></html>',
 )
 
-type Settings = Pick<ControlConfig, 'gatewayUrl' | 'captchaRequired'>
+type Settings = Pick<ControlConfig, 'captchaRequired'>
 
 /** @param directory of the build; read at the first request */
 export function dashboardPages(settings: Settings, directory: string = dashboardDirectory): Pages {
@@ -60,18 +60,15 @@ const pageOf = (files: ReadonlyMap<string, StaticFile>): StaticFile =>
   }
 
 /** Inserts settings that the page needs before its first request into its head, so that it needs no inline script. */
-function withSettings(files: ReadonlyMap<string, StaticFile>, { gatewayUrl, captchaRequired }: Settings) {
+function withSettings(files: ReadonlyMap<string, StaticFile>, { captchaRequired }: Settings) {
   const page = files.get('/index.html')
   if (!page) return files
   const text = page.body
     .toString('utf8')
-    .replace('name="mote-gateway" content=""', `name="mote-gateway" content="${escaped(gatewayUrl)}"`)
     .replace('name="mote-captcha" content=""', `name="mote-captcha" content="${captchaRequired ? 'on' : 'off'}"`)
   const body = Buffer.from(text)
   return new Map([...files, ['/index.html', { ...page, body, etag: etagOf(body), compressed: {} }]])
 }
-
-const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
 function send(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
   reply.header('content-type', file.type).header('etag', file.etag).header('vary', 'accept-encoding')

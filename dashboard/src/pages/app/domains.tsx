@@ -3,7 +3,6 @@ import { useQuery } from '@tanstack/react-query'
 import { RefreshCw } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import { addressOf } from '../../api/settings.ts'
 import { ActionButton } from '../../ui/action.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
@@ -27,7 +26,7 @@ export function Domains({ app }: { readonly app: App }) {
   return (
     <Card title="Domains" lead="Addresses of the app on the gateway." actions={<Add app={app} reason={reason} />}>
       <div className="space-y-4">
-        {app.hostname && <CopyBox text={addressOf(app.hostname)} label="address of the app" />}
+        {app.url && <CopyBox text={app.url} label="address of the app" />}
         {domains.error && <Notice tone="bad">{messageOf(domains.error)}</Notice>}
         {domains.data?.map(domain => (
           <DomainBox key={domain.id} app={app} domain={domain} />

@@ -2,7 +2,6 @@ import { useQuery } from '@tanstack/react-query'
 import { Outlet, useParams } from '@tanstack/react-router'
 import { ExternalLink, Rocket } from 'lucide-react'
 import { queries } from '../../api/queries.ts'
-import { addressOf } from '../../api/settings.ts'
 import { Loaded, Skeleton } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
@@ -25,14 +24,14 @@ export function AppFrame() {
                 <span className="truncate">{name}</span>
                 {app.data && <Status status={appStatus(app.data, active.data ?? [])} />}
               </h1>
-              {app.data?.hostname ? (
+              {app.data?.url ? (
                 <a
-                  href={addressOf(app.data.hostname)}
+                  href={app.data.url}
                   target="_blank"
                   rel="noreferrer"
                   className="mt-1 inline-flex max-w-full items-center gap-1 font-mono text-xs text-muted hover:text-text hover:underline"
                 >
-                  <span className="truncate">{addressOf(app.data.hostname)}</span>
+                  <span className="truncate">{app.data.url}</span>
                   <ExternalLink aria-label="opens in a new tab" size={11} className="shrink-0" />
                 </a>
               ) : (

@@ -11,6 +11,7 @@ import { Empty, Problem, Rows } from '../ui/states.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { useProjectEvents } from './events.ts'
 import { NotificationBell } from './bell.tsx'
+import { Find } from './find.tsx'
 import { Sidebar } from './sidebar.tsx'
 import { Trail } from './trail.tsx'
 import { useSomeProject } from './use-project.ts'
@@ -47,6 +48,7 @@ export function Shell() {
           </Button>
           <Trail />
           <div className="ml-auto flex items-center gap-1">
+            <Find />
             <NotificationBell />
             <AccountMenu />
           </div>

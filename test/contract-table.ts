@@ -718,6 +718,8 @@ export const operationAdditions = [
   'POST /v1/apps/{app_name}/runs',
   'GET /v1/apps/{app_name}/runs',
   'GET /v1/apps/{app_name}/runs/{run_id}',
+  'GET /v1/apps/{app_name}/logs',
+  'GET /v1/apps/{app_name}/logs/download',
   'GET /v1/apps/{app_name}/runs/{run_id}/log',
   'DELETE /v1/apps/{app_name}/runs/{run_id}',
   'GET /v1/apps/{app_name}/deployments/{job_id}/processes',

@@ -27,6 +27,7 @@ import {
   type VmParts,
 } from './parts.ts'
 import { probeAll } from './probes.ts'
+import { openRetainedLogs, type RetainedLogs } from './logs/retained.ts'
 import { reclaim } from './reclaim.ts'
 import { serveHost } from './serve.ts'
 import { openStateDir, type StoredVm } from './state.ts'
@@ -97,7 +98,7 @@ export async function startAgent(config: AgentConfig, { signal, ...deps }: Agent
   // Aborted first, so that no new work starts while the other parts stop.
   starting.defer(() => end.abort())
   const id = { hostId: state.hostId, incarnation }
-  await serveHost(host.bus, id, { ...parts, builds, privateNetwork }, end.signal)
+  await serveHost(host.bus, id, { ...parts, builds, privateNetwork, retainedLogs: ground.retainedLogs }, end.signal)
   startHostHeartbeats(host, incarnation, parts, privateNetwork)
 
   const running = starting.move()
@@ -132,9 +133,18 @@ async function openGround(
     log.warn({ err }, 'cannot remove the directory of a removed VM; retrying with the next removal'),
   )
   starting.defer(() => state.settled())
+  const retainedLogs = await openRetainedLogs(join(dataDir, 'logs'), config.logRetention, Date.now)
+  pruneHourly(retainedLogs, log, end.signal)
   const launcher = await launcherFor(config, log)
   starting.defer(() => launcher.close())
-  return { config, bus, log, dataDir, state, launcher, signal: end.signal }
+  return { config, bus, log, dataDir, state, launcher, retainedLogs, signal: end.signal }
+}
+
+function pruneHourly(logs: RetainedLogs, log: Logger, signal: AbortSignal): void {
+  const prune = () => void logs.prune().catch((err: unknown) => log.error({ err }, 'cannot remove old logs'))
+  prune()
+  const timer = setInterval(prune, 3_600_000)
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true })
 }
 
 /** Loads snapshots and volumes before the VMs that use them, and continues their unfinished work afterwards. */

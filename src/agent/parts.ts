@@ -13,6 +13,7 @@ import type { Driver } from './hypervisor/driver.ts'
 import type { VmUser } from './hypervisor/isolation.ts'
 import { contentOfImages } from './image/volume-content.ts'
 import type { Launcher } from './launcher/launcher.ts'
+import type { RetainedLogs } from './logs/retained.ts'
 import type { Network, OnRefused } from './net/net.ts'
 import { openNetwork } from './net/open.ts'
 import { openPrivateNetwork, type PrivateNetwork } from './net/private-network.ts'
@@ -35,6 +36,7 @@ export interface Ground {
   readonly dataDir: string
   readonly state: StateDir
   readonly launcher: Launcher
+  readonly retainedLogs: RetainedLogs
   /** Aborted when the agent stops. */
   readonly signal: AbortSignal
 }
@@ -151,6 +153,7 @@ const createHostReconciler = (ground: HostGround, snapshots: Snapshots, storage:
     log: ground.log,
     health: healthTiming,
     logLimits: ground.config.log,
+    retainedLogs: ground.retainedLogs,
     stopGraceMs: ground.config.stopGraceMs,
     guard: ground.network,
     volumes: storage.volumes,

@@ -10,7 +10,10 @@ import type {
   VmPut,
 } from '../contract/agent.ts'
 import type { SnapshotMade } from './hypervisor/driver.ts'
+import { logPaths } from './logs/file.ts'
 import type { StoredLine } from './logs/line.ts'
+import type { LogFiles } from './logs/search.ts'
+import { newestOf } from './logs/segment.ts'
 import { isVmId } from './base/vm-id.ts'
 import type { StoredVm } from './state.ts'
 import { absent, cannotTouch, unseen } from './vm/absent.ts'
@@ -37,6 +40,8 @@ export interface Reconciler {
   say(vmId: string, line: string): void
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
+  /** The files with the lines of a VM, also of one that was removed. All lines so far are in them. */
+  logFiles(vmId: string): Promise<LogFiles>
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>
   /** @throws StepError as `exec` */
@@ -84,6 +89,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     ],
     actors: () => [...entries.values()].map(({ actor }) => actor),
     logs: request => readLogs(table, request),
+    logFiles: vmId => logFiles(table, vmId),
     exec: async request => runningActor(table, request.vmId).exec(request),
     session: async (vmId, request) => runningActor(table, vmId).session(request),
     checkSnapshot: vmId => actorOf(vmId)?.checkSnapshot(),
@@ -117,8 +123,15 @@ async function readLogs({ deps, entries }: VmTable, request: VmLogsRequest): Pro
   if (!isVmId(request.vmId)) throw new StepError('invalid_vm', 'no such VM id')
   const entry = entries.get(request.vmId)
   if (entry) return entry.vmLog.read(request)
-  const kept = (await deps.state.lastLines(request.vmId)).filter(line => line.atUs > request.afterUs)
-  return request.tail === 0 ? [] : kept.slice(-request.tail)
+  return newestOf(deps.retainedLogs.segments(request.vmId), request.tail, request.afterUs)
+}
+
+async function logFiles({ deps, entries, untouchable }: VmTable, vmId: string): Promise<LogFiles> {
+  if (!isVmId(vmId)) return { open: [], closed: [] }
+  const entry = entries.get(vmId)
+  await entry?.vmLog.flush()
+  const isHere = entry !== undefined || untouchable.has(vmId)
+  return { open: isHere ? logPaths(deps.state.vmDir(vmId)) : [], closed: deps.retainedLogs.segments(vmId) }
 }
 
 /** @throws StepError `vm_not_running` */

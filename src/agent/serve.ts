@@ -5,6 +5,8 @@ import {
   BuildPut,
   type BuildVerb,
   type HostVerb,
+  LogForget,
+  LogSearch,
   type NetworkVerb,
   type RuntimeVerb,
   SnapshotPut,
@@ -19,7 +21,10 @@ import {
   type VolumeVerb,
 } from '../contract/agent.ts'
 import { HostNetwork } from '../contract/network.ts'
+import { semaphore } from '../lib/semaphore.ts'
 import { logsAnswer } from './logs/line.ts'
+import type { RetainedLogs } from './logs/retained.ts'
+import { searchLogs } from './logs/search.ts'
 import type { Builds } from './build/builds.ts'
 import type { PrivateNetwork } from './net/private-network.ts'
 import type { Reconciler } from './reconcile.ts'
@@ -31,6 +36,9 @@ const VmRef = Type.Object({ vmId: Type.String() })
 const VolumeRef = Type.Object({ volumeId: Type.String() })
 const SnapshotRef = Type.Object({ snapshotId: Type.String() })
 
+/** Searches at the same time: each takes processor time from the VMs. */
+const mostSearches = 2
+
 /** Serves requests to this host on the bus until the signal is aborted. */
 export async function serveHost(
   bus: Bus,
@@ -41,10 +49,12 @@ export async function serveHost(
     readonly builds: Builds
     readonly storage: Storage
     readonly privateNetwork: PrivateNetwork
+    readonly retainedLogs: RetainedLogs
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { reconciler, snapshots, builds, storage, privateNetwork } = parts
+  const { reconciler, snapshots, builds, storage, privateNetwork, retainedLogs } = parts
+  const searching = semaphore(mostSearches)
   const handlers = {
     'network.put': data => privateNetwork.put(parsed(HostNetwork, data)),
     'vm.put': data => reconciler.put(parsed(VmPut, data)),
@@ -54,6 +64,19 @@ export async function serveHost(
       const request = parsed(VmLogsRequest, data)
       const ofBuild = await builds.logs(request.vmId, request.tail, request.afterUs)
       return logsAnswer(request, ofBuild ?? (await reconciler.logs(request)))
+    },
+    'logs.search': async data => {
+      const search = parsed(LogSearch, data)
+      const release = await searching.take(signal)
+      try {
+        return await searchLogs(search, async vmId => (await builds.logFiles(vmId)) ?? reconciler.logFiles(vmId))
+      } finally {
+        release()
+      }
+    },
+    'logs.forget': async data => {
+      await retainedLogs.forget(parsed(LogForget, data).appIds)
+      return {}
     },
     'vm.forget': data => reconciler.forget(parsed(VmForget, data)),
     ping: () => ({ incarnation: host.incarnation }),
@@ -73,6 +96,7 @@ export async function serveHost(
 }
 
 const verbs = [
+  ...(['logs.search', 'logs.forget'] as const),
   ...(['vm.put', 'vm.get', 'vm.list', 'vm.logs', 'vm.forget', 'ping'] as const),
   ...(['vm.exec', 'vm.session', 'snapshot.put', 'snapshot.get', 'build.put'] as const),
   ...(['volume.put', 'volume.get', 'volume.snapshot', 'network.put'] as const),

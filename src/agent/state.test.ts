@@ -35,7 +35,7 @@ test.skipIf(process.getuid?.() !== 0)(
         await unbindBelow(dir.path)
       },
     }
-    await state.bury('vm-1', 1, [])
+    await state.bury('vm-1', 1)
     await until(() => errors.length === 1, { what: 'the first error' })
     expect(String(errors[0])).toContain('busy')
     const [name = ''] = await left()
@@ -45,7 +45,7 @@ test.skipIf(process.getuid?.() !== 0)(
     user.kill('SIGKILL')
     await ended
     await make('vm-2')
-    await state.bury('vm-2', 1, [])
+    await state.bury('vm-2', 1)
     await until(async () => (await left()).length === 0, { what: 'both directories to be removed' })
     expect([errors.length, await state.buriedGeneration('vm-1')]).toEqual([2, 1])
   },
@@ -68,7 +68,7 @@ test.skipIf(process.getuid?.() !== 0)(
       await bind(volume, join(state.vmDir(vmId), 'v-1'))
     }
     await show('vm-1')
-    await state.bury('vm-1', 1, [])
+    await state.bury('vm-1', 1)
     await state.settled()
     await show('rubbish')
     await state.prune(['rubbish'])

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -7,8 +7,6 @@ import { hasCode, readIfExists, writeFileAtomic } from '../lib/files.ts'
 import { newId } from '../lib/ids.ts'
 import { createKeyedMutex } from '../lib/keyed-mutex.ts'
 import { unbindBelow } from './hypervisor/bind.ts'
-import { parseLines } from './logs/file.ts'
-import { formatLine, type StoredLine } from './logs/line.ts'
 import { newRecord, VmRecord } from './vm/record.ts'
 
 export interface StoredVm {
@@ -17,8 +15,7 @@ export interface StoredVm {
 }
 
 /**
- * The agent's data directory: one directory per VM, tombstones of removed VMs, and the last log lines of recently
- * removed ones.
+ * The agent's data directory: one directory per VM, and tombstones of removed VMs.
  */
 export interface StateDir {
   readonly hostId: string
@@ -32,12 +29,11 @@ export interface StateDir {
   /** Returns the generation at which the VM was removed; 0 if this host never had it. */
   buriedGeneration(vmId: string): Promise<number>
   /**
-   * Writes the tombstone and the last log lines, and moves the VM's directory away. Its files are deleted soon, or else
-   * with the next removal or at the next start.
+   * Writes the tombstone, and moves the VM's directory away. Its files are deleted soon, or else with the next removal
+   * or at the next start.
    */
-  bury(vmId: string, generation: number, lastLines: readonly StoredLine[]): Promise<void>
-  lastLines(vmId: string): Promise<StoredLine[]>
-  /** Removes expired log lines and tombstones, and half-made directories. */
+  bury(vmId: string, generation: number): Promise<void>
+  /** Removes expired tombstones and half-made directories. */
   prune(rubbish: readonly string[]): Promise<void>
   /** Resolves when no directory is being removed. */
   settled(): Promise<void>
@@ -45,8 +41,6 @@ export interface StateDir {
 
 /** Far longer than any message about the VM can be delayed. */
 const tombstoneMs = 30 * 24 * 3_600_000
-export const tailLines = 200
-const tailMs = 3_600_000
 
 /**
  * @param wantedId the id assigned to this host; fixed at the first start
@@ -61,12 +55,10 @@ export async function openStateDir(
   const dirs = {
     vms: join(dataDir, 'vms'),
     gone: join(dataDir, 'gone'),
-    tails: join(dataDir, 'tails'),
     leaving: join(dataDir, 'leaving'),
   }
   for (const dir of Object.values(dirs)) await mkdir(dir, { recursive: true, mode: 0o700 })
   const hostId = await ownId(join(dataDir, 'host.json'), wantedId)
-  const tailFile = (vmId: string) => join(dirs.tails, `${vmId}.tail`)
   const vmDir = (vmId: string) => join(dirs.vms, vmId)
   const mutex = createKeyedMutex()
   const clearLeaving = () => mutex.take('leaving', () => clear(dirs.leaving, onLeft))
@@ -91,19 +83,18 @@ export async function openStateDir(
     async buriedGeneration(vmId) {
       return Number((await readIfExists(join(dirs.gone, vmId))) ?? 0)
     },
-    async bury(vmId, generation, lines) {
+    async bury(vmId, generation) {
       await writeFileAtomic(join(dirs.gone, vmId), String(generation))
-      if (lines.length > 0) await writeFile(tailFile(vmId), lines.map(formatLine).join(''), { mode: 0o600 })
       await rename(vmDir(vmId), join(dirs.leaving, newId())).catch((error: unknown) => {
         if (!hasCode(error, 'ENOENT')) throw error
       })
       void clearLeaving()
     },
-    lastLines: async vmId => parseLines(await readIfExists(tailFile(vmId))),
     async prune(rubbish) {
       for (const name of rubbish) await removeTree(join(dirs.vms, name))
       await clearLeaving()
-      await removeOlder(dirs.tails, tailMs)
+      // Earlier versions retained only the last lines of a VM.
+      await rm(join(dataDir, 'tails'), { recursive: true, force: true })
       await removeOlder(dirs.gone, tombstoneMs)
     },
     settled: () => mutex.settled(),

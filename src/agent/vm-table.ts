@@ -15,7 +15,9 @@ import type { LogLimits } from './logs/limit.ts'
 import { type VmLog, vmLog } from './logs/vm-log.ts'
 import type { Volumes } from './volume/volumes.ts'
 import { isVmId } from './base/vm-id.ts'
-import { type StateDir, type StoredVm, tailLines } from './state.ts'
+import { logPaths } from './logs/file.ts'
+import type { RetainedLogs } from './logs/retained.ts'
+import type { StateDir, StoredVm } from './state.ts'
 import { absent, cannotTouch } from './vm/absent.ts'
 import { VmActor } from './vm/actor.ts'
 import { StepError } from './base/step-error.ts'
@@ -31,6 +33,7 @@ export interface ReconcilerDeps {
   readonly bootSlots: Semaphore
   readonly health: HealthTiming
   readonly logLimits: LogLimits
+  readonly retainedLogs: RetainedLogs
   readonly stopGraceMs: number
   /** Resolves when the drivers have been probed. */
   readonly ready: Promise<void>
@@ -113,9 +116,12 @@ export function refuseUntouchable({ untouchable }: VmTable, vmId: string): void 
 
 /** Removes the VM from the table and from disk. Returns false if the VM is desired again. */
 async function bury({ deps, entries }: VmTable, { actor, vmLog: log }: VmEntry): Promise<boolean> {
-  const { vmId, generation, want } = actor.desired
+  const { vmId, generation, want, spec } = actor.desired
   if (want !== 'absent') return false
-  await deps.state.bury(vmId, generation, await log.read({ tail: tailLines, afterUs: 0 }))
+  await log.flush()
+  // Oldest first, as their lines are.
+  await deps.retainedLogs.take({ vmId, appId: spec.appId }, logPaths(deps.state.vmDir(vmId)).toReversed())
+  await deps.state.bury(vmId, generation)
   entries.delete(vmId)
   deps.onRelease()
   return true
@@ -128,7 +134,7 @@ async function accept(table: VmTable, desired: VmPut): Promise<VmObserved> {
   refuseStale(desired.generation, known)
   if (entry) return change(deps, entry, desired)
   if (desired.want === 'absent') {
-    await deps.state.bury(desired.vmId, desired.generation, [])
+    await deps.state.bury(desired.vmId, desired.generation)
     return absent(desired.vmId, desired.generation)
   }
   if (desired.generation === known) return absent(desired.vmId, known) // a delayed message after the VM was removed

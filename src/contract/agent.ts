@@ -8,6 +8,7 @@
 export * from './agent/build.ts'
 export * from './agent/host.ts'
 export * from './agent/log.ts'
+export * from './agent/log-search.ts'
 export * from './agent/session.ts'
 export * from './agent/storage.ts'
 export * from './agent/vm.ts'
@@ -15,12 +16,20 @@ export * from './agent/vm.ts'
 /**
  * Requests that a host answers on `subjects.hostIn(id, verb)`, each within a second.
  * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]}; `vm.logs`
- * VmLogsRequest -> VmLogsAnswer or bytes; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
+ * VmLogsRequest -> VmLogsAnswer or bytes; `logs.search` LogSearch -> LogSearchAnswer; `logs.forget` LogForget -> {}; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
  * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved; `vm.exec` VmExec ->
  * VmExecAnswer (it takes as long as its command); `vm.session` VmSession -> SessionAnswer (a `read` waits); `build.put` BuildPut -> BuildObserved. `vm.logs`
  * accepts ids of builds, too.
  */
-export type HostVerb = 'vm.put' | 'vm.get' | 'vm.list' | 'vm.logs' | 'vm.forget' | 'ping'
+export type HostVerb =
+  | 'vm.put'
+  | 'vm.get'
+  | 'vm.list'
+  | 'vm.logs'
+  | 'vm.forget'
+  | 'logs.search'
+  | 'logs.forget'
+  | 'ping'
 /** Verbs for running VMs: a driver without the capability answers with code `unsupported_by_hypervisor`. */
 export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec' | 'vm.session'
 export type BuildVerb = 'build.put'

@@ -15,7 +15,7 @@ test('a log line is encoded like any other event, whatever its text', () => {
   for (const [n, text] of texts.entries()) {
     const { atUs, stream } = line(n, text)
     const at = new Date(atUs / 1000).toISOString()
-    const data = { at, stream, line: text, deployment_id: 'dep_1', vm_id: 'vm_1' }
+    const data = { at, source: 'app', stream, line: text, deployment_id: 'dep_1', vm_id: 'vm_1' }
     expect(logEvent(line(n, text), owner)).toBe(encodeEvent({ event: 'log', id: String(atUs), data }))
   }
   const lines = texts.map((text, n) => line(n, text))

@@ -4,7 +4,7 @@
  */
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import type { LogLine } from './agent.ts'
+import type { LogLine, LogStream } from './agent.ts'
 
 export const LogPageHead = Type.Object({
   /** Time of the last line in the page, microseconds since the epoch; 0 if it is empty. */
@@ -28,12 +28,20 @@ const longestEvent = 6 * 16_384 + 1024
 const headRoom = 64
 const lineBreak = 0x0a
 
+/** Who wrote the lines of a stream: the program, or the platform about its VM. */
+export const logSource = {
+  stdout: 'app',
+  stderr: 'app',
+  system: 'platform',
+  build: 'platform',
+} as const satisfies Record<LogStream, string>
+
 /** Encodes one line as event `log`, with its time as the id. Only the text of the line can need JSON escapes. */
 export const logEvent = (line: LogLine, owner: LogOwner): string =>
   `${before(line)}${JSON.stringify(line.line)}${after(owner)}`
 
 const before = ({ atUs, stream }: LogLine) =>
-  `id: ${atUs}\nevent: log\ndata: {"at":"${isoTime(atUs)}","stream":"${stream}","line":`
+  `id: ${atUs}\nevent: log\ndata: {"at":"${isoTime(atUs)}","source":"${logSource[stream]}","stream":"${stream}","line":`
 const after = ({ vmId, deploymentId }: LogOwner) => `,"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
 
 /**

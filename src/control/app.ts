@@ -1,6 +1,7 @@
 /** Composes the control plane: the features that serve requests, and the workflows and sweeps that do the work. */
 import type { AnyWorkflow } from '../engine/workflow.ts'
 import type { Sweep } from '../engine/sweep.ts'
+import { appLogFeature, logRetention } from './app-logs/index.ts'
 import { appContents, appFeature, appWorkflow } from './apps/index.ts'
 import { auditFeature, auditHeads, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
@@ -68,6 +69,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   appFeature(deps),
   domainFeature(deps, createResolver(deps.config.dnsServers)),
   deploymentFeature(deps),
+  appLogFeature(deps),
   runFeature(deps),
   jobFeature(deps),
   buildFeature(deps),
@@ -117,6 +119,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   certificates(deps, createIssuer(deps)),
   scmReports(deps, createSourceHost(deps)),
   scmUpkeep(deps),
+  logRetention(deps),
   buildLogRetention(deps),
   sourceRetention(deps),
   usageCounting(deps),

@@ -1,3 +1,4 @@
+import { appLogOperations } from './app-logs/schema.ts'
 import { appOperations } from './apps/schema.ts'
 import { auditOperations } from './audit/schema.ts'
 import { authOperations } from './auth/schema.ts'
@@ -41,6 +42,7 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...appOperations,
   ...domainOperations,
   ...deploymentOperations,
+  ...appLogOperations,
   ...runOperations,
   ...jobOperations,
   ...buildOperations,

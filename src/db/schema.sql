@@ -1091,6 +1091,19 @@ CREATE TABLE vm_disk (
   CONSTRAINT vm_disk_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
 );
 
+CREATE TABLE vm_log (
+  app_gone boolean NOT NULL DEFAULT false,
+  app_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  deployment_id uuid NOT NULL,
+  ended_at timestamp with time zone NOT NULL DEFAULT now(),
+  host_id uuid NOT NULL,
+  job_id text NOT NULL,
+  vm_id uuid NOT NULL,
+  CONSTRAINT vm_log_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id) ON DELETE CASCADE,
+  CONSTRAINT vm_log_pkey PRIMARY KEY (host_id, vm_id)
+);
+
 CREATE TABLE vm_session (
   account_id uuid NOT NULL,
   attachment uuid,
@@ -1537,6 +1550,12 @@ CREATE INDEX vm_disk_attachment ON public.vm_disk USING btree (attachment_id);
 CREATE INDEX vm_disk_volume ON public.vm_disk USING btree (volume_id);
 
 CREATE UNIQUE INDEX vm_disk_writer ON public.vm_disk USING btree (volume_id) WHERE (NOT read_only);
+
+CREATE INDEX vm_log_app_gone ON public.vm_log USING btree (host_id, app_id) WHERE app_gone;
+
+CREATE INDEX vm_log_ended ON public.vm_log USING btree (ended_at);
+
+CREATE INDEX vm_log_of_app ON public.vm_log USING btree (app_id, ended_at DESC);
 
 CREATE INDEX vm_session_ended ON public.vm_session USING btree (ended_at) WHERE removed;
 

@@ -23,6 +23,7 @@ import { startEmbeddedPostgres } from '../db/embedded.ts'
 import { migrate } from '../db/migrate.ts'
 import { parseGatewayEnv } from '../gateway/config.ts'
 import type { Gateway } from '../gateway/main.ts'
+import { days } from '../lib/duration.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Tally } from '../lib/tally.ts'
@@ -182,6 +183,7 @@ export async function openAgent(
       egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
       egressDeny: networksOf(programSettings.egressDeny.env, settings.egressDeny, [4, 6]),
       ...guestLimitsOf(settings),
+      logRetention: logRetentionOf(settings),
       hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, hypervisorChoices),
       programs: vmmProgramsOf(settings),
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
@@ -193,6 +195,16 @@ export async function openAgent(
   )
   scope.defer(() => agent.stop({ stopVms: stopVms() }))
   return agent
+}
+
+/** @throws Error naming the invalid setting */
+export function logRetentionOf(settings: ProgramSettings): AgentConfig['logRetention'] {
+  const bytes = (name: 'logAppMib' | 'logHostMib') => limitOf(programSettings[name], settings[name], 1 << 24) * 2 ** 20
+  return {
+    maxAgeMs: days(limitOf(programSettings.logDays, settings.logDays, 365)),
+    appBytes: bytes('logAppMib'),
+    hostBytes: bytes('logHostMib'),
+  }
 }
 
 /** @throws Error naming the invalid setting */

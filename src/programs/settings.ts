@@ -205,6 +205,24 @@ export const programSettings = {
     fallback: '64',
     help: 'memory for log lines of the last day in the in-process bus, 1 to 1024; the oldest go first',
   },
+  logDays: {
+    flag: '--log-days <days>',
+    env: 'MOTE_LOG_DAYS',
+    fallback: '7',
+    help: 'days until log lines of apps are removed, 1 to 365',
+  },
+  logAppMib: {
+    flag: '--log-app-mib <MiB>',
+    env: 'MOTE_LOG_APP_MIB',
+    fallback: '64',
+    help: 'disk space of a host for the log lines of removed VMs of one app; the oldest go first',
+  },
+  logHostMib: {
+    flag: '--log-host-mib <MiB>',
+    env: 'MOTE_LOG_HOST_MIB',
+    fallback: '4096',
+    help: 'disk space of a host for the log lines of all removed VMs',
+  },
   logLevel: {
     flag: '--log-level <level>',
     env: 'MOTE_LOG_LEVEL',

@@ -195,6 +195,8 @@ export async function deployments(world: World): Promise<void> {
   await see('deleteApp', 200, { params: { app_name: 'other' } })
   await see('listDeployments', 200)
   await see('listActiveDeployments', 200)
+  await see('searchAppLogs', 200)
+  await see('downloadAppLogs', 200)
   for (const id of ['streamDeployments', 'streamAppLogs', 'streamAppMetrics', 'streamWorkspace'] as const)
     await see(id, 200)
   for (const id of ['streamAllDeployments', 'streamDeploymentLogs', 'streamMesh'] as const) await see(id, 200)

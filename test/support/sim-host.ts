@@ -11,6 +11,8 @@ import { bootKey } from '../../src/agent/vm/record.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
   type HostHeartbeat,
+  type LogForget,
+  type LogSearch,
   type SnapshotObserved,
   type SnapshotPut,
   type VmObserved,
@@ -28,6 +30,8 @@ export interface SimHost {
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
   /** Loses all VMs, snapshots and volumes. */
   clear(): void
+  /** Apps whose retained log lines it has deleted. */
+  readonly forgottenApps: readonly string[]
   readonly storage: SimVolumes
   /** False: neither requests nor messages pass. The VMs keep running. */
   reachable: boolean
@@ -217,6 +221,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     return true
   }
 
+  const forgottenApps: string[] = []
   const answer = async (subject: string, act: (data: never) => unknown) =>
     subscriptions.push(
       await bus.serve(subject, data => {
@@ -232,6 +237,19 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   await answer(verb('vm.list'), () => ({ vms: [...vms.keys()].map(observed) }))
   await answer(verb('vm.forget'), forget)
   await answer(verb('vm.logs'), () => ({ lines: [{ atUs: 1, stream: 'stdout', line: 'the last line' }] }))
+  await answer(verb('logs.search'), ({ vmIds, beforeUs, afterUs }: LogSearch) => ({
+    lines: vmIds.map(vmId => ({
+      vmId,
+      atUs: Math.min(beforeUs - 1, afterUs + 1),
+      stream: 'stdout',
+      line: 'the last line',
+    })),
+    reached: null,
+  }))
+  await answer(verb('logs.forget'), ({ appIds }: LogForget) => {
+    forgottenApps.push(...appIds)
+    return {}
+  })
   await answer(verb('ping'), () => ({ incarnation: 'sim' }))
   await answer(verb('snapshot.put'), putSnapshot)
   await answer(verb('snapshot.get'), ({ snapshotId }: { snapshotId: string }) => snapshotObserved(snapshotId))
@@ -258,6 +276,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     vms,
     snapshots,
     storage,
+    forgottenApps,
     behaviour,
     get reachable() {
       return reachable

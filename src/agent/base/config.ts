@@ -65,6 +65,12 @@ export const AgentConfig = Type.Object({
     linesPerSecond: Type.Integer({ minimum: 1 }),
     bytesPerSecond: Type.Integer({ minimum: 1024 }),
   }),
+  /** Logs of removed VMs. */
+  logRetention: Type.Object({
+    maxAgeMs: Type.Integer({ minimum: 1 }),
+    appBytes: Type.Integer({ minimum: 4096 }),
+    hostBytes: Type.Integer({ minimum: 4096 }),
+  }),
   /** Capacity that the host offers instead of its measured capacity; null: measured. */
   capacity: Type.Object({
     vcpus: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
@@ -117,6 +123,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     maxImageMib: 8192,
     pools: defaultPools,
     log: { maxBytes: 8 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
+    logRetention: { maxAgeMs: 7 * 24 * 3_600_000, appBytes: 64 << 20, hostBytes: 4 * 2 ** 30 },
     capacity: { vcpus: null, memoryMib: null, diskMib: null },
     templateMib: 4096,
     maxBoots: null,

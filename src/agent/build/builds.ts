@@ -12,7 +12,9 @@ import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { Driver } from '../hypervisor/driver.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
+import { logPaths } from '../logs/file.ts'
 import type { StoredLine } from '../logs/line.ts'
+import type { LogFiles } from '../logs/search.ts'
 import type { LogLimits } from '../logs/limit.ts'
 import { type VmLog, vmLog } from '../logs/vm-log.ts'
 import { isVmId } from '../base/vm-id.ts'
@@ -44,6 +46,8 @@ export interface Builds {
   put(put: BuildPut): Promise<BuildObserved>
   /** Returns undefined if this host never had the build or has deleted it. */
   logs(buildId: string, tail: number, afterUs: number): Promise<StoredLine[] | undefined>
+  /** The files with the lines of a build; undefined as for `logs`. */
+  logFiles(buildId: string): Promise<LogFiles | undefined>
   /** Cancels running builds; outcomes stay. */
   stop(): Promise<void>
 }
@@ -139,6 +143,13 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
         entries.get(buildId)?.log ?? ((await outcomeOf(buildId)) && readOnlyLog(deps, buildId, dirOf(buildId)))
       const lines = await log?.read({ tail, afterUs })
       return lines && newest(lines, mostAnswerBytes)
+    },
+    async logFiles(buildId) {
+      if (!isVmId(buildId)) return undefined
+      const log = entries.get(buildId)?.log
+      await log?.flush()
+      if (!log && (await readIfExists(outcomeFile(buildId))) === undefined) return undefined
+      return { open: logPaths(dirOf(buildId)), closed: [] }
     },
     async stop() {
       const running = [...entries.values()]

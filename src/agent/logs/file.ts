@@ -12,9 +12,14 @@ export interface LogFile {
   newest(tail: number, afterUs: number): Promise<StoredLine[]>
 }
 
+/** The files of a VM's log, newest first. */
+export const logPaths = (dir: string): readonly [current: string, previous: string] => [
+  join(dir, 'log.new'),
+  join(dir, 'log.old'),
+]
+
 export function logFile(dir: string, maxBytes: number): LogFile {
-  const current = join(dir, 'log.new')
-  const previous = join(dir, 'log.old')
+  const [current, previous] = logPaths(dir)
   let bytes: number | undefined
   return {
     async append(lines) {
@@ -59,7 +64,7 @@ function* backwards(text: string): Generator<StoredLine> {
   }
 }
 
-export function parseLines(text: string | undefined): StoredLine[] {
+function parseLines(text: string | undefined): StoredLine[] {
   const lines = (text ?? '').split('\n').map(parseLine)
   return lines.filter(line => line !== undefined)
 }

@@ -39,7 +39,7 @@ export function toLogLine({ atUs, stream, line }: StoredLine): LogLine {
  * Size of one answer. A line has at most 16 KiB, and escaping may take six bytes per character: far below the 1 MiB of
  * NATS.
  */
-const answerBytes = 512 * 1024
+export const answerBytes = 512 * 1024
 
 /** The answer of `vm.logs`: as many lines as fit into a message, oldest first. */
 export const logsAnswer = ({ vmId, events }: VmLogsRequest, lines: readonly StoredLine[]): VmLogsAnswer | Uint8Array =>

@@ -1453,6 +1453,8 @@ export interface LoginRequest {
 export interface LogLine {
   /** When the host read the line, to the microsecond. */
   readonly at: string
+  /** Who wrote the line: the program (`app`), or the platform about its VM or its build (`platform`). */
+  readonly source: 'app' | 'platform'
   /** Source of the line: the program, the platform (`system`), or the build of the image (`build`). */
   readonly stream: 'stdout' | 'stderr' | 'system' | 'build'
   /** The text, without its line break, at most 16 KiB. */
@@ -1461,6 +1463,22 @@ export interface LogLine {
   readonly deployment_id: string
   /** The VM that wrote the line. */
   readonly vm_id: string
+}
+
+/** Part of the log of an app. */
+export interface LogPage {
+  /** The lines, in the requested order. */
+  readonly lines: readonly LogLine[]
+  /** Goes on in the same direction. Null: there are no more lines. With `oldest` and without `until` there is always one, because lines may follow. */
+  readonly next_cursor: string | null
+  /** Goes back from the first line, with the other `order`. Null: the page is empty. */
+  readonly prev_cursor: string | null
+  /** Older lines were not searched: `since`, or the end of the retention. */
+  readonly searched_from: string
+  /** Lines older than this are removed. */
+  readonly retention_days: number
+  /** Number of VMs whose lines are missing, because their host does not answer. */
+  readonly unavailable_vms: number
 }
 
 /** Initial event of the stream; history lines follow, oldest first. */
@@ -3225,8 +3243,20 @@ export const createOperations = (transport: Transport) => ({
   streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
   /** Follow the logs of an app. `GET /v1/apps/{app_name}/logs/stream` */
   streamAppLogs: (input: { readonly app_name: string; readonly query?: {
-  /** Number of history lines sent first, over all VMs. */
+  /** Number of history lines sent first, over all VMs. Default: 100; with `since`, 10000. */
   readonly tail?: number | undefined
+  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  readonly since?: string | undefined
+  /** Only lines that contain this text, in upper or lower case. */
+  readonly text?: string | undefined
+  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  readonly replica?: string | undefined
+  /** Only lines of one deployment, also of a deleted one: its job id or UUID. */
+  readonly deployment?: string | undefined
+  /** Only lines of the program, or only those of the platform. */
+  readonly source?: 'app' | 'platform' | undefined
+  /** Only lines of one stream. */
+  readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/stream`, query: input.query }, options),
   /** Follow the live numbers of an app. `GET /v1/apps/{app_name}/metrics/stream` */
   streamAppMetrics: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/metrics/stream` }, options),
@@ -3260,8 +3290,18 @@ export const createOperations = (transport: Transport) => ({
   stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
   /** Follow the logs of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
   streamDeploymentLogs: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Number of history lines sent first, over all VMs. */
+  /** Number of history lines sent first, over all VMs. Default: 100; with `since`, 10000. */
   readonly tail?: number | undefined
+  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  readonly since?: string | undefined
+  /** Only lines that contain this text, in upper or lower case. */
+  readonly text?: string | undefined
+  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  readonly replica?: string | undefined
+  /** Only lines of the program, or only those of the platform. */
+  readonly source?: 'app' | 'platform' | undefined
+  /** Only lines of one stream. */
+  readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/logs`, query: input.query }, options),
   /** Pause a deployment. `POST /v1/apps/{app_name}/deployments/{job_id}/pause` */
   pauseDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/pause` }, options),
@@ -3271,6 +3311,48 @@ export const createOperations = (transport: Transport) => ({
   resumeDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/resume` }, options),
   /** Delete a deployment. `DELETE /v1/apps/{app_name}/deployments/{job_id}/delete` */
   deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
+  /** Search the logs of an app. `GET /v1/apps/{app_name}/logs` */
+  searchAppLogs: (input: { readonly app_name: string; readonly query?: {
+  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  readonly since?: string | undefined
+  /** Only lines that contain this text, in upper or lower case. */
+  readonly text?: string | undefined
+  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  readonly replica?: string | undefined
+  /** Only lines of one deployment, also of a deleted one: its job id or UUID. */
+  readonly deployment?: string | undefined
+  /** Only lines of the program, or only those of the platform. */
+  readonly source?: 'app' | 'platform' | undefined
+  /** Only lines of one stream. */
+  readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
+  /** Only earlier lines, as in `since`. */
+  readonly until?: string | undefined
+  /** Which lines come first. `oldest` without `until` leaves out the last second, so that no line is missed when the next page is read. */
+  readonly order?: 'newest' | 'oldest' | undefined
+  /** Number of lines. */
+  readonly limit?: number | undefined
+  /** Where to go on: a cursor of another page. */
+  readonly cursor?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<LogPage>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs`, query: input.query }, options),
+  /** Download the logs of an app. `GET /v1/apps/{app_name}/logs/download` */
+  downloadAppLogs: (input: { readonly app_name: string; readonly query?: {
+  /** Only later lines: a time (RFC 3339), or how long ago, such as `30s`, `15m`, `1h`, `7d` or `1w`. */
+  readonly since?: string | undefined
+  /** Only lines that contain this text, in upper or lower case. */
+  readonly text?: string | undefined
+  /** Only lines of one VM: its id, the last characters of it (6 or more), or its number among the replicas that run, the oldest is 1. */
+  readonly replica?: string | undefined
+  /** Only lines of one deployment, also of a deleted one: its job id or UUID. */
+  readonly deployment?: string | undefined
+  /** Only lines of the program, or only those of the platform. */
+  readonly source?: 'app' | 'platform' | undefined
+  /** Only lines of one stream. */
+  readonly stream?: 'stdout' | 'stderr' | 'system' | 'build' | undefined
+  /** Only earlier lines, as in `since`. */
+  readonly until?: string | undefined
+  /** `text`: time, VM, stream and line. `jsonl`: one JSON object a line. */
+  readonly format?: 'text' | 'jsonl' | undefined
+} | undefined }, options?: ByteOptions) => transport.bytes({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/download`, query: input.query }, options),
   /** Run a command in a separate VM. `POST /v1/apps/{app_name}/runs` */
   startRun: (input: { readonly app_name: string; readonly body?: StartRunRequest | undefined }, options?: CallOptions) => transport.json<Run>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs`, body: input.body }, options),
   /** List the runs of an app. `GET /v1/apps/{app_name}/runs` */

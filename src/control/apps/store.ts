@@ -123,7 +123,10 @@ const markDeleted = statement(
   'apps.markDeleted',
   `UPDATE app SET want = 'deleted', active_deployment_id = NULL WHERE id = $1 AND want = 'live'`,
 )
-const deleteApp = statement('apps.delete', `DELETE FROM app WHERE id = $1`)
+const deleteApp = statement(
+  'apps.delete',
+  `WITH logs AS (UPDATE vm_log SET app_gone = true WHERE app_id = $1) DELETE FROM app WHERE id = $1`,
+)
 const deploymentIds = statement<{ id: string }>('apps.deploymentIds', `SELECT id FROM deployment WHERE app_id = $1`)
 const liveIds = statement<{ id: string }>('apps.liveIds', `SELECT id FROM app WHERE project_id = $1 AND want = 'live'`)
 const workerIds = statement<{ id: string }>(

@@ -52,6 +52,8 @@ export interface ControlConfig {
   readonly ipv6Prefix: string | undefined
   /** IPv4 network from which each host of the mesh gets a /20 for its guests. */
   readonly guestNetwork: string
+  /** Retention of the log lines of apps. */
+  readonly logDays: number
   /** 0: the audit log is retained forever. */
   readonly auditRetentionDays: number
   /** File to which signed heads of the audit log are appended; empty: they are only logged. */
@@ -183,6 +185,7 @@ export function parseControlConfig(env: Environment, fallbackSecretFile?: string
     storageNetworks: read(s.storageNetworks),
     ipv6Prefix: read(s.ipv6Prefix),
     guestNetwork: read(s.guestNetwork),
+    logDays: read(s.logDays),
     auditRetentionDays: read(s.auditRetentionDays),
     auditHeadsFile: read(s.auditHeadsFile),
     smtpUrl: read(s.smtpUrl),

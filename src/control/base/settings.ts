@@ -130,6 +130,7 @@ export const controlSettings = {
     guestNetwork,
     'IPv4 network (/8 to /19) of which each host of the mesh gets a /20 for its VMs; must not be used otherwise',
   ),
+  logDays: setting('MOTE_LOG_DAYS', 7, whole(1, 365), 'days until log lines of apps are removed; set it for hosts too'),
   auditRetentionDays: setting(
     'MOTE_AUDIT_RETENTION_DAYS',
     0,

@@ -73,6 +73,7 @@ it('combines the pages of many bus messages, and sends them no faster than the c
       id: String(line(5_000).atUs),
       data: {
         at: new Date(line(5_000).atUs / 1000).toISOString(),
+        source: 'app',
         stream: 'stdout',
         line: line(5_000).line,
         deployment_id: 'dep_1',

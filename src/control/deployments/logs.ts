@@ -18,7 +18,15 @@ export interface LogScope {
   readonly deploymentId?: string
 }
 
-interface Entry {
+/** A stream of a part of the lines, also of VMs that no longer exist. */
+export interface LogPart {
+  /** Whether a new line belongs to it. */
+  readonly accepts: (vmId: string, line: LogLine) => boolean
+  /** The newest `most` lines after `afterUs`, oldest first. */
+  readonly history: (most: number, afterUs: number) => Promise<readonly LogEntry[]>
+}
+
+export interface LogEntry {
   readonly line: LogLine
   readonly vmId: string
   readonly deploymentId: string
@@ -42,15 +50,16 @@ export async function streamLogs(
   scope: LogScope,
   vms: readonly LogVm[],
   tail: number,
+  part?: LogPart,
 ): Promise<void> {
   const resumeUs = /^\d{1,16}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
   /**
    * Time of the newest line sent for each VM. Lines that arrive twice, from history and from the bus, are sent once.
    */
   const sentUs = new Map<string, number>()
-  let early: Entry[] | undefined = []
+  let early: LogEntry[] | undefined = []
 
-  const send = (entries: readonly Entry[]): void => {
+  const send = (entries: readonly LogEntry[]): void => {
     let text = ''
     for (const entry of entries) {
       if (entry.line.atUs <= (sentUs.get(entry.vmId) ?? 0)) continue
@@ -59,7 +68,7 @@ export async function streamLogs(
     }
     if (text !== '') stream.send({ event: 'log', text })
   }
-  const sendSlowly = async (entries: readonly Entry[]) => {
+  const sendSlowly = async (entries: readonly LogEntry[]) => {
     for (const chunk of chunks(entries)) {
       send(chunk)
       await stream.drained()
@@ -79,7 +88,9 @@ export async function streamLogs(
     message => {
       const { vmId, deploymentId, dropped, lines } = batchSchema.Parse(message.data)
       if (dropped > 0) gap(vmId, dropped)
-      const entries = lines.map(line => ({ line, vmId, deploymentId }))
+      const entries = lines
+        .filter(line => !part || part.accepts(vmId, line))
+        .map(line => ({ line, vmId, deploymentId }))
       if (early === undefined) send(entries)
       else if (early.length < earlyLines) early.push(...entries)
       else gap(vmId, entries.length)
@@ -90,12 +101,14 @@ export async function streamLogs(
   const most = resumeUs === undefined ? tail : 10_000
   const [only] = vms
   stream.send({ event: 'snapshot', data: { at: new Date().toISOString(), vms: vms.map(vm => vm.id) } })
-  if (only && vms.length === 1) {
+  if (!part && only && vms.length === 1) {
     for await (const page of keptEvents(deps, only, { tail: most, afterUs }, stream.signal))
       if ('lines' in page) await sendSlowly(entriesOf(only, page.lines))
       else await sendEvents(only.id, page.events, page.lastUs)
   } else {
-    const past = await merged(deps, vms, { tail: most, afterUs }, stream.signal)
+    const past = part
+      ? await part.history(most, afterUs)
+      : await merged(deps, vms, { tail: most, afterUs }, stream.signal)
     await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
     // Lines older than the requested tail must not arrive through the bus either.
     for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
@@ -109,8 +122,8 @@ export async function streamLogs(
   await subscription.stop()
 }
 
-function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
-  let chunk: Entry[] = []
+function* chunks(entries: readonly LogEntry[]): Generator<LogEntry[]> {
+  let chunk: LogEntry[] = []
   let chars = 0
   for (const entry of entries) {
     chunk.push(entry)
@@ -123,7 +136,7 @@ function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
   if (chunk.length > 0) yield chunk
 }
 
-const entriesOf = ({ id: vmId, deploymentId }: LogVm, lines: readonly LogLine[]): Entry[] =>
+const entriesOf = ({ id: vmId, deploymentId }: LogVm, lines: readonly LogLine[]): LogEntry[] =>
   lines.map(line => ({ line, vmId, deploymentId }))
 
 /** Returns the history of all VMs, ordered by time. */
@@ -132,7 +145,7 @@ async function merged(
   vms: readonly LogVm[],
   past: { readonly tail: number; readonly afterUs: number },
   signal: AbortSignal,
-): Promise<Entry[]> {
+): Promise<LogEntry[]> {
   const linesOf = async (vm: LogVm) => {
     const pages = await Array.fromAsync(keptLines(deps, vm, past, signal))
     return pages.map(({ lines }) => entriesOf(vm, lines))

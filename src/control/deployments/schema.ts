@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
+import { filterFields } from '../app-logs/index.ts'
 import { list, text, uint32, uuid } from '../http/types.ts'
 export { AppScaleState } from './resources.ts'
 import { Deployment, DeploymentAction, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
@@ -15,16 +16,16 @@ const ofJob = Type.Object({
   job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
 })
 /** A log stream starts with the newest retained lines. */
-const logQuery = Type.Object({
+const { deployment: _, ...ofOneDeployment } = filterFields
+const logQuery = {
   tail: Type.Optional(
     uint32({
       maximum: 10_000,
-      default: 100,
-      description: 'Number of history lines sent first, over all VMs.',
+      description: 'Number of history lines sent first, over all VMs. Default: 100; with `since`, 10000.',
       examples: [100],
     }),
   ),
-})
+}
 
 export const deploymentOperations = operations({
   listDeployments: {
@@ -55,11 +56,11 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/logs/stream',
     summary: 'Follow the logs of an app',
     description:
-      'Sends history lines, then each new line of every VM of the app, including builds. The id of an event is its time in microseconds, so `Last-Event-ID` resumes where a client stopped.',
+      'Sends history lines, then each new line of every VM of the app, including builds. A new deployment is followed without a gap. The id of an event is its time in microseconds, so `Last-Event-ID` resumes where a client stopped.',
     ...shared,
     scope: 'read',
     params: ofApp,
-    query: logQuery,
+    query: Type.Object({ ...logQuery, ...filterFields }),
     answer: 'stream',
     events: logEvents,
   },
@@ -153,7 +154,7 @@ export const deploymentOperations = operations({
     ...shared,
     scope: 'read',
     params: ofJob,
-    query: logQuery,
+    query: Type.Object({ ...logQuery, ...ofOneDeployment }),
     answer: 'stream',
     events: logEvents,
   },

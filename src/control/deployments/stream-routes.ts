@@ -1,5 +1,6 @@
 /** Streams of deployments: status, logs and metrics. */
 import type { Deps } from '../base/deps.ts'
+import { filterOf, type LogFilter, readLines, sourcesIn } from '../app-logs/index.ts'
 import { feed, projectEvents } from '../events/index.ts'
 import { projectEventKinds } from '../events/schema.ts'
 import type { LiveStats } from '../hosts/index.ts'
@@ -8,7 +9,8 @@ import type { Handlers } from '../http/operation.ts'
 import { newest } from '../http/paging.ts'
 import { isFor } from '../notifications/index.ts'
 import * as lists from './list-store.ts'
-import { streamLogs } from './logs.ts'
+import type { LogVm } from './kept-logs.ts'
+import { type LogScope, streamLogs } from './logs.ts'
 import { streamMetrics } from './metrics.ts'
 import type { deploymentOperations } from './schema.ts'
 import type { Deployment } from './store.ts'
@@ -76,8 +78,12 @@ export const streamHandlers = (deps: Deps & { readonly live: LiveStats }): Strea
     streamAppLogs: {
       stream: async ({ project, params, query }, stream) => {
         const { id } = await appOf(deps, project.id, params.app_name)
-        const vms = await store.vmsOfApp(deps.db, id)
-        await streamLogs(deps, stream, { projectId: project.id, appId: id }, vms, query.tail ?? 100)
+        const filter = await filterOf(deps, id, query)
+        const { deploymentId } = filter
+        const live = await store.vmsOfApp(deps.db, id)
+        const vms = live.filter(vm => filter.isReplica(vm.id) && (deploymentId ?? vm.deploymentId) === vm.deploymentId)
+        const scope = { projectId: project.id, appId: id, ...(deploymentId === null ? {} : { deploymentId }) }
+        await streamPart(deps, stream, scope, vms, filter, query)
       },
     },
     streamDeploymentLogs: {
@@ -89,7 +95,8 @@ export const streamHandlers = (deps: Deps & { readonly live: LiveStats }): Strea
           deploymentId: d.id,
         }))
         const scope = { projectId: call.project.id, appId: d.appId, deploymentId: d.id }
-        await streamLogs(deps, stream, scope, vms, call.query.tail ?? 100)
+        const filter = { ...(await filterOf(deps, d.appId, call.query)), deploymentId: d.id }
+        await streamPart(deps, stream, scope, vms, filter, call.query)
       },
     },
     streamAppMetrics: {
@@ -99,6 +106,36 @@ export const streamHandlers = (deps: Deps & { readonly live: LiveStats }): Strea
       },
     },
   }
+}
+
+/** Streams the lines of live and of removed VMs. */
+async function streamPart(
+  deps: Deps,
+  stream: Parameters<typeof streamLogs>[1],
+  scope: LogScope,
+  vms: readonly LogVm[],
+  filter: LogFilter,
+  { tail, since }: { readonly tail?: number; readonly since?: string },
+): Promise<void> {
+  const { sources } = await sourcesIn(deps.db, filter, { ...filter, order: 'newest' })
+  const [only] = sources
+  const most = tail ?? (since === undefined ? 100 : 10_000)
+  // The lines of a single VM are forwarded as its host has encoded them.
+  if (filter.isPlain && only && sources.length === 1)
+    return streamLogs(deps, stream, scope, [{ ...only, id: only.vmId }], most)
+  return streamLogs(deps, stream, scope, vms, most, {
+    accepts: (vmId, line) =>
+      line.atUs > filter.afterUs &&
+      filter.isReplica(vmId) &&
+      filter.streams.includes(line.stream) &&
+      line.line.toLowerCase().includes(filter.text),
+    history: async (limit, afterUs) => {
+      if (limit === 0) return []
+      const span = { ...filter, afterUs: Math.max(afterUs, filter.afterUs) }
+      const { lines } = await readLines(deps, span, { order: 'newest', limit }, stream.signal)
+      return lines.map(({ vmId, deploymentId, ...line }) => ({ vmId, deploymentId, line })).reverse()
+    },
+  })
 }
 
 const statusFeed = ({ db }: Pick<Deps, 'db'>, projectId: string, appName?: string) => ({

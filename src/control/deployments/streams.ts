@@ -1,7 +1,8 @@
 /** Events of the deployment streams: statuses, logs and live numbers. */
 import { EventGap, projectEventTable } from '../events/schema.ts'
 import type { EventTable } from '../http/operation.ts'
-import { dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
+import { dateTime, int64, list, resource, uuid } from '../http/types.ts'
+import { LogLine } from '../app-logs/index.ts'
 import { Deployment, LiveDeployment } from './resources.ts'
 
 const at = (description: string) => dateTime({ description })
@@ -37,26 +38,6 @@ const LogSnapshot = resource(
     vms: list(uuid(), { description: 'The VMs whose lines the stream sends, including builds.' }),
   },
   { description: 'Initial event of the stream; history lines follow, oldest first.' },
-)
-
-const LogLine = resource(
-  'LogLine',
-  {
-    at: dateTime({
-      description: 'When the host read the line, to the microsecond.',
-      examples: ['2026-03-14T09:26:53.589793Z'],
-    }),
-    stream: oneOf(['stdout', 'stderr', 'system', 'build'], {
-      description: 'Source of the line: the program, the platform (`system`), or the build of the image (`build`).',
-    }),
-    line: text({
-      description: 'The text, without its line break, at most 16 KiB.',
-      examples: ['listening on port 8080'],
-    }),
-    deployment_id: uuid({ description: 'The deployment of the VM.' }),
-    ...vmId,
-  },
-  { description: 'One line of a log.' },
 )
 
 const LogGap = resource(

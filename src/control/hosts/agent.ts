@@ -3,6 +3,8 @@ import { Compile, type Validator } from 'typebox/compile'
 import type { Bus } from '../../bus/bus.ts'
 import {
   type HostVerb,
+  type LogSearch,
+  LogSearchAnswer,
   type RuntimeVerb,
   maxReadWaitMs,
   SessionAnswer,
@@ -33,6 +35,10 @@ export interface AgentClient {
   list(signal?: AbortSignal): Promise<VmObserved[]>
   ping(signal?: AbortSignal): Promise<void>
   logs(request: Omit<VmLogsRequest, 'events'>, signal?: AbortSignal): Promise<VmLogsAnswer>
+  /** @throws BusError `no_responder` for older agents, too */
+  searchLogs(search: LogSearch, signal?: AbortSignal): Promise<LogSearchAnswer>
+  /** Deletes the lines of removed VMs of these apps. */
+  forgetLogs(appIds: readonly string[], signal?: AbortSignal): Promise<void>
   /** Returns bytes in the format of log-page.ts; older agents return lines. */
   logPage(request: Required<VmLogsRequest>): Promise<VmLogsAnswer | Uint8Array>
   putSnapshot(put: SnapshotPut, signal?: AbortSignal): Promise<SnapshotObserved>
@@ -48,6 +54,7 @@ export interface AgentClient {
 
 const timeoutMs = 5000
 const Incarnation = Type.Object({ incarnation: Type.String() })
+const Nothing = Type.Object({})
 const VmList = Type.Object({ vms: Type.Array(VmObserved) })
 
 const validators = new Map<TSchema, Validator>()
@@ -82,6 +89,10 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
       await call('ping', Incarnation, {}, signal)
     },
     logs: (request, signal) => call('vm.logs', VmLogsAnswer, request, signal),
+    searchLogs: (search, signal) => call('logs.search', LogSearchAnswer, search, signal),
+    forgetLogs: async (appIds, signal) => {
+      await call('logs.forget', Nothing, { appIds }, signal)
+    },
     logPage,
     putSnapshot: (put, signal) => call('snapshot.put', SnapshotObserved, put, signal),
     putVolume: (put, signal) => call('volume.put', VolumeObserved, put, signal),

@@ -1,4 +1,5 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { retainLog } from '../vms/index.ts'
 
 /** The fields of a VM's volume that a move needs. */
 export interface DiskToMove {
@@ -48,7 +49,8 @@ const recordDowntime = statement(
 // The VM may be unwanted by now; its new host removes it then.
 const moveVm = statement(
   'vms.moveWithVolumes',
-  `UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = 0, seen_state = NULL,
+  `WITH logged AS (${retainLog('v.id = $1')})
+   UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = 0, seen_state = NULL,
      from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL,
      seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
    WHERE id = $1`,

@@ -1,5 +1,6 @@
 import type { MigrationObserved } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { retainLog } from '../vms/index.ts'
 
 export interface Migration {
   readonly id: string
@@ -112,7 +113,8 @@ const requestCancel = statement(
 // Assigns the VM to the target; later reports of the source do not count.
 const moveVm = statement(
   'vms.move',
-  `UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = least(seen_generation, $3),
+  `WITH logged AS (${retainLog("v.id = $1 AND v.want <> 'absent'")})
+   UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = least(seen_generation, $3),
      -- The snapshot that the VM once started from stays on the old host.
      from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL,
      seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL

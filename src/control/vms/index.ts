@@ -21,6 +21,7 @@ export {
 } from './disks.ts'
 export { desiredFor as disksOf } from './disk-store.ts'
 export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotWorkflow } from './snapshot-workflow.ts'
+export { retainLog } from './retained-log.ts'
 export { recordObserved } from './observed.ts'
 export { observedOnHost } from './observed-store.ts'
 export {

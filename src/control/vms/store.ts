@@ -2,6 +2,7 @@ import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { goingWith } from '../moves/index.ts'
+import { retainLog } from './retained-log.ts'
 
 /** A VM with the data of its desired state: its own columns and those of its deployment and app. */
 export interface Vm {
@@ -165,9 +166,11 @@ const setBalloonTarget = statement<{ id: string }>(
      ORDER BY id FOR NO KEY UPDATE)
    UPDATE vm SET balloon_target_mib = $2, generation = generation + 1 FROM held WHERE vm.id = held.id RETURNING vm.id`,
 )
+// The host retains the lines of a VM that it no longer has.
 const deleteVm = statement(
   'vms.delete',
-  `WITH unpaid AS (UPDATE usage_span SET ended_at = now() WHERE vm_id = $1 AND ended_at IS NULL)
+  `WITH unpaid AS (UPDATE usage_span SET ended_at = now() WHERE vm_id = $1 AND ended_at IS NULL),
+   logged AS (${retainLog('v.id = $1')})
    DELETE FROM vm WHERE id = $1`,
 )
 

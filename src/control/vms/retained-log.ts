@@ -1,0 +1,10 @@
+/**
+ * Notes which host has the log lines of a VM before the VM leaves that host. A part of the statement that moves or
+ * deletes the VM: both see the row as it was.
+ * @param condition selects the VM `v`
+ */
+export const retainLog = (condition: string) =>
+  `INSERT INTO vm_log (host_id, vm_id, app_id, deployment_id, job_id, created_at)
+     SELECT v.host_id, v.id, v.app_id, v.deployment_id, d.job_id, v.created_at
+     FROM vm v JOIN deployment d ON d.id = v.deployment_id WHERE ${condition} AND v.host_id IS NOT NULL
+     ON CONFLICT (host_id, vm_id) DO UPDATE SET ended_at = now()`

@@ -156,7 +156,8 @@ export class VmProcess {
   }
 
   #healthChanged(healthy: boolean, ms: number): void {
-    const { recordFile, onChange, log } = this.#deps
+    const { recordFile, onChange, log, vmLog } = this.#deps
+    vmLog.say(healthy ? 'healthy' : 'not healthy any more')
     const { steps } = recordFile.record
     const known = steps.some(step => step.name === 'healthy')
     if (healthy && !known) {

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Deployment } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
-import { logFlags, printLog } from '../log-stream.ts'
+import { appLogFlags, showLogs } from '../app-logs.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
@@ -148,19 +148,12 @@ const ps: Verb = {
 }
 
 const logs: Verb = {
-  usage: 'logs',
-  says: 'Show the logs of the app',
-  options: [appFlag, ['-d, --deployment <id>', 'show one deployment only'], ...logFlags],
-  example: 'mote logs --app web -f',
+  usage: 'logs [app]',
+  says: 'Show the logs of the app, over all its deployments',
+  options: [appFlag, ...appLogFlags],
+  example: 'mote logs web -f\nmote logs --since 1h --grep timeout',
   async run(call) {
-    const { client, flags } = call
-    const app_name = await appOf(call)
-    const job_id = text(flags, 'deployment')
-    return printLog(call, (query, options) =>
-      job_id === undefined
-        ? client.streamAppLogs({ app_name, query }, options)
-        : client.streamDeploymentLogs({ app_name, job_id, query }, options),
-    )
+    return showLogs(call, call.args[0] || (await appOf(call)))
   },
 }
 

@@ -101,7 +101,13 @@ const appPages = [
     path: '/deployments',
     component: lazyRouteComponent(() => import('./pages/app/deployments.tsx'), 'Deployments'),
   }),
-  createRoute({ ...ofApp, path: '/logs', component: lazyRouteComponent(() => import('./pages/app/logs.tsx'), 'Logs') }),
+  createRoute({
+    ...ofApp,
+    path: '/logs',
+    validateSearch: (search: Record<string, unknown>): { readonly deployment?: string } =>
+      typeof search.deployment === 'string' ? { deployment: search.deployment } : {},
+    component: lazyRouteComponent(() => import('./pages/app/logs.tsx'), 'Logs'),
+  }),
   createRoute({
     ...ofApp,
     path: '/files',

@@ -23,10 +23,10 @@ import { startEmbeddedPostgres } from '../db/embedded.ts'
 import { migrate } from '../db/migrate.ts'
 import { parseGatewayEnv } from '../gateway/config.ts'
 import type { Gateway } from '../gateway/main.ts'
-import { days } from '../lib/duration.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Tally } from '../lib/tally.ts'
+import { logRetentionOf } from './log-retention.ts'
 import { namingPorts } from './start-failure.ts'
 import {
   limitOf,
@@ -195,16 +195,6 @@ export async function openAgent(
   )
   scope.defer(() => agent.stop({ stopVms: stopVms() }))
   return agent
-}
-
-/** @throws Error naming the invalid setting */
-export function logRetentionOf(settings: ProgramSettings): AgentConfig['logRetention'] {
-  const bytes = (name: 'logAppMib' | 'logHostMib') => limitOf(programSettings[name], settings[name], 1 << 24) * 2 ** 20
-  return {
-    maxAgeMs: days(limitOf(programSettings.logDays, settings.logDays, 365)),
-    appBytes: bytes('logAppMib'),
-    hostBytes: bytes('logHostMib'),
-  }
 }
 
 /** @throws Error naming the invalid setting */

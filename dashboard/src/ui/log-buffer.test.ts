@@ -4,6 +4,7 @@ import { append, asText, emptyLog, mostLines, plain, search } from './log-buffer
 
 const line = (text: string): LogLine => ({
   at: '2026-01-02T03:04:05.678Z',
+  source: 'app',
   stream: 'stdout',
   line: text,
   deployment_id: 'd',

@@ -4,10 +4,12 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDownToLine, Download, Pause, Play, Search } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { type LiveState, useStream } from '../api/live.ts'
+import { ActionButton } from './action.tsx'
 import { Button } from './button.tsx'
 import { cx } from './cx.ts'
 import { controlLook } from './form.tsx'
 import { LiveDot } from './live-dot.tsx'
+import { saveBlob } from './save.ts'
 import { plural } from './format.ts'
 import { append, asText, emptyLog, type LogBuffer, plain, search } from './log-buffer.ts'
 import { Problem } from './states.tsx'
@@ -25,10 +27,14 @@ interface Props {
   readonly open: (options: StreamOptions) => AsyncGenerator<LogEvent>
   /** Used as file name. */
   readonly name: string
+  /** False: past lines, possibly of several days. */
+  readonly isLive?: boolean
+  /** Saves the whole log instead of the loaded lines. */
+  readonly download?: () => Promise<void>
   readonly className?: string
 }
 
-export function LogView({ source, open, name, className }: Props) {
+export function LogView({ source, open, name, isLive = true, download, className }: Props) {
   const [wanted, setWanted] = useState('')
   const [isPaused, setPaused] = useState(false)
   const { buffer, state, error } = useLog(source, open, wanted, isPaused)
@@ -61,19 +67,27 @@ export function LogView({ source, open, name, className }: Props) {
             className={cx(controlLook, 'border-line-strong pl-8')}
           />
         </div>
-        <LiveDot state={isPaused ? 'paused' : state} />
+        {isLive && <LiveDot state={isPaused ? 'paused' : state} />}
         <span className="text-xs text-muted tabular-nums" data-testid="log-count">
           {wanted === ''
             ? plural(count, 'line')
             : `${count.toLocaleString('en')} of ${buffer.lines.length.toLocaleString('en')}`}
         </span>
-        <Button look="quiet" size="small" onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
-          {isPaused ? <Play aria-hidden="true" size={13} /> : <Pause aria-hidden="true" size={13} />}
-          <span className="sr-only sm:not-sr-only">{isPaused ? 'Go on' : 'Pause'}</span>
-        </Button>
-        <Button look="quiet" size="small" onClick={() => save(buffer, name)}>
-          <Download aria-hidden="true" size={13} /> <span className="sr-only sm:not-sr-only">Download</span>
-        </Button>
+        {isLive && (
+          <Button look="quiet" size="small" onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
+            {isPaused ? <Play aria-hidden="true" size={13} /> : <Pause aria-hidden="true" size={13} />}
+            <span className="sr-only sm:not-sr-only">{isPaused ? 'Go on' : 'Pause'}</span>
+          </Button>
+        )}
+        {download ? (
+          <ActionButton look="quiet" size="small" act={download}>
+            <Download aria-hidden="true" size={13} /> <span className="sr-only sm:not-sr-only">Download</span>
+          </ActionButton>
+        ) : (
+          <Button look="quiet" size="small" onClick={() => save(buffer, name)}>
+            <Download aria-hidden="true" size={13} /> <span className="sr-only sm:not-sr-only">Download</span>
+          </Button>
+        )}
       </div>
       <div
         ref={box}
@@ -88,13 +102,13 @@ export function LogView({ source, open, name, className }: Props) {
       >
         {count === 0 && (
           <p className="px-4 py-8 text-center font-sans text-sm text-muted">
-            {wanted === '' ? emptyWords(state) : `No line contains “${wanted}”.`}
+            {wanted === '' ? emptyWords(state, isLive) : `No line contains “${wanted}”.`}
           </p>
         )}
         <div className="relative min-w-full" style={{ height: rows.getTotalSize() }}>
           {rows.getVirtualItems().map(({ index, start }) => {
             const line = buffer.lines[buffer.found?.[index] ?? index]
-            return line && <Row key={index} line={line} top={start} wanted={wanted} />
+            return line && <Row key={index} line={line} top={start} wanted={wanted} isDated={!isLive} />
           })}
         </div>
       </div>
@@ -116,8 +130,10 @@ export function LogView({ source, open, name, className }: Props) {
   )
 }
 
-const emptyWords = (state: LiveState) =>
-  state === 'over' ? 'The log is empty.' : 'No lines yet. Output of the program appears here.'
+function emptyWords(state: LiveState, isLive: boolean): string {
+  if (isLive) return state === 'over' ? 'The log is empty.' : 'No lines yet. Output of the program appears here.'
+  return state === 'over' ? 'No line matches. Choose another time, or remove a filter.' : 'Searching…'
+}
 
 /** Collects lines until the next animation frame, so that a busy log updates the page once per frame. */
 function useLog(source: string, open: Props['open'], wanted: string, isPaused: boolean) {
@@ -154,15 +170,27 @@ function useLog(source: string, open: Props['open'], wanted: string, isPaused: b
   return { buffer, state, error }
 }
 
-function Row({ line, top, wanted }: { readonly line: LogLine; readonly top: number; readonly wanted: string }) {
+function Row({
+  line,
+  top,
+  wanted,
+  isDated,
+}: {
+  readonly line: LogLine
+  readonly top: number
+  readonly wanted: string
+  readonly isDated: boolean
+}) {
   return (
     <div
       className="absolute left-0 flex h-5 w-max min-w-full items-center gap-3 px-4 whitespace-pre hover:bg-hover"
       style={{ transform: `translateY(${top}px)` }}
     >
-      <span className="text-faint">{line.at.slice(11, 23)}</span>
+      <span className="text-faint">{isDated ? line.at.slice(5, 19).replace('T', ' ') : line.at.slice(11, 23)}</span>
       <span className="hidden text-faint sm:inline">{line.vm_id.slice(-6)}</span>
-      <span className={line.stream === 'stderr' ? 'text-bad' : undefined}>
+      <span
+        className={line.stream === 'stderr' ? 'text-bad' : line.stream === 'system' ? 'text-muted italic' : undefined}
+      >
         <Marked text={plain(line.line)} wanted={wanted} />
       </span>
     </div>
@@ -184,10 +212,5 @@ function Marked({ text, wanted }: { readonly text: string; readonly wanted: stri
 }
 
 function save(buffer: LogBuffer, name: string): void {
-  const url = URL.createObjectURL(new Blob([asText(buffer)], { type: 'text/plain' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = `${name}.log`
-  link.click()
-  URL.revokeObjectURL(url)
+  saveBlob(new Blob([asText(buffer)], { type: 'text/plain' }), `${name}.log`)
 }

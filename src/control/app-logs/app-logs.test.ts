@@ -69,7 +69,7 @@ describe('the logs of an app', { timeout: 60_000 }, () => {
     const second = await running('web', 2)
     vmOf('web').say('stderr', 'hello of the second')
     await until(async () => (await search('?source=app&text=hello')).texts.length === 2, { what: 'both lines' })
-    expect((await ann.delete(`/v1/apps/web/deployments/${first.job_id}`)).status).toBe(200)
+    expect((await ann.delete(`/v1/apps/web/deployments/${first.job_id}/delete`)).status).toBe(200)
     await until(async () => (await deployments()).length === 1, { what: 'the deletion' })
     const { texts, lines, ...page } = await search('?text=HELLO')
     expect(texts).toEqual(['hello of the second', 'Hello of the first'])

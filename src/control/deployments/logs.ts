@@ -16,6 +16,8 @@ export interface LogScope {
   readonly appId: string
   /** Absent: all deployments of the app. */
   readonly deploymentId?: string
+  /** Absent: all lines of the VMs. */
+  readonly part?: LogPart
 }
 
 /** A stream of a part of the lines, also of VMs that no longer exist. */
@@ -50,8 +52,8 @@ export async function streamLogs(
   scope: LogScope,
   vms: readonly LogVm[],
   tail: number,
-  part?: LogPart,
 ): Promise<void> {
+  const { part } = scope
   const resumeUs = /^\d{1,16}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
   /**
    * Time of the newest line sent for each VM. Lines that arrive twice, from history and from the bus, are sent once.

@@ -10,7 +10,7 @@ import { newest } from '../http/paging.ts'
 import { isFor } from '../notifications/index.ts'
 import * as lists from './list-store.ts'
 import type { LogVm } from './kept-logs.ts'
-import { type LogScope, streamLogs } from './logs.ts'
+import { type LogPart, type LogScope, streamLogs } from './logs.ts'
 import { streamMetrics } from './metrics.ts'
 import type { deploymentOperations } from './schema.ts'
 import type { Deployment } from './store.ts'
@@ -83,7 +83,7 @@ export const streamHandlers = (deps: Deps & { readonly live: LiveStats }): Strea
         const live = await store.vmsOfApp(deps.db, id)
         const vms = live.filter(vm => filter.isReplica(vm.id) && (deploymentId ?? vm.deploymentId) === vm.deploymentId)
         const scope = { projectId: project.id, appId: id, ...(deploymentId === null ? {} : { deploymentId }) }
-        await streamPart(deps, stream, scope, vms, filter, query)
+        await streamPart(deps, stream, { scope, vms, filter, query })
       },
     },
     streamDeploymentLogs: {
@@ -96,7 +96,7 @@ export const streamHandlers = (deps: Deps & { readonly live: LiveStats }): Strea
         }))
         const scope = { projectId: call.project.id, appId: d.appId, deploymentId: d.id }
         const filter = { ...(await filterOf(deps, d.appId, call.query)), deploymentId: d.id }
-        await streamPart(deps, stream, scope, vms, filter, call.query)
+        await streamPart(deps, stream, { scope, vms, filter, query: call.query })
       },
     },
     streamAppMetrics: {
@@ -108,14 +108,18 @@ export const streamHandlers = (deps: Deps & { readonly live: LiveStats }): Strea
   }
 }
 
+interface LogRequest {
+  readonly scope: LogScope
+  readonly vms: readonly LogVm[]
+  readonly filter: LogFilter
+  readonly query: { readonly tail?: number; readonly since?: string }
+}
+
 /** Streams the lines of live and of removed VMs. */
 async function streamPart(
   deps: Deps,
   stream: Parameters<typeof streamLogs>[1],
-  scope: LogScope,
-  vms: readonly LogVm[],
-  filter: LogFilter,
-  { tail, since }: { readonly tail?: number; readonly since?: string },
+  { scope, vms, filter, query: { tail, since } }: LogRequest,
 ): Promise<void> {
   const { sources } = await sourcesIn(deps.db, filter, { ...filter, order: 'newest' })
   const [only] = sources
@@ -123,7 +127,7 @@ async function streamPart(
   // The lines of a single VM are forwarded as its host has encoded them.
   if (filter.isPlain && only && sources.length === 1)
     return streamLogs(deps, stream, scope, [{ ...only, id: only.vmId }], most)
-  return streamLogs(deps, stream, scope, vms, most, {
+  const part: LogPart = {
     accepts: (vmId, line) =>
       line.atUs > filter.afterUs &&
       filter.isReplica(vmId) &&
@@ -135,7 +139,8 @@ async function streamPart(
       const { lines } = await readLines(deps, span, { order: 'newest', limit }, stream.signal)
       return lines.map(({ vmId, deploymentId, ...line }) => ({ vmId, deploymentId, line })).reverse()
     },
-  })
+  }
+  return streamLogs(deps, stream, { ...scope, part }, vms, most)
 }
 
 const statusFeed = ({ db }: Pick<Deps, 'db'>, projectId: string, appName?: string) => ({

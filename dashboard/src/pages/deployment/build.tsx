@@ -71,7 +71,11 @@ async function* liveLines(target: Target, options: StreamOptions): AsyncGenerato
 async function* keptLines({ app_name, job_id }: Target, options: StreamOptions): AsyncGenerator<LogEvent> {
   const { deployment_id, lines } = await api.getBuildLog({ app_name, build_id: job_id }, { signal: options.signal })
   for (const line of lines)
-    yield { event: 'log', id: undefined, data: { ...line, stream: 'build', deployment_id, vm_id: '' } }
+    yield {
+      event: 'log',
+      id: undefined,
+      data: { ...line, source: 'platform', stream: 'build', deployment_id, vm_id: '' },
+    }
 }
 
 /** Only builds from a repository have a commit. */

@@ -121,7 +121,21 @@ function Machine({ app_name, live }: { readonly app_name: string; readonly live:
           </Fact>
         </Facts>
       </Card>
-      <Card flush title="Log" className="overflow-hidden">
+      <Card
+        flush
+        title="Log"
+        className="overflow-hidden"
+        actions={
+          <Link
+            to="/apps/$app/logs"
+            params={{ app: app_name }}
+            search={{ deployment: job_id }}
+            className="text-sm underline"
+          >
+            Search in the logs
+          </Link>
+        }
+      >
         <Log
           source={`${app_name}/${job_id}`}
           name={`${app_name}-${job_id}`}

@@ -642,8 +642,8 @@ export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/databases': [...pageNames, 'name', 'status'],
   'GET /v1/databases/{id}/branches': [...pageNames, 'status'],
   'GET /v1/databases/{id}/backups/snapshots': [...pageNames, 'status'],
-  'GET /v1/apps/{app_name}/logs/stream': ['tail'],
-  'GET /v1/apps/{app_name}/deployments/{job_id}/logs': ['tail'],
+  'GET /v1/apps/{app_name}/logs/stream': ['tail', 'since', 'text', 'replica', 'deployment', 'source', 'stream'],
+  'GET /v1/apps/{app_name}/deployments/{job_id}/logs': ['tail', 'since', 'text', 'replica', 'source', 'stream'],
 }
 /** Operations that we add. */
 export const operationAdditions = [

@@ -38,7 +38,7 @@ export function responsesOf(operation: Operation, components: Components, readab
   const failures = failuresOf(operation, readable)
   return {
     ...(operation.answer === 'socket' ? { 101: switching(operation) } : { 200: success(operation, components) }),
-    ...(operation.answer === 'bytes' ? { 206: part } : {}),
+    ...(operation.fails?.includes(416) ? { 206: part } : {}),
     ...(isRevalidated(operation) ? { 304: unchanged } : {}),
     ...Object.fromEntries(failures.map(status => [status, { $ref: `#/components/responses/Error${status}` }])),
   }

@@ -82,7 +82,7 @@ function bytesHeaders({ name, version, sizeBytes, part }: ByteAnswer): Record<st
     'content-disposition': contentDisposition(name, { type: 'attachment' }),
     'content-security-policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
     'cache-control': 'no-store',
-    'accept-ranges': 'bytes',
+    'accept-ranges': sizeBytes === undefined ? 'none' : 'bytes',
     etag: `"${version}"`,
     ...(length === undefined ? {} : { 'content-length': length }),
     ...(part ? { 'content-range': `bytes ${part.first}-${end}/${sizeBytes}` } : {}),

@@ -61,7 +61,7 @@ export function LogView({ source, open, name, isLive = true, download, className
           <input
             type="search"
             aria-label="Search the log"
-            placeholder="Search"
+            placeholder="Find in these lines"
             value={wanted}
             onChange={event => setWanted(event.target.value)}
             className={cx(controlLook, 'border-line-strong pl-8')}

@@ -103,7 +103,12 @@ export const LogSearchQuery = Type.Object({
     uint32({ minimum: 1, maximum: 1000, default: 100, description: 'Number of lines.', examples: [100] }),
   ),
   cursor: Type.Optional(
-    text({ minLength: 1, maxLength: 120, description: 'Where to go on: a cursor of another page.' }),
+    text({
+      minLength: 1,
+      maxLength: 120,
+      examples: ['MTc3MzQ3OTIxMzU4OTc5My4'],
+      description: 'Where to go on: a cursor of another page.',
+    }),
   ),
 })
 export type LogSearchQuery = Static<typeof LogSearchQuery>

@@ -45,7 +45,7 @@ export function Logs() {
         look="plain"
         wide
         key={deployment}
-        className="grid grid-cols-2 items-end gap-2 space-y-0 border-b border-line px-3 py-2 md:grid-cols-[1fr_1fr_1fr_1fr_1.5fr_auto]"
+        className="grid grid-cols-2 items-end gap-2 *:mb-0! border-b border-line px-3 py-2 md:grid-cols-[1fr_1fr_1fr_1fr_1.5fr_auto]"
         send={async values => {
           const when = values.text('range')
           const source = values.optional('source')

@@ -10,6 +10,7 @@ const rooms = {
   lib: [],
   contract: ['lib'],
   appfile: ['lib'],
+  compose: ['lib', 'appfile'],
   db: ['lib'],
   engine: ['lib', 'db'],
   bus: ['lib'],
@@ -18,7 +19,7 @@ const rooms = {
   gateway: ['lib', 'contract', 'bus'],
   control: ['lib', 'appfile', 'contract', 'bus', 'db', 'engine'],
   programs: ['lib', 'contract', 'bus', 'db', 'engine', 'control', 'agent', 'gateway'],
-  cli: ['lib', 'appfile', 'client', 'programs', 'control', 'agent', 'db', 'bus', 'engine'],
+  cli: ['lib', 'appfile', 'compose', 'client', 'programs', 'control', 'agent', 'db', 'bus', 'engine'],
 } as const satisfies Record<string, readonly string[]>
 
 type Room = keyof typeof rooms

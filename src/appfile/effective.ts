@@ -10,6 +10,8 @@ export type BuildSource =
 export interface Worker {
   /** Empty: the program of the image. */
   readonly command: readonly string[]
+  /** Replaces the arguments of the image, whose entrypoint stays. Only compose files can set it. */
+  readonly arguments?: readonly string[]
   readonly vcpus: 1 | 2 | 3 | 4
   readonly memory_mib: 512 | 1024 | 2048 | 4096
   readonly disk_mib: number
@@ -42,6 +44,11 @@ export interface EffectiveFile {
   readonly build: BuildSource
   readonly release?: { readonly command: readonly string[] }
   readonly env: Readonly<Record<string, string>>
+  /** Variables whose values are never shown. */
+  readonly secrets?: readonly string[]
+  /** What a new app is; that of a compose file may be a worker of a stack. */
+  readonly kind?: 'web' | 'worker'
+  readonly stack?: string
   readonly processes: { readonly web: WebProcess }
   /** The other processes, by name. */
   readonly workers: Readonly<Record<string, Worker>>

@@ -143,7 +143,14 @@ const webOf = (app: App, sizes: Sizes): WebProcess => ({
 function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
   const { command, min_replicas: min, autoscaling_enabled: isAutomatic } = app
   const replicas = isAutomatic ? Math.max(min, 1) : app.desired_replicas
-  const worker = { command, vcpus, memory_mib, disk_mib, replicas }
+  const worker = {
+    command,
+    ...(app.arguments.length > 0 ? { arguments: app.arguments } : {}),
+    vcpus,
+    memory_mib,
+    disk_mib,
+    replicas,
+  }
   if (!isAutomatic) return worker
   const { max_replicas, cpu_threshold: cpu_percent, mem_threshold: memory_percent } = app
   return { ...worker, autoscaling: { max_replicas, cpu_percent, memory_percent } }

@@ -12,22 +12,30 @@ interface Step {
 
 type Context = Pick<Call, 'client' | 'signal'>
 
-/** Carries out the changes of the app itself. @throws Error naming the steps that were done and those that were not */
-export const converge = (call: Call, file: EffectiveFile, plan: Plan): Promise<void> =>
-  perform(call, stepsOf(call, file, plan))
+/**
+ * Carries out the changes of the app itself.
+ * @param again the command that continues after a failure
+ * @throws Error naming the steps that were done and those that were not
+ */
+export const converge = (call: Call, file: EffectiveFile, plan: Plan, again = 'mote deploy'): Promise<void> =>
+  perform(call, stepsOf(call, file, plan), again)
 
 /** Carries out the changes of the other processes, which needs the app. @throws Error as `converge` */
 export const convergeWorkers = (call: Call, file: EffectiveFile, { changes }: Plan): Promise<void> =>
-  perform(call, [
-    ...Object.entries(file.workers).flatMap(([name, worker]) => workerSteps(call, file.app, name, worker, changes)),
-    ...changes.flatMap(({ kind, key }) => {
-      const name = /^processes\.([^.]+)$/.exec(key)?.[1]
-      if (kind !== 'remove' || name === undefined) return []
-      return [step(key, () => call.client.deleteApp({ app_name: workerApp(file.app, name) }))]
-    }),
-  ])
+  perform(
+    call,
+    [
+      ...Object.entries(file.workers).flatMap(([name, worker]) => workerSteps(call, file.app, name, worker, changes)),
+      ...changes.flatMap(({ kind, key }) => {
+        const name = /^processes\.([^.]+)$/.exec(key)?.[1]
+        if (kind !== 'remove' || name === undefined) return []
+        return [step(key, () => call.client.deleteApp({ app_name: workerApp(file.app, name) }))]
+      }),
+    ],
+    'mote deploy',
+  )
 
-async function perform(call: Call, steps: readonly Step[]): Promise<void> {
+async function perform(call: Call, steps: readonly Step[], again: string): Promise<void> {
   for (const [at, step] of steps.entries()) {
     call.signal.throwIfAborted()
     try {
@@ -35,18 +43,18 @@ async function perform(call: Call, steps: readonly Step[]): Promise<void> {
     } catch (cause) {
       const reason = explained(cause, call.url)
       if (reason instanceof Interrupted || !(reason instanceof Error)) throw reason
-      throw new Error(halfway(steps, at, reason.message), { cause })
+      throw new Error(halfway(steps, at, reason.message, again), { cause })
     }
   }
 }
 
-function halfway(steps: readonly Step[], at: number, reason: string): string {
+function halfway(steps: readonly Step[], at: number, reason: string, again: string): string {
   const names = (some: readonly Step[]) => some.map(({ what }) => what).join(', ') || 'nothing'
   return [
     `${steps[at]?.what} failed: ${reason}`,
     `  done: ${names(steps.slice(0, at))}`,
     `  not done: ${names(steps.slice(at))}, the deployment`,
-    '  Fix the reason, then run mote deploy again: it continues from here.',
+    `  Fix the reason, then run ${again} again: it continues from here.`,
   ].join('\n')
 }
 
@@ -59,7 +67,7 @@ function stepsOf(context: Context, file: EffectiveFile, { changes }: Plan): Step
   const isNew = below('app').length > 0
   const web = below('processes.web').map(({ key }) => key.replace('processes.web.', ''))
   const settings =
-    web.some(key => ['command', 'port', 'drain_seconds', 'health.path'].includes(key)) ||
+    web.some(key => ['command', 'arguments', 'port', 'drain_seconds', 'health.path'].includes(key)) ||
     below('build').length > 0 ||
     below('release').length > 0
   const scale = web.some(key => /^(replicas|scale_to_zero|autoscaling\..*)$/.test(key))
@@ -69,7 +77,7 @@ function stepsOf(context: Context, file: EffectiveFile, { changes }: Plan): Step
   return [
     ...(isNew ? [step('app', () => client.createApp({ body: newApp(file) }))] : []),
     ...(!isNew && settings ? [step('settings', () => client.updateApp({ app_name, body: settingsOf(file) }))] : []),
-    ...below('env').map(change => variable(context, app_name, change)),
+    ...below('env').map(change => variable(context, file, change)),
     ...volumes
       .filter(({ kind }) => kind === 'remove')
       .map(change => step(change.key, () => detach(context, app_name, nameIn(change)))),
@@ -87,12 +95,13 @@ const nameIn = ({ key }: Change) => key.slice(key.indexOf('.') + 1)
 const isOf = (key: string, volume: string) =>
   [`volumes.${volume}`, ...['mount', 'size_mib', 'read_only'].map(name => `volumes.${volume}.${name}`)].includes(key)
 
-function variable({ client }: Context, app_name: string, change: Change): Step {
+function variable({ client }: Context, { app: app_name, secrets = [] }: EffectiveFile, change: Change): Step {
   const name = nameIn(change)
+  const isSecret = secrets.includes(name)
   return step(change.key, () =>
     change.kind === 'remove'
       ? client.deleteAppEnv({ app_name, name })
-      : client.putAppEnv({ app_name, name, body: { value: String(change.to), secret: false } }),
+      : client.putAppEnv({ app_name, name, body: { value: String(change.to), secret: isSecret } }),
   )
 }
 
@@ -111,10 +120,11 @@ const repositoryOf = ({ build }: EffectiveFile) =>
     : { git_url: '' }
 
 const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
-  const { port, health, drain_seconds, command } = file.processes.web
+  const { port, health, drain_seconds, command, arguments: given = [] } = file.processes.web
   return {
     port,
     command,
+    arguments: given,
     health_check_path: health.path,
     drain_timeout: drain_seconds,
     ...repositoryOf(file),
@@ -122,11 +132,13 @@ const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
   }
 }
 
-const newApp = (file: EffectiveFile): CreateAppRequest => ({
+export const newApp = (file: EffectiveFile): CreateAppRequest => ({
   name: file.app,
   ...settingsOf(file),
   ...repositoryOf(file),
   ...scaleOf(file.processes.web, 1),
+  ...(file.kind ? { kind: file.kind } : {}),
+  ...(file.stack === undefined ? {} : { stack: file.stack }),
 })
 
 /** Autoscaling moves the number of VMs: it stays where it is, if that is allowed. */

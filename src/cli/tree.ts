@@ -5,6 +5,7 @@ import { adminCommands } from './commands/admin.ts'
 import { appCommands } from './commands/app.ts'
 import { buildCommands } from './commands/build.ts'
 import { configCommands } from './commands/config.ts'
+import { composeCommands } from './commands/compose.ts'
 import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
 import { deployCommands } from './commands/deploy.ts'
@@ -42,6 +43,7 @@ export function moteCommand(): Command {
       ...sessionCommands(),
       ...deployCommands(),
       configCommands(),
+      composeCommands(),
       ...buildCommands(),
       ...appCommands(),
       ...vmSessionCommands(),

@@ -16,13 +16,19 @@ import type { Call } from './verb.ts'
 const mostPackedBytes = 64 << 20
 const mostBytes = 512 << 20
 
-/** @throws Error if the folder is empty or too large; ApiFailure */
+/**
+ * @param instead contents of files that replace those of the folder, by path
+ * @throws Error if the folder is empty or too large; ApiFailure
+ */
 export async function sendFolder(
   { client, terminal, signal }: Pick<Call, 'client' | 'terminal' | 'signal'>,
   app: string,
   dir: string,
+  instead: ReadonlyMap<string, Buffer> = new Map(),
 ): Promise<AppSource> {
-  const files = await sourceFiles(dir)
+  const own = (await sourceFiles(dir)).filter(({ path }) => !instead.has(path))
+  const replaced = [...instead].map(([path, { length }]) => ({ path, sizeBytes: length, isExecutable: false }))
+  const files: FolderFile[] = [...own, ...replaced]
   if (files.length === 0) throw new Error(`All files in ${dir} are ignored. Nothing was uploaded.`)
   assertFits(
     files,
@@ -32,7 +38,7 @@ export async function sendFolder(
   const temporary = await mkdtemp(join(tmpdir(), 'mote-source-'))
   try {
     const archive = join(temporary, 'source.tar.gz')
-    await writeArchive(dir, files, archive, signal)
+    await writeArchive(dir, files, archive, signal, instead)
     const { size } = await stat(archive)
     assertFits(files, size, mostPackedBytes)
     return await terminal.step(`Sending ${files.length} files (${bytes(size)})`, async () =>
@@ -58,19 +64,30 @@ export async function writeArchive(
   files: readonly FolderFile[],
   archive: string,
   signal: AbortSignal,
+  instead: ReadonlyMap<string, Buffer> = new Map(),
 ): Promise<void> {
   const tar = pack()
   const written = pipeline(tar, createGzip(), createWriteStream(archive, { mode: 0o600 }), { signal })
-  const filled = fill(tar, dir, files)
+  const filled = fill(tar, dir, files, instead)
   // A failure of either stream ends the other.
   filled.catch((error: Error) => tar.destroy(error))
   await Promise.all([filled, written])
 }
 
-async function fill(tar: Pack, dir: string, files: readonly FolderFile[]): Promise<void> {
+async function fill(
+  tar: Pack,
+  dir: string,
+  files: readonly FolderFile[],
+  instead: ReadonlyMap<string, Buffer>,
+): Promise<void> {
   for (const { path, sizeBytes, isExecutable, target } of files) {
     if (target !== undefined) {
       tar.entry({ name: path, type: 'symlink', linkname: target })
+      continue
+    }
+    const content = instead.get(path)
+    if (content !== undefined) {
+      tar.entry({ name: path, mode: 0o644 }, content)
       continue
     }
     const done = Promise.withResolvers<void>()

@@ -49,6 +49,7 @@ CREATE TABLE alert (
 
 CREATE TABLE app (
   active_deployment_id uuid,
+  arguments text[] NOT NULL DEFAULT '{}'::text[],
   autoscaling_enabled boolean NOT NULL,
   command text[] NOT NULL DEFAULT '{}'::text[],
   cpu_threshold double precision NOT NULL,
@@ -82,6 +83,7 @@ CREATE TABLE app (
   scm_repo_id bigint,
   scm_webhook_secret bytea NOT NULL,
   settings_changed_at timestamp with time zone,
+  stack text,
   want text NOT NULL DEFAULT 'live'::text,
   CONSTRAINT app_env_of_fkey FOREIGN KEY (env_of) REFERENCES app(id) ON DELETE SET NULL,
   CONSTRAINT app_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text]))),
@@ -414,6 +416,7 @@ CREATE TABLE database_snapshot (
 CREATE TABLE deployment (
   announced text,
   app_id uuid NOT NULL,
+  arguments text[] NOT NULL DEFAULT '{}'::text[],
   build_id text NOT NULL DEFAULT ''::text,
   command text[] NOT NULL DEFAULT '{}'::text[],
   created_at timestamp with time zone NOT NULL DEFAULT now(),

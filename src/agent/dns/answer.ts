@@ -1,5 +1,5 @@
 /** Answers DNS queries for private names. Pure; RFC 1035, and RFC 2308 for negative answers. */
-import packet, { type Answer, type DecodedPacket, type Packet } from 'dns-packet'
+import packet, { type Answer, type DecodedPacket, type Packet, type Question } from 'dns-packet'
 
 /** The top-level domain of private networks: reserved for private use by ICANN (2024). */
 const privateDomain = 'internal'
@@ -18,15 +18,17 @@ export function answerPrivate(query: DecodedPacket, names: ZoneNames): Packet | 
   const name = question.name.toLowerCase().replace(/\.$/, '')
   if (isPrivateReverse(name)) return response(query, 'NXDOMAIN')
   if (name === privateDomain) return response(query, 'NOERROR')
+  // Programs of compose files use names without a domain. Guests have no search list, so these arrive as they are.
+  const isOwn = !name.includes('.') && names.has(name) && ['A', 'AAAA'].includes(question.type ?? '')
+  if (isOwn) return response(query, 'NOERROR', addressesOf(question, names.get(name) ?? []))
   if (!name.endsWith(`.${privateDomain}`)) return undefined
   const addresses = names.get(name.slice(0, -privateDomain.length - 1))
   if (!addresses) return response(query, 'NXDOMAIN')
-  const answers: Answer[] =
-    question.type === 'AAAA'
-      ? addresses.map(data => ({ type: 'AAAA', name: question.name, ttl: ttlSeconds, data }))
-      : []
-  return response(query, 'NOERROR', answers)
+  return response(query, 'NOERROR', addressesOf(question, addresses))
 }
+
+const addressesOf = ({ name, type }: Question, addresses: readonly string[]): Answer[] =>
+  type === 'AAAA' ? addresses.map(data => ({ type: 'AAAA', name, ttl: ttlSeconds, data })) : []
 
 /** Reverse lookups of private addresses (RFC 6303, RFC 8375 in spirit), which are never forwarded. */
 const isPrivateReverse = (name: string) => /(^|\.)(d\.f|c\.f|8\.e\.f)\.ip6\.arpa$/.test(name)

@@ -106,7 +106,7 @@ export async function baseOfSnapshot(
 }
 
 function guestConfig({ vmId, spec }: VmHome, image: RunConfig, nic: Nic, ports: PrepareDeps['ports']): Buffer {
-  const argv = spec.command ?? [...image.argv.entrypoint, ...image.argv.cmd]
+  const argv = spec.command ?? [...image.argv.entrypoint, ...(spec.arguments ?? image.argv.cmd)]
   if (argv.length === 0) throw new ImageError('image_unusable', 'the image has no entrypoint and no command was given')
   const { env, cwd, uid, gid, groups, stopSignal, baseType } = image
   return configDisk({

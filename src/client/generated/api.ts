@@ -64,6 +64,10 @@ export interface App {
   readonly env_of: string | null
   /** Program and arguments that replace those of the image; empty: those of the image. */
   readonly command: readonly string[]
+  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. */
+  readonly arguments: readonly string[]
+  /** Stack of the app, as `mote compose` names it; null for an app outside of stacks. */
+  readonly stack: string | null
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
   /** Runs once in a separate VM before a new version serves; null: nothing. */
@@ -486,6 +490,10 @@ export interface CreateAppRequest {
   readonly port?: number | null | undefined
   /** Program and arguments that replace those of the image; empty: those of the image. No shell is involved. */
   readonly command?: readonly string[] | null | undefined
+  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. Ignored with `command`. */
+  readonly arguments?: readonly string[] | null | undefined
+  /** Stack of the app, as `mote compose` names it. It cannot be changed later. */
+  readonly stack?: string | null | undefined
   /** App of the project whose environment the deployments of a worker get. It is deleted with that app. */
   readonly env_of?: string | null | undefined
   /** `worker` for a program that gets no requests. It cannot be changed later. Default: `web`. */
@@ -2127,6 +2135,10 @@ export interface ScaledApp {
   readonly env_of: string | null
   /** Program and arguments that replace those of the image; empty: those of the image. */
   readonly command: readonly string[]
+  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. */
+  readonly arguments: readonly string[]
+  /** Stack of the app, as `mote compose` names it; null for an app outside of stacks. */
+  readonly stack: string | null
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
   /** Runs once in a separate VM before a new version serves; null: nothing. */
@@ -2431,6 +2443,8 @@ export interface UpdateAppRequest {
   readonly scm_repo_id?: number | null | undefined
   /** Program and arguments that replace those of the image; empty: those of the image. No shell is involved. */
   readonly command?: readonly string[] | null | undefined
+  /** Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. Ignored with `command`. */
+  readonly arguments?: readonly string[] | null | undefined
 }
 
 export interface UpdateDatabaseRequest {

@@ -45,6 +45,8 @@ export const VmSpec = Type.Object({
   env: Type.Record(Type.String(), Type.String()),
   /** Replaces the image's entrypoint and command. */
   command: Type.Optional(Type.Array(Type.String())),
+  /** Replaces the image's command; its entrypoint stays. Ignored with `command`. */
+  arguments: Type.Optional(Type.Array(Type.String())),
   /** TCP port that the app listens on inside the guest. */
   port: Type.Integer({ minimum: 1, maximum: 65535 }),
   /** HTTP path probed on `port` (2xx and 3xx are healthy); null: a TCP connect is enough. */

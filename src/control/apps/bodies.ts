@@ -50,6 +50,15 @@ const command = () =>
       examples: [['node', 'server.js']],
     }),
   )
+const imageArguments = () =>
+  maybe(
+    list(text({ maxLength: 4096 }), {
+      maxItems: 64,
+      description:
+        'Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. Ignored with `command`.',
+      examples: [['--verbose']],
+    }),
+  )
 const settings = {
   git_branch: maybe(
     text({
@@ -154,6 +163,13 @@ export const CreateAppRequest = resource('CreateAppRequest', {
   ...settings,
   port: maybe(port()),
   command: command(),
+  arguments: imageArguments(),
+  stack: maybe(
+    labelName({
+      description: 'Stack of the app, as `mote compose` names it. It cannot be changed later.',
+      examples: ['shop'],
+    }),
+  ),
   env_of: maybe(
     text({
       maxLength: 40,
@@ -173,6 +189,7 @@ export const UpdateAppRequest = resource('UpdateAppRequest', {
   git_url: maybe(gitUrl('Repository of the source; empty for none.')),
   ...settings,
   command: command(),
+  arguments: imageArguments(),
 })
 
 export const ScaleAppRequest = resource('ScaleAppRequest', scaling)

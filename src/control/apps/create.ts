@@ -19,6 +19,8 @@ export interface AppRequest {
   readonly kind?: 'web' | 'worker' | null
   readonly env_of?: string | null
   readonly command?: readonly string[] | null
+  readonly arguments?: readonly string[] | null
+  readonly stack?: string | null
   readonly health_check_path?: string | null
   readonly release_command?: readonly string[] | null
   readonly drain_timeout?: number | null
@@ -79,6 +81,8 @@ export function prepareApp(
     kind,
     envOf: rules.checkEnvOf(kind, request.env_of ?? null),
     command: rules.checkProgram(request.command ?? []),
+    arguments: rules.checkArguments(request.arguments ?? []),
+    stack: request.stack ?? null,
     port: rules.checkPort(request.port ?? rules.defaults.port),
     healthCheckPath: rules.checkHealthPath(request.health_check_path ?? rules.defaults.healthCheckPath),
     releaseCommand: rules.checkCommand(request.release_command ?? []),
@@ -137,6 +141,8 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
     kind: 'web',
     envOf: null,
     command: [],
+    arguments: [],
+    stack: null,
     healthCheckPath: '',
     releaseCommand: null,
     drainTimeout: 0,

@@ -74,6 +74,7 @@ async function followRepository(
 const keep = {
   port: undefined,
   command: undefined,
+  arguments: undefined,
   healthCheckPath: undefined,
   releaseCommand: undefined,
   drainTimeout: undefined,

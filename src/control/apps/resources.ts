@@ -56,6 +56,16 @@ export const App = resource(
       description: 'Program and arguments that replace those of the image; empty: those of the image.',
       examples: [['node', 'worker.js']],
     }),
+    arguments: list(text(), {
+      description: 'Arguments that replace those of the image, whose entrypoint stays; empty: those of the image.',
+      examples: [[]],
+    }),
+    stack: nullable(
+      text({
+        description: 'Stack of the app, as `mote compose` names it; null for an app outside of stacks.',
+        examples: [null],
+      }),
+    ),
     health_check_path: text({
       description: 'Path that must answer 2xx or 3xx before a deployment serves.',
       examples: ['/health'],

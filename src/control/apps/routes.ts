@@ -49,6 +49,7 @@ export const appFeature = (deps: Deps) =>
         const change = {
           port: rules.checkPort(body.port),
           command: body.command == null ? undefined : rules.checkProgram(body.command),
+          arguments: body.arguments == null ? undefined : rules.checkArguments(body.arguments),
           gitUrl: body.git_url == null ? undefined : rules.checkGitUrl(body.git_url),
           gitBranch: body.git_branch == null ? undefined : rules.checkBranch(body.git_branch),
           gitSubmodules: body.git_submodules ?? undefined,

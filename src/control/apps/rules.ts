@@ -55,6 +55,12 @@ export function checkHealthPath(path: string): string {
 /** Fits on the disk that the guest reads it from, beside the environment. */
 const maxCommandBytes = 16_384
 
+export function checkArguments(given: readonly string[]): readonly string[] {
+  if (Buffer.byteLength(given.join(' ')) > maxCommandBytes)
+    throw invalidField('arguments', `can have at most ${maxCommandBytes} bytes in total`)
+  return given
+}
+
 export function checkProgram(command: readonly string[]): readonly string[] {
   if (command.length > 0 && command[0] === '') throw invalidField('command', 'must start with a program')
   if (Buffer.byteLength(command.join(' ')) > maxCommandBytes)

@@ -16,6 +16,10 @@ export interface App {
   readonly envOf: string | null
   /** Replaces the program of the image; empty: that of the image. */
   readonly command: readonly string[]
+  /** Replaces the arguments of the image, whose entrypoint stays; empty: those of the image. */
+  readonly arguments: readonly string[]
+  /** Name of the stack that the app belongs to. */
+  readonly stack: string | null
   readonly healthCheckPath: string
   /** Runs in a separate VM before a new version serves. */
   readonly releaseCommand: readonly string[] | null
@@ -44,7 +48,7 @@ export interface App {
   readonly settingsChangedAt: Date | null
 }
 
-const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, kind, (SELECT name FROM app main WHERE main.id = app.env_of) AS "envOf", command, health_check_path AS "healthCheckPath",
+const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, kind, (SELECT name FROM app main WHERE main.id = app.env_of) AS "envOf", command, arguments, stack, health_check_path AS "healthCheckPath",
   release_command AS "releaseCommand", drain_timeout AS "drainTimeout", desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
   max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
   mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
@@ -62,7 +66,7 @@ const listApps = statement<WrittenPage>(
   'apps.list',
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
        SELECT id, name, git_url, git_branch, git_submodules, port, kind,
-         (SELECT name FROM app main WHERE main.id = app.env_of) AS env_of, command, health_check_path, release_command, drain_timeout, desired_replicas, min_replicas,
+         (SELECT name FROM app main WHERE main.id = app.env_of) AS env_of, command, arguments, stack, health_check_path, release_command, drain_timeout, desired_replicas, min_replicas,
          max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, scale_state,
          to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
          to_char(settings_changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS settings_changed_at, active_deployment_id,
@@ -94,17 +98,17 @@ const insertApp = statement<App>(
   'apps.insert',
   `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
      max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_installation_id, scm_repo_full_name,
-     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules, release_command, kind, command, env_of)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-     (SELECT id FROM app WHERE project_id = $2 AND name = $26 AND want = 'live' AND owner = 'user' AND kind = 'web'))
+     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules, release_command, kind, command, arguments, stack, env_of)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27,
+     (SELECT id FROM app WHERE project_id = $2 AND name = $28 AND want = 'live' AND owner = 'user' AND kind = 'web'))
    RETURNING ${columns}`,
 )
 const updateApp = statement<App>(
   'apps.update',
   `UPDATE app SET port = $2, git_url = $3, health_check_path = $4, drain_timeout = $5, scm_installation_id = $6,
-     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10, release_command = $11, command = $12,
-     settings_changed_at = CASE WHEN (port, git_url, health_check_path, git_branch, git_submodules, release_command, command)
-         IS DISTINCT FROM ($2, $3, $4, $9, $10, $11, $12)
+     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10, release_command = $11, command = $12, arguments = $13,
+     settings_changed_at = CASE WHEN (port, git_url, health_check_path, git_branch, git_submodules, release_command, command, arguments)
+         IS DISTINCT FROM ($2, $3, $4, $9, $10, $11, $12, $13)
        THEN clock_timestamp() ELSE settings_changed_at END
    WHERE id = $1
    RETURNING ${columns}`,
@@ -181,6 +185,8 @@ export const insert = (tx: Tx, app: NewApp) =>
     app.releaseCommand,
     app.kind,
     app.command,
+    app.arguments,
+    app.stack,
     app.envOf,
   ])
 type Changeable = Pick<
@@ -188,6 +194,7 @@ type Changeable = Pick<
   | (
       | 'port'
       | 'command'
+      | 'arguments'
       | 'gitUrl'
       | 'gitBranch'
       | 'gitSubmodules'
@@ -212,6 +219,7 @@ export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]:
     to.gitSubmodules ?? app.gitSubmodules,
     to.releaseCommand === undefined ? app.releaseCommand : to.releaseCommand,
     to.command ?? app.command,
+    to.arguments ?? app.arguments,
   ])
 /** The app must be locked. */
 export const settingsChanged = (tx: Tx, id: string) => tx.run(touchSettings, [id])

@@ -22,6 +22,8 @@ export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppSha
   kind: app.kind,
   env_of: app.envOf,
   command: [...app.command],
+  arguments: [...app.arguments],
+  stack: app.stack,
   health_check_path: app.healthCheckPath,
   release_command: app.releaseCommand === null ? null : [...app.releaseCommand],
   drain_timeout: app.drainTimeout,

@@ -189,6 +189,7 @@ async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: numbe
       port: app.port,
       kind: app.kind,
       command: app.command,
+      arguments: app.arguments,
       git_branch: branch,
       git_submodules: app.gitSubmodules,
       health_check_path: app.healthCheckPath,

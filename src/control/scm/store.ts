@@ -15,11 +15,12 @@ export interface ScmApp extends SourceApp {
   readonly healthCheckPath: string
   readonly kind: 'web' | 'worker'
   readonly command: readonly string[]
+  readonly arguments: readonly string[]
 }
 const appColumns = `a.id, a.name, a.port, a.desired_replicas AS "desiredReplicas", a.git_url AS "gitUrl",
   a.git_branch AS "gitBranch", a.git_submodules AS "gitSubmodules",
   a.scm_installation_id AS "scmInstallationId", a.project_id AS "projectId", p.slug AS "projectSlug",
-  a.health_check_path AS "healthCheckPath", a.kind, a.command`
+  a.health_check_path AS "healthCheckPath", a.kind, a.command, a.arguments`
 const lockApp = statement<ScmApp>(
   'scm.lockApp',
   `SELECT ${appColumns} FROM app a JOIN project p ON p.id = a.project_id WHERE a.id = $1 AND a.want = 'live' FOR UPDATE OF a`,

@@ -69,6 +69,7 @@ export function wanted(
       diskMib: vm.diskMib,
       env: { ...env, PORT: String(vm.port) },
       ...(vm.command.length > 0 ? { command: [...vm.command] } : {}),
+      ...(vm.arguments.length > 0 ? { arguments: [...vm.arguments] } : {}),
       ...(vm.appKind === 'worker' ? { unprobed: true } : {}),
       port: vm.port,
       // Platform apps use protocols other than HTTP.

@@ -33,6 +33,8 @@ export interface Vm {
   readonly appKind: 'web' | 'worker'
   /** Empty: the program of the image. */
   readonly command: readonly string[]
+  /** Empty: those of the image. */
+  readonly arguments: readonly string[]
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
@@ -86,7 +88,7 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.deployment_id AS "deploymentId",
   (SELECT jsonb_build_object('id', r.id, 'command', r.command) FROM run r WHERE r.id = v.run_id) AS run, v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
-  a.kind AS "appKind", d.command,
+  a.kind AS "appKind", d.command, d.arguments,
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",
   v.seen_count AS "observedCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",

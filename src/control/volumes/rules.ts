@@ -1,32 +1,9 @@
+import { mountPointFault } from '../../lib/mount-point.ts'
 import { ApiError, invalidField, invalidState } from '../http/errors.ts'
 import { type PoolView, fitVolumes, type VolumeNeed } from '../scheduler/pools.ts'
 import type { AttachApp, Attachment } from './attach-store.ts'
 import type { Volume } from './store.ts'
 import type { VolumeSnapshot } from './snapshot-store.ts'
-
-/** Directories that the guest's own files need; a volume mounted over them would prevent the start. */
-const systemTrees = [
-  '/bin',
-  '/boot',
-  '/dev',
-  '/etc',
-  '/lib',
-  '/lib32',
-  '/lib64',
-  '/libx32',
-  '/mote',
-  '/proc',
-  '/run',
-].concat(['/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'])
-/** Only these directories themselves are reserved; their subdirectories may be used. */
-const systemRoots = ['/', '/home', '/opt', '/root', '/srv', '/tmp', '/usr', '/usr/local', '/usr/share', '/var'].concat([
-  '/var/cache',
-  '/var/lib',
-  '/var/log',
-  '/var/run',
-  '/var/tmp',
-])
-const lengthLimit = 200
 
 const isWithin = (path: string, tree: string) => path === tree || path.startsWith(`${tree}/`)
 
@@ -35,15 +12,8 @@ const isWithin = (path: string, tree: string) => path === tree || path.startsWit
  * @throws ApiError 400 naming the field
  */
 export function checkMountPoint(path: string, field = 'mount_point'): string {
-  if (!path.startsWith('/')) throw invalidField(field, 'must be absolute, for example /data')
-  if (path.length > lengthLimit) throw invalidField(field, `must have at most ${lengthLimit} characters`)
-  const parts = path.split('/').slice(1)
-  if (path !== '/' && parts.some(part => part === '' || part === '.' || part === '..'))
-    throw invalidField(field, 'must be normalized: no empty parts, no "." and no ".."')
-  if (path !== '/' && !parts.every(part => /^[A-Za-z0-9._@+-]+$/.test(part)))
-    throw invalidField(field, 'may contain letters, digits, ".", "_", "@", "+" and "-" between the slashes')
-  if (systemRoots.includes(path) || systemTrees.some(tree => isWithin(path, tree)))
-    throw invalidField(field, `${path} belongs to the system; use a directory of your own, for example /data`)
+  const fault = mountPointFault(path)
+  if (fault !== undefined) throw invalidField(field, fault)
   return path
 }
 

@@ -1,0 +1,60 @@
+/** Stacks of apps from compose files. */
+import { noun, type Verb } from '../verb.ts'
+
+export const composeCommands = () => noun('compose', 'Apps from a compose file', [plan, up, down])
+
+const files: readonly (readonly [string, string])[] = [
+  ['-f, --file <path...>', 'compose files; later ones override earlier ones'],
+  ['--profile <name...>', 'also use services of these profiles'],
+  ['--stack <name>', 'name of the stack; by default that of the file or the folder'],
+]
+const skip = ['--skip-unsupported', 'leave out what cannot work here'] as const
+const prune = ['--prune', 'delete apps of the stack that the file no longer has'] as const
+
+const plan: Verb = {
+  usage: 'plan',
+  says: 'Show what up would change, and what cannot work here; exits with 1 if anything cannot',
+  options: [...files, skip, prune],
+  example: 'mote compose plan\nmote compose plan -f compose.yaml -f compose.prod.yaml',
+  async run(call) {
+    const { stackSource } = await import('../compose-files.ts')
+    const { planStack, stackText } = await import('../compose-state.ts')
+    const { jsonOf } = await import('../compose-up.ts')
+    const planned = await planStack(call, stackSource(call.flags))
+    const isImpossible = planned.stack.findings.some(({ level }) => level === 'unsupported')
+    const code = isImpossible && call.flags.skipUnsupported !== true ? 1 : 0
+    return { json: jsonOf(planned), text: stackText(planned, call.flags.prune === true), code }
+  },
+}
+
+const up: Verb = {
+  usage: 'up',
+  says: 'Make the apps of the project match the file, and wait until they are healthy',
+  options: [...files, skip, prune, ['-y, --yes', 'apply the plan without asking']],
+  example: 'mote compose up --yes',
+  async run(call) {
+    const { stackSource } = await import('../compose-files.ts')
+    const { upStack } = await import('../compose-up.ts')
+    return upStack(call, stackSource(call.flags))
+  },
+}
+
+const down: Verb = {
+  usage: 'down',
+  says: 'Delete the apps of the stack; its volumes stay',
+  options: [
+    ...files,
+    ['--volumes', 'also delete the volumes of the file, with their data'],
+    ['-y, --yes', 'do not ask'],
+  ],
+  example: 'mote compose down --volumes --yes',
+  async run(call) {
+    const { readStack, stackSource } = await import('../compose-files.ts')
+    const { downStack } = await import('../compose-up.ts')
+    const source = stackSource(call.flags)
+    // Services of all profiles may run.
+    const stack = await readStack({ ...source, profiles: ['*'] })
+    const volumes = stack.volumes.filter(({ isExternal }) => !isExternal).map(({ name }) => name)
+    return downStack(call, stack.name, volumes)
+  },
+}

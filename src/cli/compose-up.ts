@@ -1,0 +1,144 @@
+/** Makes the apps of a stack match its files, and deletes stacks. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Stack } from '../compose/stack.ts'
+import { isEmpty } from '../appfile/plan.ts'
+import { everyItem } from '../client/index.ts'
+import { agree, confirmByName } from './ask.ts'
+import { sendBuild } from './compose-build.ts'
+import type { StackSource } from './compose-files.ts'
+import {
+  appsOf,
+  assertPossible,
+  currentStack,
+  hasChanges,
+  planService,
+  planStack,
+  type ServicePlan,
+  type StackPlan,
+  stackText,
+} from './compose-state.ts'
+import { converge, newApp } from './converge.ts'
+import { followDeployment } from './follow.ts'
+import { type Answer, type Call, said } from './verb.ts'
+
+/** @throws Error if the files cannot work, or a step fails */
+export async function upStack(call: Call, source: StackSource): Promise<Answer> {
+  const planned = await planStack(call, source)
+  assertPossible(call, planned.stack)
+  const prune = call.flags.prune === true
+  const shown = stackText(planned, prune)
+  const removed = prune ? planned.left : []
+  if (!hasChanges(planned) && removed.length === 0) return said(jsonOf(planned), shown)
+  call.terminal.line(shown)
+  await consent(call, planned, removed)
+  const stack = await createApps(call, source, planned)
+  for (const service of stack.services) await deployService(call, await planService(call, service), source.again)
+  for (const app_name of removed) await deleteApp(call, app_name)
+  return said(jsonOf(planned), await readyText(call, stack))
+}
+
+export const jsonOf = ({ stack, services, left }: StackPlan) => ({
+  stack: stack.name,
+  services: services.map(({ service, plan, file }) => ({
+    service: service.name,
+    app: plan.app,
+    kind: file.kind,
+    changes: plan.changes.map(({ key, kind }) => ({ key, kind })),
+    deploys: plan.deploys,
+  })),
+  left,
+  findings: stack.findings,
+})
+
+/** New apps come first, because variables may have the addresses of all. */
+async function createApps(call: Call, source: StackSource, { services, stack }: StackPlan): Promise<Stack> {
+  const created = services.filter(({ plan }) =>
+    plan.changes.some(({ kind, key }) => kind === 'create' && key === 'app'),
+  )
+  for (const { file } of created)
+    await call.terminal.step(`Creating ${file.app}`, () => call.client.createApp({ body: newApp(file) }))
+  return created.length === 0 ? stack : currentStack(call, source, await appsOf(call))
+}
+
+/** Deploys a service, and waits until it is healthy: those that depend on it come next. */
+async function deployService(call: Call, { service, file, plan, source }: ServicePlan, again: string): Promise<void> {
+  if (isEmpty(plan)) return
+  await converge(call, file, plan, again)
+  if (plan.deploys.length === 0) return
+  const { port, vcpus, memory_mib, disk_mib } = file.processes.web
+  const uploaded = 'root' in file.build ? (source ?? (await sendBuild(call, service)).source) : undefined
+  const image = 'image' in file.build ? file.build.image : undefined
+  const body = { image, source: uploaded, port, vcpus, memory_mib, disk_mib }
+  const { job_id } = await call.client.deployApp({ app_name: file.app, body })
+  await followDeployment(call, file.app, job_id, `Deploying ${file.app}`)
+}
+
+/** Asks on a terminal. Elsewhere, only a plan that removes something needs `--yes`. */
+async function consent(call: Call, planned: StackPlan, removed: readonly string[]): Promise<void> {
+  if (call.flags.yes === true) return
+  if (process.stdin.isTTY) {
+    if (await agree('Apply this plan?')) return
+    throw new Error('Nothing was changed.')
+  }
+  const removes = planned.services.some(({ plan }) =>
+    plan.changes.some(({ kind, key }) => kind === 'remove' && /^(env|volumes)\./.test(key)),
+  )
+  if (removes || removed.length > 0)
+    throw new Error('The plan removes something (lines with "-"). Nothing was changed: apply it with --yes.')
+}
+
+async function readyText(call: Call, { name, services }: Stack): Promise<string> {
+  const apps = await appsOf(call)
+  const lines = services.map(({ app }) => {
+    const host = apps.find(one => one.name === app.app)?.hostname
+    return `  ${app.app}  ${host ? `serves at ${host}` : 'runs'}`
+  })
+  return [`The stack ${name} runs:`, ...lines].join('\n')
+}
+
+const goneMs = 120_000
+const pollMs = 250
+
+/** Waits until the app has gone, so that its volumes are free. */
+async function deleteApp(call: Call, app_name: string): Promise<void> {
+  await call.terminal.step(`Deleting ${app_name}`, async () => {
+    await call.client.deleteApp({ app_name })
+    const until = performance.now() + goneMs
+    while ((await appsOf(call)).some(app => app.name === app_name)) {
+      if (performance.now() > until) throw new Error(`${app_name} is still being deleted. Run the command again later.`)
+      await sleep(pollMs, undefined, { signal: call.signal })
+    }
+  })
+}
+
+/** Deletes the apps of the stack, and with `--volumes` those that its files name. */
+export async function downStack(call: Call, name: string, volumeNames: readonly string[]): Promise<Answer> {
+  const apps = (await appsOf(call)).filter(app => app.stack === name).map(app => app.name)
+  const all = await Array.fromAsync(everyItem(query => call.client.listVolumes({ query })))
+  const volumes = call.flags.volumes === true ? all.filter(volume => volumeNames.includes(volume.name)) : []
+  if (apps.length === 0 && volumes.length === 0)
+    return said({ stack: name, apps, volumes: [] }, `The stack ${name} has no apps in this project.`)
+  call.terminal.line(
+    `Apps: ${apps.join(', ') || 'none'}\nVolumes: ${volumes.map(one => one.name).join(', ') || 'none; they are kept'}`,
+  )
+  await confirmByName('the stack', name, call.flags.yes === true)
+  for (const app_name of apps) await deleteApp(call, app_name)
+  for (const { id, name: volume } of volumes)
+    await call.terminal.step(`Deleting the volume ${volume}`, () => deleteVolume(call, id))
+  const deleted = volumes.map(one => one.name)
+  return said({ stack: name, apps, volumes: deleted }, `Deleted ${[...apps, ...deleted].join(', ')}.`)
+}
+
+/** A volume stays attached until the last VM of its app is gone. */
+async function deleteVolume(call: Call, volume_id: string): Promise<void> {
+  const until = performance.now() + goneMs
+  for (;;) {
+    try {
+      return void (await call.client.deleteVolume({ volume_id }))
+    } catch (cause) {
+      const status: unknown = cause instanceof Error ? Reflect.get(cause, 'status') : undefined
+      if (status !== 409 || performance.now() > until) throw cause
+      await sleep(pollMs, undefined, { signal: call.signal })
+    }
+  }
+}

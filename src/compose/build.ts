@@ -1,0 +1,65 @@
+/** Maps `build`: a folder that is uploaded, or a repository. */
+import { isAbsolute, join, normalize } from 'node:path/posix'
+import { dirname } from 'node:path/posix'
+import type { BuildSource } from '../appfile/effective.ts'
+import { type Field, member, members, pairs, text, unsupported } from './reader.ts'
+
+export interface BuildOptions {
+  /** The folder, relative to the current directory. */
+  readonly context: string
+  /** Relative to the context. */
+  readonly dockerfile: string | undefined
+  readonly inline: string | undefined
+  readonly target: string | undefined
+  readonly args: Readonly<Record<string, string>>
+}
+
+const impossible: Readonly<Record<string, string>> = {
+  secrets: 'is not supported: a build has no secrets',
+  ssh: 'is not supported: a build has no keys',
+  additional_contexts: 'is not supported: a build has one folder',
+  entitlements: 'is not supported',
+}
+
+/** @returns undefined for a service without `build` */
+export function buildOf(service: Field): { readonly source: BuildSource; readonly options: BuildOptions } | undefined {
+  const build = member(service, 'build')
+  if (!build) return undefined
+  const isText = build.tree.kind === 'scalar'
+  for (const [key, one] of isText ? [] : members(build)) {
+    const reason = Object.hasOwn(impossible, key) ? impossible[key] : undefined
+    if (reason !== undefined) unsupported(one, reason)
+  }
+  const given = isText ? build : member(build, 'context')
+  const context = text(given) ?? '.'
+  const options: BuildOptions = {
+    context: isAbsolute(context) ? context : join(dirname((given ?? build).tree.at.file), context),
+    dockerfile: isText ? undefined : text(member(build, 'dockerfile')),
+    inline: isText ? undefined : text(member(build, 'dockerfile_inline')),
+    target: isText ? undefined : text(member(build, 'target')),
+    args: argumentsOf(isText ? undefined : member(build, 'args')),
+  }
+  const dockerfile = normalize(options.dockerfile ?? '')
+  if (isAbsolute(dockerfile) || dockerfile.startsWith('..'))
+    unsupported(
+      member(build, 'dockerfile') ?? build,
+      'must be in the folder of the build, which is all that is uploaded',
+    )
+  if (!/^([a-z][a-z0-9+.-]*:\/\/|git@)/i.test(context)) return { source: { root: options.context }, options }
+  return { source: repositoryOf(given ?? build, context, options), options }
+}
+
+function repositoryOf(field: Field, context: string, { dockerfile, inline, target, args }: BuildOptions): BuildSource {
+  const [repository = '', fragment = ''] = context.split('#', 2)
+  const [branch = '', folder = ''] = fragment.split(':', 2)
+  if (folder !== '' || dockerfile || inline || target || Object.keys(args).length > 0)
+    unsupported(
+      field,
+      'is not supported: a repository is built from its top, with its Dockerfile as it is. Clone it, and name the folder',
+    )
+  return { repository, branch, submodules: false }
+}
+
+/** An argument without a value is not set. */
+const argumentsOf = (field: Field | undefined): Record<string, string> =>
+  Object.fromEntries([...pairs(field)].flatMap(([name, { value }]) => (value === null ? [] : [[name, value]])))

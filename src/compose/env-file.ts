@@ -1,0 +1,64 @@
+/** Reads `.env` and `env_file` files: NAME=value lines, with quotes and comments as Compose reads them. */
+import { interpolate, type Variables } from './interpolate.ts'
+import { Invalid } from './faults.ts'
+
+const mostBytes = 262_144
+const mostVariables = 1000
+const assignment = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?$/s
+
+/**
+ * @param variables may be used by values without single quotes, besides those of earlier lines
+ * @returns undefined for a name without "=": its value comes from the environment
+ * @throws Invalid
+ */
+export function readEnvFile(text: string, file: string, variables: Variables): Map<string, string | undefined> {
+  const wrong = (line: number, message: string) => new Invalid([{ at: { file, line, column: 1 }, field: '', message }])
+  if (Buffer.byteLength(text) > mostBytes) throw wrong(1, `The file has more than ${mostBytes / 1024} KiB`)
+  const found = new Map<string, string | undefined>()
+  const known: Variables = {
+    get: name => found.get(name) ?? variables.get(name),
+    missing: (name, at) => variables.missing(name, at),
+  }
+  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
+  for (let at = 0; at < lines.length; at++) {
+    const start = at
+    const line = (lines[at] ?? '').trimStart()
+    if (line === '' || line.startsWith('#')) continue
+    const [, name, given] = assignment.exec(line) ?? []
+    if (name === undefined) throw wrong(start + 1, 'A line must be NAME=value')
+    if (given === undefined) {
+      found.set(name, undefined)
+      continue
+    }
+    const expand = (raw: string) => interpolate(raw, { file, line: start + 1, column: 1 }, known)
+    const value = given.trimStart()
+    const quote = value[0] === '"' || value[0] === "'" ? value[0] : undefined
+    if (quote === undefined) {
+      found.set(name, expand(value.replace(/(^|\s)#.*$/, '').trim()))
+      continue
+    }
+    // A quoted value may have several lines.
+    const parts = [value.slice(1)]
+    while (endOf(parts.at(-1) ?? '', quote) < 0 && at + 1 < lines.length) parts.push(lines[++at] ?? '')
+    const last = parts.pop() ?? ''
+    const end = endOf(last, quote)
+    if (end < 0) throw wrong(start + 1, `The value of ${name} has no closing ${quote}`)
+    const raw = [...parts, last.slice(0, end)].join('\n')
+    found.set(name, quote === "'" ? raw : expand(unescaped(raw)))
+    if (found.size > mostVariables) throw wrong(start + 1, `The file has more than ${mostVariables} variables`)
+  }
+  return found
+}
+
+/** Index of the closing quote; a backslash escapes in double quotes. */
+function endOf(text: string, quote: string): number {
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === '\\' && quote === '"') at++
+    else if (text[at] === quote) return at
+  }
+  return -1
+}
+
+/** An escaped dollar sign is literal, so it becomes what the interpolation reads as one. */
+const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', $: '$$', '"': '"', '\\': '\\' }
+const unescaped = (raw: string) => raw.replaceAll(/\\([\s\S])/g, (all, one: string) => escapes[one] ?? all)

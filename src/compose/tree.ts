@@ -1,0 +1,143 @@
+/** Reads YAML into a tree whose nodes know their place. The file is untrusted: size, depth and aliases are limited. */
+import { type Alias, isAlias, isMap, isScalar, LineCounter, type Node, parseAllDocuments } from 'yaml'
+import { type Fault, Invalid, type Place } from './faults.ts'
+
+export interface Scalar {
+  readonly kind: 'scalar'
+  readonly at: Place
+  readonly value: string | number | boolean | null
+  /** As it is written, without quotes: `0644` and `1.10` keep their form. */
+  readonly text: string
+}
+export interface List {
+  readonly kind: 'list'
+  readonly at: Place
+  readonly items: readonly Tree[]
+}
+export interface Mapping {
+  readonly kind: 'map'
+  readonly at: Place
+  /** A Map, because names of the file may be those of prototype members. */
+  readonly entries: ReadonlyMap<string, Tree>
+}
+export type Tree = Scalar | List | Mapping
+
+/** Ten times the size of large public compose files. */
+export const mostFileBytes = 262_144
+const mostDepth = 50
+/** With every alias expanded. */
+const mostNodes = 50_000
+
+/** @param file its name, for messages @throws Invalid */
+export function readTree(text: string, file: string): Tree {
+  const start: Place = { file, line: 1, column: 1 }
+  if (Buffer.byteLength(text) > mostFileBytes)
+    throw new Invalid([fault(start, `The file has more than ${mostFileBytes / 1024} KiB`)])
+  const lines = new LineCounter()
+  // `uniqueKeys` compares each key with all others of its map; `mapOf` finds repeated keys with a Map.
+  const documents = parseAllDocuments(text, { lineCounter: lines, uniqueKeys: false, prettyErrors: false })
+  const [document, second] = [...documents]
+  if (!document) throw new Invalid([fault(start, 'The file is empty')])
+  const placeOf = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset)
+    return { file, line, column: col }
+  }
+  const [error] = document.errors
+  if (error) {
+    const isDeep = error.message.includes('call stack')
+    throw new Invalid([
+      fault(
+        placeOf(error.pos[0]),
+        isDeep ? 'The file is nested too deeply' : `This is not valid YAML: ${error.message}`,
+      ),
+    ])
+  }
+  if (second) throw new Invalid([fault(placeOf(second.range[0]), 'The file must have one document')])
+  if (!document.contents) throw new Invalid([fault(start, 'The file is empty')])
+  return convert(document.contents, { placeOf, anchors: new Map(), nodes: 0 }, 0)
+}
+
+const fault = (at: Place, message: string): Fault => ({ at, field: '', message })
+
+interface Conversion {
+  readonly placeOf: (offset: number) => Place
+  /** Trees of the anchors so far. An alias to an anchor that is not complete is unknown, so no tree is endless. */
+  readonly anchors: Map<string, Tree>
+  nodes: number
+}
+
+function convert(node: Node, conversion: Conversion, depth: number): Tree {
+  const at = conversion.placeOf(node.range?.[0] ?? 0)
+  if (depth > mostDepth) throw new Invalid([fault(at, `The file is nested more than ${mostDepth} levels deep`)])
+  count(conversion, at, 1)
+  if (isAlias(node)) return aliased(node, conversion, at)
+  const tree = treeOf(node, conversion, at, depth)
+  if ('anchor' in node && typeof node.anchor === 'string') conversion.anchors.set(node.anchor, tree)
+  return tree
+}
+
+function treeOf(node: Exclude<Node, Alias>, conversion: Conversion, at: Place, depth: number): Tree {
+  if (isScalar(node)) {
+    const { value, source } = node
+    const plain = typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value)
+    return {
+      kind: 'scalar',
+      at,
+      value: plain,
+      text: plain === null ? '' : typeof plain === 'string' ? plain : (source ?? String(plain)),
+    }
+  }
+  if (isMap(node)) return mapOf(node.items, conversion, at, depth)
+  const items: Tree[] = []
+  for (const item of node.items) items.push(convert(item as Node, conversion, depth + 1))
+  return { kind: 'list', at, items }
+}
+
+function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, depth: number): Mapping {
+  const entries = new Map<string, Tree>()
+  const merged: Tree[] = []
+  for (const pair of pairs as readonly { readonly key: unknown; readonly value: Node | null }[]) {
+    const { key } = pair
+    const keyAt = conversion.placeOf((key as Node | null)?.range?.[0] ?? 0)
+    if (!isScalar(key)) throw new Invalid([fault(keyAt, 'A key must be text')])
+    const name = typeof key.value === 'string' ? key.value : (key.source ?? String(key.value))
+    const value = pair.value
+      ? convert(pair.value, conversion, depth + 1)
+      : ({ kind: 'scalar', at: keyAt, value: null, text: '' } as const)
+    if (name === '<<') merged.push(...(value.kind === 'list' ? value.items : [value]))
+    else if (entries.has(name)) throw new Invalid([fault(keyAt, `The key "${name}" is in its map twice`)])
+    // The place of the key: a nested value starts on a later line.
+    else entries.set(name, { ...value, at: keyAt })
+  }
+  for (const one of merged) {
+    if (one.kind !== 'map') throw new Invalid([fault(one.at, 'A merge key (<<) takes maps')])
+    for (const [name, value] of one.entries) if (!entries.has(name)) entries.set(name, value)
+  }
+  return { kind: 'map', at, entries }
+}
+
+function aliased(node: Alias, conversion: Conversion, at: Place): Tree {
+  const tree = conversion.anchors.get(node.source)
+  if (!tree) throw new Invalid([fault(at, `There is no anchor &${node.source} before this alias`)])
+  count(conversion, at, sizeOf(tree))
+  return tree
+}
+
+/** Throws before the aliases of a file add up to more than a program can visit. */
+function count(conversion: Conversion, at: Place, nodes: number): void {
+  conversion.nodes += nodes
+  if (conversion.nodes > mostNodes)
+    throw new Invalid([fault(at, `The file has more than ${mostNodes} values with its aliases expanded`)])
+}
+
+const sizes = new WeakMap<Tree, number>()
+/** Counted once for each tree: shared trees make this exponential otherwise. */
+function sizeOf(tree: Tree): number {
+  if (tree.kind === 'scalar') return 1
+  const known = sizes.get(tree)
+  if (known !== undefined) return known
+  const parts = tree.kind === 'list' ? tree.items : [...tree.entries.values()]
+  const size = parts.reduce((sum, part) => sum + sizeOf(part), 1)
+  sizes.set(tree, size)
+  return size
+}

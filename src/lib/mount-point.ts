@@ -1,0 +1,27 @@
+/** Directories where a volume can be mounted in a VM. */
+
+/** Directories that the guest's own files need; a volume mounted over them would prevent the start. */
+const systemTrees = ['/bin', '/boot', '/dev', '/etc', '/lib', '/lib32', '/lib64', '/libx32', '/mote', '/proc'].concat([
+  ...['/run', '/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'],
+])
+/** Only these directories themselves are reserved; their subdirectories may be used. */
+const systemRoots = ['/', '/home', '/opt', '/root', '/srv', '/tmp', '/usr', '/usr/local', '/usr/share', '/var'].concat([
+  ...['/var/cache', '/var/lib', '/var/log', '/var/run', '/var/tmp'],
+])
+const lengthLimit = 200
+
+const isWithin = (path: string, tree: string) => path === tree || path.startsWith(`${tree}/`)
+
+/** Returns why a volume cannot be mounted at the path; undefined if it can. */
+export function mountPointFault(path: string): string | undefined {
+  if (!path.startsWith('/')) return 'must be absolute, for example /data'
+  if (path.length > lengthLimit) return `must have at most ${lengthLimit} characters`
+  const parts = path.split('/').slice(1)
+  if (path !== '/' && parts.some(part => part === '' || part === '.' || part === '..'))
+    return 'must be normalized: no empty parts, no "." and no ".."'
+  if (path !== '/' && !parts.every(part => /^[A-Za-z0-9._@+-]+$/.test(part)))
+    return 'may contain letters, digits, ".", "_", "@", "+" and "-" between the slashes'
+  if (systemRoots.includes(path) || systemTrees.some(tree => isWithin(path, tree)))
+    return `${path} belongs to the system; use a directory of your own, for example /data`
+  return undefined
+}

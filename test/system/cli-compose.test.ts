@@ -1,0 +1,137 @@
+// once-is-enough: tests the CLI, not the database.
+/** `mote compose` as a process, against simulated hosts. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Cli, cli } from '../support/cli.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+
+let system: TestSystem
+let user: TestUser
+let home = ''
+let folder = ''
+let mote: Cli
+
+beforeAll(async () => {
+  system = await testSystem({ agents: 0 })
+  await system.addAgent({ fake: { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 200 } })
+  user = await system.user()
+  home = await mkdtemp(join(tmpdir(), 'mote-compose-'))
+  folder = join(home, 'shop')
+  await mkdir(folder)
+  mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
+}, 120_000)
+afterAll(async () => {
+  await system[Symbol.asyncDispose]()
+  await rm(home, { recursive: true, force: true })
+})
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const run = (words: string) => mote.run(words.split(' '), { cwd: folder })
+const write = (text: string) => writeFile(join(folder, 'compose.yaml'), text)
+const app = async (name: string) => (await user.get(`/v1/apps/${name}`)).body
+const names = async () => (await user.get('/v1/apps')).body.map((one: { name: string }) => one.name).sort()
+const deployments = async (name: string) => (await user.get(`/v1/apps/${name}/deployments`)).body.length
+
+const stack = `services:
+  web:
+    image: oci:hello
+    ports: ["8000:3000"]
+    environment:
+      DB: postgres://db:5432/shop
+      URL: https://\${MOTE_HOST_WEB}/
+      KEY: \${KEY:-hidden}
+    depends_on: [db]
+    x-mote: { secrets: [KEY] }
+  db:
+    image: oci:hello
+    command: --verbose
+    volumes: [data:/var/lib/data]
+volumes:
+  data: { driver_opts: { size: 64m } }
+`
+
+describe('mote compose', () => {
+  it('shows the plan and changes nothing', async () => {
+    await write(stack)
+    const { code, out } = await run('compose plan')
+    expect(code).toBe(0)
+    expect(out).toMatch(/Plan for db:[^]*Plan for web:/)
+    expect(out).toMatch(/\+ env\.KEY\s+"\(secret\)"/)
+    expect(out).not.toContain('hidden')
+    expect(await names()).toEqual([])
+  })
+
+  it('changes nothing if something cannot work, and names the line', async () => {
+    await write(stack.replace('[data:/var/lib/data]', '["./conf:/conf"]'))
+    const { code, err } = await run('compose up')
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(
+        /compose\.yaml:14:\d+: services\.db\.volumes\[0\] is not supported: files of this[^]*Nothing was/,
+      ),
+    ])
+    expect((await run('compose plan')).code).toBe(1)
+    expect(await names()).toEqual([])
+  })
+
+  it('creates the apps in the order of their dependencies', async () => {
+    await write(stack)
+    const { code, out, err } = await run('compose up')
+    expect([code, out]).toEqual([0, expect.stringContaining('The stack shop runs:')])
+    expect(err).toMatch(/Deploying db[^]*Deploying web/)
+    expect(await app('web')).toMatchObject({ kind: 'web', port: 3000, stack: 'shop', command: [] })
+    expect(await app('db')).toMatchObject({ kind: 'worker', stack: 'shop', arguments: ['--verbose'] })
+    const { hostname } = await app('web')
+    expect((await user.get('/v1/apps/web/env')).body).toMatchObject([
+      { name: 'DB', value: 'postgres://db:5432/shop' },
+      { name: 'KEY', value: null },
+      { name: 'URL', value: `https://${hostname}/` },
+    ])
+    expect((await user.get('/v1/volumes')).body).toMatchObject([
+      { name: 'shop-data', size_mib: 64, attachments: [{ mount_point: '/var/lib/data' }] },
+    ])
+  })
+
+  it('says that nothing changes when it is repeated', async () => {
+    expect(await run('compose up')).toMatchObject({ code: 0, out: 'No changes: the stack shop matches the file.\n' })
+    expect([await deployments('web'), await deployments('db')]).toEqual([1, 1])
+  })
+
+  it('deploys only the service that changed', async () => {
+    await write(stack.replace('/shop\n', '/other\n'))
+    const { code, err } = await run('compose up')
+    expect([code, err]).toEqual([0, expect.stringMatching(/~ env\.DB\s+.*shop" -> .*other"/)])
+    expect([await deployments('web'), await deployments('db')]).toEqual([2, 1])
+  })
+
+  it('deletes a service that left the file only with --prune and consent', async () => {
+    await write(`${stack.replace('volumes:\n  data', '  more:\n    image: oci:hello\nvolumes:\n  data')}`)
+    expect(await run('compose up')).toMatchObject({ code: 0 })
+    await write(stack)
+    expect((await run('compose up')).out).toContain('kept without --prune: more')
+    expect(await names()).toEqual(['db', 'more', 'web'])
+    expect(await run('compose up --prune')).toMatchObject({ code: 1, err: expect.stringContaining('--yes') })
+    expect(await run('compose up --prune --yes')).toMatchObject({ code: 0 })
+    expect(await names()).toEqual(['db', 'web'])
+  })
+
+  it('refuses the name of an app outside of the stack', async () => {
+    await user.post('/v1/apps', { name: 'cache', git_url: '' })
+    await write('services:\n  cache:\n    image: oci:hello\n')
+    expect(await run('compose up')).toMatchObject({ code: 1, err: expect.stringContaining('The app cache exists') })
+    await user.call('DELETE', '/v1/apps/cache')
+    await write(stack)
+  })
+
+  it('deletes the apps of the stack, and its volumes only with --volumes', async () => {
+    expect(await run('compose down')).toMatchObject({ code: 1, err: expect.stringContaining('--yes') })
+    expect(await run('compose down --yes')).toMatchObject({ code: 0, out: expect.stringMatching(/Deleted .*web/) })
+    expect(await names()).toEqual([])
+    expect((await user.get('/v1/volumes')).body).toMatchObject([{ name: 'shop-data' }])
+    expect(await run('compose down --volumes --yes')).toMatchObject({ code: 0, out: 'Deleted shop-data.\n' })
+    expect((await user.get('/v1/volumes')).body).toEqual([])
+  })
+})

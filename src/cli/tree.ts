@@ -25,6 +25,7 @@ import { settingCommands } from './commands/setting.ts'
 import { sshKeyCommands } from './commands/ssh-key.ts'
 import { sourceHostCommands } from './commands/source-host.ts'
 import { storageCommands } from './commands/storage.ts'
+import { templateCommands } from './commands/template.ts'
 import { vmCommands } from './commands/vm.ts'
 import { vmFileCommands } from './commands/vm-files.ts'
 import { vmSessionCommands } from './commands/vm-session.ts'
@@ -44,6 +45,7 @@ export function moteCommand(): Command {
       ...deployCommands(),
       configCommands(),
       composeCommands(),
+      templateCommands(),
       ...buildCommands(),
       ...appCommands(),
       ...vmSessionCommands(),

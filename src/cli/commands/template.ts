@@ -1,0 +1,121 @@
+/** Apps from templates. */
+import { listing } from '../output.ts'
+import { type Call, noun, said, text, type Verb } from '../verb.ts'
+import type { StackSource } from '../compose-files.ts'
+import type { Template } from '../../compose/template.ts'
+
+export const templateCommands = () =>
+  noun('templates', 'Ready-made apps: databases, websites, tools', [list, show, deploy])
+
+const catalogFlag = ['--catalog <url>', 'another catalog, over https'] as const
+
+const list: Verb = {
+  usage: 'list',
+  says: 'The templates, by name',
+  aliases: ['ls'],
+  options: [catalogFlag],
+  async run({ flags }) {
+    const { templates } = await import('../template-catalog.ts')
+    const all = await templates(text(flags, 'catalog'))
+    const rows = all.map(one => [one.name, one.category, one.description])
+    return said(
+      all.map(({ compose: _, ...rest }) => rest),
+      listing(['TEMPLATE', 'CATEGORY', 'DESCRIPTION'], rows, 'The catalog is empty.'),
+    )
+  },
+}
+
+const show: Verb = {
+  usage: 'show <template>',
+  says: 'The compose file of a template',
+  options: [catalogFlag],
+  example: 'mote templates show wordpress > compose.yaml',
+  async run({ args: [name = ''], flags }) {
+    const { templateOf } = await import('../template-catalog.ts')
+    const template = await templateOf(name, text(flags, 'catalog'))
+    return said(template, template.compose.trimEnd())
+  },
+}
+
+const deploy: Verb = {
+  usage: 'deploy <template>',
+  says: 'Create the apps of a template as a stack, and wait until they are healthy',
+  options: [
+    catalogFlag,
+    ['--name <name>', 'name of the stack and of its main app; by default that of the template'],
+    ['--set <NAME=value...>', 'answers to the questions of the template; passwords are generated'],
+    ['-y, --yes', 'do not ask'],
+  ],
+  example: 'mote templates deploy wordpress --name blog --yes',
+  async run(call) {
+    const { templateOf } = await import('../template-catalog.ts')
+    const { appsOf } = await import('../compose-state.ts')
+    const { upStack } = await import('../compose-up.ts')
+    const template = await templateOf(call.args[0] ?? '', text(call.flags, 'catalog'))
+    const name = text(call.flags, 'name') ?? template.name
+    if ((await appsOf(call)).some(app => app.stack === name))
+      throw new Error(
+        `The stack ${name} exists. Choose another name with --name, or delete it: mote compose down --stack ${name}`,
+      )
+    const { answers, generated } = await answersOf(call, template)
+    const source = await sourceOf(template, name, answers)
+    const answer = await upStack(call, source)
+    const told = generated.map(([key, value]) => `  ${key}  ${value}`)
+    if (told.length === 0) return answer
+    const note = ['Generated, and not shown again:', ...told].join('\n')
+    return {
+      ...answer,
+      json: { stack: name, generated: Object.fromEntries(generated) },
+      text: `${answer.text}\n${note}`,
+    }
+  },
+}
+
+async function answersOf({ flags }: Call, { questions }: Template) {
+  const { passwordOf } = await import('../../compose/template.ts')
+  const { ask } = await import('../ask.ts')
+  const { randomBytes } = await import('node:crypto')
+  const given = new Map((Array.isArray(flags.set) ? flags.set.map(String) : []).map(pairOf))
+  for (const key of given.keys())
+    if (!questions.some(({ name }) => name === key))
+      throw new Error(
+        `The template does not ask for ${key}. It asks for: ${questions.map(one => one.name).join(', ') || 'nothing'}`,
+      )
+  const answers = new Map<string, string>()
+  const generated: (readonly [string, string])[] = []
+  for (const { name, ask: question, generate, fallback } of questions) {
+    const answer = given.get(name)
+    if (answer !== undefined) answers.set(name, answer)
+    else if (generate !== undefined) {
+      const password = passwordOf(randomBytes(generate), generate)
+      answers.set(name, password)
+      generated.push([name, password])
+    } else answers.set(name, await ask(question, `--set ${name}=...`, fallback))
+  }
+  return { answers, generated }
+}
+
+function pairOf(given: string): readonly [string, string] {
+  const at = given.indexOf('=')
+  if (at < 1) throw new Error(`--set ${given} must be NAME=value.`)
+  return [given.slice(0, at), given.slice(at + 1)]
+}
+
+/** The file has the answers as its only variables: nothing of this computer gets into a template. */
+async function sourceOf(
+  { name, compose }: Template,
+  stack: string,
+  answers: ReadonlyMap<string, string>,
+): Promise<StackSource> {
+  const { templateAppName } = await import('../../compose/template.ts')
+  const file = `${name}.yaml`
+  return {
+    paths: [file],
+    files: { read: async path => (path === file ? compose : undefined) },
+    environment: variable => answers.get(variable),
+    name: stack,
+    profiles: [],
+    appName: templateAppName(stack),
+    again: `mote templates deploy ${name}`,
+  }
+}

@@ -1,0 +1,85 @@
+/** A template: a compose file with a description, and questions whose answers are variables. */
+import { createHash } from 'node:crypto'
+import { Invalid } from './faults.ts'
+import { readTree, type Tree } from './tree.ts'
+
+export interface Question {
+  /** Variable of the compose file. */
+  readonly name: string
+  readonly ask: string
+  /** Characters of a generated answer; undefined: there is none. */
+  readonly generate: number | undefined
+  readonly fallback: string | undefined
+}
+
+export interface Template {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly category: string
+  readonly website: string
+  readonly questions: readonly Question[]
+  readonly compose: string
+}
+
+const nameForm = /^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/
+
+/** @throws Invalid */
+export function readTemplate(name: string, compose: string): Template {
+  const tree = readTree(compose, `${name}.yaml`)
+  const described = tree.kind === 'map' ? tree.entries.get('x-template') : undefined
+  const at = described?.at ?? tree.at
+  const wrong = (message: string) => new Invalid([{ at, field: 'x-template', message }])
+  if (!nameForm.test(name)) throw wrong('must be in a file with a name of lower-case letters, digits and dashes')
+  if (described?.kind !== 'map') throw wrong('is required, and must be a map')
+  const text = (field: string): string => {
+    const value = textOf(described.entries.get(field))
+    if (value === undefined || value === '' || value.length > 300)
+      throw wrong(`needs a ${field} of at most 300 characters`)
+    return value
+  }
+  const website = text('website')
+  if (URL.parse(website)?.protocol !== 'https:') throw wrong('needs a website with https')
+  const questions = described.entries.get('questions')
+  if (questions && questions.kind !== 'list') throw wrong('needs questions as a list')
+  return {
+    name,
+    title: text('title'),
+    description: text('description'),
+    category: text('category'),
+    website,
+    questions: (questions?.kind === 'list' ? questions.items : []).map(one => questionOf(one, wrong)),
+    compose,
+  }
+}
+
+function questionOf(tree: Tree, wrong: (message: string) => Error): Question {
+  const entries: ReadonlyMap<string, Tree> = tree.kind === 'map' ? tree.entries : new Map()
+  const [name, ask] = [textOf(entries.get('name')), textOf(entries.get('ask'))]
+  if (name === undefined || !/^[A-Z][A-Z0-9_]{0,63}$/.test(name) || ask === undefined)
+    throw wrong('needs questions with a name in capital letters, and the text to ask')
+  const generate = textOf(entries.get('generate'))
+  const length = generate === undefined ? undefined : Number(generate)
+  if (length !== undefined && !(Number.isInteger(length) && length >= 16 && length <= 128))
+    throw wrong('needs 16 to 128 characters for generated answers')
+  return { name, ask, generate: length, fallback: textOf(entries.get('default')) }
+}
+
+const textOf = (tree: Tree | undefined) => (tree?.kind === 'scalar' && tree.value !== null ? tree.text : undefined)
+
+const letters = 'abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
+
+/** Letters and digits that need no quoting in URLs and command lines. @param random bytes, at least one for each character */
+export const passwordOf = (random: Uint8Array, length: number): string =>
+  Array.from({ length }, (_, at) => letters[(random[at] ?? 0) % letters.length]).join('')
+
+/** The app of a service: `app` has the name of the stack, all others have it in front. */
+export function templateAppName(stack: string): (service: string) => string {
+  return service => {
+    if (service === 'app') return stack
+    const name = `${stack}-${service}`
+    // Names have at most 40 characters.
+    if (name.length <= 40) return name
+    return `${stack.slice(0, 30).replace(/-+$/, '')}-${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
+  }
+}

@@ -111,11 +111,15 @@ async function deleteApp(call: Call, app_name: string): Promise<void> {
   })
 }
 
-/** Deletes the apps of the stack, and with `--volumes` those that its files name. */
+/** Deletes the apps of the stack, and with `--volumes` its volumes. @param volumeNames those that its files name */
 export async function downStack(call: Call, name: string, volumeNames: readonly string[]): Promise<Answer> {
   const apps = (await appsOf(call)).filter(app => app.stack === name).map(app => app.name)
   const all = await Array.fromAsync(everyItem(query => call.client.listVolumes({ query })))
-  const volumes = call.flags.volumes === true ? all.filter(volume => volumeNames.includes(volume.name)) : []
+  // Without the file, its volumes are those that its apps use and that have its name.
+  const isOwn = (volume: (typeof all)[number]) =>
+    volumeNames.includes(volume.name) ||
+    (volume.name.startsWith(`${name}-`) && volume.attachments.some(one => apps.includes(one.app_name ?? '')))
+  const volumes = call.flags.volumes === true ? all.filter(isOwn) : []
   if (apps.length === 0 && volumes.length === 0)
     return said({ stack: name, apps, volumes: [] }, `The stack ${name} has no apps in this project.`)
   call.terminal.line(

@@ -76,6 +76,15 @@ describe('the resolver of guests', () => {
     expect(asked).toEqual([])
   })
 
+  it('answers plain names of the project, and forwards all others', async () => {
+    expect(await ask().resolve6('shop')).toEqual(['fd00::1', 'fd00::2'])
+    await expect(ask().resolve4('shop')).rejects.toMatchObject({ code: 'ENODATA' })
+    expect(asked).toEqual([])
+    expect(await ask().resolve4('other')).toEqual(['203.0.113.7'])
+    await expect(ask('127.0.0.2').resolve6('shop')).rejects.toMatchObject({ code: 'EREFUSED' })
+    asked.length = 0
+  })
+
   it('hides the names of other projects', async () => {
     expect(await ask('127.0.0.2').resolve6('db.internal')).toEqual(['fd00:0:0:2::9'])
     await expect(ask('127.0.0.2').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })

@@ -42,19 +42,18 @@ const up: Verb = {
 const down: Verb = {
   usage: 'down',
   says: 'Delete the apps of the stack; its volumes stay',
-  options: [
-    ...files,
-    ['--volumes', 'also delete the volumes of the file, with their data'],
-    ['-y, --yes', 'do not ask'],
-  ],
+  options: [...files, ['--volumes', 'also delete its volumes, with their data'], ['-y, --yes', 'do not ask']],
   example: 'mote compose down --volumes --yes',
   async run(call) {
-    const { readStack, stackSource } = await import('../compose-files.ts')
+    const { composeFileIn, readStack, stackSource } = await import('../compose-files.ts')
     const { downStack } = await import('../compose-up.ts')
-    const source = stackSource(call.flags)
+    const { file, stack: name } = call.flags
+    // Stacks of templates have no file.
+    if (typeof name === 'string' && file === undefined && composeFileIn('.') === undefined)
+      return downStack(call, name, [])
     // Services of all profiles may run.
-    const stack = await readStack({ ...source, profiles: ['*'] })
-    const volumes = stack.volumes.filter(({ isExternal }) => !isExternal).map(({ name }) => name)
+    const stack = await readStack({ ...stackSource(call.flags), profiles: ['*'] })
+    const volumes = stack.volumes.filter(({ isExternal }) => !isExternal).map(volume => volume.name)
     return downStack(call, stack.name, volumes)
   },
 }

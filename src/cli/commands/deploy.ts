@@ -141,6 +141,11 @@ const launch: Verb = {
     const linked = await readLink(dir)
     if (linked)
       throw new Error(`This folder already belongs to the app ${linked.app} (${appFileName}). Deploy it: mote deploy`)
+    if (await isComposed(call, dir)) {
+      const { stackSource } = await import('../compose-files.ts')
+      const { upStack } = await import('../compose-up.ts')
+      return upStack(call, stackSource(call.flags))
+    }
     const plan = await planOf(call, dir)
     const { name, image, gitUrl, port, upload } = plan
     await call.client.createApp({ body: { name, git_url: gitUrl, port } })
@@ -153,6 +158,20 @@ const launch: Verb = {
       ? said(answer, `Created the app ${name}. Its deployment is ${answer.status}.`)
       : untilItServes(call, name, answer.job_id)
   },
+}
+
+/** Asks whether a folder with a compose file becomes a stack. Flags that describe one app, and scripts, mean one app. */
+async function isComposed({ flags, terminal }: Call, dir: string): Promise<boolean> {
+  const { composeFileIn } = await import('../compose-files.ts')
+  const found = composeFileIn(dir)
+  const isOneApp = ['name', 'image', 'gitUrl', 'upload', 'port'].some(flag => flags[flag] !== undefined)
+  if (found === undefined || isOneApp) return false
+  if (!process.stdin.isTTY || dir !== process.cwd()) {
+    terminal.line(`This folder has a ${found}. To deploy all of its services, run mote compose up there.`)
+    return false
+  }
+  const { agree } = await import('../ask.ts')
+  return agree(`Deploy the services of ${found}, as mote compose up does?`, '--name')
 }
 
 /** The file of a new app. Absent keys have the defaults that the app was created with. */

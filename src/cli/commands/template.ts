@@ -19,7 +19,7 @@ const list: Verb = {
     const all = await templates(text(flags, 'catalog'))
     const rows = all.map(one => [one.name, one.category, one.description])
     return said(
-      all.map(({ compose: _, ...rest }) => rest),
+      all.map(one => ({ ...one, compose: undefined })),
       listing(['TEMPLATE', 'CATEGORY', 'DESCRIPTION'], rows, 'The catalog is empty.'),
     )
   },

@@ -132,7 +132,7 @@ function refuseSecrets({ env }: EffectiveFile, secrets: readonly string[]): void
   const both = secrets.filter(name => Object.hasOwn(env, name))
   if (both.length > 0)
     throw new Error(
-      `${both.join(', ')} ${both.length > 1 ? 'are secrets' : 'is a secret'} of the app. Remove it from [env], or remove the secret: mote env unset ${both.join(' ')}`,
+      `${both.join(', ')} ${both.length > 1 ? 'are secrets' : 'is a secret'} of the app. Remove it from the file, or remove the secret: mote env unset ${both.join(' ')}`,
     )
 }
 

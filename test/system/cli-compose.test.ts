@@ -135,3 +135,58 @@ describe('mote compose', () => {
     expect((await user.get('/v1/volumes')).body).toEqual([])
   })
 })
+
+describe('mote templates', () => {
+  it('lists and shows them', async () => {
+    expect((await run('templates list')).out).toMatch(/wordpress\s+websites/)
+    expect((await run('templates show wordpress')).out).toMatch(/^x-template:\n[^]*\nservices:\n {2}app:/)
+    expect(await run('templates show nothing')).toMatchObject({ code: 1, err: expect.stringContaining('There are: ') })
+  })
+
+  it('deploys one with generated passwords, which are secrets, and deletes it without a file', async () => {
+    const words = ['templates', 'deploy', 'umami', '--name', 'stats', '--yes', '--set', 'SECRET=my secret', '--json']
+    const { code, out } = await mote.run(words, { cwd: home })
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toEqual({ stack: 'stats', generated: { DB_PASSWORD: expect.stringMatching(/^\w{32}$/) } })
+    expect(await app('stats')).toMatchObject({
+      kind: 'web',
+      port: 3000,
+      stack: 'stats',
+      health_check_path: '/api/heartbeat',
+    })
+    expect(await app('stats-db')).toMatchObject({ kind: 'worker', stack: 'stats' })
+    expect((await user.get('/v1/apps/stats/env')).body).toMatchObject([
+      { name: 'APP_SECRET', value: null },
+      { name: 'DATABASE_URL', value: null },
+    ])
+    expect(await mote.run(words, { cwd: home })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('The stack stats exists'),
+    })
+    const down = await mote.run('compose down --stack stats --volumes --yes'.split(' '), { cwd: home })
+    expect(down).toMatchObject({ code: 0, out: expect.stringContaining('stats-db') })
+    expect([await names(), (await user.get('/v1/volumes')).body]).toEqual([[], []])
+  })
+
+  it('names the answers that a template asks for', async () =>
+    expect(await run('templates deploy valkey --set A=b')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('It asks for: PASSWORD'),
+    }))
+})
+
+describe('mote launch', () => {
+  it('offers the stack of a compose file on a terminal', async () => {
+    await write('services:\n  solo:\n    image: oci:hello\n')
+    const { code, out } = await mote.onTerminal(
+      ['launch'],
+      [
+        [/Deploy the services of compose\.yaml/, 'y'],
+        [/Apply this plan/, 'y'],
+      ],
+      folder,
+    )
+    expect([code, out]).toEqual([0, expect.stringContaining('The stack shop runs')])
+    expect(await app('solo')).toMatchObject({ kind: 'worker', stack: 'shop' })
+  })
+})

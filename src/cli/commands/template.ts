@@ -59,10 +59,15 @@ const deploy: Verb = {
       )
     const { answers, generated } = await answersOf(call, template)
     const source = await sourceOf(template, name, answers)
-    const answer = await upStack(call, source)
-    const told = generated.map(([key, value]) => `  ${key}  ${value}`)
-    if (told.length === 0) return answer
-    const note = ['Generated, and not shown again:', ...told].join('\n')
+    const note = ['Generated, and not shown again:', ...generated.map(([key, value]) => `  ${key}  ${value}`)].join(
+      '\n',
+    )
+    const answer = await upStack(call, source).catch((cause: unknown) => {
+      // Apps that were created have them, and the next attempt would generate others.
+      if (generated.length > 0) call.terminal.line(note)
+      throw cause
+    })
+    if (generated.length === 0) return answer
     return {
       ...answer,
       json: { stack: name, generated: Object.fromEntries(generated) },

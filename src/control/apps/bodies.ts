@@ -43,7 +43,7 @@ const scaling = {
 }
 const command = () =>
   maybe(
-    list(text({ maxLength: 4096 }), {
+    list(rawText({ maxLength: 4096, examples: ['node'] }), {
       maxItems: 64,
       description:
         'Program and arguments that replace those of the image; empty: those of the image. No shell is involved.',
@@ -52,7 +52,7 @@ const command = () =>
   )
 const imageArguments = () =>
   maybe(
-    list(text({ maxLength: 4096 }), {
+    list(rawText({ maxLength: 4096, examples: ['node'] }), {
       maxItems: 64,
       description:
         'Arguments that replace those of the image, whose entrypoint stays; empty: those of the image. Ignored with `command`.',

@@ -87,3 +87,17 @@ describe('a worker', () => {
     expect((await user.get('/v1/apps/shop-mails')).status).toBe(404)
   })
 })
+
+it('arguments keep the entrypoint of the image, and a deployment keeps them', async () => {
+  const body = { name: 'args', git_url: '', kind: 'worker', arguments: ['--flag', 'two\nlines'], stack: 'shop' }
+  const made = await user.post('/v1/apps', body)
+  expect(made.body).toMatchObject({ arguments: body.arguments, command: [], stack: 'shop', settings_changed_at: null })
+  await user.post('/v1/apps/args/deploy', { image: 'oci:hello' })
+  const changed = await user.call('PATCH', '/v1/apps/args', { port: made.body.port, arguments: [] })
+  expect(changed.body).toMatchObject({ arguments: [], settings_changed_at: expect.any(String) })
+  const rows = await system.database.db.rows<{ arguments: string[] }>({
+    name: 'test.arguments',
+    text: `SELECT d.arguments FROM deployment d JOIN app a ON a.id = d.app_id WHERE a.name = 'args'`,
+  })
+  expect(rows).toEqual([{ arguments: body.arguments }])
+})

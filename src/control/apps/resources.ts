@@ -52,11 +52,11 @@ export const App = resource(
         examples: [null],
       }),
     ),
-    command: list(text(), {
+    command: list(rawText({ examples: ['node'] }), {
       description: 'Program and arguments that replace those of the image; empty: those of the image.',
       examples: [['node', 'worker.js']],
     }),
-    arguments: list(text(), {
+    arguments: list(rawText({ examples: ['--verbose'] }), {
       description: 'Arguments that replace those of the image, whose entrypoint stays; empty: those of the image.',
       examples: [[]],
     }),

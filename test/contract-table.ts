@@ -723,6 +723,7 @@ export const operationAdditions = [
   'GET /v1/apps/{app_name}/deployments/{job_id}/sessions',
   'GET /v1/apps/{app_name}/deployments/{job_id}/sessions/{session_id}',
   'GET /v1/apps/{app_name}/deployments/{job_id}/sessions/{session_id}/attach',
+  'GET /v1/apps/{app_name}/history',
   'GET /v1/apps/{app_name}/jobs',
   'GET /v1/apps/{app_name}/jobs/{job_name}',
   'PUT /v1/apps/{app_name}/jobs/{job_name}',

@@ -25,6 +25,7 @@ const smallTables: Readonly<Record<string, string>> = {
   private_network: 'one row',
   installation_secret: 'one row',
   usage_mark: 'one row',
+  history_mark: 'one row for each resolution',
   sweep_run: 'one row for each sweep of the program',
   host: 'computers of the operator',
   mesh_host: 'computers of the operator',

@@ -23,6 +23,7 @@ import { apiDocsFeature } from './api-docs/index.ts'
 import { allOperations } from './operations.ts'
 import { certificates, createIssuer, createResolver, domainChecks, domainFeature } from './domains/index.ts'
 import { eventRetention } from './events/index.ts'
+import { historyFeature, historyUpkeep, usageSampling } from './history/index.ts'
 import { healthFeature } from './health/index.ts'
 import { deadHosts, hostFeature, hostWorkflow } from './fleet/index.ts'
 import { autoscaler, idleApps } from './scaling/index.ts'
@@ -70,6 +71,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   domainFeature(deps, createResolver(deps.config.dnsServers)),
   deploymentFeature(deps),
   appLogFeature(deps),
+  historyFeature(deps),
   runFeature(deps),
   jobFeature(deps),
   buildFeature(deps),
@@ -126,6 +128,8 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   budgetKeeping(deps),
   deadHosts(deps),
   drainedSnapshots(deps),
+  usageSampling(deps),
+  historyUpkeep(deps),
   idleApps(deps),
   autoscaler(deps),
   scheduledSnapshots(deps),

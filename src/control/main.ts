@@ -28,6 +28,7 @@ import { startCertificateServer } from './domains/index.ts'
 import { startRelay } from './events/index.ts'
 import { startHostReceiver } from './fleet/index.ts'
 import { startGatewayReceiver } from './scaling/index.ts'
+import { startCountsReceiver } from './history/index.ts'
 import { createLiveStats } from './hosts/index.ts'
 import { createMetrics, createMetricsServer } from './http/metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
@@ -126,6 +127,8 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   starting.defer(() => builds.stop())
   const gateways = await startGatewayReceiver(deps)
   starting.defer(() => gateways.stop())
+  const counts = await startCountsReceiver(deps)
+  starting.defer(() => counts.stop())
   const certificates = await startCertificateServer(deps)
   starting.defer(() => certificates.stop())
   const tunnels = await startTunnelReceiver(deps)

@@ -15,6 +15,7 @@ import { networkOperations } from './network/schema.ts'
 import { notificationOperations } from './notifications/schema.ts'
 import { projectOperations } from './projects/schema.ts'
 import { hostOperations } from './fleet/schema.ts'
+import { historyOperations } from './history/schema.ts'
 import { runOperations } from './run-operations/schema.ts'
 import { scmOperations } from './scm/schema.ts'
 import { scmWebhookOperations } from './scm/webhook-schema.ts'
@@ -43,6 +44,7 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...domainOperations,
   ...deploymentOperations,
   ...appLogOperations,
+  ...historyOperations,
   ...runOperations,
   ...jobOperations,
   ...buildOperations,

@@ -104,6 +104,33 @@ CREATE TABLE app_env (
   CONSTRAINT app_env_pkey PRIMARY KEY (app_id, name)
 );
 
+CREATE TABLE app_history (
+  aborted bigint NOT NULL DEFAULT 0,
+  app_id uuid NOT NULL,
+  at timestamp with time zone NOT NULL,
+  bytes_in bigint NOT NULL DEFAULT 0,
+  bytes_out bigint NOT NULL DEFAULT 0,
+  cpu_peak double precision NOT NULL DEFAULT 0,
+  cpu_sum double precision NOT NULL DEFAULT 0,
+  gateway_errors bigint NOT NULL DEFAULT 0,
+  latency bigint[],
+  memory_sum double precision NOT NULL DEFAULT 0,
+  ram_peak double precision NOT NULL DEFAULT 0,
+  ram_sum double precision NOT NULL DEFAULT 0,
+  replicas_sum bigint NOT NULL DEFAULT 0,
+  rx_bytes bigint NOT NULL DEFAULT 0,
+  samples integer NOT NULL DEFAULT 0,
+  status_1xx bigint NOT NULL DEFAULT 0,
+  status_2xx bigint NOT NULL DEFAULT 0,
+  status_3xx bigint NOT NULL DEFAULT 0,
+  status_4xx bigint NOT NULL DEFAULT 0,
+  status_5xx bigint NOT NULL DEFAULT 0,
+  step_seconds integer NOT NULL,
+  tx_bytes bigint NOT NULL DEFAULT 0,
+  CONSTRAINT app_history_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_history_pkey PRIMARY KEY (app_id, step_seconds, at)
+);
+
 CREATE TABLE audit_chain (
   first_hash bytea NOT NULL,
   first_position bigint NOT NULL,
@@ -362,6 +389,13 @@ CREATE TABLE certificate (
   CONSTRAINT certificate_pkey PRIMARY KEY (domain_id)
 );
 
+CREATE TABLE counts_reporter (
+  id uuid NOT NULL,
+  seen_at timestamp with time zone NOT NULL DEFAULT now(),
+  seq bigint NOT NULL,
+  CONSTRAINT counts_reporter_pkey PRIMARY KEY (id)
+);
+
 CREATE TABLE database (
   backend text NOT NULL,
   backup_target bytea,
@@ -519,6 +553,12 @@ CREATE TABLE git_credential (
   CONSTRAINT git_credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
   CONSTRAINT git_credential_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'ssh_key'::text]))),
   CONSTRAINT git_credential_pkey PRIMARY KEY (app_id)
+);
+
+CREATE TABLE history_mark (
+  rolled_until timestamp with time zone NOT NULL,
+  step_seconds integer NOT NULL,
+  CONSTRAINT history_mark_pkey PRIMARY KEY (step_seconds)
 );
 
 CREATE TABLE host (
@@ -1332,6 +1372,8 @@ CREATE INDEX app_owned ON public.app USING btree (project_id, id) WHERE (owner <
 
 CREATE INDEX app_scm_repo ON public.app USING btree (scm_repo_id) WHERE (want = 'live'::text);
 
+CREATE INDEX app_history_age ON public.app_history USING btree (step_seconds, at);
+
 CREATE INDEX audit_log_action ON public.audit_log USING btree (scope_id, action, id DESC);
 
 CREATE UNIQUE INDEX audit_log_position ON public.audit_log USING btree ("position") WHERE ("position" IS NOT NULL);
@@ -1383,6 +1425,8 @@ CREATE UNIQUE INDEX build_running ON public.build USING btree (app_id) WHERE hol
 CREATE INDEX build_log_kept ON public.build_log USING btree (kept_at);
 
 CREATE INDEX captcha_expiry ON public.captcha USING btree (expires_at);
+
+CREATE INDEX counts_reporter_age ON public.counts_reporter USING btree (seen_at);
 
 CREATE UNIQUE INDEX database_name ON public.database USING btree (project_id, name) WHERE (want <> 'deleted'::text);
 

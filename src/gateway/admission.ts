@@ -28,12 +28,13 @@ export interface ProxyDeps {
   /** Value of Strict-Transport-Security for answers over TLS. */
   readonly hsts: string | undefined
   /** Called when a request has ended; `status` 499 when the client disconnected before an answer. */
-  readonly ended?: ((exchange: Exchange, status: number) => void) | undefined
+  readonly ended: (exchange: Exchange, status: number) => void
 }
 
 /** Answers with a page of the gateway, and records it for the log. */
 export function refuse(exchange: Exchange, page: Page): void {
   exchange.page = page
+  exchange.answeredMs ??= performance.now()
   if (!exchange.response.headersSent) sendPage(exchange.request, exchange.response, page)
 }
 

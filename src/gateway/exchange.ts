@@ -22,6 +22,10 @@ export interface Exchange {
   tries: number
   /** Size of the body of the answer. */
   bytes: number
+  /** Size of the body that was sent to the backend. */
+  bytesIn: number
+  /** When the first byte of the answer came, on the clock of `startedMs`. */
+  answeredMs: number | undefined
   /** The page that the gateway itself answered with. */
   page: Page | undefined
   /** Aborts the pending request at the backend. */
@@ -45,6 +49,8 @@ export function newExchange(request: ClientRequest, response: ClientResponse, cl
     vmId: undefined,
     tries: 0,
     bytes: 0,
+    bytesIn: 0,
+    answeredMs: undefined,
     page: undefined,
     abort: undefined,
     leave: undefined,

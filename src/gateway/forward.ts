@@ -39,15 +39,23 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   exchange.vmId = target.backend.vmId
   exchange.tries++
   const use = deps.pools.begin(target)
+  const withBody = hasBody(exchange)
+  if (withBody) countBody(exchange)
   target.pool.dispatch(
     {
       path: request.url ?? '/',
       method: request.method ?? 'GET',
       headers: forwardHeaders(request, { trusted: deps.trusts(peerOf(request)), secure: exchange.secure }),
-      body: hasBody(exchange) ? request : null,
+      body: withBody ? request : null,
     },
     answerTo(deps, exchange, target, use, fault => again(deps, exchange, { route, target, tried }, fault)),
   )
+}
+
+/** Counts what the pool reads. A listener that is added before the pool's would start the stream too early. */
+function countBody(exchange: Exchange): void {
+  const { request } = exchange
+  request.once('resume', () => request.on('data', (chunk: Buffer) => (exchange.bytesIn += chunk.length)))
 }
 
 /** In HTTP/2 a body needs no header: a stream that has not ended has a body (RFC 9113, 8.1). */
@@ -93,6 +101,7 @@ function answerTo(
     onResponseStart(_controller, statusCode, headers, statusMessage) {
       if (statusCode < 200) return
       deps.pools.answered(target)
+      exchange.answeredMs = performance.now()
       const kept = answerHeaders(headers)
       if (exchange.secure && deps.hsts) kept['strict-transport-security'] ??= deps.hsts
       head = () => {
@@ -141,6 +150,7 @@ function answerTo(
       head = undefined
       first = undefined
       exchange.bytes = 0
+      exchange.answeredMs = undefined
       failed(fault)
     },
   }

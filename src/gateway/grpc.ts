@@ -27,6 +27,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
   upstream.once('trailers', headers => response.addTrailers(plain(headers)))
   upstream.once('response', (headers, flags) => {
     deps.pools.answered(target)
+    exchange.answeredMs = performance.now()
     if (client.destroyed) return
     const isLast = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
     // "Trailers-Only" of gRPC: the headers are the last frame.
@@ -45,7 +46,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
     exchange.abort = undefined
     use.end()
   })
-  request.pipe(upstream)
+  request.on('data', (chunk: Buffer) => (exchange.bytesIn += chunk.length)).pipe(upstream)
 }
 
 /** Copies the headers: Node refuses the object that it returned. */

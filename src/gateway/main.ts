@@ -16,6 +16,8 @@ import { peerOf } from './headers.ts'
 import { createLimiter } from './limits.ts'
 import { leavingOf, watchLeaving } from './leaving.ts'
 import { listenHttp } from './listener.ts'
+import { startCountsReporter } from './counts-report.ts'
+import { countedOf, createRequestCounter } from './request-counts.ts'
 import type { ProxyDeps } from './admission.ts'
 import { type RouteTable, startRouteTable } from './route-table.ts'
 import { startHaproxyPublisher } from './publish/haproxy.ts'
@@ -61,6 +63,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   started.defer(() => pools.close())
   const traffic = createTraffic(() => performance.now())
   keepPools(table, pools)
+  const counter = createRequestCounter()
   const accessLog = config.accessLog === '' ? undefined : await openAccessLog(config.accessLog, gatewayId)
   started.defer(() => accessLog?.close())
   const { tls } = config
@@ -85,8 +88,14 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
     traffic,
     limiter: createLimiter(config.limits, () => performance.now()),
     wake: createWaker({ ...deps, table, timeoutMs: config.wakeTimeoutMs }),
-    ended: accessLog && ((exchange, status) => accessLog.write(exchange, status, exchange.request.httpVersion)),
+    ended: (exchange, status) => {
+      accessLog?.write(exchange, status, exchange.request.httpVersion)
+      const counted = countedOf(exchange, status)
+      if (counted) counter.add(counted)
+    },
   }
+  const counts = startCountsReporter(deps, counter)
+  started.defer(() => counts.stop())
   const http = await listenHttp({ ...config, ...config.limits }, proxy, deps.log)
   started.defer(() => http.stop(drainMs))
   const https =

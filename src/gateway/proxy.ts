@@ -33,7 +33,6 @@ export async function handleRequest(deps: ProxyDeps, request: ClientRequest, res
 function finish(deps: ProxyDeps, exchange: Exchange): void {
   exchange.abort?.()
   exchange.leave?.()
-  if (!deps.ended) return
   const { response } = exchange
   deps.ended(exchange, response.headersSent ? response.statusCode : 499)
 }

@@ -91,7 +91,7 @@ export async function openUpgrade(
   client.once('close', () => {
     exchange.abort?.()
     const { response } = exchange
-    deps.ended?.(exchange, agreed ? 101 : response.headersSent ? response.statusCode : 499)
+    deps.ended(exchange, agreed ? 101 : response.headersSent ? response.statusCode : 499)
   })
   const found = await routeOf(deps, exchange)
   if (client.destroyed) return undefined
@@ -105,6 +105,7 @@ export async function openUpgrade(
   if (!said) return client.destroyed ? undefined : void refuse(exchange, 'bad_gateway')
   if (said.socket) {
     agreed = true
+    client.on('data', (chunk: Buffer) => (exchange.bytesIn += chunk.length)).pause()
     return said
   }
   passOn(exchange, said.answer)
@@ -137,6 +138,7 @@ async function askAny(
     try {
       const said = await ask(deps, exchange, target, desired)
       deps.pools.answered(target)
+      exchange.answeredMs = performance.now()
       hold(deps, exchange, target, said, use.end)
       return said
     } catch (cause) {

@@ -128,6 +128,7 @@ async function jobs(world: World): Promise<void> {
   const { see, params } = world
   params['job_name'] = 'nightly'
   await see('putJob', 200, { body: { schedule: '0 3 * * *', command: ['true'] } })
+  await see('getAppHistory', 200)
   await see('listJobs', 200)
   await see('getJob', 200)
   const { run_id } = (await see('startJob', 200)).body

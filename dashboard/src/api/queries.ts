@@ -1,6 +1,6 @@
 /** Read requests as TanStack Query options: one key and one request per resource, all in the selected project. */
 import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-query'
-import { ApiFailure, everyItem } from '@mote/client'
+import { ApiFailure, type AppHistory, everyItem } from '@mote/client'
 import { api } from './client.ts'
 import { currentProject } from './project.ts'
 
@@ -109,6 +109,13 @@ export const queries = {
     queryOptions({
       queryKey: inProject('runs', app_name, run_id, 'log', ended_at),
       queryFn: ({ signal }) => api.getRunLog({ app_name, run_id }, { signal }),
+    }),
+  history: (app_name: string, range: AppHistory['range']) =>
+    queryOptions({
+      queryKey: inProject('history', app_name, range),
+      queryFn: ({ signal }) => api.getAppHistory({ app_name, query: { range } }, { signal }),
+      refetchInterval: range === '1h' ? 15_000 : 60_000,
+      placeholderData: keepPreviousData,
     }),
   deployments: (app_name: string) =>
     queryOptions({

@@ -24,9 +24,11 @@ interface Props {
   /** Minimum upper end of the axis. */
   readonly atLeast: number
   readonly heightPx?: number
+  /** Shown time up to the newest instant. */
+  readonly spanSeconds?: number
 }
 
-export function Chart({ label, times, series, format, atLeast, heightPx = 160 }: Props) {
+export function Chart({ label, times, series, format, atLeast, heightPx = 160, spanSeconds = windowSeconds }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
   const chosen = useStore(theme)
@@ -36,7 +38,7 @@ export function Chart({ label, times, series, format, atLeast, heightPx = 160 }:
     if (!element) return
     const draw = () => {
       plot.current?.destroy()
-      const options = optionsOf(element, heightPx, series, format, atLeast)
+      const options = optionsOf(element, heightPx, series, format, atLeast, spanSeconds)
       plot.current = new uPlot(options, dataOf(times, series), element)
     }
     draw()
@@ -51,7 +53,7 @@ export function Chart({ label, times, series, format, atLeast, heightPx = 160 }:
       plot.current = undefined
     }
     // Data is set through setData below; these are the inputs of the chart itself.
-  }, [chosen, heightPx, names, atLeast])
+  }, [chosen, heightPx, names, atLeast, spanSeconds])
   useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series])
   return (
     <div ref={box} role="img" aria-label={label} className="min-w-0 overflow-hidden" style={{ height: heightPx }} />
@@ -69,6 +71,7 @@ function optionsOf(
   series: readonly Series[],
   format: (value: number) => string,
   atLeast: number,
+  spanSeconds: number,
 ): uPlot.Options {
   const color = (name: string) => resolved(element, name)
   const font = `11px ${getComputedStyle(element).fontFamily}`
@@ -85,11 +88,17 @@ function optionsOf(
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     scales: {
-      x: { time: true, range: (_plot, _min, max) => [(max ?? 0) - windowSeconds, max ?? 0] },
+      x: { time: true, range: (_plot, _min, max) => [(max ?? 0) - spanSeconds, max ?? 0] },
       y: { range: (_plot, _min, max) => [0, Math.max(atLeast, (max ?? 0) * 1.15)] },
     },
     axes: [
-      { ...axis, incrs: [60], size: 22, grid: { show: false }, values: (_plot, splits) => splits.map(clock) },
+      {
+        ...axis,
+        incrs: [60, 600, 3600, 14_400, 86_400, 432_000].filter(step => spanSeconds / step < 8),
+        size: 22,
+        grid: { show: false },
+        values: (_plot, splits) => splits.map(spanSeconds > 86_400 ? day : clock),
+      },
       {
         ...axis,
         size: 62,
@@ -113,6 +122,9 @@ function optionsOf(
 
 const clock = (seconds: number) =>
   new Date(seconds * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+
+const day = (seconds: number) =>
+  new Date(seconds * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })
 
 /** A canvas cannot use custom properties, so let the browser resolve one to a color. */
 function resolved(element: HTMLElement, name: string): string {

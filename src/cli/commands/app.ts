@@ -1,6 +1,6 @@
 /** Commands for apps: list, scale, logs, exec. */
 import type { Command } from 'commander'
-import type { Deployment } from '../../client/index.ts'
+import type { Deployment, HistoryTotals } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { appLogFlags, showLogs } from '../app-logs.ts'
@@ -9,7 +9,7 @@ import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../ve
 
 export const appCommands = (): Command[] => [
   noun('apps', 'Apps of the project', [list, create, show, remove]),
-  ...[statusOf, ps, logs, scale, open].map(verb),
+  ...[statusOf, info, ps, logs, scale, open].map(verb),
 ]
 
 const list: Verb = {
@@ -130,6 +130,41 @@ const statusOf: Verb = {
     })
     return said(live, text)
   },
+}
+
+const info: Verb = {
+  usage: 'info',
+  says: 'Show what serves, and the traffic of the last hour and day',
+  options: [appFlag],
+  example: 'mote info --app web',
+  async run(call) {
+    const app_name = await appOf(call)
+    const { client } = call
+    const [app, deployment, hour, day] = await Promise.all([
+      client.getApp({ app_name }),
+      activeDeployment(call, app_name),
+      client.getAppHistory({ app_name, query: { range: '1h' } }),
+      client.getAppHistory({ app_name, query: { range: '24h' } }),
+    ])
+    const json = { app, deployment: deployment ?? null, last_hour: hour.totals, last_day: day.totals }
+    const text = facts({
+      app: app.name,
+      hostname: app.hostname,
+      state: status(deployment?.status ?? 'not deployed'),
+      version: deployment && (deployment.git_commit_message || deployment.image_tag),
+      deployed: deployment && `${age(deployment.created_at)} ago (${deployment.trigger_source})`,
+      deployment: deployment?.job_id,
+      replicas: app.desired_replicas,
+      'last hour': trafficText(hour.totals),
+      'last day': trafficText(day.totals),
+    })
+    return said(json, text)
+  },
+}
+
+function trafficText({ requests, status_4xx, status_5xx, latency_p50_ms, latency_p95_ms }: HistoryTotals): string {
+  const latency = latency_p50_ms === null ? '' : `, p50 ${latency_p50_ms} ms, p95 ${latency_p95_ms} ms`
+  return `${requests} requests, ${status_4xx} with 4xx, ${status_5xx} with 5xx${latency}`
 }
 
 const ps: Verb = {

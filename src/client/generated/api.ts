@@ -131,6 +131,19 @@ export interface AppFileSchema {
   readonly properties: Readonly<Record<string, JsonValue>>
 }
 
+/** Requests and resource usage of an app over time. */
+export interface AppHistory {
+  /** Length of the time up to now. */
+  readonly range: '1h' | '6h' | '24h' | '7d' | '30d'
+  /** Start of the first period. */
+  readonly from: string
+  /** End of the last period, up to 45 seconds ago: everything before it was counted. */
+  readonly to: string
+  readonly totals: HistoryTotals
+  /** All periods, oldest first, including those without requests. */
+  readonly points: readonly HistoryPoint[]
+}
+
 /** `active`: VMs serve; `idle`: about to scale to zero; `scaled_to_zero`: the next request wakes the app; `warming_up`: VMs start. */
 export type AppScaleState = 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
 
@@ -1167,6 +1180,102 @@ export interface HealthEvent {
   readonly version: string
   /** State of each service that this program needs, by its name: `ok` or `unavailable`. */
   readonly services: Readonly<Record<string, string>>
+}
+
+/** Requests and resource usage of an app in one period. */
+export interface HistoryPoint {
+  /** Start of the period. */
+  readonly at: string
+  /** Length of the period; the last one may be shorter than the others. */
+  readonly seconds: number
+  /** Requests that ended, including those without an answer. */
+  readonly requests: number
+  /** Connections that switched protocols, such as WebSockets. */
+  readonly status_1xx: number
+  /** Answers with a status from 200 to 299. */
+  readonly status_2xx: number
+  /** Answers with a status from 300 to 399. */
+  readonly status_3xx: number
+  /** Answers with a status from 400 to 499. */
+  readonly status_4xx: number
+  /** Answers with a status from 500 to 599. */
+  readonly status_5xx: number
+  /** Requests whose client disconnected before an answer. */
+  readonly aborted: number
+  /** Of the answers with 4xx and 5xx, those that the gateway gave itself: limits exceeded, no healthy VM, no answer from the app. */
+  readonly gateway_errors: number
+  /** Size of the bodies of the requests. */
+  readonly bytes_in: number
+  /** Size of the bodies of the answers. */
+  readonly bytes_out: number
+  /** Milliseconds until the first byte of the answer that half of the requests did not exceed; null without answers. */
+  readonly latency_p50_ms: number | null
+  /** Milliseconds until the first byte of the answer that 95 % of the requests did not exceed; null without answers. */
+  readonly latency_p95_ms: number | null
+  /** Milliseconds until the first byte of the answer that 99 % of the requests did not exceed; null without answers. */
+  readonly latency_p99_ms: number | null
+  /** Mean CPU usage of the VMs in percent of their vCPUs, 0 to 100; null while none ran. */
+  readonly cpu_usage: number | null
+  /** Highest sample of the CPU usage. */
+  readonly cpu_peak: number | null
+  /** Mean memory that the VMs used together. */
+  readonly ram_used_bytes: number | null
+  /** Highest sample of the used memory. */
+  readonly ram_peak_bytes: number | null
+  /** Mean memory that the VMs had together. */
+  readonly memory_bytes: number | null
+  /** Mean number of running VMs. */
+  readonly replicas: number | null
+  /** Bytes that the VMs received. */
+  readonly rx_bytes: number
+  /** Bytes that the VMs sent. */
+  readonly tx_bytes: number
+}
+
+/** Requests and resource usage of an app in a whole range. */
+export interface HistoryTotals {
+  /** Requests that ended, including those without an answer. */
+  readonly requests: number
+  /** Connections that switched protocols, such as WebSockets. */
+  readonly status_1xx: number
+  /** Answers with a status from 200 to 299. */
+  readonly status_2xx: number
+  /** Answers with a status from 300 to 399. */
+  readonly status_3xx: number
+  /** Answers with a status from 400 to 499. */
+  readonly status_4xx: number
+  /** Answers with a status from 500 to 599. */
+  readonly status_5xx: number
+  /** Requests whose client disconnected before an answer. */
+  readonly aborted: number
+  /** Of the answers with 4xx and 5xx, those that the gateway gave itself: limits exceeded, no healthy VM, no answer from the app. */
+  readonly gateway_errors: number
+  /** Size of the bodies of the requests. */
+  readonly bytes_in: number
+  /** Size of the bodies of the answers. */
+  readonly bytes_out: number
+  /** Milliseconds until the first byte of the answer that half of the requests did not exceed; null without answers. */
+  readonly latency_p50_ms: number | null
+  /** Milliseconds until the first byte of the answer that 95 % of the requests did not exceed; null without answers. */
+  readonly latency_p95_ms: number | null
+  /** Milliseconds until the first byte of the answer that 99 % of the requests did not exceed; null without answers. */
+  readonly latency_p99_ms: number | null
+  /** Mean CPU usage of the VMs in percent of their vCPUs, 0 to 100; null while none ran. */
+  readonly cpu_usage: number | null
+  /** Highest sample of the CPU usage. */
+  readonly cpu_peak: number | null
+  /** Mean memory that the VMs used together. */
+  readonly ram_used_bytes: number | null
+  /** Highest sample of the used memory. */
+  readonly ram_peak_bytes: number | null
+  /** Mean memory that the VMs had together. */
+  readonly memory_bytes: number | null
+  /** Mean number of running VMs. */
+  readonly replicas: number | null
+  /** Bytes that the VMs received. */
+  readonly rx_bytes: number
+  /** Bytes that the VMs sent. */
+  readonly tx_bytes: number
 }
 
 /** Machine that runs VMs, with its capacity and what is reserved of it. */
@@ -3367,6 +3476,11 @@ export const createOperations = (transport: Transport) => ({
   /** `text`: time, VM, stream and line. `jsonl`: one JSON object a line. */
   readonly format?: 'text' | 'jsonl' | undefined
 } | undefined }, options?: ByteOptions) => transport.bytes({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/download`, query: input.query }, options),
+  /** Get the traffic and metrics of an app over time. `GET /v1/apps/{app_name}/history` */
+  getAppHistory: (input: { readonly app_name: string; readonly query?: {
+  /** Length of the time up to now. */
+  readonly range?: '1h' | '6h' | '24h' | '7d' | '30d' | undefined
+} | undefined }, options?: CallOptions) => transport.json<AppHistory>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/history`, query: input.query }, options),
   /** Run a command in a separate VM. `POST /v1/apps/{app_name}/runs` */
   startRun: (input: { readonly app_name: string; readonly body?: StartRunRequest | undefined }, options?: CallOptions) => transport.json<Run>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/runs`, body: input.body }, options),
   /** List the runs of an app. `GET /v1/apps/{app_name}/runs` */

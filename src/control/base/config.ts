@@ -56,6 +56,7 @@ export interface ControlConfig {
   readonly logDays: number
   /** 0: the audit log is retained forever. */
   readonly auditRetentionDays: number
+  readonly historyDays: number
   /** File to which signed heads of the audit log are appended; empty: they are only logged. */
   readonly auditHeadsFile: string
   /** `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
@@ -187,6 +188,7 @@ export function parseControlConfig(env: Environment, fallbackSecretFile?: string
     guestNetwork: read(s.guestNetwork),
     logDays: read(s.logDays),
     auditRetentionDays: read(s.auditRetentionDays),
+    historyDays: read(s.historyDays),
     auditHeadsFile: read(s.auditHeadsFile),
     smtpUrl: read(s.smtpUrl),
     mailFrom: read(s.mailFrom),

@@ -137,6 +137,7 @@ export const controlSettings = {
     whole(0, 36_500),
     'days until entries of the audit log are deleted; 0: never',
   ),
+  historyDays: setting('MOTE_HISTORY_DAYS', 30, whole(1, 3650), 'days for which the history of apps is retained'),
   auditHeadsFile: setting(
     'MOTE_AUDIT_HEADS',
     '',

@@ -34,10 +34,10 @@ export function DeploymentTable({
                 params={{ app: app.name, job: one.job_id }}
                 className="font-semibold hover:underline"
               >
-                {one.image_tag || 'not built yet'}
+                {one.git_commit_message || one.image_tag || 'Not built yet'}
               </Link>
               <p className="max-w-28 truncate text-xs text-muted sm:max-w-72">
-                {one.git_commit_message || <Mono>{one.job_id}</Mono>}
+                <Mono>{one.job_id}</Mono>
               </p>
             </div>
           ),

@@ -1,22 +1,46 @@
 import { Activity } from 'lucide-react'
-import { lazy, type ReactNode, Suspense } from 'react'
+import { lazy, type ReactNode, Suspense, useState } from 'react'
+import { Button } from '../../ui/button.tsx'
 import type { Series } from '../../ui/chart.tsx'
 import { bytes, percent } from '../../ui/format.ts'
 import { Card } from '../../ui/layout.tsx'
 import { LiveDot } from '../../ui/live-dot.tsx'
 import { Empty, Skeleton } from '../../ui/states.tsx'
+import { HistoryView, type Range, ranges } from './history.tsx'
 import type { Point } from './samples.ts'
 import { useApp } from './use-app.ts'
 import { useMetrics } from './use-metrics.ts'
 
 /** Loaded lazily: 22 KB that no page needs before the first samples arrive. */
-const Chart = lazy(async () => ({ default: (await import('../../ui/chart.tsx')).Chart }))
+export const Chart = lazy(async () => ({ default: (await import('../../ui/chart.tsx')).Chart }))
 
-const rate = (value: number) => `${bytes(value)}/s`
+export const rate = (value: number) => `${bytes(value)}/s`
 
 export function Metrics() {
   const app = useApp()
-  const { points, state } = useMetrics(app.name)
+  const [range, setRange] = useState<Range | 'live'>('1h')
+  return (
+    <div className="space-y-4">
+      <div role="group" aria-label="Time range" className="flex flex-wrap gap-1">
+        {(['live', ...ranges] as const).map(one => (
+          <Button
+            key={one}
+            size="small"
+            look={one === range ? 'primary' : 'quiet'}
+            aria-pressed={one === range}
+            onClick={() => setRange(one)}
+          >
+            {one === 'live' ? 'Live' : one}
+          </Button>
+        ))}
+      </div>
+      {range === 'live' ? <LiveMetrics name={app.name} /> : <HistoryView name={app.name} range={range} />}
+    </div>
+  )
+}
+
+function LiveMetrics({ name }: { readonly name: string }) {
+  const { points, state } = useMetrics(name)
   if (points.length === 0 && state === 'open')
     return (
       <Card>
@@ -69,7 +93,7 @@ export function Charts({ points, heightPx = 170 }: { readonly points: readonly P
   )
 }
 
-function Numbers({
+export function Numbers({
   title,
   now,
   children,

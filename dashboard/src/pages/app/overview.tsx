@@ -3,7 +3,8 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Rocket } from 'lucide-react'
 import { api } from '../../api/client.ts'
-import { queries } from '../../api/queries.ts'
+import { queries, refreshAll } from '../../api/queries.ts'
+import { ActionButton } from '../../ui/action.tsx'
 import { LinkButton } from '../../ui/button.tsx'
 import { bytes, imageName, mib, percent } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono } from '../../ui/layout.tsx'
@@ -14,6 +15,7 @@ import { Status } from '../../ui/status.tsx'
 import { FirstDeployButton } from './deploy-dialog.tsx'
 import { DeploymentTable } from './deployment-table.tsx'
 import { liveOf } from './live.ts'
+import { TrafficFacts } from './history.tsx'
 import { Charts } from './metrics.tsx'
 import { useApp } from './use-app.ts'
 import { useMetrics } from './use-metrics.ts'
@@ -32,7 +34,9 @@ export function Overview() {
       {app.scale_state === 'scaled_to_zero' && (
         <Notice>This app had no requests for a while and is suspended. The next request wakes it.</Notice>
       )}
+      {!live && deployments.data?.[0]?.status === 'failed' && <Failed app={app} job={deployments.data[0].job_id} />}
       <Serving app={app} live={live} isLoading={active.isPending} />
+      {live && app.kind === 'web' && <LastDay name={app.name} />}
       {live && <LiveCharts name={app.name} />}
       <Card
         flush
@@ -79,6 +83,19 @@ function FirstDeploy({ app }: { readonly app: App }) {
   )
 }
 
+/** Why the newest deployment does not serve. */
+function Failed({ app, job }: { readonly app: App; readonly job: string }) {
+  const failed = useQuery(queries.deployment(app.name, job))
+  return (
+    <Notice tone="bad">
+      The last deployment failed{failed.data?.error_message ? `: ${failed.data.error_message}` : '.'}{' '}
+      <Link to="/apps/$app/deployments/$job" params={{ app: app.name, job }} className="font-medium underline">
+        Details and log
+      </Link>
+    </Notice>
+  )
+}
+
 /** A deployment that is being rolled out while another one serves. */
 function Waiting({ app, active }: { readonly app: App; readonly active: readonly LiveDeployment[] }) {
   const coming = active.find(
@@ -114,14 +131,37 @@ function Serving({
     <Card
       title="Serving now"
       actions={
-        <LinkButton
-          look="plain"
-          size="small"
-          to="/apps/$app/deployments/$job"
-          params={{ app: app.name, job: live.job_id }}
-        >
-          Manage
-        </LinkButton>
+        <>
+          <ActionButton
+            size="small"
+            look="quiet"
+            done="New VMs of the same version start; the current ones serve until they are healthy"
+            act={async () => {
+              const { image } = live
+              await api.deployApp({ app_name: app.name, body: { image } })
+              await refreshAll('active', 'deployments')
+            }}
+          >
+            Restart
+          </ActionButton>
+          <LinkButton look="quiet" size="small" to="/apps/$app/logs" params={{ app: app.name }}>
+            Logs
+          </LinkButton>
+          <LinkButton look="quiet" size="small" to="/apps/$app/terminal" params={{ app: app.name }}>
+            Terminal
+          </LinkButton>
+          <LinkButton look="quiet" size="small" to="/apps/$app/scale" params={{ app: app.name }}>
+            Scale
+          </LinkButton>
+          <LinkButton
+            look="plain"
+            size="small"
+            to="/apps/$app/deployments/$job"
+            params={{ app: app.name, job: live.job_id }}
+          >
+            Manage
+          </LinkButton>
+        </>
       }
     >
       <Facts>
@@ -146,6 +186,24 @@ function Serving({
           <Mono>{live.ipv6_address || '–'}</Mono>
         </Fact>
       </Facts>
+    </Card>
+  )
+}
+
+function LastDay({ name }: { readonly name: string }) {
+  const history = useQuery(queries.history(name, '24h'))
+  return (
+    <Card
+      title="Traffic of the last day"
+      actions={
+        <LinkButton look="quiet" size="small" to="/apps/$app/metrics" params={{ app: name }}>
+          Charts
+        </LinkButton>
+      }
+    >
+      <Loaded query={history} skeleton={<Skeleton className="h-20" />}>
+        {found => <TrafficFacts totals={found.totals} />}
+      </Loaded>
     </Card>
   )
 }

@@ -1,0 +1,32 @@
+/** Stores the request counts that gateways report. */
+import { Value } from 'typebox/value'
+import type { Subscription } from '../../bus/bus.ts'
+import { CountsReport, countsSubject } from '../../contract/request-counts.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../base/deps.ts'
+import { floorTo, steps } from './rules.ts'
+import * as store from './store.ts'
+
+/** Reports that are delayed for longer count as new; rows are summed later than this (sweep.ts). */
+export const latestMs = minutes(9)
+
+export const startCountsReceiver = ({ bus, db, clock, log }: Pick<Deps, 'bus' | 'db' | 'clock' | 'log'>) =>
+  bus.serve(
+    countsSubject,
+    async data => {
+      if (!Value.Check(CountsReport, data)) {
+        // Accepted, because the gateway would send it for ever.
+        log.warn('a gateway reported requests in a form that this program does not know; they are not counted')
+        return {}
+      }
+      const nowMs = clock.now().getTime()
+      // The clock of a gateway may be wrong.
+      const isPlausible = data.atMs <= nowMs && data.atMs > nowMs - latestMs
+      const at = new Date(floorTo(isPlausible ? data.atMs : nowMs, seconds(steps[0])))
+      await db.tx(async tx => {
+        if (await store.accept(tx, data)) await store.addRequests(tx, at, data.apps)
+      })
+      return {}
+    },
+    { group: 'control' },
+  ) satisfies Promise<Subscription>

@@ -1,0 +1,154 @@
+/** Which stored rows answer a range, and how they become points. Pure. */
+import { latencyBoundsMs } from '../../contract/request-counts.ts'
+import { hours, minutes, seconds } from '../../lib/duration.ts'
+
+export const ranges = ['1h', '6h', '24h', '7d', '30d'] as const
+export type Range = (typeof ranges)[number]
+
+/** Steps of stored rows in seconds, finest first. Each is a multiple of the one before. */
+export const steps = [30, 300, 3600] as const
+export type Step = (typeof steps)[number]
+
+/** `stepMs`: of the points, a multiple of the rows that they are made of. */
+export const shapes: Readonly<
+  Record<Range, { readonly rows: Step; readonly lengthMs: number; readonly stepMs: number }>
+> = {
+  '1h': { rows: 30, lengthMs: hours(1), stepMs: minutes(1) },
+  '6h': { rows: 300, lengthMs: hours(6), stepMs: minutes(5) },
+  '24h': { rows: 300, lengthMs: hours(24), stepMs: minutes(10) },
+  '7d': { rows: 3600, lengthMs: hours(24 * 7), stepMs: hours(1) },
+  '30d': { rows: 3600, lengthMs: hours(24 * 30), stepMs: hours(4) },
+}
+
+/** Reports and samples of a period have arrived after this time. */
+const arrivalMs = seconds(12)
+
+export const floorTo = (atMs: number, stepMs: number) => Math.floor(atMs / stepMs) * stepMs
+
+export interface Window {
+  readonly fromMs: number
+  /** Exclusive. All counts before it have arrived, so the last point is not lower than the truth. */
+  readonly toMs: number
+  readonly stepMs: number
+}
+
+export function windowOf(range: Range, nowMs: number): Window {
+  const { lengthMs, stepMs } = shapes[range]
+  const toMs = floorTo(nowMs - arrivalMs, seconds(steps[0]))
+  return { fromMs: Math.ceil(toMs / stepMs) * stepMs - lengthMs, toMs, stepMs }
+}
+
+export interface Part {
+  readonly step: Step
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** Splits a window by the coarsest rows that exist for each time: what has not been summed yet is read from finer rows. */
+export function partsOf(range: Range, { fromMs, toMs }: Window, rolledUntilMs: ReadonlyMap<number, number>): Part[] {
+  const parts: Part[] = []
+  let sinceMs = fromMs
+  for (const step of steps.toReversed()) {
+    if (step > shapes[range].rows) continue
+    const untilMs = step === steps[0] ? toMs : Math.min(toMs, rolledUntilMs.get(step) ?? 0)
+    if (untilMs > sinceMs) parts.push({ step, fromMs: sinceMs, toMs: untilMs })
+    sinceMs = Math.max(sinceMs, untilMs)
+  }
+  return parts
+}
+
+export const countColumns = [
+  ...(['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx', 'aborted'] as const),
+  ...(['gateway_errors', 'bytes_in', 'bytes_out'] as const),
+] as const
+export const sampleSums = [
+  ...(['samples', 'cpu_sum', 'ram_sum', 'memory_sum', 'replicas_sum', 'rx_bytes', 'tx_bytes'] as const),
+] as const
+export const samplePeaks = ['cpu_peak', 'ram_peak'] as const
+
+const added = [...countColumns, ...sampleSums] as const
+/** What is known about an app in one period. */
+export type Amounts = Record<(typeof added)[number] | (typeof samplePeaks)[number], number> & {
+  latency: number[] | null
+}
+export type Row = Amounts & { readonly atMs: number }
+
+export const nothing = (): Amounts => ({
+  status_1xx: 0,
+  status_2xx: 0,
+  status_3xx: 0,
+  status_4xx: 0,
+  status_5xx: 0,
+  aborted: 0,
+  gateway_errors: 0,
+  bytes_in: 0,
+  bytes_out: 0,
+  samples: 0,
+  cpu_sum: 0,
+  ram_sum: 0,
+  memory_sum: 0,
+  replicas_sum: 0,
+  rx_bytes: 0,
+  tx_bytes: 0,
+  cpu_peak: 0,
+  ram_peak: 0,
+  latency: null,
+})
+
+function add(sum: Amounts, row: Amounts): void {
+  for (const column of added) sum[column] += row[column]
+  for (const column of samplePeaks) sum[column] = Math.max(sum[column], row[column])
+  if (row.latency) {
+    const before = sum.latency
+    sum.latency = row.latency.map((count, bucket) => count + (before?.[bucket] ?? 0))
+  }
+}
+
+export interface Bin {
+  readonly atMs: number
+  /** Shorter than a step for the last bin. */
+  readonly seconds: number
+  readonly amounts: Amounts
+}
+
+/** Every bin of the window, with and without rows, and their sum. */
+export function binsOf(
+  { fromMs, toMs, stepMs }: Window,
+  rows: readonly Row[],
+): { readonly bins: Bin[]; readonly total: Amounts } {
+  const bins: Bin[] = []
+  for (let atMs = fromMs; atMs < toMs; atMs += stepMs)
+    bins.push({ atMs, seconds: (Math.min(atMs + stepMs, toMs) - atMs) / 1000, amounts: nothing() })
+  const total = nothing()
+  for (const row of rows) {
+    const bin = bins[Math.floor((row.atMs - fromMs) / stepMs)]
+    if (!bin) continue
+    add(bin.amounts, row)
+    add(total, row)
+  }
+  return { bins, total }
+}
+
+export const requestsOf = (a: Amounts) =>
+  a.status_1xx + a.status_2xx + a.status_3xx + a.status_4xx + a.status_5xx + a.aborted
+
+/**
+ * The latency that this share of the requests did not exceed, interpolated within its bucket; null without requests.
+ * What is slower than the last bound is reported as that bound.
+ */
+export function percentile(latency: readonly number[] | null, share: number): number | null {
+  const count = latency?.reduce((sum, n) => sum + n, 0) ?? 0
+  if (!latency || count === 0) return null
+  const rank = share * count
+  let below = 0
+  for (const [bucket, inside] of latency.entries()) {
+    if (inside > 0 && below + inside >= rank) {
+      const upper = latencyBoundsMs[bucket]
+      const lower = bucket === 0 ? 0 : latencyBoundsMs[bucket - 1]!
+      if (upper === undefined) return lower
+      return Math.round((lower + ((upper - lower) * (rank - below)) / inside) * 10) / 10
+    }
+    below += inside
+  }
+  return latencyBoundsMs.at(-1)!
+}

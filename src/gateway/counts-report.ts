@@ -1,0 +1,60 @@
+/**
+ * Sends the request counts to the control plane. A report is sent again until it is accepted, and meanwhile the counter
+ * collects the next one; so an unavailable control plane costs resolution, not requests.
+ */
+import type { Logger } from 'pino'
+import type { Bus } from '../bus/bus.ts'
+import { type CountsReport, countsReportMs, countsSubject, mostCountedApps } from '../contract/request-counts.ts'
+import { newId } from '../lib/ids.ts'
+import type { RequestCounter } from './request-counts.ts'
+
+const answerTimeoutMs = 5000
+
+export interface CountsReporter {
+  /** Reports what was counted so far. Returns false if the control plane did not accept all of it. */
+  flush(): Promise<boolean>
+  /** Reports once more. */
+  stop(): Promise<void>
+}
+
+export function startCountsReporter(
+  { bus, log }: { readonly bus: Bus; readonly log: Logger },
+  counter: RequestCounter,
+  everyMs = countsReportMs,
+): CountsReporter {
+  const reporterId = newId()
+  let seq = 0
+  let pending: CountsReport[] = []
+  let flushing: Promise<boolean> | undefined
+  const send = async () => {
+    if (pending.length === 0) {
+      const apps = counter.take()
+      for (let at = 0; at < apps.length; at += mostCountedApps)
+        pending.push({ reporterId, seq: ++seq, atMs: Date.now(), apps: apps.slice(at, at + mostCountedApps) })
+    }
+    for (const report of pending) {
+      await bus.request(countsSubject, report, { timeoutMs: answerTimeoutMs })
+      pending = pending.filter(one => one !== report)
+    }
+    return true
+  }
+  const flush = () => {
+    flushing ??= send()
+      .catch((err: unknown) => {
+        log.debug({ err }, 'the control plane did not accept the request counts; they are sent again')
+        return false
+      })
+      .finally(() => (flushing = undefined))
+    return flushing
+  }
+  const timer = setInterval(() => void flush(), everyMs)
+  timer.unref()
+  return {
+    flush,
+    async stop() {
+      clearInterval(timer)
+      // The first one may only repeat an earlier report.
+      if (await flush()) await flush()
+    },
+  }
+}

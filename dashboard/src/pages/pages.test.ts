@@ -30,6 +30,8 @@ const app: App = {
   kind: 'web',
   env_of: null,
   command: [],
+  arguments: [],
+  stack: null,
   active_deployment_id: 'd1',
   git_branch: '',
   git_submodules: false,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
+import { until } from '../../../test/support/wait.ts'
 import { type CountsReport, countsSubject, latencyBuckets } from '../../contract/request-counts.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
@@ -92,7 +93,16 @@ describe('the history', () => {
     expect(await counted(3600)).toMatchObject({ requests: fine?.requests })
   })
 
-  it('is deleted after its time, and with its app', async () => {
+  it('is deleted with its app', async () => {
+    const { id } = (await user.post('/v1/apps', { name: 'brief', git_url: '' })).body
+    const rows = () => store.rows(system.database.db, id, [{ step: 30, fromMs: 0, toMs: Date.now() }])
+    await report({ apps: [{ ...counts(2, 0, {}), appId: id }] })
+    expect(await rows()).toHaveLength(1)
+    expect((await user.delete('/v1/apps/brief')).status).toBe(200)
+    await until(async () => (await rows()).length === 0, { what: 'the deletion' })
+  })
+
+  it('is deleted after its time', async () => {
     await upkeep(new Date(Date.now() + hours(4)))
     expect(await counted(30)).toMatchObject({ rows: 0 })
     expect((await counted(300))?.rows).toBeGreaterThan(0)

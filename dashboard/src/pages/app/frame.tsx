@@ -13,6 +13,9 @@ export function AppFrame() {
   const { app: name } = useParams({ from: '/shell/apps/$app' })
   const app = useQuery(queries.app(name))
   const active = useQuery(queries.active())
+  const isDeployed = app.data?.active_deployment_id !== null
+  const deployments = useQuery({ ...queries.deployments(name), enabled: !isDeployed })
+  const hasFailed = !isDeployed && deployments.data?.[0]?.status === 'failed'
   const params = { app: name }
   return (
     <div>
@@ -22,7 +25,7 @@ export function AppFrame() {
             <div className="min-w-0">
               <h1 className="flex items-center gap-3 text-xl font-semibold tracking-tight">
                 <span className="truncate">{name}</span>
-                {app.data && <Status status={appStatus(app.data, active.data ?? [])} />}
+                {app.data && <Status status={hasFailed ? 'failed' : appStatus(app.data, active.data ?? [])} />}
               </h1>
               {app.data?.url ? (
                 <a

@@ -90,8 +90,8 @@ async function consent(call: Call, planned: StackPlan, removed: readonly string[
 async function readyText(call: Call, { name, services }: Stack): Promise<string> {
   const apps = await appsOf(call)
   const lines = services.map(({ app }) => {
-    const host = apps.find(one => one.name === app.app)?.hostname
-    return `  ${app.app}  ${host ? `serves at ${host}` : 'runs'}`
+    const url = apps.find(one => one.name === app.app)?.url
+    return `  ${app.app}  ${url ? `serves at ${url}` : 'runs'}`
   })
   return [`The stack ${name} runs:`, ...lines].join('\n')
 }

@@ -40,7 +40,8 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   exchange.tries++
   const use = deps.pools.begin(target)
   const withBody = hasBody(exchange)
-  if (withBody) countBody(exchange)
+  // Another try sends the same body, which nothing has read yet.
+  if (withBody && exchange.tries === 1) countBody(exchange)
   target.pool.dispatch(
     {
       path: request.url ?? '/',

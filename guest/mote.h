@@ -77,7 +77,7 @@ int backlog_seek(struct backlog *backlog, uint64_t from);
 void backlog_ack(struct backlog *backlog, uint64_t until);
 
 /* session.c: processes that outlive the connection of the host that started them. */
-enum { SESSIONS_MAX = 16, SESSION_INPUT_MAX = 1 << 16 };
+enum { SESSIONS_MAX = 16, SESSION_INPUT_MAX = 1 << 17 };
 struct session {
   char id[40], attach[40], token[40], writing[40]; /* `attach`, `writing`: requests that are answered later */
   /* held: output is not overwritten before a host has acknowledged it; from the start until a host detaches */

@@ -207,10 +207,11 @@ static void read_lines(int fd, char *buffer, size_t size, size_t *used, void (*o
   for (;;) {
     ssize_t n = read(fd, buffer + *used, size - 1 - *used);
     if (n <= 0) return;
+    /* What arrived before has no newline: a long line is searched once. */
+    char *line = buffer, *fresh = buffer + *used;
     *used += (size_t)n;
     buffer[*used] = 0;
-    char *line = buffer;
-    for (char *end; (end = strchr(line, '\n')); line = end + 1) *end = 0, on_line(line);
+    for (char *end; (end = strchr(fresh, '\n')); fresh = line = end + 1) *end = 0, on_line(line);
     *used -= (size_t)(line - buffer);
     memmove(buffer, line, *used);
     if (*used == size - 1) *used = 0;
@@ -223,7 +224,7 @@ void log_read(void) {
   read_lines(log_port, buffer, sizeof buffer, &used, on_log_line);
 }
 
-static char replies[65536];
+static char replies[131072];
 static size_t replies_used;
 
 void control_say(const char *format, ...) {

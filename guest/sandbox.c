@@ -15,11 +15,12 @@
 #include <unistd.h>
 
 /*
- * A frame is one byte for the port, two for the length (little-endian), and the data. Frames fit into PIPE_BUF, so that
- * each is written as a whole: a host that died while it wrote leaves no half frame behind. The host begins with a SYNC
- * frame whose data it expects back after a NUL and "sync ": everything before that belongs to its predecessor.
+ * A frame is one byte for the port, two for the length (little-endian), and the data. Frames of the host fit into
+ * PIPE_BUF, so that each is written as a whole: a host that died while it wrote leaves no half frame behind. The host
+ * begins with a SYNC frame whose data it expects back after a NUL and "sync ": everything before that belongs to its
+ * predecessor. Frames to the host may therefore be longer than the pipe writes at once.
  */
-enum { SYNC = 2, HEADER = 3, DATA_MAX = 4096 - HEADER };
+enum { SYNC = 2, HEADER = 3, DATA_MAX = 4096 - HEADER, OUT_MAX = 1 << 15 };
 
 static int given;
 static pid_t carrier;
@@ -51,7 +52,7 @@ static void write_all(int fd, const char *data, size_t length) {
 }
 
 static void take_frames(const int *ports) {
-  static char buffer[2 * 4096];
+  static char buffer[1 << 16];
   static size_t used;
   ssize_t n = read(0, buffer + used, sizeof buffer - used);
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -72,8 +73,8 @@ static void take_frames(const int *ports) {
 }
 
 static void give_frame(int port, int which) {
-  char frame[HEADER + DATA_MAX];
-  ssize_t n = read(port, frame + HEADER, DATA_MAX);
+  static char frame[HEADER + OUT_MAX];
+  ssize_t n = read(port, frame + HEADER, OUT_MAX);
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) end();
   frame[0] = (char)which, frame[1] = (char)(n & 0xff), frame[2] = (char)(n >> 8);

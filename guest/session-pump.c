@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 6144, READS = 8, END_OF_TRANSMISSION = 4 };
+enum { CHUNK = 24576, READS = 4, END_OF_TRANSMISSION = 4 };
 
 static void close_output(struct session *session, int which) {
   close(session->fds[which]);
@@ -43,22 +43,33 @@ static int send_chunk(struct session *session, int which) {
   return 1;
 }
 
-static void write_input(struct session *session) {
-  while (session->input >= 0 && session->pending_used) {
-    ssize_t n = write(session->input, session->pending, session->pending_used);
+/* Returns -1 if the process reads no more. */
+static int write_pending(struct session *session) {
+  size_t at = 0;
+  while (at < session->pending_used) {
+    ssize_t n = write(session->input, session->pending + at, session->pending_used - at);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return;
-    if (n < 0) {
-      session_close_input(session);
-      return;
-    }
-    session->pending_used -= (size_t)n;
-    memmove(session->pending, session->pending + n, session->pending_used);
+    if (n < 0 && errno == EAGAIN) break;
+    if (n < 0) return -1;
+    at += (size_t)n;
   }
+  session->pending_used -= at;
+  memmove(session->pending, session->pending + at, session->pending_used);
+  return 0;
+}
+
+static void write_input(struct session *session) {
   if (session->input < 0) return;
-  if (*session->writing) control_say("%s ok %" PRIu64 "\n", session->writing, session->input_total);
-  *session->writing = 0;
-  if (!session->closing) return;
+  if (write_pending(session) < 0) {
+    session_close_input(session);
+    return;
+  }
+  /* There is room for the largest request, so the next one can be on its way while the process reads. */
+  if (*session->writing && session->pending_used <= SESSION_INPUT_MAX / 2) {
+    control_say("%s ok %" PRIu64 "\n", session->writing, session->input_total);
+    *session->writing = 0;
+  }
+  if (session->pending_used || !session->closing) return;
   char end = END_OF_TRANSMISSION;
   if (session->tty && write(session->input, &end, 1) < 0 && errno == EAGAIN) return;
   session_close_input(session);

@@ -54,8 +54,8 @@ static void ack(struct session *session, const char *text) {
 }
 
 /*
- * `<offset> <base64>`: answers `ok <total>` when the process has read or its pipe holds everything. Bytes before
- * `input_total` arrived with an earlier request whose answer was lost.
+ * `<offset> <base64>`: answers `ok <total>` when there is room for the next request. Bytes before `input_total` arrived
+ * with an earlier request whose answer was lost.
  */
 static void input(struct session *session, const char *id, char *text) {
   char *data = NULL;

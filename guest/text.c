@@ -42,13 +42,18 @@ void base64_encode(char *to, const char *from, size_t length) {
 
 /* Decodes in place, and returns the number of bytes; -1 if the text is not base64. */
 ssize_t base64_decode(char *text) {
+  static signed char values[256];
+  if (!values['/']) {
+    memset(values, -1, sizeof values);
+    for (signed char i = 0; i < 64; i++) values[(unsigned char)digits[i]] = i;
+  }
   char *to = text;
   uint32_t bits = 0;
   int held = 0;
   for (const char *from = text; *from && *from != '='; from++) {
-    const char *digit = strchr(digits, *from);
-    if (!digit) return -1;
-    bits = bits << 6 | (uint32_t)(digit - digits), held += 6;
+    signed char value = values[(unsigned char)*from];
+    if (value < 0) return -1;
+    bits = bits << 6 | (uint32_t)value, held += 6;
     if (held >= 8) held -= 8, *to++ = (char)(bits >> held & 255);
   }
   return to - text;

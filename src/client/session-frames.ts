@@ -2,7 +2,7 @@
 
 /** WebSocket subprotocol. */
 export const sessionSubprotocol = 'mote.session.v1'
-/** Input that may be sent beyond what the server has confirmed. */
+/** Input that may be sent beyond what a server has confirmed that states no limit. */
 export const inputWindowBytes = 1 << 18
 /** Largest data of one message. */
 export const maxDataBytes = 1 << 16
@@ -28,7 +28,13 @@ export type ClientMessage =
   | { readonly type: 'done' }
 
 export type ServerMessage =
-  | { readonly type: 'attached'; readonly stdout: number; readonly stderr: number; readonly stdin: number }
+  | {
+      readonly type: 'attached'
+      readonly stdout: number
+      readonly stderr: number
+      readonly stdin: number
+      readonly inputWindow?: number
+    }
   | { readonly type: 'received'; readonly stdin: number }
   | { readonly type: 'input_closed' }
   | { readonly type: 'lost'; readonly stream: 'stdout' | 'stderr'; readonly bytes: number }

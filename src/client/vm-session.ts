@@ -21,7 +21,7 @@ export interface SessionResult {
 export interface SessionConnection {
   /** Result of the program. Rejects when the session cannot be reached, or another client has replaced this one. */
   readonly ended: Promise<SessionResult>
-  /** Resolves when the data is on its way, at most 256 KiB ahead of the program. */
+  /** Resolves when the data is on its way, at most 512 KiB ahead of the program. */
   write(data: Uint8Array): Promise<void>
   /** Closes the input after the data that was written before. */
   closeInput(): void
@@ -76,6 +76,7 @@ class Connection implements SessionConnection {
   /** Input that the program has not confirmed, and the position of its first byte. */
   #unconfirmed: Uint8Array[] = []
   #confirmed = 0
+  #inputWindow = inputWindowBytes
   /** Whether `#confirmed` is known: input is sent only then. */
   #isBased = false
   #inputClosed = false
@@ -105,7 +106,7 @@ class Connection implements SessionConnection {
   async #writeAll(data: Uint8Array): Promise<void> {
     for (let at = 0; at < data.length; at += maxDataBytes) {
       const part = data.slice(at, at + maxDataBytes)
-      while (this.#takesInput() && this.#waitingBytes() + part.length > inputWindowBytes) {
+      while (this.#takesInput() && this.#waitingBytes() + part.length > this.#inputWindow) {
         this.#room = Promise.withResolvers()
         await this.#room.promise
       }
@@ -178,6 +179,7 @@ class Connection implements SessionConnection {
     const message = JSON.parse(String(data)) as ServerMessage
     switch (message.type) {
       case 'attached':
+        this.#inputWindow = message.inputWindow ?? inputWindowBytes
         return this.#resume(message.stdin)
       case 'received':
         return this.#confirm(message.stdin)

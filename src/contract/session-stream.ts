@@ -11,7 +11,7 @@ import { type Static, Type } from 'typebox'
 export const sessionSubprotocol = 'mote.session.v1'
 
 /** Input that a client may send beyond what the server has confirmed. */
-export const inputWindowBytes = 1 << 18
+export const inputWindowBytes = 1 << 19
 /** Largest data of one message. */
 export const maxDataBytes = 1 << 16
 
@@ -62,8 +62,17 @@ export const SessionClientMessage = Type.Union([
 export type SessionClientMessage = Static<typeof SessionClientMessage>
 
 export const SessionServerMessage = Type.Union([
-  /** The first message: the positions at which output begins, and the bytes of input that the program has. */
-  Type.Object({ type: Type.Literal('attached'), stdout: Position, stderr: Position, stdin: Position }),
+  /**
+   * The first message: the positions at which output begins, the bytes of input that the program has, and how many more
+   * the client may send before they are confirmed.
+   */
+  Type.Object({
+    type: Type.Literal('attached'),
+    stdout: Position,
+    stderr: Position,
+    stdin: Position,
+    inputWindow: Position,
+  }),
   /** The program has received this many bytes of input. */
   Type.Object({ type: Type.Literal('received'), stdin: Position }),
   /** The program reads no more input. The server discards what still arrives. */

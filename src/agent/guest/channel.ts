@@ -5,7 +5,7 @@ import { lineReader } from '../../lib/lines.ts'
 import { Exit, parseWords } from './answers.ts'
 import { GuestFault } from './fault.ts'
 import { type Frame, frameReader } from './frames.ts'
-import { logPace, readPaced } from './pace.ts'
+import { answerPace, logPace, readPaced, sessionBytesPerSecond } from './pace.ts'
 import type { GuestPorts } from './ports.ts'
 
 export interface GuestEvents {
@@ -140,7 +140,12 @@ function controlClient(
   const tooLong = () => {
     throw new GuestFault(`a line has more than ${maxLineBytes} bytes`)
   }
-  readPaced(socket, guard.checked(lineReader(maxLineBytes, onLine, tooLong)))
+  // Only attachments to sessions wait for any time.
+  const isAttached = () => [...pending.values()].some(waiter => waiter.isAttachment)
+  readPaced(socket, guard.checked(lineReader(maxLineBytes, onLine, tooLong)), {
+    ...answerPace,
+    faster: { bytesPerSecond: sessionBytesPerSecond, isAllowed: isAttached },
+  })
   socket.on('error', () => undefined)
   socket.on('close', () => {
     const gone = guard.fault() ?? new Error('the connection to the guest closed')
@@ -148,10 +153,10 @@ function controlClient(
     pending.clear()
   })
   return {
-    request(verb, timeoutMs, onPart = () => undefined) {
+    request(verb, timeoutMs, onPart = ignore) {
       // The nonce distinguishes answers that the guest still holds for an earlier connection.
       const id = `${nonce}-${nextId++}`
-      const waiter = { ...Promise.withResolvers<string>(), onPart }
+      const waiter = { ...Promise.withResolvers<string>(), onPart, isAttachment: timeoutMs === 0 && onPart !== ignore }
       pending.set(id, waiter)
       if (!socket.writable) waiter.reject(new Error('the connection to the guest is closed'))
       else socket.write(`${id} ${verb}\n`)
@@ -173,7 +178,10 @@ function announce(events: GuestEvents, what: string, text: string): void {
 
 interface Waiter extends PromiseWithResolvers<string> {
   readonly onPart: PartHandler
+  readonly isAttachment: boolean
 }
+
+const ignore: PartHandler = () => undefined
 
 const shownChars = 300
 

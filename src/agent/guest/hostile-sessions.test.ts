@@ -9,7 +9,7 @@ import { lastingGuest } from './lasting.ts'
 import { parseEnd, parsePart, parseRow } from './session-words.ts'
 import { type SessionData, sessionsOf } from './sessions.ts'
 
-const windowBytes = 1 << 17
+const windowBytes = 1 << 18
 
 const quiet = {
   onFrames: () => undefined,
@@ -63,7 +63,7 @@ describe('the ports of a guest are closed after', () => {
     ['output with an incomplete base64 group', ['o 0 YWJ']],
     ['a negative offset', [part(-1, 3)]],
     ['an offset that is not a safe integer', ['o 9999999999999999 YWJj']],
-    ['a part that is too long', [part(0, 12_000)]],
+    ['a part that is too long', [part(0, 30_000)]],
   ]
   it.each(cases)('%s', async (_, lines) => {
     await using end = await opened()
@@ -121,13 +121,13 @@ it('acknowledgments name the attachment and processed bytes, in steps of a quart
     .lines()
     .findLast(line => line.includes('session.attach'))
     ?.split(' ')[3]
-  await end.control.send(Array.from({ length: 6 }, (_, n) => `${id} ${part(10 + n * chunk, chunk)}\n`).join(''))
+  await end.control.send(Array.from({ length: 11 }, (_, n) => `${id} ${part(10 + n * chunk, chunk)}\n`).join(''))
   await until(() => (attachment.ack('stdout', 1e9), end.control.lines().some(line => line.includes('session.ack'))), {
     what: 'the acknowledgment',
   })
   const acks = end.control.lines().filter(line => line.includes('session.ack'))
   expect(acks).toHaveLength(1)
-  expect(acks[0]?.split(' ').slice(1)).toEqual(['session.ack', 'a', token, String(10 + 6 * chunk), '0'])
+  expect(acks[0]?.split(' ').slice(1)).toEqual(['session.ack', 'a', token, String(10 + 11 * chunk), '0'])
 })
 
 it('a request without a timeout waits for the connection of a guest that is being reached', async () => {

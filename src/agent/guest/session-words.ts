@@ -9,10 +9,10 @@ import { encodeWord } from '../../lib/words.ts'
 export const sessionProtocol = 1
 /** Output that the guest retains for each stream (BACKLOG_MAX in guest/mote.h), and the largest window. */
 export const maxBacklogBytes = 1 << 18
-/** SESSION_INPUT_MAX in guest/mote.h. */
+/** Half of SESSION_INPUT_MAX in guest/mote.h. */
 export const maxInputBytes = 1 << 16
 /** CHUNK in guest/session-pump.c, in base64. */
-const maxPartChars = 8192
+const maxPartChars = 32_768
 /** The guest reads lines of at most 128 KiB. */
 export const maxOpenBytes = 120_000
 

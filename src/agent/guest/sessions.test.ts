@@ -191,13 +191,13 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     const stalled = sessions.attach('a', start0, ({ data }) => {
       receivedBytes += data.length
     })
-    await until(() => receivedBytes === 1 << 17, { what: 'a full window' })
+    await until(() => receivedBytes === 1 << 18, { what: 'a full window' })
     const full = async () => (await sessions.list())[0]?.total.stdout === 1 << 18
     await until(full, { what: 'a full backlog' })
     const other = await run(guest, { command: ['echo', 'hello'] })
     await other.attachment.ended
     expect(other.stdout().toString()).toBe('hello\n')
-    expect([await full(), receivedBytes]).toEqual([true, 1 << 17])
+    expect([await full(), receivedBytes]).toEqual([true, 1 << 18])
     await stalled.detach()
     await expect(stalled.ended).rejects.toThrow('detached')
     await until(async () => !(await full()), { what: 'the program goes on' })

@@ -26,7 +26,7 @@ const answerMs = 5_000
 /** A program may take any time to read its input; the client repeats the request then. */
 const inputMs = 20_000
 /** Output that the guest sends before it waits for an acknowledgment, for each stream. */
-const windowBytes = maxBacklogBytes / 2
+const windowBytes = maxBacklogBytes
 /** Acknowledge in steps, because each acknowledgment is a line in both directions. */
 const ackStepBytes = windowBytes / 4
 /** The guest's own limit (SESSIONS_MAX in guest/mote.h), enforced here as well because root in the guest can bypass it. */
@@ -59,9 +59,9 @@ export interface GuestSessions {
   /** Sends the output from these offsets on. Replaces an earlier attachment. */
   attach(sessionId: string, from: Offsets, onData: (part: SessionData) => void): Attachment
   /**
-   * Writes to the program's input, and resolves with the number of bytes that it received so far. A repetition with the
-   * same offset writes nothing twice, so repeat a call that failed because the program does not read. At most 64 KiB,
-   * one call at a time.
+   * Writes to the program's input, and resolves with the number of bytes that it received so far, which may be only a
+   * part. A repetition with the same offset writes nothing twice, so repeat a call that failed because the program does
+   * not read. One call at a time.
    */
   input(sessionId: string, offset: number, data: Buffer): Promise<number>
   closeInput(sessionId: string): Promise<void>
@@ -93,8 +93,20 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
     },
     attach: (sessionId, from, onData) => attachTo(ask, to, sessionId, from, onData),
     async input(sessionId, offset, data) {
-      if (data.length > maxInputBytes) throw new Error(`BUG: input of more than ${maxInputBytes} bytes`)
-      return parseWritten(await ask(to(sessionId, 'input', offset, data.toString('base64')), inputMs))
+      const untilMs = performance.now() + inputMs
+      let received = offset
+      // The guest takes 64 KiB at once. More in one call saves the way from the client for each of them.
+      for (let at = 0; at === 0 || at < data.length; at += maxInputBytes) {
+        const part = data.toString('base64', at, at + maxInputBytes)
+        const leftMs = Math.max(1, untilMs - performance.now())
+        try {
+          received = parseWritten(await ask(to(sessionId, 'input', offset + at, part), leftMs))
+        } catch (error) {
+          if (at === 0) throw error
+          break
+        }
+      }
+      return received
     },
     closeInput: async sessionId => void (await ask(to(sessionId, 'eof'))),
     resize: async (sessionId, { rows, columns }) => void (await ask(to(sessionId, 'resize', rows, columns))),

@@ -49,7 +49,7 @@ it('unread output returns the bytes from any acknowledged offset, however it arr
           lostBytes = 0
         }
         unread.dropUntil(offset + at)
-        const read = unread.read()
+        const read = unread.read(offset + at)
         const lost = all.length === 0 ? 0 : Math.max(0, gap - at)
         expect([read.offset, read.lostBytes, unread.next]).toEqual([offset + at + lost, lost, offset + all.length])
         expect(Buffer.from(read.data, 'base64').equals(all.subarray(at + lost))).toBe(true)

@@ -9,7 +9,7 @@ type ReadAnswer = Extract<SessionAnswer, { action: 'read' }>
 
 /**
  * One attachment to a session, whose output waits here until it is read and acknowledged. The guest's window limits it
- * to 128 KiB for each stream.
+ * to 256 KiB for each stream.
  */
 export class SessionReader {
   readonly id: string
@@ -24,7 +24,7 @@ export class SessionReader {
     this.#unread = { stdout: new UnreadOutput(from.stdout), stderr: new UnreadOutput(from.stderr) }
     this.#attachment = sessions.attach(sessionId, from, ({ stream, lostBytes, data }) => {
       this.#unread[stream].push(data, lostBytes)
-      this.#news.resolve()
+      this.#announce()
     })
     this.#attachment.ended
       .then(end => {
@@ -33,7 +33,7 @@ export class SessionReader {
       .catch((error: unknown) => {
         this.#failure = { error }
       })
-      .finally(() => this.#news.resolve())
+      .finally(() => this.#announce())
   }
 
   /** Whether this reader can continue at these offsets. If not, a new attachment has to. */
@@ -44,18 +44,19 @@ export class SessionReader {
     return held && this.#failure === undefined
   }
 
-  /** Acknowledges the output before `from`, and returns what follows, at the latest after `waitMs`. */
-  async read(from: Offsets, waitMs: number): Promise<ReadAnswer> {
+  /** Acknowledges the output before `acked`, and returns what follows `from`, at the latest after `waitMs`. */
+  async read(from: Offsets, waitMs: number, acked = from): Promise<ReadAnswer> {
     for (const stream of streams) {
-      this.#unread[stream].dropUntil(from[stream])
-      this.#attachment.ack(stream, from[stream])
+      const until = Math.min(acked[stream], from[stream])
+      this.#unread[stream].dropUntil(until)
+      this.#attachment.ack(stream, until)
     }
-    if (!this.#hasNews()) await this.#untilNews(waitMs)
+    if (!this.#hasNews(from)) await this.#untilNews(waitMs)
     // Output that an unfinished attachment delivered is sent again by the next one.
     if (this.#failure) throw this.#failure.error
     const parts = streams
-      .filter(stream => !this.#unread[stream].isEmpty)
-      .map(stream => ({ stream, ...this.#unread[stream].read() }))
+      .filter(stream => this.#unread[stream].next > from[stream])
+      .map(stream => ({ stream, ...this.#unread[stream].read(from[stream]) }))
     return { action: 'read', parts, end: this.#end ?? null }
   }
 
@@ -64,14 +65,19 @@ export class SessionReader {
     this.#attachment.detach().catch(() => undefined)
   }
 
-  #hasNews(): boolean {
-    return (
-      streams.some(stream => !this.#unread[stream].isEmpty) || this.#end !== undefined || this.#failure !== undefined
-    )
+  #hasNews(from: Offsets): boolean {
+    const hasOutput = streams.some(stream => this.#unread[stream].next > from[stream])
+    return hasOutput || this.#end !== undefined || this.#failure !== undefined
+  }
+
+  /** Ends all waits that have begun. */
+  #announce(): void {
+    const { resolve } = this.#news
+    this.#news = Promise.withResolvers()
+    resolve()
   }
 
   async #untilNews(waitMs: number): Promise<void> {
-    this.#news = Promise.withResolvers()
     const timer = new AbortController()
     const late = sleep(waitMs, undefined, { signal: timer.signal }).catch(() => undefined)
     await Promise.race([this.#news.promise, late])

@@ -87,12 +87,30 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     const { serve, read, from } = client(sessions, 'one')
     await serve({ action: 'open', sessionId: 'a', command: ['yes'] })
     const size = async () => (await read()).parts.reduce((sum, { data }) => sum + Buffer.from(data, 'base64').length, 0)
-    const full = await until(async () => (await size()) === 1 << 17, { what: 'a full window' })
-    expect([full, await size()]).toEqual([true, 1 << 17])
+    const full = await until(async () => (await size()) === 1 << 18, { what: 'a full window' })
+    expect([full, await size()]).toEqual([true, 1 << 18])
     from.stdout = 1001
     const [first] = (await read()).parts
     expect(first).toMatchObject({ offset: 1001, lostBytes: 0 })
     expect(Buffer.from(first?.data ?? '', 'base64').toString()).toMatch(/^\ny\ny/)
+    sessions.close()
+  })
+
+  it('a read ahead of the acknowledgment drops nothing', async () => {
+    await using guestInit = await init.start()
+    const sessions = new VmSessions((await guestInit.connect()).sessions)
+    const { serve } = client(sessions, 'one')
+    await serve({ action: 'open', sessionId: 'a', command: ['seq', '1', '2000'] })
+    const read = async (stdout: number, acked: number) => {
+      const positions = { from: { stdout, stderr: 0 }, acked: { stdout: acked, stderr: 0 } }
+      const answer = await serve({ action: 'read', sessionId: 'a', readerId: 'one', ...positions, waitMs: 5_000 })
+      return Buffer.from((answer.action === 'read' && answer.parts[0]?.data) || '', 'base64').toString()
+    }
+    const all = Array.from({ length: 2000 }, (_, n) => `${n + 1}\n`).join('')
+    await until(async () => (await read(0, 0)).length === all.length, { what: 'the whole output' })
+    expect([await read(5_000, 1_000), await read(8_000, 99_000)]).toEqual([all.slice(5_000), all.slice(8_000)])
+    // The position of a read is the most that it can acknowledge.
+    expect(await read(8_000, 0)).toBe(all.slice(8_000))
     sessions.close()
   })
 

@@ -4,7 +4,7 @@ import { StepError } from '../base/step-error.ts'
 import type { GuestSessions } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
 
-/** The guest's own limit (SESSIONS_MAX in guest/mote.h): it limits the buffers for unread output to 8 MiB for each VM. */
+/** The guest's own limit (SESSIONS_MAX in guest/mote.h): it limits the buffers for unread output to 16 MiB for each VM. */
 const maxReaders = 16
 /** More than twice the longest wait of a read. */
 const idleLimitMs = 60_000
@@ -76,7 +76,7 @@ export class VmSessions {
     return { action: 'open', pid }
   }
 
-  async #read({ sessionId, readerId, from, waitMs }: Read): Promise<SessionAnswer> {
+  async #read({ sessionId, readerId, from, acked, waitMs }: Read): Promise<SessionAnswer> {
     const known = this.#entries.get(sessionId)
     const goesOn = known?.reader.id === readerId && known.reader.covers(from)
     const entry = known && goesOn ? known : this.#attach(sessionId, readerId, from)
@@ -85,7 +85,7 @@ export class VmSessions {
     clearTimeout(entry.idle)
     entry.reads += 1
     try {
-      return await entry.reader.read(from, waitMs)
+      return await entry.reader.read(from, waitMs, acked)
     } catch (error) {
       if (this.#entries.get(sessionId) === entry) this.#entries.delete(sessionId)
       throw error

@@ -16,10 +16,6 @@ export class UnreadOutput {
     this.#offset = offset
   }
 
-  get isEmpty(): boolean {
-    return this.#start === this.#end
-  }
-
   get offset(): number {
     return this.#offset
   }
@@ -36,8 +32,9 @@ export class UnreadOutput {
     this.#end += data.length
   }
 
-  /** Drops everything before the offset, which is between `offset` and `next`. */
+  /** Drops everything before the offset, which is at most `next`. */
   dropUntil(offset: number): void {
+    if (offset <= this.#offset) return
     const dropped = offset - this.#offset
     const gap = Math.min(this.#lostBytes, dropped)
     this.#lostBytes -= gap
@@ -45,12 +42,12 @@ export class UnreadOutput {
     this.#offset = offset
   }
 
-  read(): { readonly offset: number; readonly lostBytes: number; readonly data: string } {
-    return {
-      offset: this.#offset + this.#lostBytes,
-      lostBytes: this.#lostBytes,
-      data: this.#buffer.toString('base64', this.#start, this.#end),
-    }
+  /** Returns what follows `from`, which is between `offset` and `next`. */
+  read(from: number): { readonly offset: number; readonly lostBytes: number; readonly data: string } {
+    const skipped = from - this.#offset
+    const lostBytes = Math.max(0, this.#lostBytes - skipped)
+    const start = this.#start + Math.max(0, skipped - this.#lostBytes)
+    return { offset: from + lostBytes, lostBytes, data: this.#buffer.toString('base64', start, this.#end) }
   }
 
   /** At least half of the buffer is free afterwards, so each byte is moved about once. */

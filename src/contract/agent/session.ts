@@ -11,8 +11,15 @@ const SessionOffsets = Type.Object({ stdout: Bytes, stderr: Bytes })
 
 /** Longest wait of a `read`, in ms. */
 export const maxReadWaitMs = 25_000
-/** Base64 of 64 KiB. */
-const maxInputChars = 87_384
+/** Input of one request. */
+export const maxInputBytes = 1 << 18
+/** In base64. */
+const maxInputChars = Math.ceil(maxInputBytes / 3) * 4
+/**
+ * A client may read on while less than this is not acknowledged. It is half of what the guest sends without an
+ * acknowledgment, because an acknowledgment arrives only with the next read.
+ */
+export const readAheadBytes = 1 << 17
 
 const of = <A extends string>(action: A) => ({ action: Type.Literal(action), sessionId: SessionId })
 
@@ -38,13 +45,14 @@ export const SessionRequest = Type.Union([
     input: Type.Optional(Type.Boolean()),
   }),
   /**
-   * Returns the output after `from`, or waits for it. A read acknowledges all output before `from`. A new `readerId`
-   * replaces the previous reader.
+   * Returns the output after `from`, or waits for it. A read acknowledges all output before `acked`, whose default is
+   * `from`: the guest drops it. A new `readerId` replaces the previous reader.
    */
   Type.Object({
     ...of('read'),
     readerId: Type.String({ minLength: 1, maxLength: 64 }),
     from: SessionOffsets,
+    acked: Type.Optional(SessionOffsets),
     waitMs: Type.Integer({ minimum: 0, maximum: maxReadWaitMs }),
   }),
   /** Writes base64 data at this offset of the input. */

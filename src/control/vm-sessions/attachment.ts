@@ -4,12 +4,14 @@ import { BusError } from '../../bus/bus.ts'
 import {
   decodeData,
   encodeData,
+  inputWindowBytes,
   maxDataBytes,
   SessionClientMessage,
   type SessionServerMessage,
   signalNumbers,
 } from '../../contract/session-stream.ts'
 import type { SessionAnswer } from '../../contract/agent.ts'
+import { readAheadBytes } from '../../contract/agent/session.ts'
 import type { MessageSocket } from '../http/operation.ts'
 import type { GuestLine } from './guest-line.ts'
 import { InputQueue } from './input-queue.ts'
@@ -69,7 +71,8 @@ export class Attachment {
    */
   async run(onEnd: (end: SessionEnd) => Promise<void>): Promise<boolean> {
     this.#socket.onMessage(message => this.#take(message))
-    this.#send({ type: 'attached', ...this.#options.from, stdin: this.#options.inputBytes })
+    const { from, inputBytes } = this.#options
+    this.#send({ type: 'attached', ...from, stdin: inputBytes, inputWindow: inputWindowBytes })
     return Promise.race([this.#pumpOutput(onEnd), this.#failure.promise])
   }
 
@@ -77,11 +80,11 @@ export class Attachment {
     const { sessionId, readerId } = this.#options
     const { signal } = this.#socket
     while (!signal.aborted) {
-      const request = { action: 'read', sessionId, readerId, from: this.#sent, waitMs: readWaitMs } as const
+      const positions = { from: this.#sent, acked: this.#acked }
+      const request = { action: 'read', sessionId, readerId, ...positions, waitMs: readWaitMs } as const
       const { parts, end } = await this.#line.ask(request, signal)
       for (const part of parts) this.#sendPart(part)
-      // The guest drops what a read acknowledges, so the next one has to wait for the client.
-      await this.#until(() => this.#acked.stdout >= this.#sent.stdout && this.#acked.stderr >= this.#sent.stderr)
+      await this.#until(() => this.#isWithin(end ? 0 : readAheadBytes))
       if (!end) continue
       await onEnd(end)
       this.#send({ type: 'end', reason: end.reason, code: end.code, ...end.total })
@@ -89,6 +92,12 @@ export class Attachment {
       return this.#isDone
     }
     return false
+  }
+
+  /** Whether at most this much of each output was sent, but not acknowledged. */
+  #isWithin(bytes: number): boolean {
+    const { stdout, stderr } = this.#acked
+    return this.#sent.stdout - stdout <= bytes && this.#sent.stderr - stderr <= bytes
   }
 
   #sendPart(part: Extract<SessionAnswer, { action: 'read' }>['parts'][number]): void {

@@ -58,8 +58,8 @@ describe('a file session', () => {
     }
     await expect(read()).rejects.toThrow('no progress for a minute')
     await released
-    expect(requests.slice(0, 5)).toEqual(['read', 'read', 'read', 'read', 'unused'])
-    expect([requests[5], requests.at(-1)]).toEqual(['signal 1', 'remove'])
+    expect(requests.slice(0, 6)).toEqual(['read', 'read', 'read', 'read', 'read', 'unused'])
+    expect([requests[6], requests.at(-1)]).toEqual(['signal 1', 'remove'])
   })
 
   it('answers the message of the tool, on one line and bounded', async () => {

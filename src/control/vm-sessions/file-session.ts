@@ -1,8 +1,10 @@
 /** Runs one file tool of the init (guest/files.c) as a session that lives as long as a request. */
+import { Readable } from 'node:stream'
 import { newId } from '../../lib/ids.ts'
 import { printableLine } from '../../lib/printable.ts'
-import type { SessionRequest } from '../../contract/agent.ts'
-import { maxDataBytes, signalNumbers } from '../../contract/session-stream.ts'
+import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import { maxInputBytes } from '../../contract/agent/session.ts'
+import { signalNumbers } from '../../contract/session-stream.ts'
 import type { Deps } from '../base/deps.ts'
 import type { Deployment } from '../deployments/index.ts'
 import { ApiError, invalidState } from '../http/errors.ts'
@@ -35,6 +37,8 @@ export interface FilePlace {
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
 }
+
+type ReadPart = Extract<SessionAnswer, { action: 'read' }>['parts'][number]
 
 export type FileDeps = Pick<Deps, 'db' | 'bus' | 'clock'>
 
@@ -98,19 +102,13 @@ export class FileSession implements AsyncDisposable {
   async *output(): AsyncGenerator<Buffer, void, undefined> {
     const { now, stallMs } = this.#options
     let progressAt = now()
-    for (;;) {
-      const { parts, end } = await this.#read()
-      for (const { stream, offset, lostBytes, data: encoded } of parts) {
-        if (lostBytes > 0) throw new ApiError('unavailable', 'The VM did not retain all bytes. Try again.')
-        const data = Buffer.from(encoded, 'base64')
-        if (stream === 'stderr') {
-          this.#stderr = offset + data.length
-          this.#message = Buffer.concat([this.#message, data]).subarray(0, maxMessageBytes)
-        } else {
-          this.#stdout = offset + data.length
-          yield data
-        }
-      }
+    for (let reading = this.#read(); ; ) {
+      const { parts, end } = await reading
+      const content = parts.map(part => this.#take(part))
+      // The next part arrives while the reader handles this one.
+      if (!end && now() - progressAt < stallMs) reading = this.#read()
+      reading.catch(() => undefined)
+      for (const data of content) if (data) yield data
       // Not the time that the reader took.
       if (parts.length > 0) progressAt = now()
       if (end) {
@@ -120,6 +118,19 @@ export class FileSession implements AsyncDisposable {
       }
       if (now() - progressAt >= stallMs) throw stalled()
     }
+  }
+
+  /** @returns the data of the standard output */
+  #take({ stream, offset, lostBytes, data: encoded }: ReadPart): Buffer | undefined {
+    if (lostBytes > 0) throw new ApiError('unavailable', 'The VM did not retain all bytes. Try again.')
+    const data = Buffer.from(encoded, 'base64')
+    if (stream === 'stdout') {
+      this.#stdout = offset + data.length
+      return data
+    }
+    this.#stderr = offset + data.length
+    this.#message = Buffer.concat([this.#message, data]).subarray(0, maxMessageBytes)
+    return undefined
   }
 
   /** Waits for the end of a tool without output. */
@@ -132,12 +143,13 @@ export class FileSession implements AsyncDisposable {
   async write(source: AsyncIterable<Buffer>): Promise<number> {
     let written = 0
     try {
-      for await (const chunk of source)
+      // Collects what arrives while a request is under way.
+      for await (const chunk of Readable.from(source, { objectMode: false, highWaterMark: maxInputBytes }))
         for (const end = written + chunk.length; written < end; ) {
           const from = chunk.length - (end - written)
           written = Math.min(
             end,
-            Math.max(written, await this.#input(written, chunk.subarray(from, from + maxDataBytes))),
+            Math.max(written, await this.#input(written, chunk.subarray(from, from + maxInputBytes))),
           )
         }
       await this.#ask({ action: 'close_input', sessionId: this.#options.id })

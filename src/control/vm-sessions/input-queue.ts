@@ -1,4 +1,5 @@
-import { inputWindowBytes, maxDataBytes } from '../../contract/session-stream.ts'
+import { maxInputBytes } from '../../contract/agent/session.ts'
+import { inputWindowBytes } from '../../contract/session-stream.ts'
 
 /** Limits the memory that many small messages take. */
 const mostMessages = 4096
@@ -70,7 +71,7 @@ export class InputQueue {
     let bytes = 0
     let count = 0
     for (const part of this.#parts) {
-      if (count > 0 && bytes + part.length > maxDataBytes) break
+      if (count > 0 && bytes + part.length > maxInputBytes) break
       bytes += part.length
       count++
     }

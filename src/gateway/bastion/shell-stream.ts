@@ -6,8 +6,7 @@ import type { Logger } from 'pino'
 import type ssh2 from 'ssh2'
 import { BusError } from '../../bus/bus.ts'
 import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
-import { maxReadWaitMs } from '../../contract/agent/session.ts'
-import { maxDataBytes } from '../../contract/session-stream.ts'
+import { maxInputBytes, maxReadWaitMs } from '../../contract/agent/session.ts'
 import { backoffMs } from '../../lib/backoff.ts'
 import type { ShellControl } from './shell.ts'
 import { endBySignal } from './signals.ts'
@@ -83,14 +82,16 @@ export class ShellStream {
     const { sessionId } = this.#opened
     const readerId = randomUUID()
     let from = { stdout: 0, stderr: 0 }
-    for (;;) {
-      const answer = await this.#ask({ action: 'read', sessionId, readerId, from, waitMs: maxReadWaitMs })
+    const read = () => this.#ask({ action: 'read', sessionId, readerId, from, waitMs: maxReadWaitMs })
+    for (let reading = read(); ; ) {
+      const answer = await reading
       if (answer.action !== 'read') throw new Ended('The host answered something else.')
-      for (const part of answer.parts) {
-        const data = Buffer.from(part.data, 'base64')
-        await this.#write(part.stream, data)
-        from = { ...from, [part.stream]: part.offset + data.length }
-      }
+      const parts = answer.parts.map(part => ({ ...part, data: Buffer.from(part.data, 'base64') }))
+      for (const { stream, offset, data } of parts) from = { ...from, [stream]: offset + data.length }
+      // The next output arrives while this is written.
+      if (!answer.end) reading = read()
+      reading.catch(() => undefined)
+      for (const { stream, data } of parts) await this.#write(stream, data)
       if (!answer.end) continue
       if (answer.end.code === notFoundCode && answer.end.reason === 'exited' && from.stdout === 0)
         this.#channel.stderr.write('If the image has no shell (/bin/sh), only SFTP and ports can be used.\n')
@@ -119,8 +120,8 @@ export class ShellStream {
     // The default would end the output together with the input.
     for await (const chunk of this.#channel.iterator({ destroyOnReturn: false })) {
       const data = chunk as Buffer
-      for (let at = 0; at < data.length; at += maxDataBytes) {
-        const part = data.subarray(at, at + maxDataBytes)
+      for (let at = 0; at < data.length; at += maxInputBytes) {
+        const part = data.subarray(at, at + maxInputBytes)
         await this.#ask({ action: 'input', sessionId, offset, data: part.toString('base64') })
         offset += part.length
       }

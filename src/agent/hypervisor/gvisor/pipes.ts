@@ -4,7 +4,7 @@
  * one opens them again.
  */
 import { randomBytes } from 'node:crypto'
-import { constants, openSync } from 'node:fs'
+import { constants, openSync, writeSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
@@ -35,9 +35,15 @@ function readingEnd(file: string): Socket {
   return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false })
 }
 
+interface WritingEnd {
+  readonly fd: number
+  readonly socket: Socket
+}
+
 /** @throws Error ENXIO when the sandbox has ended */
-function writingEnd(file: string): Socket {
-  return new Socket({ fd: openSync(file, constants.O_WRONLY | constants.O_NONBLOCK), readable: false, writable: true })
+function writingEnd(file: string): WritingEnd {
+  const fd = openSync(file, constants.O_WRONLY | constants.O_NONBLOCK)
+  return { fd, socket: new Socket({ fd, readable: false, writable: true }) }
 }
 
 /** Numbers of guest/sandbox.c. */
@@ -45,6 +51,8 @@ const port = { control: 0, log: 1, sync: 2 } as const
 const headerBytes = 3
 /** PIPE_BUF minus the header: a frame is written as a whole or not at all. */
 const dataBytes = 4096 - headerBytes
+/** OUT_MAX of guest/sandbox.c. */
+const maxGuestFrameBytes = 1 << 15
 
 export function frameOf(which: number, data: Buffer): Buffer {
   const header = Buffer.from([which, data.length & 0xff, data.length >> 8])
@@ -75,7 +83,7 @@ export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) =
     while (rest.length - used >= headerBytes) {
       const which = rest.readUInt8(used)
       const length = rest.readUInt16LE(used + 1)
-      if (which > port.log || length > dataBytes) throw new GuestFault('a frame of its pipe is not valid')
+      if (which > port.log || length > maxGuestFrameBytes) throw new GuestFault('a frame of its pipe is not valid')
       const end = used + headerBytes + length
       if (end > rest.length) break
       onFrame(which, rest.subarray(used + headerBytes, end))
@@ -110,7 +118,7 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   if (!control || !log) throw new Error('BUG: two ports')
   const endAll = (error?: Error) => {
     output.destroy()
-    input.destroy()
+    input.socket.destroy()
     for (const one of ports) one.destroy(error)
   }
   const nonce = randomBytes(8).toString('hex')
@@ -125,7 +133,7 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
       endAll(error instanceof Error ? error : undefined)
     }
   })
-  for (const end of [output, input]) end.on('error', () => undefined).on('close', () => endAll())
+  for (const end of [output, input.socket]) end.on('error', () => undefined).on('close', () => endAll())
   for (const one of ports) one.on('error', () => undefined).once('close', () => endAll())
   // If the pipe has closed, so have the ports.
   write(frameOf(port.sync, Buffer.from(nonce))).catch(() => undefined)
@@ -135,17 +143,31 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
 type Write = (frame: Buffer) => Promise<void>
 
 /** Writes one frame after the other: frames that libuv joins into one write could be cut in the middle. */
-function writerOf(input: Socket): Write {
+function writerOf({ fd, socket }: WritingEnd): Write {
   let last: Promise<void> = Promise.resolve()
+  const whenWritable = (frame: Buffer) =>
+    new Promise<void>((resolve, reject) => {
+      socket.write(frame, error => (error ? reject(error) : resolve()))
+    })
   return frame => {
-    const written = last.then(
-      () =>
-        new Promise<void>((resolve, reject) => {
-          input.write(frame, error => (error ? reject(error) : resolve()))
-        }),
-    )
+    const written = last.then(() => {
+      if (socket.destroyed) throw new Error('the pipe is closed')
+      // A turn of the event loop for each frame of 4 KiB would take most of the time.
+      return isWrittenAtOnce(fd, frame) ? undefined : whenWritable(frame)
+    })
     last = written.catch(() => undefined)
     return written
+  }
+}
+
+/** A pipe takes a frame as a whole, or not at all while it is full. @throws Error EPIPE */
+function isWrittenAtOnce(fd: number, frame: Buffer): boolean {
+  try {
+    writeSync(fd, frame)
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return false
+    throw error
   }
 }
 

@@ -32,6 +32,7 @@ import { restart } from './restart.ts'
 import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
 import { simulation } from './simulation.ts'
+import { sessions } from './sessions.ts'
 import { sleepers } from './sleepers.ts'
 import { soak } from './soak.ts'
 import { start } from './start.ts'
@@ -61,6 +62,7 @@ export const benchmarks: readonly Benchmark[] = [
   burst,
   forks,
   wake,
+  sessions,
   sleepers,
   dashboard,
   chaosBenchmark,

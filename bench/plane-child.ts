@@ -2,16 +2,20 @@
  * A control plane in its own process, to separate its CPU and memory from those of its clients. Settings are MOTE_*
  * variables, the database is DATABASE_URL. The parent sends host heartbeats, which it publishes every second.
  */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import type { HostHeartbeat } from '../src/contract/agent.ts'
 import { subjects } from '../src/contract/agent.ts'
 import { parseControlConfig } from '../src/control/base/config.ts'
 import { startControl } from '../src/control/main.ts'
+import { serveIdleSessions } from './sessions-host.ts'
 import { connectDb } from '../src/db/connect.ts'
 
 const log = pino({ level: 'fatal' })
 const bus = createMemoryBus()
+await serveIdleSessions(bus)
 const db = await connectDb({ url: process.env['DATABASE_URL'] ?? '', log })
 const control = await startControl({
   config: parseControlConfig(process.env),
@@ -26,8 +30,13 @@ let heartbeats: readonly HostHeartbeat[] = []
 const timer = setInterval(() => {
   for (const heartbeat of heartbeats) void bus.publish(subjects.heartbeat(heartbeat.hostId), heartbeat)
 }, 1000)
-process.on('message', (message: readonly HostHeartbeat[]) => {
-  heartbeats = message
+process.on('message', (message: readonly HostHeartbeat[] | 'collect') => {
+  if (message !== 'collect') heartbeats = message
+  else {
+    collectGarbage()
+    const { heapUsed, external } = process.memoryUsage()
+    process.send?.({ liveBytes: heapUsed + external })
+  }
 })
 process.once('disconnect', () => process.exit(1))
 process.once('SIGTERM', async () => {
@@ -38,3 +47,9 @@ process.once('SIGTERM', async () => {
   process.exit(0)
 })
 process.send?.({ port: control.port })
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  if (typeof collect === 'function') collect()
+}

@@ -25,6 +25,8 @@ export interface Plane extends AsyncDisposable {
   readonly projectId: string
   cpuMs(): number
   rssMib(): number
+  /** Memory of live objects and buffers, after a collection of garbage. */
+  liveMib(): Promise<number>
   /** From now on, the control plane receives these heartbeats every second. */
   heartbeat(heartbeats: readonly HostHeartbeat[]): void
   /**
@@ -85,6 +87,11 @@ export async function startPlane(env: Readonly<Record<string, string>> = unlimit
     refreshToken: String(login['refresh_token']),
     cpuMs: () => cpuMsOf(running.pid),
     rssMib: () => rssMib(running.pid),
+    async liveMib() {
+      running.child.send('collect')
+      const [message] = await once(running.child, 'message')
+      return (message as { liveBytes: number }).liveBytes / 2 ** 20
+    },
     heartbeat: heartbeats => running.child.send(heartbeats),
     async restart() {
       await running.stop()

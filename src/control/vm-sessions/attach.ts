@@ -41,20 +41,23 @@ interface Serving {
 }
 
 async function serve(deps: AttachDeps, { row, readerId, line, socket, from }: Serving): Promise<void> {
-  const { sessions } = await line.ask({ action: 'list' }, socket.signal)
-  const found = sessions.find(({ sessionId }) => sessionId === row.id)
-  if (!found) throw new SessionGone('no such session')
-  const start = {
-    stdout: Math.min(from.stdout, found.total.stdout),
-    stderr: Math.min(from.stderr, found.total.stderr),
-  }
-  const options = { sessionId: row.id, readerId, from: start, inputBytes: found.inputBytes }
+  const options = { sessionId: row.id, readerId, ...(await startOf(line, row.id, from, socket.signal)) }
   const complete = await new Attachment(socket, line, options).run(async ({ reason, code }) =>
     recordEnd(deps.db, row.id, { outcome: reason, code }),
   )
   if (!complete) return
   await line.ask({ action: 'remove', sessionId: row.id })
   await store.setRemoved(deps.db, row.id)
+}
+
+/** A function of its own, because the caller would hold the whole list for as long as the client is attached. */
+async function startOf(line: GuestLine, id: string, from: Positions, signal: AbortSignal) {
+  const { sessions } = await line.ask({ action: 'list' }, signal)
+  const found = sessions.find(({ sessionId }) => sessionId === id)
+  if (!found) throw new SessionGone('no such session')
+  const { total, inputBytes } = found
+  const start = { stdout: Math.min(from.stdout, total.stdout), stderr: Math.min(from.stderr, total.stderr) }
+  return { from: start, inputBytes }
 }
 
 async function closeAfter(

@@ -108,6 +108,8 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
     genReqId: raw => requestIdOf(raw.headers['x-request-id']),
     trustProxy: deps.config.trustedProxies.length > 0 ? [...deps.config.trustedProxies] : false,
     bodyLimit: bytesPerRequest,
+    // A format of OpenAPI that the serializer would otherwise report as unknown on the terminal. Answers are not checked.
+    serializerOpts: { ajv: { formats: { uint32: true } } },
     routerOptions: { maxParamLength: 512 },
     return503OnClosing: false,
     http: { shouldUpgradeCallback: wantsSocket },

@@ -92,12 +92,16 @@ describe('a run', { timeout: 60_000 }, () => {
     await ended(id)
     expect((await mote('runs', 'log', id, '--app', 'web')).out).toContain('echo later')
     expect((await mote('runs', 'list', '--app', 'web')).out).toMatch(/succeeded/)
-    await until(
-      async () => (await ann.get('/v1/apps/web/runs')).body.every((run: { ended_at: string }) => run.ended_at),
-      {
-        what: 'all runs to end',
-      },
-    )
+    const all = async (): Promise<
+      { command: unknown; status: string; exit_code: number | null; ended_at: unknown }[]
+    > => (await ann.get('/v1/apps/web/runs')).body
+    await until(async () => (await all()).every(run => run.ended_at), { what: 'all runs to end' })
+    // The client removes the VM once its session has ended, which does not cancel the run.
+    const attended = (await all()).filter(run => run.command === null).slice(0, 2)
+    expect(attended.map(run => [run.status, run.exit_code])).toEqual([
+      ['failed', 9],
+      ['succeeded', 0],
+    ])
   })
 
   it('mote restart replaces the VMs by new ones of the same image', async () => {

@@ -33,7 +33,14 @@ export interface Run {
   readonly isOrphan: boolean
   readonly vm: RunVm | null
   /** Sessions in the VM, if it waits for them. */
-  readonly sessions: { readonly open: number; readonly lastEndedAt: Date | null }
+  readonly sessions: SessionsOfRun
+}
+
+interface SessionsOfRun {
+  readonly open: number
+  readonly lastEndedAt: Date | null
+  /** Result of the session that ended last, as of a shell: an exit code, or 128 plus the signal. Null: unknown. */
+  readonly lastCode: number | null
 }
 
 export interface JobOfRun {
@@ -79,9 +86,11 @@ const releaseOf = statement<Pick<Run, 'id' | 'outcome' | 'error'>>(
   'runs.releaseOf',
   `SELECT id, outcome, error FROM run WHERE deployment_id = $1 AND purpose = 'release' ORDER BY id DESC LIMIT 1`,
 )
-const sessionsIn = statement<{ open: number; lastEndedAt: Date | null }>(
+const sessionsIn = statement<SessionsOfRun>(
   'runs.sessions',
-  `SELECT count(*) FILTER (WHERE ended_at IS NULL)::int AS open, max(ended_at) AS "lastEndedAt"
+  `SELECT count(*) FILTER (WHERE ended_at IS NULL)::int AS open, max(ended_at) AS "lastEndedAt",
+     (array_agg(CASE outcome WHEN 'exited' THEN code WHEN 'signaled' THEN 128 + code END ORDER BY ended_at DESC)
+        FILTER (WHERE ended_at IS NOT NULL))[1] AS "lastCode"
    FROM vm_session WHERE deployment_id = $1 AND vm_id = $2`,
 )
 const insertRun = statement(
@@ -117,7 +126,7 @@ const vmOfRun = statement<{ id: string }>(
   `SELECT id FROM vm WHERE id = $2 AND deployment_id = $1 AND run_id IS NOT NULL AND want <> 'absent'`,
 )
 
-const none = { open: 0, lastEndedAt: null }
+const none: SessionsOfRun = { open: 0, lastEndedAt: null, lastCode: null }
 
 export async function byId(sql: Sql, id: string): Promise<Run | undefined> {
   const row = await sql.maybe(runById, [id])

@@ -60,7 +60,11 @@ export const runWorkflow = (deps: RunDeps) =>
 
       async ending({ subject: run }: Step<Run>) {
         const { vm } = run
-        if (vm) return wait(pollMs, tx => setVmWant(tx, vm.id, 'absent'))
+        if (vm)
+          return wait(pollMs, async tx => {
+            await decideBySession(tx, run)
+            await setVmWant(tx, vm.id, 'absent')
+          })
         return done(async tx => {
           await store.ended(tx, run.id)
           await poke(tx, 'deployment', run.deploymentId)
@@ -68,6 +72,15 @@ export const runWorkflow = (deps: RunDeps) =>
       },
     },
   })
+
+/** A client that ends a run after its session has ended, as mote run does, does not cancel it. */
+async function decideBySession(tx: Parameters<typeof store.started>[0], run: Run): Promise<void> {
+  const { open, lastCode } = run.sessions
+  if (run.outcome !== null || run.want !== 'cancelled' || open > 0 || lastCode === null) return
+  const [outcome, error] =
+    lastCode === 0 ? (['succeeded', null] as const) : (['failed', `It exited with code ${lastCode}.`] as const)
+  await store.decide(tx, run.id, { outcome, exitCode: lastCode, error, log: null })
+}
 
 function unusedSinceMs({ sessions }: Run, enteredAt: Date, now: Date): number {
   if (sessions.open > 0) return 0

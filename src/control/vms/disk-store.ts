@@ -52,8 +52,8 @@ const neededDisks = statement<NeededDisk>(
      EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id AND k.vm_id <> v.id
              AND (t.access_mode = 0 OR NOT k.read_only)) AS held
    FROM vm v JOIN volume_attachment t ON t.app_id = v.app_id JOIN volume o ON o.id = t.volume_id
-   -- Volumes belong to the replicas: most allow one writer.
-   WHERE v.id = ANY($1::uuid[]) AND v.run_id IS NULL AND t.want = 'attached' AND (t.deployment_id IS NULL OR t.deployment_id = v.deployment_id)
+   -- Runs only get volumes that have no writer: the others belong to the replicas.
+   WHERE v.id = ANY($1::uuid[]) AND (v.run_id IS NULL OR t.access_mode = 1) AND t.want = 'attached' AND (t.deployment_id IS NULL OR t.deployment_id = v.deployment_id)
    ORDER BY o.id`,
 )
 // Volumes as a future VM of the app would find them. Current holders are ignored: they release their volumes before

@@ -6,6 +6,8 @@ import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import type { Db } from '../../db/db.ts'
 import { attachVolume, createVolume } from '../volumes/index.ts'
+import { createRun } from '../runs/index.ts'
+import * as disks from './disk-store.ts'
 import { createPlacer } from './placer.ts'
 import * as vms from './store.ts'
 
@@ -43,4 +45,34 @@ it('VMs without volumes are placed at once, and a failing placement of a VM with
   expect(failed).toMatchObject({ status: 'rejected', reason: { message: 'the connection is lost' } })
   expect(placed).toMatchObject({ status: 'fulfilled', value: { is: 'placed' } })
   expect(transactions).toBe(3)
+})
+
+it('the VM of a run gets the volumes that nobody writes to, and no others', async () => {
+  const app = await world.app()
+  await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1`, app.id)
+  for (const [mountPoint, accessMode] of [
+    ['/written', 0],
+    ['/read', 1],
+  ] as const) {
+    const volume = { projectId, name: `${app.name}${mountPoint.slice(1)}`, sizeMib: 64 }
+    const { id: volumeId } = await db.tx(tx => createVolume(tx, volume))
+    const attached = { projectId, appId: app.id, volumeId, mountPoint, accessMode, by: 'user' } as const
+    await db.tx(tx => attachVolume(tx, attached))
+  }
+  const { id: deploymentId, vmIds } = await world.deploy(app)
+  const of = {
+    projectId,
+    appId: app.id,
+    deploymentId,
+    vcpus: 1,
+    memoryMib: 512,
+    diskMib: 64,
+    ipv6Prefix: 'fd00:1:2:3::/64',
+  }
+  const run = { accountId: null, purpose: 'command', command: ['true'], timeoutSeconds: 60, of } as const
+  const runId = await db.tx(tx => createRun(tx, run))
+  const [vm] = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE run_id = $1`, runId)
+  const needed = await disks.needed(db, [vmIds[0]!, vm!.id])
+  const of1 = (id: string) => needed.filter(disk => disk.vmId === id).map(disk => disk.name.replace(app.name, ''))
+  expect([of1(vmIds[0]!).toSorted(), of1(vm!.id)]).toEqual([['read', 'written'], ['read']])
 })

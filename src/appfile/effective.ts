@@ -27,6 +27,12 @@ export interface WebProcess extends Worker {
   readonly port: number
   readonly scale_to_zero: boolean
   readonly drain_seconds: number
+  readonly canary?: {
+    readonly percent: number
+    readonly seconds: number
+    readonly max_error_percent: number
+    readonly min_requests: number
+  }
   readonly health: { readonly path: string }
 }
 
@@ -72,6 +78,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
         port: web.port ?? 8080,
         scale_to_zero: web.scale_to_zero ?? false,
         drain_seconds: web.drain_seconds ?? 30,
+        ...canaryOf(web),
         health: { path: web.health?.path ?? '/' },
       },
     },
@@ -103,6 +110,14 @@ function workerOf(process: NonNullable<NonNullable<AppFile['processes']>['web']>
   return { ...sizes, autoscaling: { max_replicas, cpu_percent, memory_percent } }
 }
 
+type Web = NonNullable<NonNullable<AppFile['processes']>['web']>
+
+function canaryOf({ canary }: Web): Pick<WebProcess, 'canary'> {
+  if (!canary) return {}
+  const { percent, seconds = 300, max_error_percent = 5, min_requests = 20 } = canary
+  return { canary: { percent, seconds, max_error_percent, min_requests } }
+}
+
 /** Name of the app that runs a worker. */
 export const workerApp = (app: string, worker: string) => `${app}-${worker}`
 
@@ -117,11 +132,12 @@ export type Value = string | number | boolean | readonly string[]
 
 /** The settings of a process as pairs of key and value; a key without a value is absent. */
 export function flatProcess(process: Worker & Partial<WebProcess>): ReadonlyMap<string, Value> {
-  const { health, autoscaling, command, ...rest } = process
+  const { health, autoscaling, canary, command, ...rest } = process
   const pairs = new Map<string, Value>(Object.entries(rest))
   if (command.length > 0) pairs.set('command', command)
   if (health) pairs.set('health.path', health.path)
   for (const [name, value] of Object.entries(autoscaling ?? {})) pairs.set(`autoscaling.${name}`, value)
+  for (const [name, value] of Object.entries(canary ?? {})) pairs.set(`canary.${name}`, value)
   return pairs
 }
 

@@ -87,6 +87,35 @@ const Autoscaling = table(
   'Lets the number of VMs follow their load, from `replicas` to `max_replicas`. Off if the table is absent.',
 )
 
+const Canary = table(
+  {
+    percent: Type.Number({
+      minimum: 1,
+      maximum: 99,
+      description: 'Percentage of the requests that the new version gets.',
+      examples: [10],
+    }),
+    seconds: maybe(Type.Integer({ minimum: 10, maximum: 86_400, default: 300, description: 'How long it gets them.' })),
+    max_error_percent: maybe(
+      Type.Number({
+        minimum: 0,
+        maximum: 100,
+        default: 5,
+        description: 'It fails if a larger percentage of its requests ends with 5xx or without an answer.',
+      }),
+    ),
+    min_requests: maybe(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        default: 20,
+        description: 'With fewer requests, errors are not compared.',
+      }),
+    ),
+  },
+  'Tries a new version with a share of the requests before it gets all. If it fails, the previous version keeps serving. Off if the table is absent.',
+)
+
 const Health = table(
   {
     path: maybe(
@@ -157,6 +186,7 @@ const Web = table(
         description: 'Seconds that VMs of the previous version may take to finish their requests.',
       }),
     ),
+    canary: maybe(Canary),
     health: maybe(Health),
   },
   'The process that answers HTTP requests.',

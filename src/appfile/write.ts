@@ -103,7 +103,7 @@ function processesWith(file: AppFile, before: EffectiveFile, state: EffectiveFil
 function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Worker & Partial<WebProcess>): Web {
   const known = flatProcess(before)
   const changed = [...flatProcess(now)].filter(([key, value]) => !isDeepStrictEqual(known.get(key), value))
-  const { health, autoscaling, command, ...rest } = process
+  const { health, autoscaling, canary, command, ...rest } = process
   const isChanged = (path: string) => changed.some(([key]) => key.startsWith(path))
   const inner = Object.fromEntries(changed.filter(([key]) => !key.includes('.')))
   return {
@@ -113,6 +113,8 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
     ...(now.health && isChanged('health.') ? { health: now.health } : health ? { health } : {}),
     ...(now.autoscaling && isChanged('autoscaling.') ? { autoscaling: now.autoscaling } : {}),
     ...(now.autoscaling && !isChanged('autoscaling.') && autoscaling ? { autoscaling } : {}),
+    ...(now.canary && isChanged('canary.') ? { canary: now.canary } : {}),
+    ...(now.canary && !isChanged('canary.') && canary ? { canary } : {}),
   }
 }
 

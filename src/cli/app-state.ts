@@ -137,6 +137,7 @@ const webOf = (app: App, sizes: Sizes): WebProcess => ({
   port: app.port,
   scale_to_zero: app.min_replicas === 0,
   drain_seconds: app.drain_timeout,
+  ...(app.canary ? { canary: app.canary } : {}),
   health: { path: app.health_check_path },
 })
 

@@ -68,6 +68,7 @@ function stepsOf(context: Context, file: EffectiveFile, { changes }: Plan): Step
   const web = below('processes.web').map(({ key }) => key.replace('processes.web.', ''))
   const settings =
     web.some(key => ['command', 'arguments', 'port', 'drain_seconds', 'health.path'].includes(key)) ||
+    web.some(key => key.startsWith('canary.')) ||
     below('build').length > 0 ||
     below('release').length > 0
   const scale = web.some(key => /^(replicas|scale_to_zero|autoscaling\..*)$/.test(key))
@@ -120,13 +121,14 @@ const repositoryOf = ({ build }: EffectiveFile) =>
     : { git_url: '' }
 
 const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
-  const { port, health, drain_seconds, command, arguments: given = [] } = file.processes.web
+  const { port, health, drain_seconds, canary, command, arguments: given = [] } = file.processes.web
   return {
     port,
     command,
     arguments: given,
     health_check_path: health.path,
     drain_timeout: drain_seconds,
+    canary: canary ?? { percent: 0 },
     ...repositoryOf(file),
     release_command: file.release?.command ?? [],
   }

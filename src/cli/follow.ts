@@ -63,7 +63,7 @@ export async function followDeployment(
             shown.add(name)
             terminal.timed(`  ${stepNames[name] ?? name}`, ms)
           }
-        const line = `${live.status}${live.error_message ? `: ${live.error_message}` : ''}`
+        const line = `${live.status}${live.error_message ? `: ${live.error_message}` : canaryText(live)}`
         if (line !== last) terminal.line(pc.dim(`  ${line}`))
         last = line
         left ||= live.status !== leaving
@@ -77,6 +77,13 @@ export async function followDeployment(
     over.abort()
     await logs
   }
+}
+
+/** Rounds the time that is left, so that it is not printed at every poll. */
+function canaryText({ canary, status }: LiveDeploymentStatus): string {
+  if (canary?.state !== 'running' || status in ends) return ''
+  const leftSeconds = Math.max(0, Math.ceil((Date.parse(canary.ends_at) - Date.now()) / 10_000) * 10)
+  return `: canary with ${canary.percent} % of the requests, ${canary.failed} of ${canary.requests} failed, ${leftSeconds} s left`
 }
 
 /** Prints log lines of a deployment above the spinner. Errors of the log stream do not end the command. */

@@ -11,6 +11,14 @@ export type Backend = Static<typeof Backend>
 export const LeavingVm = Type.Object({ vmId: Type.String(), moveId: Type.String() })
 export type LeavingVm = Static<typeof LeavingVm>
 
+/** A new version that gets a share of the requests. Gateways report how many of them failed. */
+export const CanaryRoute = Type.Object({
+  deploymentId: Type.String(),
+  percent: Type.Number({ minimum: 0, maximum: 100 }),
+  backends: Type.Array(Backend),
+})
+export type CanaryRoute = Static<typeof CanaryRoute>
+
 /**
  * `live`: send traffic to the backends. `sleeping`: hold the request and send `wake` (also while the only VM moves
  * between two hosts). `down`: 503. `gone`: remove the route (404).
@@ -25,6 +33,8 @@ export const Route = Type.Object({
   drainSeconds: Type.Integer(),
   /** VMs outside `backends` that are being drained. Gateways report how many requests each still serves. */
   leaving: Type.Optional(Type.Array(LeavingVm)),
+  /** Gateways of an earlier release ignore it, and send everything to `backends`. */
+  canary: Type.Optional(CanaryRoute),
   /** Increases with every change of this hostname's route. */
   version: Type.Integer(),
 })

@@ -40,6 +40,18 @@ export const RequestCounts = Type.Object({
 })
 export type RequestCounts = Static<typeof RequestCounts>
 
+/** Interval of the reports while a canary gets requests. */
+export const canaryReportMs = 2000
+
+/** Attempts of requests at the VMs of a canary. */
+export const CanaryCounts = Type.Object({
+  deploymentId: Type.String({ format: 'uuid' }),
+  requests: count(),
+  /** Answered with 5xx, or without a complete answer. */
+  failed: count(),
+})
+export type CanaryCounts = Static<typeof CanaryCounts>
+
 /** Answered with {} once the counts are stored. A report that was stored before changes nothing. */
 export const CountsReport = Type.Object({
   /** One start of one gateway. */
@@ -49,6 +61,7 @@ export const CountsReport = Type.Object({
   /** End of the period. */
   atMs: Type.Number(),
   apps: Type.Array(RequestCounts, { maxItems: mostCountedApps }),
+  canaries: Type.Optional(Type.Array(CanaryCounts, { maxItems: mostCountedApps })),
 })
 export type CountsReport = Static<typeof CountsReport>
 

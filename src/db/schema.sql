@@ -51,6 +51,7 @@ CREATE TABLE app (
   active_deployment_id uuid,
   arguments text[] NOT NULL DEFAULT '{}'::text[],
   autoscaling_enabled boolean NOT NULL,
+  canary jsonb,
   command text[] NOT NULL DEFAULT '{}'::text[],
   cpu_threshold double precision NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -452,6 +453,12 @@ CREATE TABLE deployment (
   app_id uuid NOT NULL,
   arguments text[] NOT NULL DEFAULT '{}'::text[],
   build_id text NOT NULL DEFAULT ''::text,
+  canary jsonb,
+  canary_ended_at timestamp with time zone,
+  canary_failed bigint NOT NULL DEFAULT 0,
+  canary_requests bigint NOT NULL DEFAULT 0,
+  canary_started_at timestamp with time zone,
+  canary_state text,
   command text[] NOT NULL DEFAULT '{}'::text[],
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   disk_mib integer NOT NULL,
@@ -481,6 +488,7 @@ CREATE TABLE deployment (
   vcpus integer NOT NULL,
   want text NOT NULL DEFAULT 'running'::text,
   CONSTRAINT deployment_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT deployment_canary_state_check CHECK ((canary_state = ANY (ARRAY['running'::text, 'passed'::text, 'failed'::text, 'cancelled'::text]))),
   CONSTRAINT deployment_outcome_check CHECK ((outcome = ANY (ARRAY['stopped'::text, 'superseded'::text, 'failed'::text, 'cancelled'::text]))),
   CONSTRAINT deployment_pkey PRIMARY KEY (id),
   CONSTRAINT deployment_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
@@ -822,6 +830,7 @@ CREATE TABLE refresh_token (
 CREATE TABLE route (
   app_id uuid NOT NULL,
   backends jsonb NOT NULL,
+  canary jsonb,
   changed_at timestamp with time zone NOT NULL DEFAULT now(),
   drain_seconds integer NOT NULL,
   hostname text NOT NULL,
@@ -1441,6 +1450,8 @@ CREATE UNIQUE INDEX database_snapshot_name ON public.database_snapshot USING btr
 CREATE INDEX database_snapshot_recent ON public.database_snapshot USING btree (created_at) WHERE (kind = 'user'::text);
 
 CREATE INDEX deployment_app ON public.deployment USING btree (app_id, id DESC);
+
+CREATE INDEX deployment_canary ON public.deployment USING btree (app_id, rollout) WHERE (canary_state = 'running'::text);
 
 CREATE UNIQUE INDEX deployment_job ON public.deployment USING btree (job_id);
 

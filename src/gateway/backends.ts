@@ -137,8 +137,24 @@ export function createBackendPools(options: PoolOptions): BackendPools {
   }
 }
 
-/** See `BackendPools.pick`. */
-function pick(pools: Pools, { backends, appId }: Route, tried: ReadonlySet<string> | undefined): Target | undefined {
+/**
+ * See `BackendPools.pick`. A canary gets its share of the requests by chance. The other version is the second choice of
+ * a request, so that a retry succeeds where the canary failed.
+ */
+function pick(pools: Pools, route: Route, tried: ReadonlySet<string> | undefined): Target | undefined {
+  const { canary, backends, appId } = route
+  if (!canary) return pickOf(pools, backends, appId, tried)
+  const isCanary = !tried?.size && Math.random() * 100 < canary.percent
+  const [first, second] = isCanary ? [canary.backends, backends] : [backends, canary.backends]
+  return pickOf(pools, first, appId, tried) ?? pickOf(pools, second, appId, tried)
+}
+
+function pickOf(
+  pools: Pools,
+  backends: readonly Backend[],
+  appId: string,
+  tried: ReadonlySet<string> | undefined,
+): Target | undefined {
   const nowMs = performance.now()
   let best: Entry | undefined
   let resort: Entry | undefined

@@ -4,7 +4,13 @@
  */
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
-import { type CountsReport, countsReportMs, countsSubject, mostCountedApps } from '../contract/request-counts.ts'
+import {
+  type CountsReport,
+  canaryReportMs,
+  countsReportMs,
+  countsSubject,
+  mostCountedApps,
+} from '../contract/request-counts.ts'
 import { newId } from '../lib/ids.ts'
 import type { RequestCounter } from './request-counts.ts'
 
@@ -29,8 +35,17 @@ export function startCountsReporter(
   const send = async () => {
     if (pending.length === 0) {
       const apps = counter.take()
-      for (let at = 0; at < apps.length; at += mostCountedApps)
-        pending.push({ reporterId, seq: ++seq, atMs: Date.now(), apps: apps.slice(at, at + mostCountedApps) })
+      const canaries = counter.canaries.take()
+      for (let at = 0; at < Math.max(apps.length, canaries.length); at += mostCountedApps) {
+        const part = canaries.slice(at, at + mostCountedApps)
+        pending.push({
+          reporterId,
+          seq: ++seq,
+          atMs: Date.now(),
+          apps: apps.slice(at, at + mostCountedApps),
+          ...(part.length > 0 ? { canaries: part } : {}),
+        })
+      }
     }
     for (const report of pending) {
       await bus.request(countsSubject, report, { timeoutMs: answerTimeoutMs })
@@ -49,10 +64,15 @@ export function startCountsReporter(
   }
   const timer = setInterval(() => void flush(), everyMs)
   timer.unref()
+  const canaryTimer = setInterval(() => {
+    if (counter.canaries.hasCounts()) void flush()
+  }, canaryReportMs)
+  canaryTimer.unref()
   return {
     flush,
     async stop() {
       clearInterval(timer)
+      clearInterval(canaryTimer)
       // The first one may only repeat an earlier report.
       if (await flush()) await flush()
     },

@@ -9,6 +9,7 @@ import { type Exchange, flushHeaders, isGone, isHttp2, writeChunk } from './exch
 import { type Fault, faultOf } from './faults.ts'
 import { answerHeaders, forwardHeaders, peerOf } from './headers.ts'
 import type { Page } from './pages.ts'
+import type { CanaryAttempt } from './request-counts.ts'
 import { type ProxyDeps, awake, refuse } from './admission.ts'
 
 /** Maximum number of attempts that reached no backend. */
@@ -39,6 +40,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   exchange.vmId = target.backend.vmId
   exchange.tries++
   const use = deps.pools.begin(target)
+  const attempt = deps.canaries.attempt(route, target.backend.vmId)
   const withBody = hasBody(exchange)
   // Another try sends the same body, which nothing has read yet.
   if (withBody && exchange.tries === 1) countBody(exchange)
@@ -49,7 +51,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
       headers: forwardHeaders(request, { trusted: deps.trusts(peerOf(request)), secure: exchange.secure }),
       body: withBody ? request : null,
     },
-    answerTo(deps, exchange, target, use, fault => again(deps, exchange, { route, target, tried }, fault)),
+    answerTo(deps, exchange, { target, use, attempt }, fault => again(deps, exchange, { route, target, tried }, fault)),
   )
 }
 
@@ -70,8 +72,7 @@ function hasBody({ request, response }: Exchange): boolean {
 function answerTo(
   deps: ProxyDeps,
   exchange: Exchange,
-  target: Target,
-  use: Use,
+  { target, use, attempt }: { readonly target: Target; readonly use: Use; readonly attempt: CanaryAttempt },
   failed: (fault: Fault) => void,
 ): Dispatcher.DispatchHandler {
   const { response } = exchange
@@ -102,6 +103,7 @@ function answerTo(
     onResponseStart(_controller, statusCode, headers, statusMessage) {
       if (statusCode < 200) return
       deps.pools.answered(target)
+      attempt.answered(statusCode)
       exchange.answeredMs = performance.now()
       const kept = answerHeaders(headers)
       if (exchange.secure && deps.hsts) kept['strict-transport-security'] ??= deps.hsts
@@ -144,6 +146,7 @@ function answerTo(
       if (isGone(response)) return
       const fault = faultOf(error)
       deps.pools.failed(target, fault)
+      attempt.failed()
       if (response.headersSent) {
         response.destroy()
         return
@@ -199,7 +202,8 @@ export async function otherwise(
   { hostname }: Route,
   tried: ReadonlySet<string>,
 ): Promise<Route | undefined> {
-  const hasOther = (now: Route) => now.backends.some(backend => !tried.has(backendKey(backend)))
+  const hasOther = (now: Route) =>
+    [...now.backends, ...(now.canary?.backends ?? [])].some(backend => !tried.has(backendKey(backend)))
   const changed = await deps.table.waitFor(
     hostname,
     now => now.state !== 'live' || hasOther(now),

@@ -21,12 +21,14 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
   exchange.vmId = target.backend.vmId
   exchange.tries++
   const use = deps.pools.begin(target)
+  const attempt = deps.canaries.attempt(route, target.backend.vmId)
   const client = response.stream
   const upstream = sessions.of(target).request(requestHeaders(deps, exchange), { endStream: false })
   exchange.abort = () => upstream.close(constants.NGHTTP2_CANCEL)
   upstream.once('trailers', headers => response.addTrailers(plain(headers)))
   upstream.once('response', (headers, flags) => {
     deps.pools.answered(target)
+    attempt.answered(headers[':status'] ?? 502)
     exchange.answeredMs = performance.now()
     if (client.destroyed) return
     const isLast = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
@@ -38,6 +40,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
     upstream.pipe(response)
   })
   upstream.once('error', (error: Error) => {
+    if (!client.destroyed) attempt.failed()
     deps.pools.failed(target, faultOf(error))
     if (client.headersSent) client.close(constants.NGHTTP2_INTERNAL_ERROR)
     else refuse(exchange, 'bad_gateway')

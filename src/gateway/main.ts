@@ -93,6 +93,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
       const counted = countedOf(exchange, status)
       if (counted) counter.add(counted)
     },
+    canaries: counter.canaries,
   }
   const counts = startCountsReporter(deps, counter)
   started.defer(() => counts.stop())
@@ -137,7 +138,7 @@ const isSecureOutside = ({ request }: Exchange, trusts: (address: string) => boo
 /** Drops a backend once no hostname of its app routes to it: an app may have several. */
 function keepPools(table: RouteTable, pools: ReturnType<typeof createBackendPools>): void {
   table.onChange(route => {
-    const backends = table.ofApp(route.appId).flatMap(one => one.backends)
+    const backends = table.ofApp(route.appId).flatMap(one => [...one.backends, ...(one.canary?.backends ?? [])])
     const leaving = new Set(leavingOf(table, route.appId).map(({ vmId }) => vmId))
     pools.retain(route.appId, backends, route.drainSeconds * 1000, leaving)
   })

@@ -2,7 +2,8 @@
  * Counts the ended requests of each app, for the history in the control plane. Its size is bounded by the number of apps
  * with requests since the last accepted report.
  */
-import { type RequestCounts, latencyBoundsMs, latencyBuckets } from '../contract/request-counts.ts'
+import type { Route } from '../contract/gateway.ts'
+import { type CanaryCounts, type RequestCounts, latencyBoundsMs, latencyBuckets } from '../contract/request-counts.ts'
 import type { Exchange } from './exchange.ts'
 import { pages } from './pages.ts'
 
@@ -21,6 +22,23 @@ export interface RequestCounter {
   add(request: CountedRequest): void
   /** Returns the counts since the last call. */
   take(): RequestCounts[]
+  readonly canaries: CanaryCounter
+}
+
+export interface CanaryCounter {
+  /**
+   * Returns the counter of one attempt at a backend, which counts once: as failed if that was ever reported. Does nothing
+   * for a backend that is not of a canary.
+   */
+  attempt(route: Route, vmId: string): CanaryAttempt
+  take(): CanaryCounts[]
+  /** True if something was counted since the last `take`. */
+  hasCounts(): boolean
+}
+
+export interface CanaryAttempt {
+  answered(status: number): void
+  failed(): void
 }
 
 export function createRequestCounter(): RequestCounter {
@@ -45,6 +63,46 @@ export function createRequestCounter(): RequestCounter {
       apps = new Map()
       return taken
     },
+    canaries: createCanaryCounter(),
+  }
+}
+
+const uncounted: CanaryAttempt = { answered() {}, failed() {} }
+
+function createCanaryCounter(): CanaryCounter {
+  let counts = new Map<string, CanaryCounts>()
+  const countsOf = (deploymentId: string) => {
+    const known = counts.get(deploymentId) ?? { deploymentId, requests: 0, failed: 0 }
+    counts.set(deploymentId, known)
+    return known
+  }
+  return {
+    attempt({ canary }, vmId) {
+      if (!canary?.backends.some(backend => backend.vmId === vmId)) return uncounted
+      const { deploymentId } = canary
+      let state: 'pending' | 'answered' | 'failed' = 'pending'
+      const failed = () => {
+        if (state === 'failed') return
+        const now = countsOf(deploymentId)
+        if (state === 'pending') now.requests++
+        now.failed++
+        state = 'failed'
+      }
+      return {
+        failed,
+        answered(status) {
+          if (status >= 500) return failed()
+          if (state === 'pending') countsOf(deploymentId).requests++
+          state = 'answered'
+        },
+      }
+    },
+    take() {
+      const taken = [...counts.values()]
+      counts = new Map()
+      return taken
+    },
+    hasCounts: () => counts.size > 0,
   }
 }
 

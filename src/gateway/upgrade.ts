@@ -134,10 +134,12 @@ async function askAny(
     exchange.vmId = target.backend.vmId
     tried.add(target.key)
     const use = deps.pools.begin(target)
+    const attempt = deps.canaries.attempt(route, target.backend.vmId)
     use.lasts()
     try {
       const said = await ask(deps, exchange, target, desired)
       deps.pools.answered(target)
+      attempt.answered(said.answer.statusCode ?? 502)
       exchange.answeredMs = performance.now()
       hold(deps, exchange, target, said, use.end)
       return said
@@ -145,6 +147,7 @@ async function askAny(
       use.end()
       const fault = cause instanceof Error ? faultOf(cause) : 'other'
       deps.pools.failed(target, fault)
+      if (!client.destroyed) attempt.failed()
       if (fault !== 'unreached') return undefined
     }
   }

@@ -74,6 +74,7 @@ export interface App {
   readonly release_command: readonly string[] | null
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
+  readonly canary: AppCanary | null
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
   /** How many VMs run at least; 0 allows scale to zero. */
@@ -105,6 +106,29 @@ export interface App {
   readonly scm_repo_id?: number | null | undefined
   /** Always null; read it with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
+}
+
+/** How new versions are tried before they get all requests. */
+export interface AppCanary {
+  /** Percentage of the requests that a new version gets. */
+  readonly percent: number
+  /** How long it gets them. */
+  readonly seconds: number
+  /** It fails if a larger percentage of its requests ends with 5xx or without an answer. */
+  readonly max_error_percent: number
+  /** With fewer requests, errors are not compared. */
+  readonly min_requests: number
+}
+
+export interface AppCanaryRequest {
+  /** Percentage of the requests that a new version gets; 0: no canary. */
+  readonly percent: number
+  /** How long it gets them. Default: 300. */
+  readonly seconds?: number | null | undefined
+  /** It fails if a larger percentage of its requests ends with 5xx or without an answer. Default: 5. */
+  readonly max_error_percent?: number | null | undefined
+  /** With fewer requests, errors are not compared. Default: 20. */
+  readonly min_requests?: number | null | undefined
 }
 
 /** An environment variable of an app. The value of a secret is never shown. */
@@ -489,6 +513,7 @@ export interface CreateAppRequest {
   readonly git_submodules?: boolean | null | undefined
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
+  readonly canary?: AppCanaryRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
   /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */
@@ -893,6 +918,24 @@ export interface DeploymentAction {
   readonly deployment_id: string
   /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
+}
+
+/** A new version that gets a share of the requests before it gets all. */
+export interface DeploymentCanary {
+  /** `cancelled`: it was stopped, or a later deployment took its place. */
+  readonly state: 'running' | 'passed' | 'failed' | 'cancelled'
+  /** Percentage of the requests that it gets. */
+  readonly percent: number
+  /** Requests that it got, a few seconds behind. */
+  readonly requests: number
+  /** Those that ended with 5xx or without an answer. */
+  readonly failed: number
+  /** It fails above this percentage. */
+  readonly max_error_percent: number
+  /** When it began to get requests. */
+  readonly started_at: string
+  /** When it gets all requests, unless it fails before; or when the canary ended. */
+  readonly ends_at: string
 }
 
 /** Initial state of the stream; later events change it. */
@@ -1542,6 +1585,7 @@ export interface LiveDeploymentStatus {
   readonly started_at: number
   /** When its last VM stopped, in seconds since 1970; 0 if that has not happened. */
   readonly stopped_at: number
+  readonly canary: DeploymentCanary | null
   /** Duration of each step of the start of its first VM. */
   readonly steps: readonly DeploymentStep[]
 }
@@ -2254,6 +2298,7 @@ export interface ScaledApp {
   readonly release_command: readonly string[] | null
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
+  readonly canary: AppCanary | null
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
   /** How many VMs run at least; 0 allows scale to zero. */
@@ -2540,6 +2585,7 @@ export interface UpdateAppRequest {
   readonly git_submodules?: boolean | null | undefined
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
+  readonly canary?: AppCanaryRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
   /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */

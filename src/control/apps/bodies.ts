@@ -13,7 +13,7 @@ import {
   text,
   uint32,
 } from '../http/types.ts'
-import { appKinds } from './resources.ts'
+import { AppCanaryRequest, appKinds } from './resources.ts'
 
 const port = () =>
   uint32({
@@ -78,6 +78,7 @@ const settings = {
       examples: [30],
     }),
   ),
+  canary: maybe(AppCanaryRequest),
   health_check_path: maybe(
     text({
       maxLength: 1024,

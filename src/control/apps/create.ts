@@ -24,6 +24,7 @@ export interface AppRequest {
   readonly health_check_path?: string | null
   readonly release_command?: readonly string[] | null
   readonly drain_timeout?: number | null
+  readonly canary?: rules.CanaryRequest | null
   readonly desired_replicas?: number | null
   readonly min_replicas?: number | null
   readonly max_replicas?: number | null
@@ -87,6 +88,7 @@ export function prepareApp(
     healthCheckPath: rules.checkHealthPath(request.health_check_path ?? rules.defaults.healthCheckPath),
     releaseCommand: rules.checkCommand(request.release_command ?? []),
     drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
+    canary: request.canary ? rules.checkCanary(kind, request.canary) : null,
     hostname: rules.hostnameOf(name, project.slug, deps.config.domain),
     scmInstallationId: request.scm_installation_id ?? null,
     scmRepoFullName: request.scm_repo_full_name ?? null,
@@ -146,6 +148,7 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
     healthCheckPath: '',
     releaseCommand: null,
     drainTimeout: 0,
+    canary: null,
     hostname: `${name}.invalid`,
     scmInstallationId: null,
     scmRepoFullName: null,

@@ -78,6 +78,7 @@ const keep = {
   healthCheckPath: undefined,
   releaseCommand: undefined,
   drainTimeout: undefined,
+  canary: undefined,
   scmInstallationId: undefined,
   gitBranch: undefined,
   gitSubmodules: undefined,

@@ -56,6 +56,7 @@ export const appFeature = (deps: Deps) =>
           healthCheckPath: body.health_check_path == null ? undefined : rules.checkHealthPath(body.health_check_path),
           releaseCommand: body.release_command == null ? undefined : rules.checkCommand(body.release_command),
           drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
+          canary: body.canary == null ? undefined : rules.canaryOf(body.canary),
           scmInstallationId: body.scm_installation_id ?? undefined,
           scmRepoFullName: body.scm_repo_full_name ?? undefined,
           scmRepoId: body.scm_repo_id ?? undefined,
@@ -63,6 +64,7 @@ export const appFeature = (deps: Deps) =>
         return async tx => {
           const app = await store.lock(tx, call.project.id, call.params.app_name)
           if (!app) throw notFound()
+          if (change.canary) rules.assertCanBeCanary(app.kind)
           const changed = await store.change(tx, app, change)
           call.audit({
             action: 'app.update',

@@ -1,3 +1,4 @@
+import type { CanarySettings } from '../deployments/index.ts'
 import { invalidField } from '../http/errors.ts'
 import type { Scale } from './store.ts'
 
@@ -134,4 +135,36 @@ export const defaults = {
 export function checkCommand(command: readonly string[]): readonly string[] | null {
   if (command.some(argument => argument.includes('\0'))) throw invalidField('release_command', 'must not contain NUL')
   return command.length === 0 ? null : [...command]
+}
+
+export interface CanaryRequest {
+  readonly percent: number
+  readonly seconds?: number | null
+  readonly max_error_percent?: number | null
+  readonly min_requests?: number | null
+}
+
+/** Returns null for a share of 0. @throws ApiError 400 naming the field */
+export function canaryOf(request: CanaryRequest): CanarySettings | null {
+  const { percent, seconds, max_error_percent, min_requests } = request
+  if (percent === 0) return null
+  if (!(percent >= 1 && percent <= 99)) throw invalidField('canary.percent', 'must be from 1 to 99, or 0 for no canary')
+  return {
+    percent,
+    seconds: seconds ?? 300,
+    max_error_percent: max_error_percent ?? 5,
+    min_requests: min_requests ?? 20,
+  }
+}
+
+/** @throws ApiError 400 for a worker: it gets no requests */
+export function assertCanBeCanary(kind: 'web' | 'worker'): void {
+  if (kind === 'worker') throw invalidField('canary', 'must be left out for a worker, since it gets no requests')
+}
+
+/** @throws ApiError 400 */
+export function checkCanary(kind: 'web' | 'worker', request: CanaryRequest): CanarySettings | null {
+  const canary = canaryOf(request)
+  if (canary) assertCanBeCanary(kind)
+  return canary
 }

@@ -1,4 +1,5 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { CanarySettings } from '../deployments/index.ts'
 import type { WrittenPage } from '../http/pages.ts'
 import type { Page } from '../http/paging.ts'
 
@@ -24,6 +25,8 @@ export interface App {
   /** Runs in a separate VM before a new version serves. */
   readonly releaseCommand: readonly string[] | null
   readonly drainTimeout: number
+  /** Null: a healthy new version gets all requests at once. */
+  readonly canary: CanarySettings | null
   readonly desiredReplicas: number
   readonly minReplicas: number
   readonly maxReplicas: number
@@ -49,7 +52,7 @@ export interface App {
 }
 
 const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, kind, (SELECT name FROM app main WHERE main.id = app.env_of) AS "envOf", command, arguments, stack, health_check_path AS "healthCheckPath",
-  release_command AS "releaseCommand", drain_timeout AS "drainTimeout", desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
+  release_command AS "releaseCommand", drain_timeout AS "drainTimeout", canary, desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
   max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
   mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
   scm_installation_id AS "scmInstallationId", scm_repo_full_name AS "scmRepoFullName", scm_repo_id AS "scmRepoId",
@@ -66,7 +69,7 @@ const listApps = statement<WrittenPage>(
   'apps.list',
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
        SELECT id, name, git_url, git_branch, git_submodules, port, kind,
-         (SELECT name FROM app main WHERE main.id = app.env_of) AS env_of, command, arguments, stack, health_check_path, release_command, drain_timeout, desired_replicas, min_replicas,
+         (SELECT name FROM app main WHERE main.id = app.env_of) AS env_of, command, arguments, stack, health_check_path, release_command, drain_timeout, canary, desired_replicas, min_replicas,
          max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, scale_state,
          to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
          to_char(settings_changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS settings_changed_at, active_deployment_id,
@@ -98,15 +101,15 @@ const insertApp = statement<App>(
   'apps.insert',
   `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
      max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_installation_id, scm_repo_full_name,
-     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules, release_command, kind, command, arguments, stack, env_of)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27,
-     (SELECT id FROM app WHERE project_id = $2 AND name = $28 AND want = 'live' AND owner = 'user' AND kind = 'web'))
+     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules, release_command, kind, command, arguments, stack, canary, env_of)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28,
+     (SELECT id FROM app WHERE project_id = $2 AND name = $29 AND want = 'live' AND owner = 'user' AND kind = 'web'))
    RETURNING ${columns}`,
 )
 const updateApp = statement<App>(
   'apps.update',
   `UPDATE app SET port = $2, git_url = $3, health_check_path = $4, drain_timeout = $5, scm_installation_id = $6,
-     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10, release_command = $11, command = $12, arguments = $13,
+     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10, release_command = $11, command = $12, arguments = $13, canary = $14,
      settings_changed_at = CASE WHEN (port, git_url, health_check_path, git_branch, git_submodules, release_command, command, arguments)
          IS DISTINCT FROM ($2, $3, $4, $9, $10, $11, $12, $13)
        THEN clock_timestamp() ELSE settings_changed_at END
@@ -158,6 +161,7 @@ export const byName = (sql: Sql, projectId: string, name: string) => sql.maybe(a
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
 export const byId = (sql: Sql, id: string) => sql.maybe(appById, [id])
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countApps, [projectId])).count
+const canaryText = (canary: CanarySettings | null) => canary && JSON.stringify(canary)
 export const insert = (tx: Tx, app: NewApp) =>
   tx.one(insertApp, [
     app.id,
@@ -187,6 +191,7 @@ export const insert = (tx: Tx, app: NewApp) =>
     app.command,
     app.arguments,
     app.stack,
+    canaryText(app.canary),
     app.envOf,
   ])
 type Changeable = Pick<
@@ -201,6 +206,7 @@ type Changeable = Pick<
       | 'healthCheckPath'
       | 'releaseCommand'
       | 'drainTimeout'
+      | 'canary'
     )
   | ('scmInstallationId' | 'scmRepoFullName' | 'scmRepoId')
 >
@@ -220,6 +226,7 @@ export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]:
     to.releaseCommand === undefined ? app.releaseCommand : to.releaseCommand,
     to.command ?? app.command,
     to.arguments ?? app.arguments,
+    canaryText(to.canary === undefined ? app.canary : to.canary),
   ])
 /** The app must be locked. */
 export const settingsChanged = (tx: Tx, id: string) => tx.run(touchSettings, [id])

@@ -27,6 +27,7 @@ export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppSha
   health_check_path: app.healthCheckPath,
   release_command: app.releaseCommand === null ? null : [...app.releaseCommand],
   drain_timeout: app.drainTimeout,
+  canary: app.canary,
   desired_replicas: app.desiredReplicas,
   min_replicas: app.minReplicas,
   max_replicas: app.maxReplicas,

@@ -16,7 +16,7 @@ import * as store from './store.ts'
 /** Phases in which the workflow is taking the deployment down; only a new rollout can make it serve again. */
 const leavingPhases = ['stopping', 'failing', 'draining']
 /** Phases in which the image or the VMs are still being created, or the release command runs, so the rollout only has to become the newest one. */
-const comingPhases = ['building', 'releasing', 'rolling']
+const comingPhases = ['building', 'releasing', 'rolling', 'canary']
 
 /**
  * Activates `d` from any state; the effect may come later.
@@ -28,6 +28,7 @@ export async function activate(tx: Tx, d: Deployment): Promise<void> {
   if (d.image === '' && (d.outcome !== null || isLeaving || d.want === 'stopped'))
     throw invalidState('It was never built, so there is nothing to start. Deploy again.')
   if (d.activeDeploymentId === d.id && !isLeaving) return stayActive(tx, d)
+  if (d.phase === 'canary' && hasHealthy(d)) return promote(tx, d)
   if (canServeNow(d)) return switchTo(tx, d)
   if (d.phase !== null && comingPhases.includes(d.phase) && d.outcome === null) {
     await store.renew(tx, d.id)
@@ -56,10 +57,18 @@ async function stayActive(tx: Tx, d: Deployment): Promise<void> {
 
 /** Another deployment has replaced it, but its VMs are still healthy. */
 const canServeNow = (d: Deployment) =>
-  (d.phase === 'draining' || d.phase === 'serving') &&
-  d.outcome === null &&
-  d.want === 'running' &&
-  d.vms.some(vm => vm.healthy && vm.want === 'running')
+  (d.phase === 'draining' || d.phase === 'serving') && d.outcome === null && d.want === 'running' && hasHealthy(d)
+
+const hasHealthy = (d: Deployment) => d.vms.some(vm => vm.healthy && vm.want === 'running')
+
+/** Ends the canary early: it gets all requests now, and its workflow records that it has passed. */
+async function promote(tx: Tx, d: Deployment): Promise<void> {
+  await store.renew(tx, d.id)
+  await active.makeActive(tx, d.id)
+  await poke(tx, 'deployment', d.id)
+  await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
+  await refreshRoute(tx, d.appId)
+}
 
 async function switchTo(tx: Tx, d: Deployment): Promise<void> {
   await store.renew(tx, d.id)

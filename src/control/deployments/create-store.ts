@@ -48,9 +48,9 @@ const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments
 const insertDeployment = statement(
   'deployments.insert',
   `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source,
-     traceparent, build_id, git_branch, git_commit_hash, git_commit_message, command, arguments)
+     traceparent, build_id, git_branch, git_commit_hash, git_commit_message, command, arguments, canary)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, (SELECT command FROM app WHERE id = $4),
-     (SELECT arguments FROM app WHERE id = $4))`,
+     (SELECT arguments FROM app WHERE id = $4), (SELECT canary FROM app WHERE id = $4 AND kind = 'web'))`,
 )
 const copyEnv = statement(
   'deployments.copyEnv',

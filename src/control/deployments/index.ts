@@ -1,5 +1,6 @@
 /** Deployments: rollouts, replicas, scale to zero, logs and live numbers. */
 export type { NewDeployment } from './create-store.ts'
+export { addCanaryCounts, type CanarySettings } from './canary.ts'
 export { createDeployment } from './create.ts'
 export { claimVm, type DeployBody, type DeployCall, deploy } from './deploy.ts'
 export { removeDeployment, supersedeDeployment } from './end.ts'

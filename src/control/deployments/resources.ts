@@ -1,7 +1,7 @@
 /** Resources of the deployment operations. */
 import type { Static } from 'typebox'
 import { deploymentStatuses } from '../../contract/deployments.ts'
-import { dateTime, double, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
+import { dateTime, double, int64, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
 const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up'] as const
 export const AppScaleState = oneOf(appScaleStates, {
@@ -129,6 +129,22 @@ const DeploymentStep = resource(
   { description: 'One step of a start.' },
 )
 
+const DeploymentCanary = resource(
+  'DeploymentCanary',
+  {
+    state: oneOf(['running', 'passed', 'failed', 'cancelled'], {
+      description: '`cancelled`: it was stopped, or a later deployment took its place.',
+    }),
+    percent: double({ description: 'Percentage of the requests that it gets.', examples: [10] }),
+    requests: int64({ description: 'Requests that it got, a few seconds behind.', examples: [90] }),
+    failed: int64({ description: 'Those that ended with 5xx or without an answer.', examples: [12] }),
+    max_error_percent: double({ description: 'It fails above this percentage.', examples: [5] }),
+    started_at: dateTime({ description: 'When it began to get requests.' }),
+    ends_at: dateTime({ description: 'When it gets all requests, unless it fails before; or when the canary ended.' }),
+  },
+  { description: 'A new version that gets a share of the requests before it gets all.' },
+)
+
 export const LiveDeploymentStatus = resource(
   'LiveDeploymentStatus',
   {
@@ -140,6 +156,7 @@ export const LiveDeploymentStatus = resource(
     scheduled_at: instant('When it was placed on a host', 1_773_480_413),
     started_at: instant('When it first passed its health check', 1_773_480_414),
     stopped_at: instant('When its last VM stopped', 0),
+    canary: nullable(DeploymentCanary),
     steps: list(DeploymentStep, { description: 'Duration of each step of the start of its first VM.' }),
   },
   { description: 'The current state of a deployment.' },

@@ -15,6 +15,7 @@ import { notifyFailed, notifyLive } from './notices.ts'
 import { changeReplicas, crashed, idsOf, kept, removeVms, replicaChanges } from './replica-changes.ts'
 import { replacementPauseMs } from './replicas.ts'
 import type { Deployment } from './store.ts'
+import { startCanary, startsAsCanary } from './canary.ts'
 import * as active from './active-store.ts'
 import * as store from './store.ts'
 
@@ -40,12 +41,15 @@ export async function building({ subject: d }: Step<Deployment>): Promise<Next<'
 export async function rolling(
   deps: WorkflowDeps,
   { subject: d, enteredAt, now }: Step<Deployment>,
-): Promise<Next<'serving' | 'draining' | 'failing'>> {
+): Promise<Next<'serving' | 'canary' | 'draining' | 'failing'>> {
   if (d.activeRollout > d.rollout) return go('draining', announce(d))
   if (d.yields) return wait(pollMs, tx => removeVms(tx, d))
   if (kept(d).some(crashed)) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
   const healthy = kept(d).filter(vm => vm.healthy).length
-  if (healthy >= d.desiredReplicas && healthy > 0) return go('serving', takeOver(d))
+  if (healthy >= d.desiredReplicas && healthy > 0) {
+    if (!startsAsCanary(d)) return go('serving', takeOver(d))
+    return go('canary', startCanary(d), seconds(d.canary.seconds) + minutes(30))
+  }
   const leftMs = rolloutLeftMs(d, enteredAt, now, seconds(deps.config.rolloutTimeoutSeconds))
   if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
   const changes = replicaChanges(d, false)
@@ -114,7 +118,7 @@ export const startReplicas = (d: Deployment) => async (tx: Tx) => {
 }
 
 /** Switches the route: this deployment serves from this commit on, and the previous one starts to drain. */
-const takeOver = (d: Deployment) => async (tx: Tx) => {
+export const takeOver = (d: Deployment) => async (tx: Tx) => {
   if (!(await active.makeActive(tx, d.id))) throw new Error('a later rollout became active in the meantime')
   await store.started(tx, d.id)
   await refreshRoute(tx, d.appId)

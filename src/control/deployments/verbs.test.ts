@@ -97,6 +97,16 @@ const states: Readonly<Record<string, () => Promise<Subject>>> = {
     const { app } = await serving()
     return { app, id: (await world.deploy(app)).id }
   },
+  canary: async () => {
+    const { app } = await serving()
+    await world.rows(
+      `UPDATE app SET canary = '{"percent": 10, "seconds": 3600, "max_error_percent": 5, "min_requests": 20}' WHERE id = $1 RETURNING id`,
+      app.id,
+    )
+    const { id } = await world.deploy(app)
+    await stepInto(id, 'canary')
+    return { app, id }
+  },
   serving: () => serving(),
   'serving, with another rollout in progress': async () => {
     const subject = await serving()
@@ -193,7 +203,7 @@ const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
     const d = await read(id)
     const rivals = await world.rows(
       `SELECT d.id FROM deployment d JOIN machine m ON m.kind = 'deployment' AND m.id = d.id
-       WHERE d.app_id = $1 AND d.id <> $2 AND m.phase IN ('building', 'rolling', 'serving')`,
+       WHERE d.app_id = $1 AND d.id <> $2 AND m.phase IN ('building', 'rolling', 'canary', 'serving')`,
       d?.appId ?? id,
       id,
     )

@@ -32,7 +32,7 @@ const verbs: Readonly<Record<Verb, (tx: Tx, d: Deployment) => Promise<void>>> = 
  * Refuses a deployment that was replaced: its workflow is about to take it down, but its status does not show that yet.
  */
 function assertNotReplaced(d: Deployment): void {
-  if (d.activeDeploymentId !== d.id && d.phase !== 'rolling')
+  if (d.activeDeploymentId !== d.id && d.phase !== 'rolling' && d.phase !== 'canary')
     throw invalidState('Another deployment of the app has replaced it. Activate it first.')
 }
 

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import type { LiveStats } from '../hosts/index.ts'
 import { hypervisorName } from '../vms/index.ts'
+import { canaryEndsAt } from './canary.ts'
 import { imageTag, statusOf } from './rules.ts'
 import type { Deployment as DeploymentShape, LiveDeployment, LiveDeploymentStatus } from './schema.ts'
 import type { ActiveDeployment, ListedDeployment } from './list-store.ts'
@@ -69,11 +70,25 @@ const troubleOf = (d: Deployment) =>
     ? 'The build is queued, or waits for room on a host.'
     : (d.vms.find(vm => vm.error)?.error ?? d.vms.find(vm => vm.placementNote)?.placementNote)
 
+function canaryView(d: Deployment): Static<typeof LiveDeploymentStatus>['canary'] {
+  if (!d.canary || !d.canaryState || !d.canaryStartedAt) return null
+  return {
+    state: d.canaryState,
+    percent: d.canary.percent,
+    requests: d.canaryRequests,
+    failed: d.canaryFailed,
+    max_error_percent: d.canary.max_error_percent,
+    started_at: d.canaryStartedAt.toISOString(),
+    ends_at: (d.canaryEndedAt ?? canaryEndsAt(d.canary, d.canaryStartedAt)).toISOString(),
+  }
+}
+
 export const statusView = (d: Deployment, live: LiveStats): Static<typeof LiveDeploymentStatus> => ({
   ...liveView(d, live),
   error_message: d.errorMessage ?? troubleOf(d) ?? '',
   scheduled_at: unixSeconds(d.scheduledAt),
   started_at: unixSeconds(d.startedAt),
   stopped_at: unixSeconds(d.stoppedAt),
+  canary: canaryView(d),
   steps: firstVm(d)?.steps.map(({ name, ms }) => ({ name, ms })) ?? [],
 })

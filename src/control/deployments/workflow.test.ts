@@ -36,7 +36,7 @@ const move = async () => {
 const outcomeOf = async (id: string) =>
   (await world.rows<{ outcome: string | null }>(`SELECT outcome FROM deployment WHERE id = $1`, id))[0]?.outcome
 const all = (skip: readonly string[]) =>
-  Object.fromEntries(['building', 'releasing', ...skip].map(phase => [phase, 'covered by another way']))
+  Object.fromEntries(['building', 'releasing', 'canary', ...skip].map(phase => [phase, 'covered by another way']))
 
 /** Expects nothing left on any host, no reserved capacity, and no reference from the app. */
 const check =
@@ -174,6 +174,36 @@ const ways: Record<string, CrashCase[]> = {
       await check(['stopped', 'cancelled', undefined])(s)
       expect((await world.rows(`SELECT id FROM run WHERE deployment_id = $1`, s.id)).length).toBeLessThan(2)
     },
+  }),
+  'tried as a canary': crashMatrix<Subject>({
+    db,
+    workflow: world.workflows.deployment,
+    remove,
+    unreachable: Object.fromEntries(
+      Object.keys(world.workflows.deployment.phases).flatMap(phase =>
+        phase === 'canary' ? [] : [[phase, 'covered by another way']],
+      ),
+    ),
+    makeSubject: async () => {
+      const { id: before, app } = await subject()
+      await world.until(async () => (await store.byId(db, before))?.phase === 'serving')
+      await world.rows(
+        `UPDATE app SET canary = '{"percent": 10, "seconds": 60, "max_error_percent": 5, "min_requests": 20}' WHERE id = $1 RETURNING id`,
+        app.id,
+      )
+      const { id } = await world.deploy(app, { replicas: 2 })
+      return { id, app, rounds: 0 }
+    },
+    advance: async (s, phase) => {
+      await move()
+      if (phase === 'canary' && ++s.rounds > 1)
+        await world.rows(
+          `UPDATE deployment SET canary_started_at = canary_started_at - interval '1 hour' WHERE id = $1 RETURNING id`,
+          s.id,
+        )
+      if (phase === 'serving' && ++s.rounds > 4) await stop(s.id)
+    },
+    check: check(['stopped', 'cancelled', undefined]),
   }),
   failed: crashMatrix<Subject>({
     db,

@@ -1,8 +1,10 @@
 /**
- * The workflow of a deployment: runs its release command, starts its VMs beside the current deployment, switches the route once they are healthy,
+ * The workflow of a deployment: runs its release command, starts its VMs beside the current deployment, lets them serve a share of the requests as a canary
+ * if the app wants that, switches the route,
  * keeps as many as the app wants, and finally takes them down: superseded, stopped, failed or deleted.
  */
 import { workflow } from '../../engine/workflow.ts'
+import { canary } from './canary-phase.ts'
 import * as ends from './end-phases.ts'
 import { releasing } from './release-phase.ts'
 import * as rollout from './rollout-phases.ts'
@@ -16,7 +18,8 @@ export const deploymentWorkflow = (deps: rollout.WorkflowDeps) =>
     edges: {
       building: ['rolling', 'releasing', 'failing', 'stopping'],
       releasing: ['rolling', 'draining', 'failing', 'stopping'],
-      rolling: ['serving', 'draining', 'failing', 'stopping'],
+      rolling: ['serving', 'canary', 'draining', 'failing', 'stopping'],
+      canary: ['serving', 'draining', 'failing', 'stopping'],
       serving: ['suspending', 'draining', 'failing', 'stopping'],
       suspending: ['serving', 'sleeping', 'stopping'],
       sleeping: ['serving', 'waking', 'stopping'],
@@ -32,6 +35,7 @@ export const deploymentWorkflow = (deps: rollout.WorkflowDeps) =>
       building: rollout.building,
       releasing: step => releasing(deps, step),
       rolling: step => rollout.rolling(deps, step),
+      canary: step => canary(deps, step),
       serving: step => rollout.serving(deps, step),
       suspending: step => suspending(step, deps.config),
       sleeping,

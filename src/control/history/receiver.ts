@@ -4,6 +4,7 @@ import type { Subscription } from '../../bus/bus.ts'
 import { CountsReport, countsSubject } from '../../contract/request-counts.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
+import { addCanaryCounts } from '../deployments/index.ts'
 import { floorTo, steps } from './rules.ts'
 import * as store from './store.ts'
 
@@ -24,7 +25,9 @@ export const startCountsReceiver = ({ bus, db, clock, log }: Pick<Deps, 'bus' | 
       const isPlausible = data.atMs <= nowMs && data.atMs > nowMs - latestMs
       const at = new Date(floorTo(isPlausible ? data.atMs : nowMs, seconds(steps[0])))
       await db.tx(async tx => {
-        if (await store.accept(tx, data)) await store.addRequests(tx, at, data.apps)
+        if (!(await store.accept(tx, data))) return
+        if (data.apps.length > 0) await store.addRequests(tx, at, data.apps)
+        await addCanaryCounts(tx, data.canaries ?? [])
       })
       return {}
     },

@@ -1,4 +1,4 @@
-import type { Backend, LeavingVm, Route } from '../../contract/gateway.ts'
+import type { Backend, CanaryRoute, LeavingVm, Route } from '../../contract/gateway.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
 /** Of a migration g: its VM gets no new requests until it runs on its new host, or until the migration ends. */
@@ -17,7 +17,14 @@ const refreshRoute = statement<{ hostname: string }>(
                 AND g.state IN ('copying', 'switching', 'clearing')
             ) AS moves,
             (SELECT coalesce(jsonb_agg(jsonb_build_object('vmId', g.vm_id, 'moveId', g.id) ORDER BY g.id), '[]'::jsonb)
-             FROM migration g WHERE g.deployment_id = a.active_deployment_id AND ${isHeld}) AS leaving
+             FROM migration g WHERE g.deployment_id = a.active_deployment_id AND ${isHeld}) AS leaving,
+            (SELECT jsonb_build_object('deploymentId', c.id, 'percent', c.canary->'percent', 'backends',
+                      jsonb_agg(jsonb_build_object('vmId', n.id, 'host', n.endpoint_host, 'port', n.endpoint_port) ORDER BY n.id))
+             FROM (SELECT id, canary FROM deployment WHERE app_id = a.id AND canary_state = 'running' AND outcome IS NULL
+                   AND want = 'running' AND id IS DISTINCT FROM a.active_deployment_id ORDER BY rollout DESC LIMIT 1) c
+             JOIN vm n ON n.deployment_id = c.id AND n.run_id IS NULL AND n.healthy AND n.want = 'running'
+               AND n.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = n.id AND ${isHeld})
+             GROUP BY c.id, c.canary) AS canary
      FROM app a
      LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.run_id IS NULL AND v.healthy AND v.want = 'running'
                    AND v.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND ${isHeld})
@@ -25,6 +32,7 @@ const refreshRoute = statement<{ hostname: string }>(
      WHERE a.id = $1 AND a.owner = 'user' AND a.kind = 'web' GROUP BY a.id
    ), described AS (
      SELECT hostname, project_id, app_id, drain_timeout, leaving,
+            CASE WHEN want <> 'deleted' AND scale_state = 'active' AND backends <> '[]'::jsonb THEN canary END AS canary,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
             CASE WHEN want = 'deleted' THEN 'gone'
                  -- From the idle state on: a request either keeps the app awake or wakes it.
@@ -38,15 +46,15 @@ const refreshRoute = statement<{ hostname: string }>(
      SELECT hostname AS name FROM described
      UNION ALL SELECT name FROM domain WHERE app_id = $1 AND state = 'verified'
    )
-   INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds, leaving)
-   SELECT name, project_id, app_id, state, backends, drain_timeout, leaving FROM described, named
+   INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds, leaving, canary)
+   SELECT name, project_id, app_id, state, backends, drain_timeout, leaving, canary FROM described, named
    ON CONFLICT (hostname) DO UPDATE
      SET project_id = excluded.project_id, app_id = excluded.app_id, state = excluded.state,
          backends = excluded.backends, drain_seconds = excluded.drain_seconds,
-         leaving = excluded.leaving,
+         leaving = excluded.leaving, canary = excluded.canary,
          version = nextval('route_version'), xid = pg_current_xact_id(), changed_at = now()
-     WHERE (r.app_id, r.state, r.backends, r.drain_seconds, r.leaving)
-           IS DISTINCT FROM (excluded.app_id, excluded.state, excluded.backends, excluded.drain_seconds, excluded.leaving)
+     WHERE (r.app_id, r.state, r.backends, r.drain_seconds, r.leaving, r.canary)
+           IS DISTINCT FROM (excluded.app_id, excluded.state, excluded.backends, excluded.drain_seconds, excluded.leaving, excluded.canary)
        -- The old app must not change a name that a new app has taken over.
        AND (r.app_id = excluded.app_id OR r.state = 'gone')
    RETURNING hostname`,
@@ -54,7 +62,7 @@ const refreshRoute = statement<{ hostname: string }>(
 // Retires names that no longer belong to the app.
 const retireRoutes = statement<{ hostname: string }>(
   'routing.retire',
-  `UPDATE route r SET state = 'gone', backends = '[]', leaving = '[]', version = nextval('route_version'), xid = pg_current_xact_id(),
+  `UPDATE route r SET state = 'gone', backends = '[]', leaving = '[]', canary = NULL, version = nextval('route_version'), xid = pg_current_xact_id(),
      changed_at = now()
    WHERE r.app_id = $1 AND r.state <> 'gone'
      AND NOT EXISTS (SELECT FROM app a WHERE a.id = $1 AND a.hostname = r.hostname)
@@ -87,10 +95,11 @@ interface RouteRow {
   readonly backends: readonly Backend[]
   readonly drainSeconds: number
   readonly leaving: readonly LeavingVm[]
+  readonly canary: CanaryRoute | null
   readonly version: number
 }
 const routeColumns = `hostname, project_id AS "projectId", app_id AS "appId", state, backends,
-  drain_seconds AS "drainSeconds", leaving, version`
+  drain_seconds AS "drainSeconds", leaving, canary, version`
 
 // Rows written by transactions that a reader at `$1` could not see yet. Some are returned twice; none is missed.
 const routesSince = statement<RouteRow>(
@@ -110,10 +119,11 @@ const forgetGone = statement('routing.forgetGone', `DELETE FROM route WHERE stat
 export async function since(db: Db, after: number): Promise<{ version: number; routes: Route[] }> {
   const next = await db.one(horizon)
   const rows = await db.rows(routesSince, [String(after)])
-  const routes = rows.map(({ leaving, ...row }) => ({
+  const routes = rows.map(({ leaving, canary, ...row }) => ({
     ...row,
     backends: [...row.backends],
     ...(leaving.length > 0 ? { leaving: [...leaving] } : {}),
+    ...(canary ? { canary } : {}),
   }))
   return { version: Number(next.horizon), routes }
 }

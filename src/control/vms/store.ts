@@ -93,7 +93,7 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",
   v.seen_count AS "observedCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
   h.removed_at IS NOT NULL AS "hostRemoved",
-  CASE WHEN a.active_deployment_id = v.deployment_id AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
+  CASE WHEN (a.active_deployment_id = v.deployment_id OR d.canary_state = 'failed') AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
             AND v.healthy AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id AND NOT k.read_only)
        THEN a.drain_timeout ELSE 0 END AS "drainSeconds", v.from_snapshot_id AS "fromSnapshotId", v.from_renew AS "fromRenew",
   v.pinned_host_id AS "pinnedHostId", v.from_required AS "fromRequired", v.restarts,

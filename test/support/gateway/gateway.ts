@@ -94,7 +94,7 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
   const commit = (change: Partial<Route>) => {
     const plain = { hostname, projectId: 'p', appId: 'a', state: 'live', backends: [], drainSeconds: 1 } as const
     const made = { ...plain, ...change, version: ++version }
-    const route = { ...made, backends: made.backends.map(({ vmId, host, port }) => ({ vmId, host, port })) }
+    const route: Route = { ...made, backends: made.backends.map(({ vmId, host, port }) => ({ vmId, host, port })) }
     table.set(route.hostname, route)
     return route
   }

@@ -10,6 +10,7 @@ import { Check, Field, Form, TextArea } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Problem, Skeleton } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { Canary } from './canary.tsx'
 import { changedRelease, summaryOf } from './jobs/command.ts'
 import { useApp } from './use-app.ts'
 
@@ -88,6 +89,7 @@ export function Settings() {
           <Check label="With submodules" name="git_submodules" defaultChecked={app.git_submodules} />
         </Form>
       </Card>
+      {app.kind === 'web' && <Canary app={app} />}
       <Webhook id={app.id} name={app.name} />
       <Card
         danger

@@ -12,6 +12,7 @@ import { Badge, isMoving, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { Balloon } from './balloon.tsx'
 import { BuildCard, useBuild } from './build.tsx'
+import { Canary } from './canary.tsx'
 import { Exec } from './exec.tsx'
 import { Migration } from './migration.tsx'
 import { Progress } from './progress.tsx'
@@ -74,6 +75,7 @@ export function DeploymentPage() {
               {hasImage(live) && <Machine app_name={name} live={live} />}
             </div>
             <div className={cx('space-y-4', isOnTheWay(live.status) && 'order-first lg:order-none')}>
+              <Canary live={live} />
               <Progress live={live} build={build} />
               {hasImage(live) && (
                 <>

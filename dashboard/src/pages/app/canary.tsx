@@ -1,0 +1,87 @@
+import type { App } from '@mote/client'
+import { useState } from 'react'
+import { api } from '../../api/client.ts'
+import { refreshAll } from '../../api/queries.ts'
+import { Form, NumberField } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { Toggle } from '../../ui/toggle.tsx'
+
+const defaults = { percent: 10, seconds: 300, max_error_percent: 5, min_requests: 20 }
+
+/** How new versions of the app replace the running one. */
+export function Canary({ app }: { readonly app: App }) {
+  const [isOn, setOn] = useState(app.canary !== null)
+  const { percent, seconds, max_error_percent, min_requests } = app.canary ?? defaults
+  return (
+    <Card title="New versions" lead="Takes effect with the next deploy. Rollbacks always get all requests at once.">
+      <div className="max-w-xl space-y-6">
+        <Toggle
+          label="Canary"
+          hint="A new version first gets a share of the requests. If too many of them fail, the running version keeps serving."
+          checked={isOn}
+          onChange={setOn}
+        />
+        <Form
+          key={String(isOn)}
+          submit="Save"
+          send={async values => {
+            await api.updateApp({
+              app_name: app.name,
+              body: {
+                port: app.port,
+                canary: isOn
+                  ? {
+                      percent: values.number('canary.percent') ?? percent,
+                      seconds: values.number('canary.seconds'),
+                      max_error_percent: values.number('canary.max_error_percent'),
+                      min_requests: values.number('canary.min_requests'),
+                    }
+                  : { percent: 0 },
+              },
+            })
+            await refreshAll('app', 'apps')
+            toast({ tone: 'good', title: 'Settings saved' })
+          }}
+        >
+          {isOn && (
+            <div className="grid grid-cols-2 gap-3">
+              <NumberField
+                label="Share, percent"
+                name="canary.percent"
+                min={1}
+                max={99}
+                defaultValue={percent}
+                hint="Of the requests to the app."
+              />
+              <NumberField
+                label="Time, seconds"
+                name="canary.seconds"
+                min={10}
+                max={86_400}
+                defaultValue={seconds}
+                hint="Then it gets all requests."
+              />
+              <NumberField
+                label="Error limit, percent"
+                name="canary.max_error_percent"
+                min={0}
+                max={100}
+                defaultValue={max_error_percent}
+                hint="Fails if more of its requests get 5xx or no answer."
+              />
+              <NumberField
+                label="Minimum requests"
+                name="canary.min_requests"
+                min={1}
+                max={1_000_000}
+                defaultValue={min_requests}
+                hint="With fewer, errors are not compared."
+              />
+            </div>
+          )}
+        </Form>
+      </div>
+    </Card>
+  )
+}

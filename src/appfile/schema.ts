@@ -2,11 +2,9 @@
  * The schema of `mote.toml`. It validates the file, is served to editors, and is the source of docs/mote-toml.md.
  * Defaults are those of the platform, so that a file says the same on every installation.
  */
-import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+import { type Static, Type } from 'typebox'
+import { Canary, maybe, table } from './canary-schema.ts'
 
-const table = <P extends TProperties>(properties: P, description: string) =>
-  Type.Object(properties, { additionalProperties: false, description })
-const maybe = <T extends TSchema>(schema: T) => Type.Optional(schema)
 /** A pattern with its explanation for error messages (lib/faults.ts). */
 const shaped = (pattern: string, form: string, options: Readonly<Record<string, unknown>>) =>
   Type.String({ pattern, 'x-mote-pattern': form, ...options })
@@ -85,35 +83,6 @@ const Autoscaling = table(
     memory_percent: maybe(percent('memory')),
   },
   'Lets the number of VMs follow their load, from `replicas` to `max_replicas`. Off if the table is absent.',
-)
-
-const Canary = table(
-  {
-    percent: Type.Number({
-      minimum: 1,
-      maximum: 99,
-      description: 'Percentage of the requests that the new version gets.',
-      examples: [10],
-    }),
-    seconds: maybe(Type.Integer({ minimum: 10, maximum: 86_400, default: 300, description: 'How long it gets them.' })),
-    max_error_percent: maybe(
-      Type.Number({
-        minimum: 0,
-        maximum: 100,
-        default: 5,
-        description: 'It fails if a larger percentage of its requests ends with 5xx or without an answer.',
-      }),
-    ),
-    min_requests: maybe(
-      Type.Integer({
-        minimum: 1,
-        maximum: 1_000_000,
-        default: 20,
-        description: 'With fewer requests, errors are not compared.',
-      }),
-    ),
-  },
-  'Tries a new version with a share of the requests before it gets all. If it fails, the previous version keeps serving. Off if the table is absent.',
 )
 
 const Health = table(

@@ -4,19 +4,9 @@ import { poke, pokeMany } from '../../engine/runner.ts'
 import { seconds } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { announceById } from './announce.ts'
+import type { CanarySettings } from './canary-facts.ts'
 import type { Deployment } from './store.ts'
 import * as store from './store.ts'
-
-/** As stored and as in the API. */
-export interface CanarySettings {
-  /** Share of the requests. */
-  readonly percent: number
-  readonly seconds: number
-  /** It fails if more of its requests fail. */
-  readonly max_error_percent: number
-  /** Fewer requests are no evidence. */
-  readonly min_requests: number
-}
 
 const startOne = statement(
   'deployments.startCanary',

@@ -1,6 +1,7 @@
 /** Deployments: rollouts, replicas, scale to zero, logs and live numbers. */
 export type { NewDeployment } from './create-store.ts'
-export { addCanaryCounts, type CanarySettings } from './canary.ts'
+export { addCanaryCounts } from './canary.ts'
+export type { CanarySettings } from './canary-facts.ts'
 export { createDeployment } from './create.ts'
 export { claimVm, type DeployBody, type DeployCall, deploy } from './deploy.ts'
 export { removeDeployment, supersedeDeployment } from './end.ts'

@@ -1,10 +1,10 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
-import type { CanarySettings } from './canary.ts'
+import { type CanaryFacts, canaryColumns } from './canary-facts.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
 /** A deployment with the facts that its status and its live view are derived from. */
-export interface Deployment extends DeploymentFacts {
+export interface Deployment extends DeploymentFacts, CanaryFacts {
   readonly id: string
   readonly jobId: string
   readonly projectId: string
@@ -59,15 +59,6 @@ export interface Deployment extends DeploymentFacts {
   readonly releaseCommand: readonly string[] | null
   /** The last status sent to the streams. */
   readonly announced: string | null
-  readonly canary: CanarySettings | null
-  /** Null: it has not been a canary. */
-  readonly canaryState: 'running' | 'passed' | 'failed' | 'cancelled' | null
-  readonly canaryStartedAt: Date | null
-  readonly canaryEndedAt: Date | null
-  readonly canaryRequests: number
-  readonly canaryFailed: number
-  /** A later rollout of the app is a canary. */
-  readonly hasNewerCanary: boolean
   readonly vms: readonly DeploymentVm[]
   /** The build that makes the image; null when nothing is built. */
   readonly build: {
@@ -119,10 +110,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.stopped_at AS "stoppedAt", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
   a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
   d.replaced, d.replaced_at AS "replacedAt", d.announced, d.reactivated,
-  d.canary, d.canary_state AS "canaryState", d.canary_started_at AS "canaryStartedAt", d.canary_ended_at AS "canaryEndedAt",
-  d.canary_requests::float8 AS "canaryRequests", d.canary_failed::float8 AS "canaryFailed",
-  EXISTS (SELECT FROM deployment n WHERE n.app_id = d.app_id AND n.canary_state = 'running' AND n.rollout > d.rollout
-          AND n.outcome IS NULL AND n.want = 'running') AS "hasNewerCanary",
+  ${canaryColumns},
   a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
   p.ipv6_prefix AS "ipv6Prefix", m.phase,
   EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0

@@ -39,22 +39,26 @@ function tablesOf(shape: Shape, path: string): string[] {
   const below = keys.flatMap(([name, one]) => {
     const inner = path === '' ? name : `${path}.${name}`
     if (one.items?.properties) return [`### \`[[${inner}]]\``, ...tablesOf(one.items, inner)]
-    if (!one.properties) return []
+    if (!one.properties) return namedTables(one, inner)
     // A table that only groups others needs no list.
     const groups = Object.values(one.properties).every(each => each.properties)
     return groups ? tablesOf(one, inner).slice(1) : [`### \`[${inner}]\``, ...tablesOf(one, inner)]
   })
-  const named = Object.values(shape.patternProperties ?? {})
+  return [`${head}\n${rows.join('\n')}`, ...below, ...namedTables(shape, path)]
+}
+
+/** Tables below this one whose names the user chooses. */
+const namedTables = (shape: Shape, path: string): string[] =>
+  Object.values(shape.patternProperties ?? {})
     .filter(one => one.properties)
     .flatMap(one => [`### \`[${path}.<name>]\``, one.description ?? '', ...tablesOf(one, `${path}.<name>`)])
-  return [`${head}\n${rows.join('\n')}`, ...below, ...named]
-}
 
 function typeOf(one: Shape): string {
   if (one.items) return one.items.properties ? 'tables' : 'list of texts'
   if (one.enum) return one.enum.join(', ')
-  if (one.patternProperties) return one.properties ? 'table' : 'table of texts'
-  if (one.properties) return 'table'
+  const named = Object.values(one.patternProperties ?? {})
+  if (named.length > 0 && !one.properties) return named.some(each => each.properties) ? 'tables' : 'table of texts'
+  if (one.properties || named.length > 0) return 'table'
   const range = one.minimum !== undefined && one.maximum !== undefined ? `, ${one.minimum} to ${one.maximum}` : ''
   if (one.type === 'integer' || one.type === 'number') return `number${range}`
   return one.type === 'boolean' ? '`true` or `false`' : 'text'

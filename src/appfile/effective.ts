@@ -43,6 +43,15 @@ export interface FileVolume {
   readonly read_only: boolean
 }
 
+export interface FileJob {
+  readonly schedule: string
+  readonly command: readonly string[]
+  readonly time_zone: string
+  readonly overlap: 'skip' | 'allow' | 'replace'
+  readonly retries: number
+  readonly timeout_seconds: number
+}
+
 export interface EffectiveFile {
   readonly app: string
   readonly project?: string
@@ -59,6 +68,8 @@ export interface EffectiveFile {
   /** The other processes, by name. */
   readonly workers: Readonly<Record<string, Worker>>
   readonly volumes: readonly FileVolume[]
+  /** Jobs by name. Absent: the file says nothing about them, and they stay as they are. */
+  readonly jobs?: Readonly<Record<string, FileJob>>
 }
 
 /** Fills in the defaults of the schema. */
@@ -93,8 +104,24 @@ export function effectiveFile(file: AppFile): EffectiveFile {
       size_mib: volume.size_mib ?? 1024,
       read_only: volume.read_only ?? false,
     })),
+    ...(file.jobs ? { jobs: jobsOf(file.jobs) } : {}),
   }
 }
+
+const jobsOf = (jobs: NonNullable<AppFile['jobs']>): Record<string, FileJob> =>
+  Object.fromEntries(
+    Object.entries(jobs).map(([name, job]) => [
+      name,
+      {
+        schedule: job.schedule,
+        command: job.command,
+        time_zone: job.time_zone ?? 'UTC',
+        overlap: job.overlap ?? 'skip',
+        retries: job.retries ?? 0,
+        timeout_seconds: job.timeout_seconds ?? 3600,
+      },
+    ]),
+  )
 
 function workerOf(process: NonNullable<NonNullable<AppFile['processes']>['web']>): Worker {
   const { autoscaling } = process

@@ -42,6 +42,16 @@ describe('a plan', () => {
     ['a removed domain', 'domains = ["a.b"]', '', ['remove domains.a.b'], false],
     ['a release command', '', '[release]\ncommand = ["a"]', ['create release.command'], true],
     ['no release command', '[release]\ncommand = ["a"]', '', ['remove release.command'], true],
+    ['a new job', '', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', ['create jobs.a'], false],
+    [
+      'a job',
+      '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]',
+      '[jobs.a]\nschedule = "@hourly"\ncommand = ["a"]\nretries = 2',
+      ['change jobs.a.schedule', 'change jobs.a.retries'],
+      false,
+    ],
+    ['a removed job', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', '[jobs]', ['remove jobs.a'], false],
+    ['no word about jobs', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', '', [], false],
     ['a new volume', '', '[[volumes]]\nname = "v"', ['create volumes.v'], true],
     ['a removed volume', '[[volumes]]\nname = "v"', '', ['remove volumes.v'], false],
     [
@@ -75,7 +85,7 @@ describe('a plan', () => {
     const made = plan(before, after)
     expect(keys(made)).toEqual(expected)
     expect(made.deploys).toEqual(deploys ? ['the settings change'] : [])
-    expect(removes(made)).toBe(expected.some(one => /^remove (env|volumes|domains)/.test(one)))
+    expect(removes(made)).toBe(expected.some(one => /^remove (env|jobs|volumes|domains)/.test(one)))
   })
 
   it('deploys another image, folder or repository', () => {

@@ -1,6 +1,14 @@
 /** Compares the file with what an installation has. Pure: the same input gives the same plan. */
 import { isDeepStrictEqual } from 'node:util'
-import { type EffectiveFile, type FileVolume, flatProcess, sourceText, type Value, type Worker } from './effective.ts'
+import {
+  type EffectiveFile,
+  type FileJob,
+  type FileVolume,
+  flatProcess,
+  sourceText,
+  type Value,
+  type Worker,
+} from './effective.ts'
 
 export interface Change {
   readonly kind: 'create' | 'change' | 'remove'
@@ -67,6 +75,7 @@ function creationOf(file: EffectiveFile): Change[] {
     ...workerChanges({}, file.workers),
     ...Object.entries(file.env).map(([name, to]) => created(`env.${name}`, to)),
     ...file.volumes.map(volume => created(`volumes.${volume.name}`, volumeText(volume))),
+    ...jobChanges({}, file.jobs ?? {}),
     ...file.domains.map(domain => created(`domains.${domain}`, domain)),
   ]
 }
@@ -83,6 +92,7 @@ function changesOf(file: EffectiveFile, { file: now, secrets, volumeSizes }: App
     ...workerChanges(now.workers, file.workers),
     ...differences('env', new Map(Object.entries(now.env)), new Map(Object.entries(file.env))),
     ...volumeChanges(now.volumes, file.volumes),
+    ...(file.jobs ? jobChanges(now.jobs ?? {}, file.jobs) : []),
     ...differences('domains', new Map(now.domains.map(twice)), new Map(file.domains.map(twice))),
   ]
 }
@@ -102,6 +112,22 @@ function differences(path: string, before: ReadonlyMap<string, Value>, after: Re
   const removed = [...before].filter(([name]) => !after.has(name))
   return [...given, ...removed.map(([name, from]): Change => ({ kind: 'remove', key: keyOf(name), from }))]
 }
+
+const flatJob = (job: FileJob): ReadonlyMap<string, Value> => new Map<string, Value>(Object.entries(job))
+
+function jobChanges(before: Readonly<Record<string, FileJob>>, after: Readonly<Record<string, FileJob>>): Change[] {
+  const given = Object.entries(after).flatMap(([name, job]) => {
+    const now = before[name]
+    return now ? differences(`jobs.${name}`, flatJob(now), flatJob(job)) : [created(`jobs.${name}`, jobText(job))]
+  })
+  const removed = Object.keys(before).filter(name => !Object.hasOwn(after, name))
+  return [
+    ...given,
+    ...removed.map((name): Change => ({ kind: 'remove', key: `jobs.${name}`, from: before[name]?.schedule ?? '' })),
+  ]
+}
+
+const jobText = ({ schedule, time_zone, command }: FileJob) => `${schedule} (${time_zone}): ${command.join(' ')}`
 
 function workerChanges(before: Readonly<Record<string, Worker>>, after: Readonly<Record<string, Worker>>): Change[] {
   const given = Object.entries(after).flatMap(([name, worker]) => {

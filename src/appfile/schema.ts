@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from 'typebox'
 import { Canary, maybe, table } from './canary-schema.ts'
+import { Jobs } from './job-schema.ts'
 
 /** A pattern with its explanation for error messages (lib/faults.ts). */
 const shaped = (pattern: string, form: string, options: Readonly<Record<string, unknown>>) =>
@@ -275,6 +276,7 @@ export const AppFile = Type.Object(
       ),
     ),
     processes: maybe(Processes),
+    jobs: maybe(Jobs),
     volumes: maybe(
       Type.Array(Volume, {
         maxItems: 16,

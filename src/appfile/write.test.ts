@@ -44,6 +44,19 @@ const states: Readonly<Record<string, EffectiveFile>> = {
     ],
   },
   domains: { ...now, domains: ['www.example.com', 'a.example.com'] },
+  jobs: {
+    ...now,
+    jobs: {
+      report: {
+        schedule: '30 2 * * *',
+        command: ['python', 'report.py'],
+        time_zone: 'Europe/Berlin',
+        overlap: 'skip',
+        retries: 0,
+        timeout_seconds: 60,
+      },
+    },
+  },
   'an image': { ...now, build: { image: 'a:1' } },
   'a repository': { ...now, build: { repository: 'https://a/b', branch: 'main', submodules: true } },
 }

@@ -4,6 +4,7 @@ import { stringify } from 'smol-toml'
 import {
   type EffectiveFile,
   effectiveFile,
+  type FileJob,
   type FileVolume,
   flatProcess,
   sourceText,
@@ -71,6 +72,9 @@ export function withState(file: AppFile, state: EffectiveFile): AppFile {
   if (!isSame) next.processes = processesWith(file, before, state)
   if (!isDeepStrictEqual(before.volumes, state.volumes))
     next.volumes = state.volumes.map(volume => volumeWith(file, before, volume))
+  const { jobs = {} } = state
+  if (!isDeepStrictEqual(before.jobs ?? {}, jobs))
+    next.jobs = Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, jobWith(file.jobs?.[name], job)]))
   return next
 }
 
@@ -117,6 +121,17 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
     ...(now.canary && !isChanged('canary.') && canary ? { canary } : {}),
   }
 }
+
+/** Keys that the file has or that are not the default. */
+function jobWith(given: FileJobKeys | undefined, { command, ...job }: FileJob): FileJobKeys {
+  const { command: _, ...kept } = given ?? {}
+  const plain = { schedule: '', time_zone: 'UTC', overlap: 'skip', retries: 0, timeout_seconds: 3600 }
+  const own = Object.entries(job).filter(
+    ([key, value]) => Object.hasOwn(kept, key) || value !== Reflect.get(plain, key),
+  )
+  return { schedule: job.schedule, command: [...command], ...Object.fromEntries(own) }
+}
+type FileJobKeys = NonNullable<AppFile['jobs']>[string]
 
 const defaults: Worker = { command: [], vcpus: 1, memory_mib: 512, disk_mib: 1024, replicas: 1 }
 

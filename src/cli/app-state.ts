@@ -2,6 +2,7 @@
 import {
   type BuildSource,
   type EffectiveFile,
+  type FileJob,
   type FileVolume,
   type WebProcess,
   type Worker,
@@ -30,13 +31,14 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
     throw cause
   })
   if (!app) return undefined
-  const [env, attached, volumes, domains, active, workers] = await Promise.all([
+  const [env, attached, volumes, domains, active, workers, jobs] = await Promise.all([
     Array.fromAsync(everyItem(query => client.listAppEnv({ app_name, query }))),
     Array.fromAsync(everyItem(query => client.listAppVolumes({ app_id: app.id, query }))),
     Array.fromAsync(everyItem(query => client.listVolumes({ query }))),
     Array.fromAsync(everyItem(query => client.listDomains({ app_name, query }))),
     activeOf(client, app),
     workersOf(client, app),
+    Array.fromAsync(everyItem(query => client.listJobs({ app_name, query }))),
   ])
   const plain = env.flatMap(({ name, value }) => (value === null ? [] : [[name, value] as const]))
   return {
@@ -55,6 +57,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
         ]),
       ),
       volumes: attached.map(volumeOf),
+      jobs: Object.fromEntries(jobs.map(job => [job.name, jobOf(job)])),
     },
     secrets: env.filter(({ secret }) => secret).map(({ name }) => name),
     volumeSizes: new Map(volumes.map(({ name, size_mib }) => [name, size_mib])),
@@ -156,6 +159,15 @@ function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
   const { max_replicas, cpu_threshold: cpu_percent, mem_threshold: memory_percent } = app
   return { ...worker, autoscaling: { max_replicas, cpu_percent, memory_percent } }
 }
+
+const jobOf = ({ schedule, command, time_zone, overlap, retries, timeout_seconds }: FileJob): FileJob => ({
+  schedule,
+  command,
+  time_zone,
+  overlap,
+  retries,
+  timeout_seconds,
+})
 
 const volumeOf = (volume: {
   readonly name: string

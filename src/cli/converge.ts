@@ -87,7 +87,26 @@ function stepsOf(context: Context, file: EffectiveFile, { changes }: Plan): Step
       .filter(({ name }) => volumes.some(({ kind, key }) => kind !== 'remove' && isOf(key, name)))
       .map(volume => step(`volumes.${volume.name}`, () => provide(context, app_name, volume))),
     ...below('domains').map(change => domain(context, app_name, change)),
+    ...jobSteps(context, file, below('jobs')),
   ]
+}
+
+/** One step for each job. A job that is paused stays so. */
+function jobSteps(
+  { client }: Context,
+  { app: app_name, jobs = {} }: EffectiveFile,
+  changes: readonly Change[],
+): Step[] {
+  const names = new Set(changes.map(({ key }) => key.split('.')[1] ?? ''))
+  return [...names].map(job_name =>
+    step(`jobs.${job_name}`, async () => {
+      const job = jobs[job_name]
+      if (!job) return client.deleteJob({ app_name, job_name })
+      const known = await client.listJobs({ app_name })
+      const paused = known.some(one => one.name === job_name && one.paused)
+      return client.putJob({ app_name, job_name, body: { ...job, command: [...job.command], paused } })
+    }),
+  )
 }
 
 const step = (what: string, run: () => Promise<unknown>): Step => ({ what, run })

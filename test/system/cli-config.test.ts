@@ -271,6 +271,41 @@ describe('a release command', () => {
   })
 })
 
+describe('jobs', () => {
+  it('are made, changed and deleted by the file, without a new version', async () => {
+    const shop = first.slice(0, first.indexOf('[[volumes]]'))
+    const job = (retries: number) =>
+      `\n[jobs.report]\nschedule = "@daily"\ncommand = ["report", "a b"]\nretries = ${retries}\n`
+    const jobs = async () => (await user.get('/v1/apps/shop/jobs')).body
+    await write(shop)
+    await run('deploy --yes')
+    const before = await deployments()
+    await run('jobs set other @hourly --exec other --app shop')
+    expect(await run('deploy')).toMatchObject({ code: 0, out: expect.stringContaining('No changes') })
+    await write(shop + job(0))
+    // The file has a list of jobs now, in which the other one is missing.
+    expect(await run('deploy')).toMatchObject({ code: 1, err: expect.stringContaining('- jobs.other') })
+    expect(await run('deploy --yes')).toMatchObject({ code: 0 })
+    expect(await jobs()).toMatchObject([
+      { name: 'report', schedule: '@daily', command: ['report', 'a b'], time_zone: 'UTC' },
+    ])
+    await run('jobs pause report --app shop')
+    await write(shop + job(3))
+    expect(await run('deploy')).toMatchObject({
+      code: 0,
+      err: expect.stringMatching(/~ jobs\.report\.retries\s+0 -> 3/),
+    })
+    expect(await jobs()).toMatchObject([{ name: 'report', retries: 3, paused: true }])
+    await run('jobs set nightly @daily --zone Europe/Berlin --exec night --app shop')
+    await run('config pull')
+    expect(await read()).toContain('time_zone = "Europe/Berlin"')
+    await write(`${shop}\n[jobs]\n`)
+    await run('deploy --yes')
+    expect([await jobs(), await deployments()]).toEqual([[], before])
+    await write(shop)
+  })
+})
+
 describe('workers', () => {
   const shop = first.slice(0, first.indexOf('[[volumes]]'))
   const workers = (script: string) => `${shop}

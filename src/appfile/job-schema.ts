@@ -1,0 +1,54 @@
+/** Jobs in `mote.toml`. */
+import { Type } from 'typebox'
+import { maybe, table } from './canary-schema.ts'
+
+const Job = table(
+  {
+    schedule: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      description:
+        'Minute, hour, day of month, month and day of week, as in crontab; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.',
+      examples: ['30 2 * * *'],
+    }),
+    command: Type.Array(Type.String({ minLength: 1, maxLength: 8192 }), {
+      minItems: 1,
+      maxItems: 256,
+      description: 'Program and arguments. No shell is involved.',
+      examples: [['python', 'report.py']],
+    }),
+    time_zone: maybe(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        default: 'UTC',
+        description: 'IANA time zone of the schedule.',
+        examples: ['Europe/Berlin'],
+      }),
+    ),
+    overlap: maybe(
+      Type.Unsafe<'skip' | 'allow' | 'replace'>({
+        type: 'string',
+        enum: ['skip', 'allow', 'replace'],
+        default: 'skip',
+        description:
+          'At a time when an earlier run has not ended: none starts, both run, or the earlier one is cancelled.',
+      }),
+    ),
+    retries: maybe(
+      Type.Integer({ minimum: 0, maximum: 10, default: 0, description: 'How often a run that failed is repeated.' }),
+    ),
+    timeout_seconds: maybe(
+      Type.Integer({ minimum: 1, maximum: 86_400, default: 3600, description: 'Seconds after which a run is ended.' }),
+    ),
+  },
+  'A command that runs by a schedule in a VM of its own, with the image and environment of the active deployment.',
+)
+
+export const Jobs = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }), Job, {
+  additionalProperties: false,
+  maxProperties: 50,
+  'x-mote-names': 'lower-case letters, digits and dashes, starting and ending with a letter or a digit',
+  description:
+    'Commands that run by a schedule. With this table, jobs that are not in the file are deleted; without it, all jobs stay as they are.',
+})

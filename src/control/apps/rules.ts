@@ -148,7 +148,7 @@ export interface CanaryRequest {
 export function canaryOf(request: CanaryRequest): CanarySettings | null {
   const { percent, seconds, max_error_percent, min_requests } = request
   if (percent === 0) return null
-  if (!(percent >= 1 && percent <= 99)) throw invalidField('canary.percent', 'must be from 1 to 99, or 0 for no canary')
+  if (!(percent >= 1 && percent <= 99)) throw invalidField('canary/percent', 'must be from 1 to 99, or 0 for no canary')
   return {
     percent,
     seconds: seconds ?? 300,

@@ -32,10 +32,10 @@ export function Canary({ app }: { readonly app: App }) {
                 port: app.port,
                 canary: isOn
                   ? {
-                      percent: values.number('canary.percent') ?? percent,
-                      seconds: values.number('canary.seconds'),
-                      max_error_percent: values.number('canary.max_error_percent'),
-                      min_requests: values.number('canary.min_requests'),
+                      percent: values.number('canary/percent') ?? percent,
+                      seconds: values.number('canary/seconds'),
+                      max_error_percent: values.number('canary/max_error_percent'),
+                      min_requests: values.number('canary/min_requests'),
                     }
                   : { percent: 0 },
               },
@@ -48,7 +48,7 @@ export function Canary({ app }: { readonly app: App }) {
             <div className="grid grid-cols-2 gap-3">
               <NumberField
                 label="Share, percent"
-                name="canary.percent"
+                name="canary/percent"
                 min={1}
                 max={99}
                 defaultValue={percent}
@@ -56,7 +56,7 @@ export function Canary({ app }: { readonly app: App }) {
               />
               <NumberField
                 label="Time, seconds"
-                name="canary.seconds"
+                name="canary/seconds"
                 min={10}
                 max={86_400}
                 defaultValue={seconds}
@@ -64,7 +64,7 @@ export function Canary({ app }: { readonly app: App }) {
               />
               <NumberField
                 label="Error limit, percent"
-                name="canary.max_error_percent"
+                name="canary/max_error_percent"
                 min={0}
                 max={100}
                 defaultValue={max_error_percent}
@@ -72,7 +72,7 @@ export function Canary({ app }: { readonly app: App }) {
               />
               <NumberField
                 label="Minimum requests"
-                name="canary.min_requests"
+                name="canary/min_requests"
                 min={1}
                 max={1_000_000}
                 defaultValue={min_requests}

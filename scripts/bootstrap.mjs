@@ -62,7 +62,7 @@ async function main() {
     const ofCloud = ['up', 'demo', 'control', 'agent', 'gateway'].includes(verb)
     const flags = ofCloud ? programFlags : []
     const cwd = ofCloud ? root : (process.env.INIT_CWD ?? process.cwd())
-    await run(undefined, node, [...flags, programFile(), verb, ...rest], node, cwd)
+    await run(undefined, node, [...flags, programFile(), ...process.argv.slice(2)], node, cwd)
   }
 }
 

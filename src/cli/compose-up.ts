@@ -1,5 +1,4 @@
 /** Makes the apps of a stack match its files, and deletes stacks. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Stack } from '../compose/stack.ts'
 import { isEmpty } from '../appfile/plan.ts'
 import { everyItem } from '../client/index.ts'
@@ -19,6 +18,7 @@ import {
 } from './compose-state.ts'
 import { converge, newApp } from './converge.ts'
 import { followDeployment } from './follow.ts'
+import { deleteApp, deleteVolume } from './removal.ts'
 import { type Answer, type Call, said } from './verb.ts'
 
 /** @throws Error if the files cannot work, or a step fails */
@@ -96,21 +96,6 @@ async function readyText(call: Call, { name, services }: Stack): Promise<string>
   return [`The stack ${name} runs:`, ...lines].join('\n')
 }
 
-const goneMs = 120_000
-const pollMs = 250
-
-/** Waits until the app has gone, so that its volumes are free. */
-async function deleteApp(call: Call, app_name: string): Promise<void> {
-  await call.terminal.step(`Deleting ${app_name}`, async () => {
-    await call.client.deleteApp({ app_name })
-    const until = performance.now() + goneMs
-    while ((await appsOf(call)).some(app => app.name === app_name)) {
-      if (performance.now() > until) throw new Error(`${app_name} is still being deleted. Run the command again later.`)
-      await sleep(pollMs, undefined, { signal: call.signal })
-    }
-  })
-}
-
 /** Deletes the apps of the stack, and with `--volumes` its volumes. @param volumeNames those that its files name */
 export async function downStack(call: Call, name: string, volumeNames: readonly string[]): Promise<Answer> {
   const apps = (await appsOf(call)).filter(app => app.stack === name).map(app => app.name)
@@ -131,18 +116,4 @@ export async function downStack(call: Call, name: string, volumeNames: readonly 
     await call.terminal.step(`Deleting the volume ${volume}`, () => deleteVolume(call, id))
   const deleted = volumes.map(one => one.name)
   return said({ stack: name, apps, volumes: deleted }, `Deleted ${[...apps, ...deleted].join(', ')}.`)
-}
-
-/** A volume stays attached until the last VM of its app is gone. */
-async function deleteVolume(call: Call, volume_id: string): Promise<void> {
-  const until = performance.now() + goneMs
-  for (;;) {
-    try {
-      return void (await call.client.deleteVolume({ volume_id }))
-    } catch (cause) {
-      const status: unknown = cause instanceof Error ? Reflect.get(cause, 'status') : undefined
-      if (status !== 409 || performance.now() > until) throw cause
-      await sleep(pollMs, undefined, { signal: call.signal })
-    }
-  }
 }

@@ -2,23 +2,29 @@
 import { Command } from 'commander'
 import { StartFailed } from '../programs/start-failure.ts'
 import { bashCompletion } from './bash-completion.ts'
+import { readLink } from './folder.ts'
 import { moteCommand } from './tree.ts'
 import { Interrupted } from './verb.ts'
 import { err, out } from './terminal.ts'
 
-const mote = moteCommand()
+// Not awaited: a module of the bundle that imports one of this file would wait for the command, which waits for the module.
+void main()
 
-// Shells call `complete`; users call `mote complete bash`.
-const [, , asked, shell] = process.argv
-if (asked === 'complete' && shell === 'bash') mote.addCommand(printed('complete', bashCompletion))
-else if (asked === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
-mote.addHelpText('after', 'Completion: source <(mote complete bash), or zsh, fish.')
-throwInsteadOfExit(mote)
-
-try {
-  await mote.parseAsync(process.argv)
-} catch (cause) {
-  process.exitCode = report(cause)
+async function main(): Promise<void> {
+  const mote = moteCommand()
+  // Shells call `complete`; users call `mote complete bash`.
+  const [, , asked, shell] = process.argv
+  if (asked === 'complete' && shell === 'bash') mote.addCommand(printed('complete', bashCompletion))
+  else if (asked === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
+  mote.addHelpText('after', 'Completion: source <(mote complete bash), or zsh, fish.')
+  throwInsteadOfExit(mote)
+  try {
+    // Alone in the folder of an app, `mote` shows its state; elsewhere, the help.
+    const alone = process.argv.length === 2 ? [(await readLink()) ? 'here' : '--help'] : []
+    await mote.parseAsync([...process.argv, ...alone])
+  } catch (cause) {
+    process.exitCode = report(cause)
+  }
 }
 
 function printed(name: string, text: string): Command {

@@ -2,19 +2,49 @@
 import { printableLine } from '../lib/printable.ts'
 import { pc } from '../programs/colours.ts'
 
-/** Formats rows as aligned columns; the first row is the head. */
-export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+/** Columns narrower than this are not cut. */
+const narrowest = 12
+
+/** Formats rows as aligned columns; the first row is the head. @param room width of the terminal, if there is one */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+  room = process.stdout.isTTY ? process.stdout.columns : undefined,
+): string {
   const lines = [head.map(cell => pc.bold(cell)), ...rows.map(row => row.map(inOneLine))]
-  const widths = head.map((_, at) => Math.max(...lines.map(line => visible(line[at] ?? '').length)))
+  const natural = head.map((_, at) => Math.max(...lines.map(line => visible(line[at] ?? '').length)))
+  const isCopied = head.map((_, at) => rows.some(row => identifier.test(String(row[at] ?? ''))))
+  const widths = fitted(natural, isCopied, room)
   return lines
     .map(line =>
       line
+        .map((cell, at) => cut(cell, widths[at] ?? 0))
         .map((cell, at) => cell + ' '.repeat(Math.max(0, (widths[at] ?? 0) - visible(cell).length)))
         .join('  ')
         .trimEnd(),
     )
     .join('\n')
 }
+
+/** Ids are copied into other commands, so they are never cut. */
+const identifier = /^(?:job-[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27})$/
+
+/** Takes from the widest columns until the rows fit; the terminal wraps what cannot be cut. */
+function fitted(natural: readonly number[], isCopied: readonly boolean[], room: number | undefined): readonly number[] {
+  const widths = [...natural]
+  const total = () => widths.reduce((sum, width) => sum + width, 0) + 2 * (widths.length - 1)
+  while (room !== undefined && total() > room) {
+    const cuttable = widths.map((width, at) => (isCopied[at] ? 0 : width))
+    const widest = Math.max(...cuttable)
+    if (widest <= narrowest) break
+    widths[cuttable.indexOf(widest)] = widest - 1
+  }
+  return widths
+}
+
+/** Colored cells are short words, which stay. */
+const cut = (cell: string, width: number) =>
+  cell.length > width && visible(cell) === cell ? `${cell.slice(0, Math.max(1, width - 1))}…` : cell
 
 /** A table, or the text for an empty list. */
 export const listing = (head: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) =>

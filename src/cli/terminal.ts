@@ -3,8 +3,16 @@
  * cannot control the terminal.
  */
 import { printableInColour } from '../lib/printable.ts'
+import { canLink, withLinks } from './hyperlinks.ts'
 
-export const out = (text: string): void => void process.stdout.write(printableInColour(text))
+const links = canLink(process.env, process.stdout.isTTY === true)
+/** Safe for the standard output, with links on terminals that can. */
+export const shownText = (text: string): string => {
+  const safe = printableInColour(text)
+  return links ? withLinks(safe) : safe
+}
+
+export const out = (text: string): void => void process.stdout.write(shownText(text))
 export const err = (text: string): void => void process.stderr.write(printableInColour(text))
 /** Writes the output of a program in a VM unchanged: the user ran it, and may redirect its bytes to a file. */
 export const raw = (stream: 'stdout' | 'stderr', text: string): void => void process[stream].write(text)

@@ -1,6 +1,7 @@
 /** Registers every command. Commands import their dependencies when they run, to keep `--help` fast. */
 import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
+import { activityCommands } from './commands/activity.ts'
 import { adminCommands } from './commands/admin.ts'
 import { appCommands } from './commands/app.ts'
 import { buildCommands } from './commands/build.ts'
@@ -12,6 +13,7 @@ import { deployCommands } from './commands/deploy.ts'
 import { runscCommands } from './commands/runsc.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { domainCommands } from './commands/domain.ts'
+import { folderAppCommands } from './commands/folder-app.ts'
 import { hostCommands } from './commands/host.ts'
 import { installCommand } from './commands/install.ts'
 import { imageCommands } from './commands/image.ts'
@@ -42,6 +44,7 @@ export function moteCommand(): Command {
   const groups: Readonly<Record<string, readonly Command[]>> = {
     'Your apps': [
       ...sessionCommands(),
+      ...folderAppCommands(),
       ...deployCommands(),
       configCommands(),
       composeCommands(),
@@ -62,6 +65,7 @@ export function moteCommand(): Command {
       ...settingCommands(),
       ...sshKeyCommands(),
       ...projectCommands(),
+      ...activityCommands(),
     ],
     'Run a cloud': [
       ...[...programCommands(), demoCommand(), doctorCommand(), hostCommands(), adminCommands()],

@@ -3,6 +3,8 @@ import { interpolate, type Variables } from './interpolate.ts'
 import { Invalid } from './faults.ts'
 
 const mostBytes = 262_144
+/** The dashboard has no Buffer. */
+const byteLength = (text: string) => new TextEncoder().encode(text).length
 const mostVariables = 1000
 const assignment = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?$/s
 
@@ -13,7 +15,7 @@ const assignment = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=(.*))?$/s
  */
 export function readEnvFile(text: string, file: string, variables: Variables): Map<string, string | undefined> {
   const wrong = (line: number, message: string) => new Invalid([{ at: { file, line, column: 1 }, field: '', message }])
-  if (Buffer.byteLength(text) > mostBytes) throw wrong(1, `The file has more than ${mostBytes / 1024} KiB`)
+  if (byteLength(text) > mostBytes) throw wrong(1, `The file has more than ${mostBytes / 1024} KiB`)
   const found = new Map<string, string | undefined>()
   const known: Variables = {
     get: name => found.get(name) ?? variables.get(name),
@@ -21,6 +23,7 @@ export function readEnvFile(text: string, file: string, variables: Variables): M
   }
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
   for (let at = 0; at < lines.length; at++) {
+    if (found.size > mostVariables) throw wrong(at + 1, `The file has more than ${mostVariables} variables`)
     const start = at
     const line = (lines[at] ?? '').trimStart()
     if (line === '' || line.startsWith('#')) continue
@@ -45,7 +48,6 @@ export function readEnvFile(text: string, file: string, variables: Variables): M
     if (end < 0) throw wrong(start + 1, `The value of ${name} has no closing ${quote}`)
     const raw = [...parts, last.slice(0, end)].join('\n')
     found.set(name, quote === "'" ? raw : expand(unescaped(raw)))
-    if (found.size > mostVariables) throw wrong(start + 1, `The file has more than ${mostVariables} variables`)
   }
   return found
 }

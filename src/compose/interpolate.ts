@@ -1,5 +1,4 @@
 /** Replaces variables in values, as the Compose Specification defines it. */
-import type { Tree } from './tree.ts'
 import { Invalid, type Place } from './faults.ts'
 
 export interface Variables {
@@ -7,24 +6,6 @@ export interface Variables {
   get(name: string): string | undefined
   /** Called for a variable that is not set and has no default. */
   missing(name: string, at: Place): void
-}
-
-/** Replaces variables in all values of the tree; keys stay as they are. @throws Invalid */
-export function interpolateTree(tree: Tree, variables: Variables): Tree {
-  switch (tree.kind) {
-    case 'list':
-      return { ...tree, items: tree.items.map(item => interpolateTree(item, variables)) }
-    case 'map':
-      return {
-        ...tree,
-        entries: new Map([...tree.entries].map(([name, value]) => [name, interpolateTree(value, variables)])),
-      }
-    case 'scalar': {
-      if (typeof tree.value !== 'string' || !tree.value.includes('$')) return tree
-      const text = interpolate(tree.value, tree.at, variables)
-      return { ...tree, text, value: text }
-    }
-  }
 }
 
 const mostDepth = 10

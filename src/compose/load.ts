@@ -2,7 +2,8 @@
 import { dirname, isAbsolute, join } from 'node:path/posix'
 import { readEnvFile } from './env-file.ts'
 import { Invalid, type Place } from './faults.ts'
-import { interpolateTree, type Variables } from './interpolate.ts'
+import type { Variables } from './interpolate.ts'
+import { interpolateTree } from './interpolate-tree.ts'
 import { merge } from './merge.ts'
 import { type Mapping, readTree, type Tree } from './tree.ts'
 

@@ -449,9 +449,11 @@ CREATE TABLE database_snapshot (
 );
 
 CREATE TABLE deployment (
+  activated_at timestamp with time zone,
   announced text,
   app_id uuid NOT NULL,
   arguments text[] NOT NULL DEFAULT '{}'::text[],
+  author_id uuid,
   build_id text NOT NULL DEFAULT ''::text,
   canary jsonb,
   canary_ended_at timestamp with time zone,
@@ -463,9 +465,11 @@ CREATE TABLE deployment (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   disk_mib integer NOT NULL,
   error_message text,
+  git_author text NOT NULL DEFAULT ''::text,
   git_branch text NOT NULL DEFAULT ''::text,
   git_commit_hash text NOT NULL DEFAULT ''::text,
   git_commit_message text NOT NULL DEFAULT ''::text,
+  health_check_path text,
   hypervisor integer NOT NULL,
   id uuid NOT NULL,
   image text NOT NULL DEFAULT ''::text,

@@ -44,7 +44,7 @@ type Env = Readonly<Record<string, string | undefined>>
 export async function openDatabase(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<Db> {
   const url = settings.databaseUrl || (await openEmbedded(scope, settings, log))
   const applied = await whileAnswering(url, () => migrate({ url }))
-  if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated')
+  if (applied.length > 0) log.info({ migrations: applied.length, newest: applied.at(-1) }, 'the database was migrated')
   const db = await whileAnswering(url, () => connectDb({ url, log }))
   scope.defer(() => db.close())
   return db

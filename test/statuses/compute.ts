@@ -113,6 +113,7 @@ async function sessions(world: World): Promise<void> {
   params['session_id'] = body.id
   await see('getAppSsh', 200)
   await see('listVmProcesses', 200)
+  await see('compareDeployment', 200)
   await see('listVmSessions', 200)
   await see('getVmSession', 200)
   await see('attachVmSession', 101)

@@ -12,7 +12,7 @@ export const browserSuite = noBrowser
 export interface Walker extends Visit {
   readonly user: TestUser
   /** Opens an address and waits for its heading. */
-  open(path: string, heading: string): Promise<void>
+  open(path: string, heading: string | RegExp): Promise<void>
   button(name: string | RegExp): Locator
   field(label: string): Locator
   readonly dialog: Locator

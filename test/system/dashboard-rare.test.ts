@@ -39,7 +39,7 @@ browserSuite('rarely used buttons of the dashboard', () => {
     (await ada.user.get('/v1/apps/web/deployments')).body[0]
   const openNewest = async () => {
     const { job_id } = await newest()
-    await ada.open(`/apps/web/deployments/${job_id}`, job_id)
+    await ada.open(`/apps/web/deployments/${job_id}`, /./)
   }
 
   it('notifies on every page that an app is live, and the message links to the app', async () => {

@@ -127,6 +127,13 @@ export const queries = {
       queryKey: inProject('deployment', app_name, job_id),
       queryFn: ({ signal }) => api.getDeployment({ app_name, job_id }, { signal }),
     }),
+  /** Deployments do not change what they were made of. */
+  diff: (app_name: string, job_id: string, base: string) =>
+    queryOptions({
+      queryKey: inProject('diff', app_name, job_id, base),
+      queryFn: ({ signal }) => api.compareDeployment({ app_name, job_id, query: { base } }, { signal }),
+      staleTime: 30_000,
+    }),
   builds: (app_name: string) =>
     queryOptions({
       queryKey: inProject('builds', app_name),
@@ -253,6 +260,13 @@ export const queries = {
     queryOptions({
       queryKey: ['notifications', limit, unread_only],
       queryFn: ({ signal }) => api.listNotifications({ query: { limit, unread_only } }, { signal }),
+    }),
+  activity: (limit: number) =>
+    queryOptions({
+      queryKey: inProject('activity', limit),
+      queryFn: ({ signal }) => api.listAuditLogs({ query: { scope: 'project', limit } }, { signal }),
+      refetchInterval: 10_000,
+      placeholderData: keepPreviousData,
     }),
   audit: (query: { readonly action?: string; readonly resource_type?: string; readonly offset: number }) =>
     queryOptions({

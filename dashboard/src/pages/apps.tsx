@@ -5,6 +5,7 @@ import { Boxes, ExternalLink, Plus, Search } from 'lucide-react'
 import { useState } from 'react'
 import { queries } from '../api/queries.ts'
 import { LinkButton } from '../ui/button.tsx'
+import { StatusFilter, useStatusFilter } from '../ui/filter.tsx'
 import { controlLook } from '../ui/form.tsx'
 import { bytes, mib, percent, plural } from '../ui/format.ts'
 import { Card, Page } from '../ui/layout.tsx'
@@ -21,7 +22,11 @@ export function Apps() {
   const apps = useQuery(queries.apps())
   const active = useQuery(queries.active())
   const [wanted, setWanted] = useState('')
-  const found = apps.data?.filter(app => app.name.includes(wanted.toLowerCase()))
+  const [status, chooseStatus] = useStatusFilter('apps')
+  const stateOf = (app: App) => appStatus(app, active.data ?? [])
+  const found = apps.data?.filter(
+    app => app.name.includes(wanted.toLowerCase()) && (status === '' || stateOf(app) === status),
+  )
   return (
     <Page
       title="Apps"
@@ -32,19 +37,24 @@ export function Apps() {
         </LinkButton>
       }
     >
-      {(apps.data?.length ?? 0) >= searchFrom && (
-        <div className="relative mb-4 max-w-xs">
-          <Search aria-hidden="true" size={14} className="absolute top-2.25 left-2.5 text-faint" />
-          <input
-            type="search"
-            aria-label="Find an app"
-            placeholder="Find an app"
-            value={wanted}
-            onChange={event => setWanted(event.target.value)}
-            className={`${controlLook} border-line-strong pl-8`}
-          />
-        </div>
-      )}
+      <div className="mb-4 flex flex-wrap items-center gap-3 empty:hidden">
+        {(apps.data?.length ?? 0) >= searchFrom && (
+          <div className="relative w-full max-w-xs">
+            <Search aria-hidden="true" size={14} className="absolute top-2.25 left-2.5 text-faint" />
+            <input
+              type="search"
+              aria-label="Find an app"
+              placeholder="Find an app"
+              value={wanted}
+              onChange={event => setWanted(event.target.value)}
+              className={`${controlLook} border-line-strong pl-8`}
+            />
+          </div>
+        )}
+        {apps.data && active.data && (
+          <StatusFilter statuses={apps.data.map(stateOf)} chosen={status} choose={chooseStatus} />
+        )}
+      </div>
       <Card flush>
         <Loaded query={apps}>
           {all =>
@@ -66,7 +76,9 @@ export function Apps() {
                   <AppRow key={app.id} app={app} active={active.data ?? []} />
                 ))}
                 {found?.length === 0 && (
-                  <li className="px-4 py-8 text-center text-muted">No app name contains “{wanted}”.</li>
+                  <li className="px-4 py-8 text-center text-muted">
+                    {wanted ? `No app matches “${wanted}”.` : `No app is ${status}.`}
+                  </li>
                 )}
               </ul>
             )
@@ -79,6 +91,7 @@ export function Apps() {
 
 function AppRow({ app, active }: { readonly app: App; readonly active: readonly LiveDeployment[] }) {
   const live = liveOf(app, active)
+  const state = appStatus(app, active)
   return (
     <li className="relative grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-6 gap-y-2 px-4 py-3 hover:bg-hover/50 md:grid-cols-[minmax(0,1.6fr)_7.5rem_9rem_8rem_8rem]">
       <div className="flex min-w-0 items-center gap-3">
@@ -97,9 +110,14 @@ function AppRow({ app, active }: { readonly app: App; readonly active: readonly 
             {app.name}
           </Link>
           <Address of={app} />
+          {state === 'failed' && app.failure && (
+            <p className="truncate text-xs text-bad" title={app.failure}>
+              {app.failure.split('\n')[0]}
+            </p>
+          )}
         </div>
       </div>
-      <Status status={appStatus(app, active)} />
+      <Status status={state} />
       <Load live={live} replicas={Math.max(app.desired_replicas, 1)} />
       <div className="hidden text-muted md:block">
         <p className="tabular-nums">

@@ -12,7 +12,8 @@ import { FormDialog } from '../ui/dialog.tsx'
 import { Choice, controlLook, Field } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
 import { DestroyLink } from '../ui/row-actions.tsx'
-import { Loaded } from '../ui/states.tsx'
+import { isMissing, Loaded } from '../ui/states.tsx'
+import { MissingProject } from './project.tsx'
 import { Badge } from '../ui/status.tsx'
 import { Table } from '../ui/table.tsx'
 
@@ -35,6 +36,12 @@ export function Members() {
   const mine = list.data?.members.find(member => member.user_id === me.data?.id)?.role
   const reason =
     mine === 'owner' || mine === 'admin' ? undefined : 'Only owners and admins of the project manage its members.'
+  if (isMissing(list.error) && !list.data)
+    return (
+      <Page title="Members">
+        <MissingProject />
+      </Page>
+    )
   return (
     <Page
       title="Members"

@@ -7,9 +7,10 @@ import { api } from '../api/client.ts'
 import { queries, refreshAll } from '../api/queries.ts'
 import { ActionButton } from '../ui/action.tsx'
 import { cx } from '../ui/cx.ts'
-import { Field, Form, type Values } from '../ui/form.tsx'
+import { Field, Form, TextArea, type Values } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
 import { FolderField, sendFolder } from '../source/folder-field.tsx'
+import { envPlaceholder, setVariables, variablesIn } from './app/env-text.ts'
 import { SizeFields, sizeOf } from './app/size-fields.tsx'
 
 type Source = 'image' | 'repository' | 'folder'
@@ -88,6 +89,14 @@ export function NewApp() {
             />
           </div>
           <SizeFields />
+          <TextArea
+            label="Environment"
+            name="env"
+            rows={4}
+            spellCheck={false}
+            placeholder={envPlaceholder}
+            hint="NAME=value, one in each line, as in a .env file. Stored encrypted."
+          />
         </Form>
       </Card>
     </Page>
@@ -123,6 +132,7 @@ function SourceChoice({ source, choose }: { readonly source: Source; readonly ch
 /** Returns the parameters of the page of the deployment. */
 async function createAndDeploy(values: Values, repositories: readonly Repository[] | undefined) {
   const name = values.text('name')
+  const variables = variablesIn(values.text('env'))
   await api.createApp({
     body: {
       name,
@@ -133,6 +143,7 @@ async function createAndDeploy(values: Values, repositories: readonly Repository
   })
   await refreshAll('apps')
   try {
+    await setVariables(name, variables, true)
     const { job_id } = await api.deployApp({
       app_name: name,
       body: {
@@ -143,7 +154,7 @@ async function createAndDeploy(values: Values, repositories: readonly Repository
     })
     return { app: name, job: job_id }
   } catch (cause) {
-    // Only the source is invalid. Delete the app, so that a second attempt can create it.
+    // Only the source or a variable is invalid. Delete the app, so that a second attempt can create it.
     await api.deleteApp({ app_name: name })
     throw cause
   }

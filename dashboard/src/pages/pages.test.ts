@@ -33,6 +33,7 @@ const app: App = {
   command: [],
   arguments: [],
   stack: null,
+  failure: null,
   active_deployment_id: 'd1',
   git_branch: '',
   git_submodules: false,
@@ -89,6 +90,7 @@ describe('an app', () => {
     expect(appStatus(app, [live, other({ status: 'starting' })])).toBe('deploying')
     expect(appStatus(app, [other({ app_id: 'b', status: 'starting' })])).toBe('stopped')
     expect(appStatus({ ...app, active_deployment_id: null }, [])).toBe('not deployed')
+    expect(appStatus({ ...app, active_deployment_id: null, failure: 'It exited.' }, [])).toBe('failed')
     expect(appStatus({ ...app, scale_state: 'scaled_to_zero' }, [])).toBe('sleeping')
   })
 })

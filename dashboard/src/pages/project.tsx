@@ -1,26 +1,37 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
+import { FolderX } from 'lucide-react'
 import { api } from '../api/client.ts'
 import { chooseProject } from '../api/project.ts'
 import { queries, queryClient } from '../api/queries.ts'
+import { useProject } from '../shell/use-project.ts'
 import { Button } from '../ui/button.tsx'
 import { CopyBox } from '../ui/copy.tsx'
 import { Destroy } from '../ui/dialog.tsx'
 import { Field, Form } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
-import { Loaded, Notice } from '../ui/states.tsx'
+import { Loaded, Missing } from '../ui/states.tsx'
 import { toast } from '../ui/toast.tsx'
+import { Activity } from './activity.tsx'
+
+export const MissingProject = () => (
+  <Card>
+    <Missing icon={FolderX} what="project" to="/apps" way="Go to your apps" />
+  </Card>
+)
 
 export function ProjectSettings() {
   const { slug } = useParams({ from: '/shell/projects/$slug' })
   const projects = useQuery(queries.projects())
   const navigate = useNavigate()
+  // The activity is read in the selected project.
+  const current = useProject()
   return (
     <Page title="Project settings">
       <Loaded query={projects}>
         {all => {
           const project = all.find(one => one.tenant_id === slug)
-          if (!project) return <Notice tone="warn">You are not a member of a project that is called {slug}.</Notice>
+          if (!project) return <MissingProject />
           return (
             <div className="space-y-4">
               <Card title="Project">
@@ -42,6 +53,7 @@ export function ProjectSettings() {
                   </div>
                 </Form>
               </Card>
+              {project.id === current?.id && <Activity />}
               <Card
                 danger
                 title="Delete this project"

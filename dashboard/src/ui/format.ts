@@ -54,9 +54,3 @@ export const exactTime = (at: Date) => exact.format(at)
 export const shortId = (id: string) => id.slice(-8)
 export const plural = (count: number, one: string, many = `${one}s`) =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`
-
-/** For an image that was built here, the beginning of its digest; for any other, its full name. */
-export function imageName(image: string): string {
-  const digest = /^(?:oci:app-.*:sha256-|.*@sha256:)([0-9a-f]{12})[0-9a-f]{52}$/.exec(image)?.[1]
-  return digest === undefined ? image : `sha256:${digest}`
-}

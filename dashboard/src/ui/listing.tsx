@@ -12,9 +12,13 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
   readonly nothing: { readonly icon: LucideIcon; readonly title: string; readonly text?: ReactNode }
   /** The create button: beside the title, and in the middle while the list is empty. */
   readonly create?: ReactNode
+  /** Shown above the rows. */
+  readonly filter?: ReactNode
+  /** Whether the filter lets a row through; default: all. */
+  readonly shows?: (row: T) => boolean
 }
 
-function List<T>({ query, nothing, create, ...table }: ListProps<T>) {
+function List<T>({ query, nothing, create, filter, shows = () => true, ...table }: ListProps<T>) {
   return (
     <Loaded query={query}>
       {rows =>
@@ -23,7 +27,10 @@ function List<T>({ query, nothing, create, ...table }: ListProps<T>) {
             {nothing.text}
           </Empty>
         ) : (
-          <Table {...table} rows={rows} />
+          <>
+            {filter && <div className="px-3 pt-3 empty:hidden">{filter}</div>}
+            <Table {...table} rows={rows.filter(shows)} />
+          </>
         )
       }
     </Loaded>

@@ -2,6 +2,7 @@
 import { ApiFailure } from '@mote/client'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { CircleAlert, type LucideIcon } from 'lucide-react'
+import type { LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Button, LinkButton } from './button.tsx'
 import { cx } from './cx.ts'
@@ -48,22 +49,27 @@ export function Empty({
   )
 }
 
-/** Shown instead of the page of a resource that does not exist. @param all the list of such resources */
+/** Shown instead of the page of a resource that does not exist. @param to the list of such resources */
 export function Missing({
   icon,
   what,
-  all,
+  way = `All ${what}s`,
+  ...all
 }: {
   readonly icon: LucideIcon
   readonly what: string
-  readonly all: '/volumes' | '/databases'
-}) {
+  /** Text of the link. */
+  readonly way?: string
+} & Pick<LinkProps, 'to' | 'params'>) {
   return (
-    <Empty icon={icon} title={`No such ${what}`} action={<LinkButton to={all}>{`All ${what}s`}</LinkButton>}>
+    <Empty icon={icon} title={`No such ${what}`} action={<LinkButton {...all}>{way}</LinkButton>}>
       It may have been deleted, or belong to another project.
     </Empty>
   )
 }
+
+/** Whether the error says that something does not exist, or is not visible to this account. */
+export const isMissing = (error: unknown) => error instanceof ApiFailure && error.status === 404
 
 export function messageOf(error: unknown): string {
   if (error instanceof ApiFailure) return error.message

@@ -10,6 +10,7 @@ import type { Driver } from '../hypervisor/driver.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
 import type { VmLog } from '../logs/vm-log.ts'
 import { composeImage } from './compose.ts'
+import { failureLine, searchedLines } from './failure-line.ts'
 import { BuildFault } from './fault.ts'
 import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './retention.ts'
@@ -170,7 +171,12 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal:
     },
     signal,
   )
-  if (code !== 0) throw new BuildFault(`The build ended with code ${code}; its log says why.`)
+  if (code === 0) return
+  const lines = await log.read({ tail: searchedLines, afterUs: 0 })
+  const reason = failureLine(lines.map(({ line }) => line))
+  throw new BuildFault(
+    `The build ended with code ${code}${reason === undefined ? '; its log is empty.' : `: ${reason}`}`,
+  )
 }
 
 function vmSpec({ spec }: Job, recipe: Recipe, trust: Readonly<Record<string, string>>): VmSpec {

@@ -1,11 +1,12 @@
 /** Commands for apps: list, scale, logs, exec. */
 import type { Command } from 'commander'
-import type { Deployment, HistoryTotals } from '../../client/index.ts'
+import { authorOf, type Deployment, type HistoryTotals, versionOf } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { appLogFlags, showLogs } from '../app-logs.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
-import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { watched, watchFlag } from '../watch.ts'
+import { type Answer, type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
 export const appCommands = (): Command[] => [
   noun('apps', 'Apps of the project', [list, create, show, remove]),
@@ -21,12 +22,15 @@ const list: Verb = {
     const apps = await client.listApps()
     const rows = apps.map(app => [
       app.name,
-      status(app.active_deployment_id ? app.scale_state : 'not deployed'),
+      status(app.active_deployment_id ? app.scale_state : app.failure === null ? 'not deployed' : 'failed'),
       app.desired_replicas,
-      app.url ?? '',
+      app.failure?.split('\n')[0] || app.url || '',
       age(app.created_at),
     ])
-    return said(apps, listing(['NAME', 'STATE', 'REPLICAS', 'ADDRESS', 'AGE'], rows, 'No apps yet: mote launch'))
+    return said(
+      apps,
+      listing(['NAME', 'STATE', 'REPLICAS', 'ADDRESS OR FAILURE', 'AGE'], rows, 'No apps yet: mote launch'),
+    )
   },
 }
 
@@ -53,10 +57,10 @@ const create: Verb = {
 }
 
 const show: Verb = {
-  usage: 'show <name>',
-  says: 'Show an app with its settings',
-  async run({ client, args: [name = ''] }) {
-    const app = await client.getApp({ app_name: name })
+  usage: 'show [name]',
+  says: 'Show an app with its settings; by default that of this folder',
+  async run({ client, args: [name], flags }) {
+    const app = await client.getApp({ app_name: name || (await appOf({ flags })) })
     const autoscaling = `${app.min_replicas} to ${app.max_replicas}, cpu ${app.cpu_threshold} %, memory ${app.mem_threshold} %`
     const text = facts({
       name: app.name,
@@ -135,31 +139,36 @@ const statusOf: Verb = {
 const info: Verb = {
   usage: 'info',
   says: 'Show what serves, and the traffic of the last hour and day',
-  options: [appFlag],
-  example: 'mote info --app web',
+  options: [appFlag, watchFlag],
+  example: 'mote info --app web\nmote info --watch',
   async run(call) {
     const app_name = await appOf(call)
-    const { client } = call
-    const [app, deployment, hour, day] = await Promise.all([
-      client.getApp({ app_name }),
-      activeDeployment(call, app_name),
-      client.getAppHistory({ app_name, query: { range: '1h' } }),
-      client.getAppHistory({ app_name, query: { range: '24h' } }),
-    ])
-    const json = { app, deployment: deployment ?? null, last_hour: hour.totals, last_day: day.totals }
-    const text = facts({
-      app: app.name,
-      hostname: app.hostname,
-      state: status(deployment?.status ?? 'not deployed'),
-      version: deployment && (deployment.git_commit_message || deployment.image_tag),
-      deployed: deployment && `${age(deployment.created_at)} ago (${deployment.trigger_source})`,
-      deployment: deployment?.job_id,
-      replicas: app.desired_replicas,
-      'last hour': trafficText(hour.totals),
-      'last day': trafficText(day.totals),
-    })
-    return said(json, text)
+    return watched(call, () => readInfo(call, app_name))
   },
+}
+
+async function readInfo(call: Call, app_name: string): Promise<Answer> {
+  const { client } = call
+  const [app, deployment, hour, day] = await Promise.all([
+    client.getApp({ app_name }),
+    activeDeployment(call, app_name),
+    client.getAppHistory({ app_name, query: { range: '1h' } }),
+    client.getAppHistory({ app_name, query: { range: '24h' } }),
+  ])
+  const json = { app, deployment: deployment ?? null, last_hour: hour.totals, last_day: day.totals }
+  const text = facts({
+    app: app.name,
+    hostname: app.hostname,
+    state: status(deployment?.status ?? (app.failure === null ? 'not deployed' : 'failed')),
+    version: deployment && versionOf(deployment),
+    deployed: deployment && `${age(deployment.created_at)} ago by ${authorOf(deployment)}`,
+    deployment: deployment?.job_id,
+    replicas: app.desired_replicas,
+    'last hour': trafficText(hour.totals),
+    'last day': trafficText(day.totals),
+    failure: app.failure,
+  })
+  return said(json, text)
 }
 
 function trafficText({ requests, status_4xx, status_5xx, latency_p50_ms, latency_p95_ms }: HistoryTotals): string {
@@ -170,16 +179,19 @@ function trafficText({ requests, status_4xx, status_5xx, latency_p50_ms, latency
 const ps: Verb = {
   usage: 'ps',
   says: 'List running VMs of the project with their CPU, memory and network usage',
-  example: 'mote ps',
-  async run({ client }) {
-    const active = await client.listActiveDeployments()
-    const rows = active.map(live => [
-      ...[live.app_name, status(live.status), `${live.cpu_usage.toFixed(1)} %`],
-      `${bytes(live.ram_used_bytes)} / ${live.memory_mib} MiB`,
-      ...[bytes(live.rx_bytes), bytes(live.tx_bytes), live.image],
-    ])
-    return said(active, listing(['APP', 'STATUS', 'CPU', 'MEMORY', 'IN', 'OUT', 'IMAGE'], rows, 'Nothing runs.'))
-  },
+  options: [watchFlag],
+  example: 'mote ps\nmote ps --watch',
+  run: call => watched(call, () => readVms(call)),
+}
+
+async function readVms({ client }: Call): Promise<Answer> {
+  const active = await client.listActiveDeployments()
+  const rows = active.map(live => [
+    ...[live.app_name, status(live.status), `${live.cpu_usage.toFixed(1)} %`],
+    `${bytes(live.ram_used_bytes)} / ${live.memory_mib} MiB`,
+    ...[bytes(live.rx_bytes), bytes(live.tx_bytes), live.image],
+  ])
+  return said(active, listing(['APP', 'STATUS', 'CPU', 'MEMORY', 'IN', 'OUT', 'IMAGE'], rows, 'Nothing runs.'))
 }
 
 const logs: Verb = {
@@ -220,8 +232,9 @@ const scale: Verb = {
     const asked = Object.values(body).some(value => value !== undefined)
     const app = asked ? await client.scaleApp({ app_name, body }) : await client.getApp({ app_name })
     const range = `${app.min_replicas} to ${app.max_replicas}`
-    const mode = app.autoscaling_enabled ? `autoscaling ${range}` : `autoscaling off, may be ${range}`
-    return said(app, `${app.name}: ${app.desired_replicas} replicas, ${mode}`)
+    const mode = app.autoscaling_enabled ? `autoscaling ${range}` : 'autoscaling off'
+    const note = 'message' in app && app.message ? `\n${app.message}` : ''
+    return said(app, `${app.name}: ${app.desired_replicas} replicas, ${mode}${note}`)
   },
 }
 

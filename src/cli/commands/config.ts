@@ -1,13 +1,12 @@
 /** The file of an app, `mote.toml`: check it, show it, and compare it with the installation. */
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { appFileName } from '../../appfile/name.ts'
-import type { AppFile } from '../../appfile/schema.ts'
 import { AppFileInvalid } from '../../appfile/toml.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { out } from '../terminal.ts'
-import { type Call, said, type Verb, verb } from '../verb.ts'
+import { type Verb, verb } from '../verb.ts'
 
 export const configCommands = (): Command => {
   const config = new Command('config').description(`The app as a file: ${appFileName}`)
@@ -70,27 +69,7 @@ const pull: Verb = {
   options: [appFlag],
   example: 'mote config pull --app web',
   async run(call) {
-    const app = await appOf(call)
-    const { appFileText } = await import('../app-file.ts')
-    const { effectiveFile } = await import('../../appfile/effective.ts')
-    const { parseAppFile } = await import('../../appfile/parse.ts')
-    const { newFileText, pulledText, withState } = await import('../../appfile/write.ts')
-    const { readState } = await import('../app-state.ts')
-    const before = await appFileText()
-    const file = before === undefined ? newFile(app, call) : parseAppFile(before)
-    if (file.app !== app) throw new Error(`The ${appFileName} of this folder describes ${file.app}, not ${app}.`)
-    const state = await readState(call.client, effectiveFile(file))
-    if (!state) throw new Error(`There is no app ${app} in this project. List them: mote apps list`)
-    const pulled =
-      before === undefined
-        ? { text: newFileText(withState(file, state.file), call.url), isRewritten: false }
-        : await pulledText(before, state.file)
-    const secrets = state.secrets.length > 0 ? `\nSecrets are not part of the file: ${state.secrets.join(', ')}` : ''
-    if (pulled.text === before) return said({ changed: false }, `${appFileName} matches the app.${secrets}`)
-    await writeFile(appFileName, pulled.text)
-    const lost = pulled.isRewritten ? ' It was rewritten with only the first comments.' : ''
-    return said({ changed: true, secrets: state.secrets }, `Wrote ${appFileName}.${lost}${secrets}`)
+    const { pullFile } = await import('../pull-file.ts')
+    return pullFile(call, await appOf(call))
   },
 }
-
-const newFile = (app: string, { project }: Call): AppFile => (project ? { app, project } : { app })

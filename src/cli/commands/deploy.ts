@@ -2,13 +2,14 @@
 import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { DeployAppRequest, DeployResponse } from '../../client/index.ts'
+import { authorOf, type DeployAppRequest, type DeployResponse, versionOf } from '../../client/index.ts'
 import { appFileName } from '../../appfile/name.ts'
 import type { AppFile } from '../../appfile/schema.ts'
 import { run } from '../../lib/exec.ts'
 import { appFlag, appNameFrom, appOf, inspectFolder, readLink } from '../folder.ts'
 import { followDeployment } from '../follow.ts'
 import { sendFolder } from '../upload.ts'
+import { deploymentDiff } from './deployment-diff.ts'
 import { age, listing, status } from '../output.ts'
 import { type Answer, type Call, type Flags, noun, oneOf, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
@@ -16,6 +17,7 @@ export const deployCommands = (): Command[] => [
   ...[launch, deploy, restart, rollback].map(verb),
   noun('deployments', 'Deployments of an app', [
     list,
+    deploymentDiff,
     ...(['cancel', 'pause', 'resume', 'stop', 'delete'] as const).map(change),
   ]),
 ]
@@ -85,7 +87,10 @@ const restart: Verb = {
   async run(call) {
     const app_name = await appOf(call)
     const { active_deployment_id: job_id } = await call.client.getApp({ app_name })
-    if (!job_id) throw new Error(`${app_name} has no active deployment. Deploy it: mote deploy`)
+    if (!job_id)
+      throw new Error(
+        `${app_name} has no active deployment. Deploy it: mote deploy. To launch another app from here, remove the file first.`,
+      )
     const { image, vcpus, memory_mib } = await call.client.getDeployment({ app_name, job_id })
     const size = {
       vcpus: oneOf([1, 2, 3, 4], vcpus, 'vcpus'),
@@ -209,7 +214,9 @@ async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
   const name = text(flags, 'name') ?? (await ask('Name of the app?', '--name', appNameFrom(dir)))
   const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
   const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
-  const source = reported ?? (await askSource(choose, found !== undefined, origin))
+  // Scripts get what the folder holds.
+  const source =
+    reported ?? (found && !process.stdin.isTTY ? 'folder' : await askSource(choose, found !== undefined, origin))
   const image = source === 'image' ? (given.image ?? (await ask('Which image?', '--image'))) : undefined
   const gitUrl =
     source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', '--git-url', origin || undefined))) : ''
@@ -239,10 +246,10 @@ const list: Verb = {
     const app_name = await appOf(call)
     const all = await call.client.listDeployments({ app_name })
     const rows = all.map(one => [
-      ...[one.job_id, status(one.status), one.image_tag, one.trigger_source],
-      ...[one.git_commit_hash.slice(0, 10), age(one.created_at)],
+      ...[one.job_id, status(one.status), versionOf(one), authorOf(one)],
+      ...[one.duration_ms === null ? '' : `${(one.duration_ms / 1000).toFixed(1)} s`, age(one.created_at)],
     ])
-    return said(all, listing(['DEPLOYMENT', 'STATUS', 'IMAGE', 'BY', 'COMMIT', 'AGE'], rows, 'No deployments yet.'))
+    return said(all, listing(['DEPLOYMENT', 'STATUS', 'VERSION', 'BY', 'TOOK', 'AGE'], rows, 'No deployments yet.'))
   },
 }
 

@@ -1,9 +1,9 @@
-/** Commands for projects and accounts: members, tokens, notifications, audit log. */
+/** Commands for projects and accounts: members, tokens, notifications. */
 import type { Command } from 'commander'
 import { confirmByName } from '../ask.ts'
 import { age, facts, listing, status } from '../output.ts'
 import { keep, readRetained } from '../session.ts'
-import { noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { noun, said, text, type Verb, verb } from '../verb.ts'
 
 export const projectCommands = (): Command[] => [
   noun('projects', 'Projects and their members', [
@@ -15,7 +15,7 @@ export const projectCommands = (): Command[] => [
     deleteProject,
   ]),
   noun('tokens', 'Access tokens of the account', [listTokens, createToken, revokeToken]),
-  ...[notifications, audit, billing, mesh].map(verb),
+  ...[notifications, billing, mesh].map(verb),
 ]
 
 const listProjects: Verb = {
@@ -147,28 +147,6 @@ const notifications: Verb = {
     if (unread_count > 0 && !flags.keep) await client.markAllNotificationsRead()
     const rows = all.map(one => [one.is_read ? '' : '*', age(one.created_at), one.title, one.body.split('\n')[0] ?? ''])
     return said(all, listing(['', 'AGE', 'WHAT', 'MORE'], rows, 'Nothing.'))
-  },
-}
-
-const audit: Verb = {
-  usage: 'audit',
-  says: 'Show the audit log, newest first',
-  options: [
-    ['--action <name>', 'only this action, e.g. app.created'],
-    ['-n, --limit <rows>', 'at most 100 (30)'],
-  ],
-  async run({ client, flags }) {
-    const query = { action: text(flags, 'action'), limit: wholeNumber(flags, 'limit') ?? 30 }
-    const { items, total } = await client.listAuditLogs({ query })
-    const rows = items.map(one => [
-      one.created_at,
-      one.action,
-      one.resource_type,
-      one.resource_id ?? '',
-      one.ip_address ?? '',
-    ])
-    const shown = listing(['AT', 'ACTION', 'ON', 'ID', 'FROM'], rows, 'Nothing matches.')
-    return said({ items, total }, items.length < total ? `${shown}\n${total - items.length} more.` : shown)
   },
 }
 

@@ -1,6 +1,7 @@
 /** Settings of an app besides its code: environment and firewall rules. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
+import { importEnv, pullEnv, readInput } from './env-file.ts'
 import { age, listing } from '../output.ts'
 import { noun, said, type Verb, wholeNumber } from '../verb.ts'
 
@@ -9,6 +10,8 @@ export const settingCommands = (): Command[] => [
     listEnv,
     setEnv,
     unsetEnv,
+    importEnv,
+    pullEnv,
   ]),
   noun('rules', 'Firewall rules of an app', [listRules, addRule, deleteRule]),
 ]
@@ -50,12 +53,6 @@ const setEnv: Verb = {
     }
     return said({ set: call.rest.length }, 'Set. VMs get the variables with the next deployment: mote deploy')
   },
-}
-
-async function readInput(): Promise<string> {
-  let all = ''
-  for await (const chunk of process.stdin.setEncoding('utf8')) all += String(chunk)
-  return all
 }
 
 const unsetEnv: Verb = {

@@ -94,6 +94,8 @@ export interface App {
   readonly settings_changed_at: string | null
   /** The active deployment; null if none. */
   readonly active_deployment_id?: string | null | undefined
+  /** Why its newest deployment failed, at most 1000 characters; null if that did not fail, or if a deployment is active. */
+  readonly failure: string | null
   /** Host name that the gateway serves the app on; null for a worker. */
   readonly hostname?: string | null | undefined
   /** Address of the app, with the scheme and port of the gateway; null for a worker. */
@@ -255,6 +257,10 @@ export interface AuditLog {
   readonly user_id: string
   /** What happened: the kind of resource and a verb. */
   readonly action: string
+  /** Name or e-mail address of the account; null for the system and for a deleted account. */
+  readonly actor: string | null
+  /** What happened in words, at most 300 characters; follows the name of the actor. */
+  readonly summary: string
   /** Kind of resource that `resource_id` refers to. */
   readonly resource_type: string
   /** Object with more about the action, depending on its kind. Never holds secrets. */
@@ -880,6 +886,8 @@ export interface Deployment {
   readonly job_id: string
   /** The build that made the image; empty if nothing was built. */
   readonly build_id: string
+  /** Image of the deployment; empty until it is built. */
+  readonly image: string
   /** Tag of the image. */
   readonly image_tag: string
   /** Current status of the deployment: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
@@ -908,6 +916,12 @@ export interface Deployment {
   readonly git_commit_message: string
   /** `manual`, `api`, `push` or `rollback`. Autoscaling changes replicas without a deployment. */
   readonly trigger_source: string
+  /** Who requested it, or activated it last: the name or e-mail address of the account, or the author of the push; empty if unknown. */
+  readonly author: string
+  /** When it first passed its health check; null if it has not. */
+  readonly started_at: string | null
+  /** Milliseconds from the request until it served, or until it ended without serving; null while neither has happened. */
+  readonly duration_ms: number | null
 }
 
 /** Status of a deployment after an action. Wait for the final status with `?wait=` of the deployment. */
@@ -936,6 +950,32 @@ export interface DeploymentCanary {
   readonly started_at: string
   /** When it gets all requests, unless it fails before; or when the canary ended. */
   readonly ends_at: string
+}
+
+/** What differs between two deployments of an app. Values of variables are never shown. */
+export interface DeploymentDiff {
+  /** Short id of the deployment, used in paths. */
+  readonly job_id: string
+  /** Job id of the deployment that it is compared with; null for the first one of the app. */
+  readonly base: string | null
+  /** Image, commit, size and settings that differ. */
+  readonly fields: readonly DeploymentFieldChange[]
+  /** Names of variables that only the deployment has. */
+  readonly env_added: readonly string[]
+  /** Names of variables that only the base has. */
+  readonly env_removed: readonly string[]
+  /** Names of variables that have another value. */
+  readonly env_changed: readonly string[]
+}
+
+/** A field that differs between two deployments. Commands are JSON arrays. */
+export interface DeploymentFieldChange {
+  /** Field that differs. */
+  readonly field: string
+  /** Value of the base; null if it is unset. */
+  readonly from: string | null
+  /** Value of the deployment; null if it is unset. */
+  readonly to: string | null
 }
 
 /** Initial state of the stream; later events change it. */
@@ -2318,6 +2358,8 @@ export interface ScaledApp {
   readonly settings_changed_at: string | null
   /** The active deployment; null if none. */
   readonly active_deployment_id?: string | null | undefined
+  /** Why its newest deployment failed, at most 1000 characters; null if that did not fail, or if a deployment is active. */
+  readonly failure: string | null
   /** Host name that the gateway serves the app on; null for a worker. */
   readonly hostname?: string | null | undefined
   /** Address of the app, with the scheme and port of the gateway; null for a worker. */
@@ -3161,6 +3203,8 @@ export const createOperations = (transport: Transport) => ({
   readonly action?: string | undefined
   /** Only entries about this kind of resource. */
   readonly resource_type?: string | undefined
+  /** `project`: without sign-ins and other entries of your own account. Default: `all`. */
+  readonly scope?: 'all' | 'project' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<AuditLogList>({ method: 'GET', path: `/v1/audit-logs`, query: input.query }, options),
   /** List notifications. `GET /v1/notifications` */
   listNotifications: (input: { readonly query?: {
@@ -3457,6 +3501,11 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<LiveDeploymentStatus>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}`, query: input.query }, options),
   /** Stop a deployment. `DELETE /v1/apps/{app_name}/deployments/{job_id}` */
   stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
+  /** Compare two deployments. `GET /v1/apps/{app_name}/deployments/{job_id}/diff` */
+  compareDeployment: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Job id or UUID of the deployment to compare with. Default: the one that was created before it. */
+  readonly base?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<DeploymentDiff>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/diff`, query: input.query }, options),
   /** Follow the logs of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
   streamDeploymentLogs: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Number of history lines sent first, over all VMs. Default: 100; with `since`, 10000. */

@@ -29,6 +29,11 @@ it('an app in a list equals the app read alone, for any content', async () => {
 
 const setPort = statement('test.setPort', 'UPDATE app SET port = $2 WHERE name = $1')
 
+const setFailed = statement(
+  'test.setFailed',
+  `UPDATE deployment SET outcome = 'failed', error_message = 'It exited.' WHERE app_id = (SELECT id FROM app WHERE name = $1)`,
+)
+
 // An unchanged page is not rendered again, so every change must be visible in the next request.
 it('a list is always current, regardless of the kind of change and of earlier reads', async () => {
   await using system = await testSystem({ agents: 0 })
@@ -63,6 +68,13 @@ it('a list is always current, regardless of the kind of change and of earlier re
   })
   await expect(undone).rejects.toThrow('undone')
   expect(await read()).toEqual({ a: 4, b: 3 })
+  // A failed deployment does not write to its app.
+  const failureOf = async () =>
+    (await user.get('/v1/apps')).body.find(({ name }: { name: string }) => name === 'a').failure
+  await user.post('/v1/apps/a/deploy', { image: 'docker.io/library/nginx:1.27' })
+  expect(await failureOf()).toBeNull()
+  await db.run(setFailed, ['a'])
+  expect([await failureOf(), (await user.get('/v1/apps/a')).body.failure]).toEqual(['It exited.', 'It exited.'])
   // Another project does not get the cached page.
   expect((await (await system.user()).get('/v1/apps')).body).toEqual([])
   await user.delete('/v1/apps/b')

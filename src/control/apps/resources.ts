@@ -134,6 +134,13 @@ export const App = resource(
       }),
     ),
     active_deployment_id: maybe(uuid({ description: 'The active deployment; null if none.' })),
+    failure: nullable(
+      text({
+        description:
+          'Why its newest deployment failed, at most 1000 characters; null if that did not fail, or if a deployment is active.',
+        examples: [null],
+      }),
+    ),
     hostname: maybe(
       text({
         description: 'Host name that the gateway serves the app on; null for a worker.',

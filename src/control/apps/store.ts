@@ -47,24 +47,31 @@ export interface App {
   /** Workflow of kind `owner` that is poked when the app changes. */
   readonly ownerId: string | null
   readonly createdAt: Date
+  /** Why its newest deployment failed; null if it did not, or if a deployment is active. */
+  readonly failure: string | null
   /** When a setting that takes effect with the next deployment last changed. */
   readonly settingsChangedAt: Date | null
 }
 
+// Only apps without an active deployment read a deployment: the newest, from the index.
+const newest = (column: string) => `CASE WHEN app.active_deployment_id IS NULL THEN (
+    SELECT ${column} FROM deployment d WHERE d.app_id = app.id AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT 1) END`
+const failure = newest(`CASE WHEN d.outcome = 'failed' THEN left(coalesce(d.error_message, ''), 1000) END`)
 const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, kind, (SELECT name FROM app main WHERE main.id = app.env_of) AS "envOf", command, arguments, stack, health_check_path AS "healthCheckPath",
   release_command AS "releaseCommand", drain_timeout AS "drainTimeout", canary, desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
   max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
   mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
   scm_installation_id AS "scmInstallationId", scm_repo_full_name AS "scmRepoFullName", scm_repo_id AS "scmRepoId",
   scm_webhook_secret AS "scmWebhookSecret", want, owner, owner_id AS "ownerId", created_at AS "createdAt",
-  settings_changed_at AS "settingsChangedAt"`
+  settings_changed_at AS "settingsChangedAt", ${failure} AS failure`
 
 const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' AND id < $5::uuid
   ORDER BY id DESC OFFSET $3`
 // PostgreSQL renders the page as JSON in the API's form (like `appView` for one app; a test compares them), because
 // parsing and rendering a hundred rows here took three times as long. It skips the rendering when the rows match mark
 // $4: the mark covers xmin, the transaction that wrote each row version, and the server's start time, because
-// transaction numbers repeat only in a restored backup. Checking the mark costs a seventh of rendering.
+// transaction numbers repeat only in a restored backup.
+// For an app without an active deployment it covers the newest deployment too, whose failure the page shows. Checking the mark costs a seventh of rendering.
 const listApps = statement<WrittenPage>(
   'apps.list',
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
@@ -72,13 +79,13 @@ const listApps = statement<WrittenPage>(
          (SELECT name FROM app main WHERE main.id = app.env_of) AS env_of, command, arguments, stack, health_check_path, release_command, drain_timeout, canary, desired_replicas, min_replicas,
          max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, scale_state,
          to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-         to_char(settings_changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS settings_changed_at, active_deployment_id,
+         to_char(settings_changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS settings_changed_at, active_deployment_id, ${failure} AS failure,
          CASE WHEN kind = 'web' THEN hostname END AS hostname, CASE WHEN kind = 'web' THEN $6::text || hostname || $7::text END AS url, scm_installation_id,
          scm_repo_full_name, scm_repo_id, NULL AS scm_webhook_secret
        ${pageOfApps} LIMIT $2::bigint) listed), '[]') END AS page, next
-   FROM (SELECT pg_postmaster_start_time() || ' ' || coalesce(encode(sha256(string_agg(id::text || xmin::text, ',')::bytea), 'hex'), '') AS mark,
+   FROM (SELECT pg_postmaster_start_time() || ' ' || coalesce(encode(sha256(string_agg(id::text || xmin::text || coalesce(newest, ''), ',')::bytea), 'hex'), '') AS mark,
        CASE WHEN count(*) > $2::bigint THEN (array_agg(id))[$2::int] END AS next
-     FROM (SELECT id, xmin ${pageOfApps} LIMIT $2::bigint + 1) seen) marked`,
+     FROM (SELECT id, xmin, ${newest('d.xmin::text')} AS newest ${pageOfApps} LIMIT $2::bigint + 1) seen) marked`,
 )
 const appsOfProject = statement<App>(
   'apps.ofProject',
@@ -145,7 +152,10 @@ const remainingApps = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM app WHERE project_id = $1`,
 )
 
-export type NewApp = Omit<App, 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt' | 'settingsChangedAt'>
+export type NewApp = Omit<
+  App,
+  'failure' | 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt' | 'settingsChangedAt'
+>
 
 /** Returns a page in the API's form, newest first. @param mark of a cached page, or null */
 export const list = (

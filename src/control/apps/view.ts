@@ -38,6 +38,7 @@ export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppSha
   created_at: app.createdAt.toISOString(),
   settings_changed_at: app.settingsChangedAt?.toISOString() ?? null,
   active_deployment_id: app.activeDeploymentId,
+  failure: app.failure,
   hostname: app.kind === 'web' ? app.hostname : null,
   url: app.kind === 'web' ? around(gatewayUrl).join(app.hostname) : null,
   scm_installation_id: app.scmInstallationId,

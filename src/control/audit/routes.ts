@@ -11,7 +11,7 @@ export const auditFeature = ({ db }: Pick<Deps, 'db'>) =>
       read: async ({ caller, project, query, page }) => {
         const filter = {
           projectId: project.id,
-          accountId: caller.boundProjectId === null ? caller.userId : undefined,
+          accountId: caller.boundProjectId === null && query.scope !== 'project' ? caller.userId : undefined,
           action: query.action,
           resourceType: query.resource_type,
         }

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { dateTime, freeForm, int64, list, maybe, resource, text, uuid } from '../http/types.ts'
+import { dateTime, freeForm, int64, list, maybe, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
 export const AuditLog = resource(
   'AuditLog',
@@ -13,6 +13,16 @@ export const AuditLog = resource(
     action: text({
       description: 'What happened: the kind of resource and a verb.',
       examples: ['app.create'],
+    }),
+    actor: nullable(
+      text({
+        description: 'Name or e-mail address of the account; null for the system and for a deleted account.',
+        examples: ['Ada Lovelace'],
+      }),
+    ),
+    summary: text({
+      description: 'What happened in words, at most 300 characters; follows the name of the actor.',
+      examples: ['created the app shop'],
     }),
     resource_type: text({ description: 'Kind of resource that `resource_id` refers to.', examples: ['app'] }),
     details: freeForm({
@@ -61,6 +71,12 @@ export const auditOperations = operations({
       ),
       resource_type: Type.Optional(
         text({ maxLength: 100, description: 'Only entries about this kind of resource.', examples: ['app'] }),
+      ),
+      scope: Type.Optional(
+        oneOf(['all', 'project'], {
+          description: '`project`: without sign-ins and other entries of your own account. Default: `all`.',
+          examples: ['project'],
+        }),
       ),
     }),
     list: { order: ['-id'], within: 'items', defaultLimit: 50 },

@@ -1,10 +1,13 @@
 /** Reads the audit log. Each statement has four variants, so that every filter can use an index. */
 import { type Db, type Statement, statement } from '../../db/db.ts'
+import { accountName } from '../http/account-name.ts'
 import type { Window } from '../http/paging.ts'
 
 export interface AuditRow {
   readonly id: string
   readonly userId: string
+  /** Name or e-mail address of the account; null if it does not exist. */
+  readonly actor: string | null
   readonly action: string
   readonly resourceType: string
   readonly resourceId: string | null
@@ -16,7 +19,7 @@ export interface AuditRow {
 /** The rows that a caller may read: those of the project and their own rows outside of any project. */
 export interface AuditFilter {
   readonly projectId: string
-  /** Undefined for a token that is bound to the project: it cannot read the account's rows. */
+  /** Undefined for a token that is bound to the project, which cannot read the account's rows, and if they are not asked for. */
   readonly accountId: string | undefined
   readonly action: string | undefined
   readonly resourceType: string | undefined
@@ -56,8 +59,9 @@ const pages = perVariant<AuditRow>(variant => {
   const reach = `${limit}::bigint + ${offset}::bigint`
   return statement(
     `audit.page.${variant}`,
-    `${walk('$1::uuid', variant, reach, before)} UNION ALL ${walk('$2::uuid', variant, reach, before)}
-     ORDER BY id DESC LIMIT ${limit}::bigint OFFSET ${offset}::bigint`,
+    `SELECT page.*, (SELECT ${accountName('who')} FROM account who WHERE who.id = page."userId") AS actor
+     FROM (${walk('$1::uuid', variant, reach, before)} UNION ALL ${walk('$2::uuid', variant, reach, before)}
+       ORDER BY id DESC LIMIT ${limit}::bigint OFFSET ${offset}::bigint) page ORDER BY id DESC`,
   )
 })
 

@@ -25,11 +25,13 @@ export interface SourceCommit {
   readonly branch: string
   readonly hash: string
   readonly message: string
+  /** Empty if the git host reported none. */
+  readonly author: string
   /** Build exactly this commit; otherwise the head of the branch at fetch time. */
   readonly isExact: boolean
 }
 
-export const newestCommit: SourceCommit = { branch: '', hash: '', message: '', isExact: false }
+export const newestCommit: SourceCommit = { branch: '', hash: '', message: '', author: '', isExact: false }
 
 /**
  * Creates a deployment from the app's repository, which waits for its build. Queued builds of the app are superseded

@@ -15,6 +15,8 @@ export interface NewDeployment {
   readonly diskMib: number
   readonly port: number
   readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback'
+  /** The account that requested it; a push has none. */
+  readonly authorId?: string
   /** Trace context of the request that created the deployment, if any. */
   readonly traceparent?: string
   /** The build that makes the image; the image is empty until then. */
@@ -48,9 +50,10 @@ const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments
 const insertDeployment = statement(
   'deployments.insert',
   `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source,
-     traceparent, build_id, git_branch, git_commit_hash, git_commit_message, command, arguments, canary)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, (SELECT command FROM app WHERE id = $4),
-     (SELECT arguments FROM app WHERE id = $4), (SELECT canary FROM app WHERE id = $4 AND kind = 'web'))`,
+     traceparent, build_id, git_branch, git_commit_hash, git_commit_message, author_id, git_author, command, arguments, health_check_path, canary)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, (SELECT command FROM app WHERE id = $4),
+     (SELECT arguments FROM app WHERE id = $4), (SELECT health_check_path FROM app WHERE id = $4),
+     (SELECT canary FROM app WHERE id = $4 AND kind = 'web'))`,
 )
 const copyEnv = statement(
   'deployments.copyEnv',
@@ -86,6 +89,8 @@ export const insert = (tx: Tx, d: NewDeployment) =>
     d.build?.commit.branch ?? '',
     d.build?.commit.hash ?? '',
     d.build?.commit.message ?? '',
+    d.authorId ?? null,
+    d.build?.commit.author ?? '',
   ])
 /** Copies the app's current environment for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])

@@ -30,7 +30,7 @@ interface DeployApp {
 export interface DeployCall {
   readonly project: Pick<ProjectAccess, 'id'>
   /** `push`: a webhook delivery of the git host, without a user. */
-  readonly caller: { readonly via: { readonly kind: 'session' | 'pat' | 'push' } }
+  readonly caller: { readonly userId?: string; readonly via: { readonly kind: 'session' | 'pat' | 'push' } }
   readonly traceparent: string
   audit(note: AuditNote): void
 }
@@ -38,7 +38,7 @@ export interface DeployCall {
 /** The build that makes the image; the commit may be known only in part. */
 export interface DeployBuild {
   readonly buildId: string
-  readonly commit: { readonly branch: string; readonly hash: string; readonly message: string }
+  readonly commit: { readonly branch: string; readonly hash: string; readonly message: string; readonly author: string }
 }
 
 const triggers = { session: 'manual', pat: 'api', push: 'push' } as const
@@ -87,6 +87,7 @@ export async function deploy(
     replicas,
     ipv6Prefix: await creating.prefixOf(tx, call.project.id),
     triggerSource: triggers[call.caller.via.kind],
+    ...(call.caller.userId === undefined ? {} : { authorId: call.caller.userId }),
     traceparent: call.traceparent,
     ...(build ? { build } : {}),
   })

@@ -3,6 +3,7 @@
  */
 import { type Db, statement } from '../../db/db.ts'
 import type { Window } from '../http/paging.ts'
+import { authorOf } from './author.ts'
 import type { VmFacts } from './rules.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
@@ -11,6 +12,7 @@ export interface ListedDeployment
     Deployment,
     | ('id' | 'jobId' | 'projectId' | 'appId' | 'appName' | 'buildId' | 'image' | 'hypervisor' | 'vcpus' | 'memoryMib')
     | ('diskMib' | 'port' | 'gitBranch' | 'gitCommitHash' | 'gitCommitMessage' | 'triggerSource' | 'createdAt')
+    | ('author' | 'requestedAt' | 'startedAt' | 'stoppedAt')
     | ('updatedAt' | 'scaleState' | 'want' | 'outcome' | 'phase' | 'reactivated')
   > {
   readonly vms: readonly (VmFacts & Pick<DeploymentVm, 'id' | 'hypervisor' | 'ipv6Address'>)[]
@@ -26,6 +28,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.port,
   d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash", d.git_commit_message AS "gitCommitMessage",
   d.trigger_source AS "triggerSource", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
+  ${authorOf('d')} AS author, coalesce(d.activated_at, d.created_at) AS "requestedAt", d.started_at AS "startedAt", d.stopped_at AS "stoppedAt",
   a.scale_state AS "scaleState", d.want, d.outcome, d.reactivated, m.phase, ${vmsOf('d.id')}`
 // Selects the page before joining. Otherwise the columns of skipped rows are computed as well.
 const joined = `JOIN deployment d ON d.id = page.id

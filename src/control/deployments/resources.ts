@@ -37,6 +37,10 @@ export const Deployment = resource(
       description: 'The build that made the image; empty if nothing was built.',
       examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
     }),
+    image: text({
+      description: 'Image of the deployment; empty until it is built.',
+      examples: ['ghcr.io/example/web:latest'],
+    }),
     image_tag: text({ description: 'Tag of the image.', examples: ['latest'] }),
     status: status(),
     created_at: dateTime({ description: 'When the deployment was requested.' }),
@@ -60,10 +64,54 @@ export const Deployment = resource(
       description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas without a deployment.',
       examples: ['push'],
     }),
+    author: text({
+      description:
+        'Who requested it, or activated it last: the name or e-mail address of the account, or the author of the push; empty if unknown.',
+      examples: ['Ada Lovelace'],
+    }),
+    started_at: nullable(dateTime({ description: 'When it first passed its health check; null if it has not.' })),
+    duration_ms: nullable(
+      int64({
+        description:
+          'Milliseconds from the request until it served, or until it ended without serving; null while neither has happened.',
+        examples: [8200],
+      }),
+    ),
   },
   { description: 'One rollout of an app: an image and the size of its VMs, as requested.' },
 )
 export type Deployment = Static<typeof Deployment>
+
+const FieldChange = resource(
+  'DeploymentFieldChange',
+  {
+    field: text({ description: 'Field that differs.', examples: ['image'] }),
+    from: nullable(text({ description: 'Value of the base; null if it is unset.', examples: ['nginx:1.26'] })),
+    to: nullable(text({ description: 'Value of the deployment; null if it is unset.', examples: ['nginx:1.27'] })),
+  },
+  { description: 'A field that differs between two deployments. Commands are JSON arrays.' },
+)
+const envNames = (what: string) =>
+  list(text({ examples: ['LOG_LEVEL'] }), { description: `Names of variables that ${what}.` })
+
+export const DeploymentDiff = resource(
+  'DeploymentDiff',
+  {
+    job_id: jobId(),
+    base: nullable(
+      text({
+        description: 'Job id of the deployment that it is compared with; null for the first one of the app.',
+        examples: ['job-77aa01e2c1d04f5b'],
+      }),
+    ),
+    fields: list(FieldChange, { description: 'Image, commit, size and settings that differ.' }),
+    env_added: envNames('only the deployment has'),
+    env_removed: envNames('only the base has'),
+    env_changed: envNames('have another value'),
+  },
+  { description: 'What differs between two deployments of an app. Values of variables are never shown.' },
+)
+export type DeploymentDiff = Static<typeof DeploymentDiff>
 
 export const DeploymentAction = resource(
   'DeploymentAction',

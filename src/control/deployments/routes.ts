@@ -10,6 +10,8 @@ import { deploymentOperations } from './schema.ts'
 import * as lists from './list-store.ts'
 import * as store from './store.ts'
 import { appOf, type JobCall, jobOf, streamHandlers } from './stream-routes.ts'
+import { activatedBy } from './author.ts'
+import { compare } from './diff.ts'
 import { apply } from './verbs.ts'
 import { deploymentView, liveView, statusView } from './view.ts'
 
@@ -50,6 +52,8 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     },
     getDeployment: { read: async call => statusView(await jobOf(deps, call), deps.live) },
 
+    compareDeployment: { read: ({ project, params, query }) => compare(deps, project.id, params, query.base) },
+
     activateDeployment: {
       write: async call => async tx => {
         const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.deployment_id)
@@ -57,6 +61,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
         if (!(await isUsable(tx, deps.config.registry, call.project.id, d.image)))
           throw invalidState('Its image was not built in this project. Deploy another image.')
         await apply(tx, 'activate', d)
+        if (d.activeDeploymentId !== d.id) await activatedBy(tx, d.id, call.caller.userId)
         call.audit({
           action: 'deployment.activate',
           resourceType: 'deployment',

@@ -3,10 +3,10 @@ import { operations } from '../http/operation.ts'
 import { filterFields } from '../app-logs/index.ts'
 import { list, text, uint32, uuid } from '../http/types.ts'
 export { AppScaleState } from './resources.ts'
-import { Deployment, DeploymentAction, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
+import { Deployment, DeploymentAction, DeploymentDiff, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
 import { deploymentEvents, logEvents, metricsEvents, workspaceEvents } from './streams.ts'
 
-export { Deployment, LiveDeployment, LiveDeploymentStatus, logEvents, metricsEvents }
+export { Deployment, DeploymentDiff, LiveDeployment, LiveDeploymentStatus, logEvents, metricsEvents }
 
 const shared = { tag: 'Deployments', auth: 'bearer', project: 'selected' } as const
 const appName = () => text({ description: 'Name of the app.', examples: ['web'] })
@@ -133,6 +133,27 @@ export const deploymentOperations = operations({
     params: ofJob,
     answer: LiveDeploymentStatus,
     waits: 'status',
+  },
+  compareDeployment: {
+    method: 'GET',
+    path: '/v1/apps/{app_name}/deployments/{job_id}/diff',
+    summary: 'Compare two deployments',
+    description:
+      'Returns what differs between the deployment and another one of the app: image, commit, size, settings, and names of variables.',
+    ...shared,
+    scope: 'read',
+    params: ofJob,
+    query: Type.Object({
+      base: Type.Optional(
+        text({
+          maxLength: 64,
+          description: 'Job id or UUID of the deployment to compare with. Default: the one that was created before it.',
+          examples: ['job-77aa01e2c1d04f5b'],
+        }),
+      ),
+    }),
+    answer: DeploymentDiff,
+    addition: true,
   },
   stopDeployment: {
     method: 'DELETE',

@@ -1,4 +1,5 @@
 import type { HypervisorName } from '../../contract/agent.ts'
+import { authorOf } from './author.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import { type CanaryFacts, canaryColumns } from './canary-facts.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
@@ -23,6 +24,10 @@ export interface Deployment extends DeploymentFacts, CanaryFacts {
   readonly gitCommitHash: string
   readonly gitCommitMessage: string
   readonly triggerSource: string
+  /** Name or e-mail address of who requested it; empty if that is unknown. */
+  readonly author: string
+  /** When its current rollout was requested: by its creation, or by its last activation. */
+  readonly requestedAt: Date
   readonly errorMessage: string | null
   readonly scheduledAt: Date | null
   readonly startedAt: Date | null
@@ -105,7 +110,8 @@ const canTakeVolumes = `(EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
 const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",
   d.rollout, d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib",
   d.disk_mib AS "diskMib", d.port, d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash",
-  d.git_commit_message AS "gitCommitMessage", d.trigger_source AS "triggerSource", d.want, d.outcome,
+  d.git_commit_message AS "gitCommitMessage", d.trigger_source AS "triggerSource",
+  ${authorOf('d')} AS author, coalesce(d.activated_at, d.created_at) AS "requestedAt", d.want, d.outcome,
   d.error_message AS "errorMessage", d.scheduled_at AS "scheduledAt", d.started_at AS "startedAt",
   d.stopped_at AS "stoppedAt", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
   a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
@@ -278,12 +284,9 @@ export const rollingAgain = (tx: Tx, id: string) => tx.run(forgetReactivation, [
 /** Marks the deployment as started by a rollback. */
 export const rolledBackTo = (tx: Tx, id: string) => tx.run(markRollback, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
-export const end = (
-  tx: Tx,
-  id: string,
-  outcome: NonNullable<DeploymentFacts['outcome']>,
-  error: string | null = null,
-) => tx.run(finish, [id, outcome, error])
+type Outcome = NonNullable<DeploymentFacts['outcome']>
+export const end = (tx: Tx, id: string, outcome: Outcome, error: string | null = null) =>
+  tx.run(finish, [id, outcome, error])
 export const scheduled = (tx: Tx, id: string) => tx.run(markScheduled, [id])
 export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
 /** Counts a replacement; counting restarts after `quietSeconds` without one. */

@@ -12,6 +12,12 @@ const firstVm = <Vm extends { readonly want: string }>(d: { readonly vms: readon
   d.vms.find(vm => vm.want !== 'absent') ?? d.vms[0]
 const unixSeconds = (at: Date | null) => (at ? Math.floor(at.getTime() / 1000) : 0)
 
+/** From the request until it served or ended; null while it is being rolled out, and if its VMs never stopped. */
+function rolloutMs({ requestedAt, startedAt, stoppedAt }: ListedDeployment): number | null {
+  const end = startedAt ?? stoppedAt
+  return end && end >= requestedAt ? end.getTime() - requestedAt.getTime() : null
+}
+
 /** Renders the stored record. */
 export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentShape> => ({
   id: d.id,
@@ -19,6 +25,7 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
   tenant_id: d.projectId,
   job_id: d.jobId,
   build_id: d.buildId,
+  image: d.image,
   image_tag: imageTag(d.image),
   status: statusOf(d),
   created_at: d.createdAt.toISOString(),
@@ -33,6 +40,9 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
   git_commit_hash: d.gitCommitHash,
   git_commit_message: d.gitCommitMessage,
   trigger_source: d.triggerSource,
+  author: d.author,
+  started_at: d.startedAt?.toISOString() ?? null,
+  duration_ms: rolloutMs(d),
 })
 
 /**

@@ -144,8 +144,8 @@ async function applyPush(
   const isTie = before?.pushedAt.getTime() === event.pushedAt?.getTime()
   const isNewest = await store.recordPush(tx, app.id, event.branch, event.pushedAt ?? deps.clock.now(), event.commit)
   if (!isNewest) return ignored('A newer push was already processed.')
-  const { branch, commit: hash, message } = event
-  await roll(deps, tx, app, { branch, hash, message, isExact: event.pushedAt !== null && !isTie }, traceparent)
+  const { branch, commit: hash, message, author } = event
+  await roll(deps, tx, app, { branch, hash, message, author, isExact: event.pushedAt !== null && !isTie }, traceparent)
   return applied
 }
 
@@ -173,7 +173,7 @@ async function applyPullRequest(
   const known = await store.pushOf(tx, id, event.branch)
   if (known?.commit === event.commit) return applied
   await store.recordPush(tx, id, event.branch, event.changedAt, event.commit)
-  const commit = { branch: event.branch, hash: event.commit, message: event.title, isExact: true }
+  const commit = { branch: event.branch, hash: event.commit, message: event.title, author: event.author, isExact: true }
   await roll(deps, tx, { ...preview, scmInstallationId: app.scmInstallationId }, commit, traceparent)
   return applied
 }

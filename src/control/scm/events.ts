@@ -16,6 +16,8 @@ export type ScmEvent =
       readonly isDefault: boolean
       readonly commit: string
       readonly message: string
+      /** Who pushed or wrote the commit; empty if the host does not report it. */
+      readonly author: string
       /** By the host's clock; null if the host does not report it. */
       readonly pushedAt: Date | null
     }
@@ -44,6 +46,8 @@ export type ScmEvent =
       readonly branch: string
       readonly commit: string
       readonly title: string
+      /** Login of the person who changed the pull request; empty if the host does not report it. */
+      readonly author: string
       /** From another repository, whose author may have no permissions here. */
       readonly isForeign: boolean
       readonly changedAt: Date
@@ -88,6 +92,7 @@ const read = <S extends TSchema>(schema: S, payload: unknown): Static<S> | undef
   Value.Check(schema, payload) ? payload : undefined
 
 const branchOf = (ref: string) => (ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : undefined)
+const nameOf = (name: string | undefined) => (name ?? '').slice(0, 200)
 const isNothing = (commit: string) => /^0+$/.test(commit)
 
 /** Parses a time: ISO 8601, or seconds since 1970. */
@@ -97,7 +102,12 @@ const Instant = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern:
 const Push = Type.Object({
   ref: Type.String({ maxLength: 1024 }),
   after: CommitId,
-  head_commit: Type.Optional(Type.Union([Type.Object({ message: Type.String() }), Type.Null()])),
+  head_commit: Type.Optional(
+    Type.Union([
+      Type.Object({ message: Type.String(), author: Type.Optional(Type.Object({ name: Type.String() })) }),
+      Type.Null(),
+    ]),
+  ),
   repository: Type.Object({
     id: Id,
     default_branch: Type.String(),
@@ -117,11 +127,13 @@ function push(payload: unknown): ScmEvent {
     isDefault: branch === repo.default_branch,
     commit: after,
     message: (head?.message ?? '').slice(0, 2000),
+    author: nameOf(head?.author?.name),
     pushedAt: repo.pushed_at == null ? null : instant(repo.pushed_at),
   }
 }
 
 const GitlabPush = Type.Object({
+  user_name: Type.Optional(Type.String()),
   ref: Type.String({ maxLength: 1024 }),
   after: CommitId,
   commits: Type.Optional(Type.Array(Type.Object({ id: Type.String(), message: Type.String() }))),
@@ -140,6 +152,7 @@ function gitlabPush(payload: unknown): ScmEvent {
     isDefault: branch === found.project.default_branch,
     commit: found.after,
     message: message.slice(0, 2000),
+    author: nameOf(found.user_name),
     pushedAt: null,
   }
 }
@@ -198,6 +211,7 @@ function repository(payload: unknown): ScmEvent {
 }
 
 const PullRequest = Type.Object({
+  sender: Type.Optional(Type.Object({ login: Type.String() })),
   number: Type.Integer({ minimum: 1 }),
   pull_request: Type.Object({
     state: Type.Enum(['open', 'closed']),
@@ -224,6 +238,7 @@ function pullRequest(payload: unknown): ScmEvent {
     branch: head.ref,
     commit: head.sha,
     title: title.slice(0, 500),
+    author: nameOf(found.sender?.login),
     isForeign: head.repo?.id !== found.repository.id,
     changedAt: instant(at),
   }

@@ -40,6 +40,7 @@ export const forkHandlers = (deps: Deps): Handlers<ForkOperations> => ({
         await keepProcess(tx, app.id, d.id)
         await assertSizesFit(tx, call.project.id, app.id, snapshot, replicas)
         const { volumes, ...made } = await startFork(tx, d, snapshot, kept, {
+          authorId: call.caller.userId,
           app,
           replicas,
           traceparent: call.traceparent,
@@ -64,6 +65,7 @@ export interface ForkRequest {
   readonly app: { readonly id: string; readonly name: string }
   readonly replicas: number
   readonly traceparent?: string
+  readonly authorId?: string
 }
 
 /**
@@ -76,7 +78,7 @@ export async function startFork(
   { hypervisor, image, port, ipv6Prefix }: Pick<Deployment, 'hypervisor' | 'image' | 'port' | 'ipv6Prefix'>,
   snapshot: Snapshot,
   kept: readonly RetainedVolume[],
-  { app, replicas, traceparent }: ForkRequest,
+  { app, replicas, traceparent, authorId }: ForkRequest,
 ) {
   const volumes = await forkVolumes(tx, snapshot, kept, app)
   const { projectId, vcpus, memoryMib, diskMib } = snapshot
@@ -93,6 +95,7 @@ export async function startFork(
     projectId,
     appId: app.id,
     ...(traceparent ? { traceparent } : {}),
+    ...(authorId ? { authorId } : {}),
     from: { snapshotId: snapshot.id, hostId: snapshot.hostId, required: true },
   })
   return { ...made, volumes }

@@ -1,4 +1,4 @@
-import type { App, Deployment } from '@mote/client'
+import { type App, type Deployment, authorOf, versionOf } from '@mote/client'
 import { Link } from '@tanstack/react-router'
 import { CornerUpLeft, Rocket } from 'lucide-react'
 import { api } from '../../api/client.ts'
@@ -6,7 +6,7 @@ import { refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { DialogButton } from '../../ui/dialog.tsx'
 import { ActionButton } from '../../ui/action.tsx'
-import { mib } from '../../ui/format.ts'
+import { duration, mib } from '../../ui/format.ts'
 import { Mono } from '../../ui/layout.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -15,9 +15,12 @@ import { whyNot } from './verbs.ts'
 export function DeploymentTable({
   app,
   deployments,
+  newest = deployments[0],
 }: {
   readonly app: App
   readonly deployments: readonly Deployment[]
+  /** The newest of the app; other deployments are rolled back to. */
+  readonly newest?: Deployment | undefined
 }) {
   return (
     <Table
@@ -32,12 +35,18 @@ export function DeploymentTable({
               <Link
                 to="/apps/$app/deployments/$job"
                 params={{ app: app.name, job: one.job_id }}
-                className="font-semibold hover:underline"
+                className="line-clamp-2 font-semibold wrap-anywhere hover:underline"
               >
-                {one.git_commit_message || one.image_tag || 'Not built yet'}
+                {versionOf(one)}
               </Link>
               <p className="max-w-28 truncate text-xs text-muted sm:max-w-72">
-                <Mono>{one.job_id}</Mono>
+                {one.git_commit_hash ? (
+                  <>
+                    <Mono>{one.git_commit_hash.slice(0, 10)}</Mono> {one.git_branch}
+                  </>
+                ) : (
+                  <Mono>{one.job_id}</Mono>
+                )}
               </p>
             </div>
           ),
@@ -60,19 +69,35 @@ export function DeploymentTable({
             </span>
           ),
         },
-        { title: 'By', wideOnly: true, cell: one => <span className="text-muted">{one.trigger_source}</span> },
+        {
+          title: 'Took',
+          wideOnly: true,
+          cell: one => (
+            <span className="whitespace-nowrap text-muted">
+              {one.duration_ms === null ? '–' : duration(one.duration_ms)}
+            </span>
+          ),
+        },
+        {
+          title: 'By',
+          wideOnly: true,
+          cell: one => <span className="block max-w-40 truncate text-muted">{authorOf(one)}</span>,
+        },
         { title: 'When', at: one => one.created_at },
       ]}
-      actionsOf={one => <Activate app={app} deployment={one} newest={deployments[0]} />}
+      actionsOf={one => <Activate app={app} deployment={one} newest={newest} />}
     />
   )
 }
 
-function Activate({
+/** @param label on the button instead of the verb */
+export function Activate({
   app,
   deployment,
   newest,
+  label,
 }: {
+  readonly label?: string
   readonly app: App
   readonly deployment: Deployment
   readonly newest: Deployment | undefined
@@ -82,7 +107,7 @@ function Activate({
   const reason = whyNot('activate', deployment.status, isServing)
   return (
     <DialogButton
-      title={`${verb} to ${deployment.image_tag}`}
+      title={`${verb} to ${versionOf(deployment)}`}
       lead="Its virtual machines start again. The current deployment keeps serving until they are healthy."
       trigger={open => (
         <Button size="small" look="quiet" reason={reason} onClick={open} aria-label={`${verb} to ${deployment.job_id}`}>
@@ -91,7 +116,7 @@ function Activate({
           ) : (
             <CornerUpLeft aria-hidden="true" size={13} />
           )}
-          <span className="hidden sm:inline">{verb}</span>
+          <span className={label ? '' : 'hidden sm:inline'}>{label ?? verb}</span>
         </Button>
       )}
     >
@@ -102,7 +127,7 @@ function Activate({
           </Button>
           <ActionButton
             look="primary"
-            done={`Activating ${deployment.image_tag}`}
+            done={`Activating ${versionOf(deployment)}`}
             act={async () => {
               await api.activateDeployment({ app_name: app.name, deployment_id: deployment.id })
               close()

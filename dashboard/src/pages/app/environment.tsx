@@ -1,13 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
-import { KeySquare } from 'lucide-react'
+import { ClipboardPaste, KeySquare } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
-import { Field, NameField } from '../../ui/form.tsx'
+import { Check, Field, NameField, TextArea } from '../../ui/form.tsx'
+import { plural } from '../../ui/format.ts'
 import { Mono } from '../../ui/layout.tsx'
 import { ListCard } from '../../ui/listing.tsx'
 import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { envPlaceholder, setVariables, variablesIn } from './env-text.ts'
 import { useApp } from './use-app.ts'
 
 export function Environment() {
@@ -17,7 +20,12 @@ export function Environment() {
     <ListCard
       title="Environment"
       lead="Values are stored encrypted. Only those of mote.toml are shown. Changes take effect with the next deploy."
-      create={<SetVariable app_name={app.name} />}
+      create={
+        <div className="flex flex-wrap gap-2">
+          <PasteVariables app_name={app.name} />
+          <SetVariable app_name={app.name} />
+        </div>
+      }
       query={env}
       nothing={{
         icon: KeySquare,
@@ -49,6 +57,44 @@ export function Environment() {
           />
         </>
       )}
+    />
+  )
+}
+
+/** Sets every variable of a pasted .env file. */
+function PasteVariables({ app_name }: { readonly app_name: string }) {
+  return (
+    <FormDialog
+      wide
+      title="Paste a .env file"
+      lead="Variables of the same name are replaced, all others stay."
+      submit="Set variables"
+      trigger={open => (
+        <Button size="small" onClick={open}>
+          <ClipboardPaste aria-hidden="true" size={13} /> Paste .env
+        </Button>
+      )}
+      send={async values => {
+        const entries = variablesIn(values.text('env'))
+        if (entries.length === 0) throw new Error('The text has no variables. Write NAME=value, one in each line.')
+        await setVariables(app_name, entries, !values.checked('plain'))
+        await refreshAll('env')
+        toast({ tone: 'good', title: `Set ${plural(entries.length, 'variable')}` })
+      }}
+      fields={
+        <>
+          <TextArea
+            label="Variables"
+            name="env"
+            rows={10}
+            required
+            autoFocus
+            spellCheck={false}
+            placeholder={envPlaceholder}
+          />
+          <Check label="Members of the project may read the values" name="plain" />
+        </>
+      }
     />
   )
 }

@@ -1,21 +1,30 @@
 import { useQuery } from '@tanstack/react-query'
 import { Outlet, useParams } from '@tanstack/react-router'
-import { ExternalLink, Rocket } from 'lucide-react'
+import { Boxes, ExternalLink, Rocket } from 'lucide-react'
 import { queries } from '../../api/queries.ts'
-import { Loaded, Skeleton } from '../../ui/states.tsx'
+import { isMissing, Loaded, Missing, Skeleton } from '../../ui/states.tsx'
+import { Card, Page } from '../../ui/layout.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
 import { DeployDialog } from './deploy-dialog.tsx'
 import { Button } from '../../ui/button.tsx'
 import { appStatus } from './live.ts'
 
+export function MissingApp({ name }: { readonly name: string }) {
+  return (
+    <Page title={name}>
+      <Card>
+        <Missing icon={Boxes} what="app" to="/apps" />
+      </Card>
+    </Page>
+  )
+}
+
 export function AppFrame() {
   const { app: name } = useParams({ from: '/shell/apps/$app' })
   const app = useQuery(queries.app(name))
   const active = useQuery(queries.active())
-  const isDeployed = app.data?.active_deployment_id !== null
-  const deployments = useQuery({ ...queries.deployments(name), enabled: !isDeployed })
-  const hasFailed = !isDeployed && deployments.data?.[0]?.status === 'failed'
+  if (isMissing(app.error) && !app.data) return <MissingApp name={name} />
   const params = { app: name }
   return (
     <div>
@@ -25,7 +34,7 @@ export function AppFrame() {
             <div className="min-w-0">
               <h1 className="flex items-center gap-3 text-xl font-semibold tracking-tight">
                 <span className="truncate">{name}</span>
-                {app.data && <Status status={hasFailed ? 'failed' : appStatus(app.data, active.data ?? [])} />}
+                {app.data && <Status status={appStatus(app.data, active.data ?? [])} />}
               </h1>
               {app.data?.url ? (
                 <a

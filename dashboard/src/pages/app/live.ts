@@ -15,5 +15,6 @@ export function appStatus(app: App, active: readonly LiveDeployment[]): string {
   if (own.some(one => onTheWay.has(one.status))) return 'deploying'
   if (app.scale_state === 'scaled_to_zero') return 'sleeping'
   if (app.scale_state === 'warming_up') return 'warming up'
+  if (app.failure !== null) return liveOf(app, active)?.status ?? 'failed'
   return liveOf(app, active)?.status ?? (app.active_deployment_id ? 'stopped' : 'not deployed')
 }

@@ -1,4 +1,12 @@
-import type { App, LiveDeployment } from '@mote/client'
+import {
+  type App,
+  type Deployment,
+  type LiveDeployment,
+  authorOf,
+  imageName,
+  shortImage,
+  versionOf,
+} from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Rocket } from 'lucide-react'
@@ -6,18 +14,20 @@ import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { ActionButton } from '../../ui/action.tsx'
 import { LinkButton } from '../../ui/button.tsx'
-import { bytes, imageName, mib, percent } from '../../ui/format.ts'
+import { bytes, mib, percent } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono } from '../../ui/layout.tsx'
 import { LiveDot } from '../../ui/live-dot.tsx'
 import { Log } from '../../ui/log.tsx'
 import { Empty, Loaded, Notice, Skeleton } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
+import { Ago } from '../../ui/time.tsx'
 import { FirstDeployButton } from './deploy-dialog.tsx'
-import { DeploymentTable } from './deployment-table.tsx'
+import { Activate, DeploymentTable } from './deployment-table.tsx'
 import { liveOf } from './live.ts'
 import { TrafficFacts } from './history.tsx'
 import { Charts } from './metrics.tsx'
 import { useApp } from './use-app.ts'
+import { rollbackTarget } from './verbs.ts'
 import { useMetrics } from './use-metrics.ts'
 
 const shownDeployments = 5
@@ -34,8 +44,10 @@ export function Overview() {
       {app.scale_state === 'scaled_to_zero' && (
         <Notice>This app had no requests for a while and is suspended. The next request wakes it.</Notice>
       )}
-      {!live && deployments.data?.[0]?.status === 'failed' && <Failed app={app} job={deployments.data[0].job_id} />}
-      <Serving app={app} live={live} isLoading={active.isPending} />
+      {!live && app.failure !== null && deployments.data?.[0] && (
+        <Failed app={app} message={app.failure} job={deployments.data[0].job_id} />
+      )}
+      <Serving app={app} live={live} deployments={deployments.data ?? []} isLoading={active.isPending} />
       {live && app.kind === 'web' && <LastDay name={app.name} />}
       {live && <LiveCharts name={app.name} />}
       <Card
@@ -48,7 +60,7 @@ export function Overview() {
         }
       >
         <Loaded query={deployments}>
-          {all => <DeploymentTable app={app} deployments={all.slice(0, shownDeployments)} />}
+          {all => <DeploymentTable app={app} deployments={all.slice(0, shownDeployments)} newest={all[0]} />}
         </Loaded>
       </Card>
       <Card
@@ -84,11 +96,10 @@ function FirstDeploy({ app }: { readonly app: App }) {
 }
 
 /** Why the newest deployment does not serve. */
-function Failed({ app, job }: { readonly app: App; readonly job: string }) {
-  const failed = useQuery(queries.deployment(app.name, job))
+function Failed({ app, message, job }: { readonly app: App; readonly message: string; readonly job: string }) {
   return (
     <Notice tone="bad">
-      The last deployment failed{failed.data?.error_message ? `: ${failed.data.error_message}` : '.'}{' '}
+      <span className="whitespace-pre-wrap">The last deployment failed{message ? `: ${message}` : '.'}</span>{' '}
       <Link to="/apps/$app/deployments/$job" params={{ app: app.name, job }} className="font-medium underline">
         Details and log
       </Link>
@@ -119,17 +130,21 @@ function Waiting({ app, active }: { readonly app: App; readonly active: readonly
 function Serving({
   app,
   live,
+  deployments,
   isLoading,
 }: {
   readonly app: App
   readonly live: LiveDeployment | undefined
+  readonly deployments: readonly Deployment[]
   readonly isLoading: boolean
 }) {
   if (isLoading) return <Skeleton className="h-40" />
   if (!live) return <Notice tone="warn">Nothing is running. Deploy, or activate one of the deployments below.</Notice>
+  const serving = deployments.find(one => one.id === live.deployment_id)
+  const earlier = rollbackTarget(deployments, app.active_deployment_id)
   return (
     <Card
-      title="Serving now"
+      title={live.deployment_id === app.active_deployment_id ? 'Serving now' : 'Starting'}
       actions={
         <>
           <ActionButton
@@ -144,6 +159,7 @@ function Serving({
           >
             Restart
           </ActionButton>
+          {earlier && <Activate app={app} deployment={earlier} newest={deployments[0]} label="Roll back" />}
           <LinkButton look="quiet" size="small" to="/apps/$app/logs" params={{ app: app.name }}>
             Logs
           </LinkButton>
@@ -165,12 +181,24 @@ function Serving({
       }
     >
       <Facts>
+        <Fact name="Version" wide>
+          {serving ? versionOf(serving) : shortImage(live.image)}
+        </Fact>
         <Fact name="Status">
           <Status status={live.status} />
         </Fact>
-        <Fact name="Image" wide>
-          <Mono>{imageName(live.image)}</Mono>
-        </Fact>
+        <Fact name="Health">{healthOf(app, live.status)}</Fact>
+        <Fact name="Serving since">{serving?.started_at ? <Ago at={serving.started_at} /> : '–'}</Fact>
+        <Fact name="Deployed by">{serving ? authorOf(serving) : '–'}</Fact>
+        {serving?.git_commit_hash ? (
+          <Fact name="Commit" wide>
+            <Mono>{serving.git_commit_hash.slice(0, 10)}</Mono> {serving.git_branch && `on ${serving.git_branch}`}
+          </Fact>
+        ) : (
+          <Fact name="Image" wide>
+            <Mono>{imageName(live.image)}</Mono>
+          </Fact>
+        )}
         <Fact name="Size">
           {live.vcpus} vCPU · {mib(live.memory_mib)}
         </Fact>
@@ -188,6 +216,13 @@ function Serving({
       </Facts>
     </Card>
   )
+}
+
+/** What a health check of the app reports. */
+function healthOf({ kind, health_check_path: path }: App, status: string): string {
+  const check = kind === 'web' ? `GET ${path}` : 'its process'
+  if (status === 'running') return `Passing (${check})`
+  return status === 'unhealthy' ? `Failing (${check})` : '–'
 }
 
 function LastDay({ name }: { readonly name: string }) {

@@ -33,3 +33,15 @@ export function whyNot(verb: DeploymentVerb, status: string, isServing = false):
   if (done[verb]?.includes(status)) return `It is already ${status}.`
   return `A deployment that is ${status} cannot be ${pastTenses[verb]}. Possible while: ${possible.filter(one => !done[verb]?.includes(one)).join(', ')}.`
 }
+
+/** The deployment before the active one that can serve again; undefined if there is none. */
+export function rollbackTarget<T extends { readonly id: string; readonly status: string }>(
+  newestFirst: readonly T[],
+  activeId: string | null | undefined,
+): T | undefined {
+  const at = newestFirst.findIndex(one => one.id === activeId)
+  if (at < 0) return undefined
+  return newestFirst
+    .slice(at + 1)
+    .find(one => !['failed', 'cancelled'].includes(one.status) && whyNot('activate', one.status) === undefined)
+}

@@ -4,6 +4,7 @@ import { Database as DatabaseIcon, Plus } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
+import { StatusFilter, useStatusFilter } from '../../ui/filter.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { Choice, NameField } from '../../ui/form.tsx'
 import { mib } from '../../ui/format.ts'
@@ -16,12 +17,15 @@ export function Databases() {
     ...queries.databases(),
     refetchInterval: ({ state }) => (state.data?.some(one => isMoving(one.status)) ? 1500 : 15_000),
   })
+  const [status, choose] = useStatusFilter('databases')
   return (
     <ListPage
       title="Databases"
       lead="PostgreSQL, each in its own virtual machine, with backups."
       create={<Create />}
       query={databases}
+      shows={one => status === '' || one.status === status}
+      filter={<StatusFilter statuses={databases.data?.map(one => one.status) ?? []} chosen={status} choose={choose} />}
       nothing={{
         icon: DatabaseIcon,
         title: 'No databases yet',

@@ -44,7 +44,7 @@ export function DatabasePage() {
     >
       <Loaded query={databases}>
         {() =>
-          database ? <Whole database={database} /> : <Missing icon={DatabaseIcon} what="database" all="/databases" />
+          database ? <Whole database={database} /> : <Missing icon={DatabaseIcon} what="database" to="/databases" />
         }
       </Loaded>
     </Page>

@@ -1,18 +1,21 @@
-import type { LiveDeploymentStatus } from '@mote/client'
+import { type LiveDeploymentStatus, authorOf, imageName, shortImage, versionOf } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
+import { Rocket } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries } from '../../api/queries.ts'
 import { cx } from '../../ui/cx.ts'
-import { bytes, imageName, mib, percent, shortId } from '../../ui/format.ts'
+import { bytes, duration, mib, percent, shortId } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
 import { Log } from '../../ui/log.tsx'
-import { Loaded, Notice } from '../../ui/states.tsx'
+import { isMissing, Loaded, Missing, Notice } from '../../ui/states.tsx'
 import { Badge, isMoving, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
+import { MissingApp } from '../app/frame.tsx'
 import { Balloon } from './balloon.tsx'
 import { BuildCard, useBuild } from './build.tsx'
 import { Canary } from './canary.tsx'
+import { Changes } from './changes.tsx'
 import { Exec } from './exec.tsx'
 import { Migration } from './migration.tsx'
 import { Progress } from './progress.tsx'
@@ -41,11 +44,16 @@ export function DeploymentPage() {
   })
   const app = useQuery(queries.app(name))
   const build = useBuild({ app_name: name, job_id: job })
+  const deployments = useQuery(queries.deployments(name))
+  const record = deployments.data?.find(one => one.job_id === job)
+  if (isMissing(app.error) && !app.data) return <MissingApp name={name} />
   return (
     <Page
       title={
         <span className="flex flex-wrap items-center gap-3">
-          <Mono className="text-lg!">{job}</Mono>
+          <span className="min-w-0 wrap-anywhere">
+            {record ? versionOf(record) : (deployment.data && shortImage(deployment.data.image)) || 'Deployment'}
+          </span>
           {deployment.data && <Status status={deployment.data.status} />}
           {app.data && deployment.data && app.data.active_deployment_id === deployment.data.deployment_id && (
             <Badge tone="good">Serving</Badge>
@@ -58,35 +66,49 @@ export function DeploymentPage() {
           <Link to="/apps/$app" params={{ app: name }} className="font-medium text-accent-text hover:underline">
             {name}
           </Link>
+          {record && (
+            <>
+              , by {authorOf(record)}, <Ago at={record.created_at} />
+              {record.duration_ms !== null && `, took ${duration(record.duration_ms)}`}
+            </>
+          )}{' '}
+          · <Mono className="whitespace-nowrap">{job}</Mono>
         </>
       }
       actions={deployment.data && app.data && <Verbs app={app.data} live={deployment.data} />}
     >
-      <Loaded query={deployment}>
-        {live => (
-          <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_320px]">
-            <div className="min-w-0 space-y-4">
-              {live.error_message && !build?.error && (
-                <Notice tone={isOnTheWay(live.status) ? 'warn' : 'bad'}>
-                  <span className="whitespace-pre-wrap">{live.error_message}</span>
-                </Notice>
-              )}
-              {build && <BuildCard build={build} app_name={name} />}
-              {hasImage(live) && <Machine app_name={name} live={live} />}
+      {isMissing(deployment.error) && !deployment.data ? (
+        <Card>
+          <Missing icon={Rocket} what="deployment" to="/apps/$app/deployments" params={{ app: name }} />
+        </Card>
+      ) : (
+        <Loaded query={deployment}>
+          {live => (
+            <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_320px]">
+              <div className="min-w-0 space-y-4">
+                {live.error_message && !build?.error && (
+                  <Notice tone={isOnTheWay(live.status) ? 'warn' : 'bad'}>
+                    <span className="whitespace-pre-wrap">{live.error_message}</span>
+                  </Notice>
+                )}
+                {build && <BuildCard build={build} app_name={name} />}
+                <Changes app_name={name} job_id={job} deployments={deployments.data ?? []} />
+                {hasImage(live) && <Machine app_name={name} live={live} />}
+              </div>
+              <div className={cx('space-y-4', isOnTheWay(live.status) && 'order-first lg:order-none')}>
+                <Canary live={live} />
+                <Progress live={live} build={build} />
+                {hasImage(live) && (
+                  <>
+                    <Balloon app_name={name} live={live} />
+                    <Migration app_name={name} live={live} />
+                  </>
+                )}
+              </div>
             </div>
-            <div className={cx('space-y-4', isOnTheWay(live.status) && 'order-first lg:order-none')}>
-              <Canary live={live} />
-              <Progress live={live} build={build} />
-              {hasImage(live) && (
-                <>
-                  <Balloon app_name={name} live={live} />
-                  <Migration app_name={name} live={live} />
-                </>
-              )}
-            </div>
-          </div>
-        )}
-      </Loaded>
+          )}
+        </Loaded>
+      )}
     </Page>
   )
 }

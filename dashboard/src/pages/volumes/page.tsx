@@ -26,7 +26,7 @@ export function VolumePage() {
   return (
     <Page title={volume?.name ?? 'Volume'} actions={volume && <Delete volume={volume} />}>
       <Loaded query={volumes}>
-        {() => (volume ? <Whole volume={volume} /> : <Missing icon={HardDrive} what="volume" all="/volumes" />)}
+        {() => (volume ? <Whole volume={volume} /> : <Missing icon={HardDrive} what="volume" to="/volumes" />)}
       </Loaded>
     </Page>
   )

@@ -1,0 +1,22 @@
+/** Finds the line of a build's log that says why the build failed. Pure. */
+import { printableLine } from '../../lib/printable.ts'
+
+/** Lines from the end that are searched. */
+export const searchedLines = 60
+const longest = 300
+// ECMA-48 control sequences, which tools write when they take the log for a terminal.
+const sequences = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]{0,32}[A-Za-z]`, 'g')
+/** Written around a failure by the host and by common tools, without a reason. */
+const noise =
+  /^the workload ended|^still running; no output|^[\w ]+ took \d|complete log of this run|^npm (?:err!|error) *$|debug-\d+\.log|^exit status \d+$|^note: /i
+const signs =
+  /\b(?:error|err!|fatal|failed|failure|cannot|can't|could not|not found|no such|unable|undefined:|denied)\b|: error/i
+
+/** @returns the last line that reports a fault, otherwise the last line; undefined for an empty log */
+export function failureLine(lines: readonly string[]): string | undefined {
+  const told = lines
+    .slice(-searchedLines)
+    .map(line => printableLine(line.slice(0, 2000).replaceAll(sequences, '')).trim())
+    .filter(line => line !== '' && !noise.test(line))
+  return (told.findLast(line => signs.test(line)) ?? told.at(-1))?.slice(0, longest)
+}

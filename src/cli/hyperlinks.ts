@@ -1,0 +1,26 @@
+/** Makes addresses in the output clickable, on terminals that can (OSC 8, https://github.com/Alhadis/OSC8-Adoption). */
+
+/** Terminals announce themselves by variables; one that is unknown could print the sequence as text. */
+export function canLink(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
+  if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
+  if (!isTerminal || env.TERM === 'dumb' || env.NO_HYPERLINK || env.CI) return false
+  if (Number(env.VTE_VERSION ?? 0) >= 5000) return true
+  if (env.WT_SESSION || env.KITTY_WINDOW_ID || env.KONSOLE_VERSION || env.DOMTERM) return true
+  if (/^(?:xterm-kitty|alacritty|foot|xterm-ghostty)/.test(env.TERM ?? '')) return true
+  return ['iTerm.app', 'WezTerm', 'vscode', 'ghostty', 'Hyper', 'rio'].includes(env.TERM_PROGRAM ?? '')
+}
+
+const address = /https?:\/\/[A-Za-z0-9.:[\]_~%/?#@!$&*+,;=-]{1,2000}/g
+const escape = '\u001b'
+
+/**
+ * Links each address to itself. The text must be safe for a terminal already: a link never leads elsewhere than its
+ * text says.
+ */
+export const withLinks = (text: string): string =>
+  text.replaceAll(address, (found, at: number) => {
+    const url = found.replace(/[.,;:!?]+$/, '')
+    // An address that a table has cut leads nowhere.
+    if (text[at + found.length] === '…') return found
+    return `${escape}]8;;${url}${escape}\\${url}${escape}]8;;${escape}\\${found.slice(url.length)}`
+  })

@@ -1,0 +1,32 @@
+/** Names of deployments, as people know them. Pure. */
+import type { Deployment } from './generated/api.ts'
+
+/** For an image that was built here, the beginning of its digest; for any other, its full name. */
+export function imageName(image: string): string {
+  const digest = /^(?:oci:app-.*:sha256-|.*@sha256:)([0-9a-f]{12})[0-9a-f]{52}$/.exec(image)?.[1]
+  return digest === undefined ? image : `sha256:${digest}`
+}
+
+/** Without the parts that every image of Docker Hub has. */
+export const shortImage = (image: string): string =>
+  imageName(image).replace(/^docker\.io\/(?:library\/)?/, '') || 'Not built yet'
+
+type Named = Pick<
+  Deployment,
+  'git_commit_message' | 'git_commit_hash' | 'build_id' | 'image' | 'status' | 'author' | 'trigger_source'
+>
+
+/** The first line of the commit message, otherwise the image. */
+export function versionOf({ git_commit_message, git_commit_hash, build_id, image, status }: Named): string {
+  const subject = git_commit_message.split('\n')[0]
+  if (subject) return subject
+  if (git_commit_hash) return `Commit ${git_commit_hash.slice(0, 10)}`
+  if (build_id) return image === '' && status !== 'failed' ? 'Source being built' : 'Uploaded source'
+  return shortImage(image)
+}
+
+const triggers: Readonly<Record<string, string>> = { push: 'by push', rollback: 'rolled back', api: 'by token' }
+
+/** `Ada Lovelace, by push` */
+export const authorOf = ({ author, trigger_source }: Pick<Named, 'author' | 'trigger_source'>): string =>
+  [author || 'unknown', triggers[trigger_source]].filter(Boolean).join(', ')

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest'
+import { envEntries } from './env-entries.ts'
+
+const read = (text: string) => Object.fromEntries(envEntries(text, '.env').map(({ name, value }) => [name, value]))
+const fault = (text: string) => {
+  try {
+    read(text)
+  } catch (cause) {
+    return cause instanceof Error ? cause.message : ''
+  }
+  throw new Error('no fault')
+}
+
+it('reads quotes, comments, export, empty and multi-line values', () => {
+  const text = `# settings
+export A=1 # first
+B="two words"
+C='$literal # kept'
+D="line 1
+line 2"
+E=
+F=\${A}0
+`
+  expect(read(text)).toEqual({ A: '1', B: 'two words', C: '$literal # kept', D: 'line 1\nline 2', E: '', F: '10' })
+})
+
+it('names the line of every fault', () => {
+  expect(fault('A=1\nnot a line')).toBe('.env:2:1: A line must be NAME=value')
+  expect(fault('A="open\nB=1')).toBe('.env:1:1: The value of A has no closing "')
+  expect(fault('A=pa$word\nB')).toBe(
+    '.env:1:1: The value uses $word, which no earlier line sets. For a literal dollar sign use single quotes\n.env:2:1: B has no value: write B=value',
+  )
+  expect(fault('\nPORT=1')).toContain('.env:2:1: PORT is set by the platform')
+  expect(fault('a.b=1')).toContain('letters, digits and underscores only')
+})
+
+it('is bounded in bytes, variables and time', () => {
+  expect(fault(`A=${'x'.repeat(300_000)}`)).toContain('256 KiB')
+  const many = Array.from({ length: 1100 }, (_, n) => `V${n}=1`).join('\n')
+  expect(fault(many)).toContain('more than 1000 variables')
+  const started = performance.now()
+  fault(`A="${'\n'.repeat(200_000)}`)
+  expect(performance.now() - started).toBeLessThan(500)
+})

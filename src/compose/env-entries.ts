@@ -1,0 +1,50 @@
+/** Reads the variables of an app from the text of a `.env` file: for the command line and the dashboard. */
+import { readEnvFile } from './env-file.ts'
+import { type Fault, Invalid } from './faults.ts'
+
+export interface EnvEntry {
+  readonly name: string
+  readonly value: string
+}
+
+const validName = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
+
+/**
+ * The variables in the order of the file; a later line replaces an earlier one of the same name.
+ * @param file named in faults
+ * @throws Invalid naming the line of every fault
+ */
+export function envEntries(text: string, file: string): readonly EnvEntry[] {
+  const faults: Fault[] = []
+  const found = readEnvFile(text, file, {
+    get: () => undefined,
+    missing: (name, at) =>
+      faults.push({
+        at,
+        field: '',
+        message: `The value uses $${name}, which no earlier line sets. For a literal dollar sign use single quotes`,
+      }),
+  })
+  for (const [name, value] of found) {
+    const at = { file, line: lineOf(text, name), column: 1 }
+    if (value === undefined) faults.push({ at, field: '', message: `${name} has no value: write ${name}=value` })
+    if (name === 'PORT')
+      faults.push({
+        at,
+        field: '',
+        message: 'PORT is set by the platform. Remove the line, and set the port of the app',
+      })
+    else if (!validName.test(name))
+      faults.push({ at, field: '', message: `The name ${name} may have letters, digits and underscores only` })
+  }
+  if (faults.length > 0) throw new Invalid(faults.slice(0, 20))
+  return [...found].map(([name, value = '']) => ({ name, value }))
+}
+
+const lineOf = (text: string, name: string) =>
+  text.split('\n').findIndex(line =>
+    line
+      .trimStart()
+      .replace(/^export\s+/, '')
+      .startsWith(name),
+  ) + 1 || 1

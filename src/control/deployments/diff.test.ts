@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest'
+import { testSystem } from '../../../test/support/system.ts'
+import { statement } from '../../db/db.ts'
+
+const fail = statement(
+  'test.fail',
+  `UPDATE deployment SET outcome = 'failed', error_message = 'It exited.', stopped_at = created_at + interval '2 seconds' WHERE job_id = $1`,
+)
+
+it('compares deployments, names who requested them, and shows why the first one failed', async () => {
+  await using system = await testSystem({ agents: 0 })
+  const user = await system.user()
+  const get = async (path: string) => (await user.get(path)).body
+  await user.post('/v1/apps', { name: 'web', git_url: '' })
+  const setEnv = (name: string, value: string) => user.call('PUT', `/v1/apps/web/env/${name}`, { value })
+  for (const name of ['SAME', 'OTHER', 'GONE']) await setEnv(name, 'a')
+  const deploy = async (body: object) => (await user.post('/v1/apps/web/deploy', body)).body.job_id
+  const first = await deploy({ image: 'docker.io/library/nginx:1.26' })
+
+  expect(await get(`/v1/apps/web/deployments/${first}/diff`)).toMatchObject({
+    base: null,
+    fields: expect.arrayContaining([{ field: 'image', from: null, to: 'docker.io/library/nginx:1.26' }]),
+    env_added: ['GONE', 'OTHER', 'SAME'],
+  })
+
+  // Written again with the same value, so its sealed bytes differ.
+  await setEnv('SAME', 'a')
+  await setEnv('OTHER', 'b')
+  await setEnv('NEW', 'a')
+  await user.delete('/v1/apps/web/env/GONE')
+  await user.call('PATCH', '/v1/apps/web', { port: 8080, health_check_path: '/health' })
+  const second = await deploy({ image: 'docker.io/library/nginx:1.27', memory_mib: 1024 })
+  const diff = {
+    job_id: second,
+    base: first,
+    fields: [
+      { field: 'image', from: 'docker.io/library/nginx:1.26', to: 'docker.io/library/nginx:1.27' },
+      { field: 'memory_mib', from: '512', to: '1024' },
+      { field: 'health_check_path', from: '/', to: '/health' },
+    ],
+    env_added: ['NEW'],
+    env_removed: ['GONE'],
+    env_changed: ['OTHER'],
+  }
+  expect(await get(`/v1/apps/web/deployments/${second}/diff`)).toEqual(diff)
+  expect(await get(`/v1/apps/web/deployments/${second}/diff?base=${first}`)).toEqual(diff)
+  expect((await get(`/v1/apps/web/deployments/${second}/diff?base=${second}`)).fields).toEqual([])
+  expect((await user.get(`/v1/apps/web/deployments/${second}/diff?base=job-0`)).status).toBe(404)
+  const stranger = await system.user()
+  expect((await stranger.get(`/v1/apps/web/deployments/${second}/diff`)).status).toBe(404)
+
+  await system.database.db.run(fail, [second])
+  const [newest] = await get('/v1/apps/web/deployments')
+  const { email } = await get('/v1/auth/me')
+  expect(newest).toMatchObject({ author: email, started_at: null, duration_ms: 2000, status: 'failed' })
+  expect((await get('/v1/apps'))[0].failure).toBe('It exited.')
+})

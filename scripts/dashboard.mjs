@@ -11,7 +11,10 @@ const stamp = join(dashboard, 'dist', '.built-from')
 /** All inputs of the build: the dashboard's own files, and those that it shares with the server. */
 const sources = [
   ...['index.html', 'package-lock.json', 'vite.config.ts', 'src', 'public'].map(name => join(dashboard, name)),
-  ...['client', 'contract'].map(name => join(root, 'src', name)),
+  ...['appfile', 'client', 'compose', 'contract', 'lib/mount-point.ts', 'lib/posix-path.ts', 'stack'].map(name =>
+    join(root, 'src', name),
+  ),
+  join(root, 'templates'),
 ]
 
 /** Independent of the order in which directories are read. */

@@ -19,7 +19,8 @@ const rooms = {
   gateway: ['lib', 'contract', 'bus'],
   control: ['lib', 'appfile', 'contract', 'bus', 'db', 'engine'],
   programs: ['lib', 'contract', 'bus', 'db', 'engine', 'control', 'agent', 'gateway'],
-  cli: ['lib', 'appfile', 'compose', 'client', 'programs', 'control', 'agent', 'db', 'bus', 'engine'],
+  stack: ['lib', 'appfile', 'compose', 'client'],
+  cli: ['lib', 'appfile', 'compose', 'stack', 'client', 'programs', 'control', 'agent', 'db', 'bus', 'engine'],
 } as const satisfies Record<string, readonly string[]>
 
 type Room = keyof typeof rooms

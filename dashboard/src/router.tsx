@@ -164,6 +164,17 @@ const deployment = createRoute({
   component: lazyRouteComponent(() => import('./pages/deployment/page.tsx'), 'DeploymentPage'),
 })
 
+const templates = createRoute({
+  ...inside,
+  path: '/templates',
+  component: lazyRouteComponent(() => import('./pages/templates/list.tsx'), 'Templates'),
+})
+const template = createRoute({
+  ...inside,
+  path: '/templates/$name',
+  component: lazyRouteComponent(() => import('./pages/templates/page.tsx'), 'TemplatePage'),
+})
+
 const volumes = createRoute({
   ...inside,
   path: '/volumes',
@@ -285,6 +296,8 @@ const tree = root.addChildren([
     ],
     ...[
       invitation,
+      templates,
+      template,
       mesh,
       hosts,
       billing,

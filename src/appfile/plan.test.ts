@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { effectiveFile } from './effective.ts'
+import { effectiveFile } from './defaults.ts'
 import { parseAppFile } from './parse.ts'
 import { type AppState, isEmpty, planOf, planText, removes } from './plan.ts'
 

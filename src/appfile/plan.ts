@@ -1,5 +1,4 @@
 /** Compares the file with what an installation has. Pure: the same input gives the same plan. */
-import { isDeepStrictEqual } from 'node:util'
 import {
   type EffectiveFile,
   type FileJob,
@@ -101,13 +100,15 @@ const flatRelease = ({ release }: EffectiveFile): ReadonlyMap<string, Value> =>
   new Map(release ? [['command', release.command]] : [])
 const twice = (name: string) => [name, name] as const
 
+const isSame = (one: Value, other: Value) => JSON.stringify(one) === JSON.stringify(other)
+
 /** Pairs that were added, changed and removed, in the order of the file. */
 function differences(path: string, before: ReadonlyMap<string, Value>, after: ReadonlyMap<string, Value>): Change[] {
   const keyOf = (name: string) => (path === '' ? name : `${path}.${name}`)
   const given = [...after].flatMap(([name, to]): Change[] => {
     const from = before.get(name)
     if (from === undefined) return [created(keyOf(name), to)]
-    return isDeepStrictEqual(from, to) ? [] : [{ kind: 'change', key: keyOf(name), from, to }]
+    return isSame(from, to) ? [] : [{ kind: 'change', key: keyOf(name), from, to }]
   })
   const removed = [...before].filter(([name]) => !after.has(name))
   return [...given, ...removed.map(([name, from]): Change => ({ kind: 'remove', key: keyOf(name), from }))]

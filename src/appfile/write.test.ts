@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type EffectiveFile, effectiveFile } from './effective.ts'
+import { effectiveFile } from './defaults.ts'
+import type { EffectiveFile } from './effective.ts'
 import { parseAppFile } from './parse.ts'
 import { newFileText, pulledText } from './write.ts'
 

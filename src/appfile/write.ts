@@ -1,9 +1,9 @@
 /** Writes `mote.toml`: a new one, and the state of an app into an existing one. */
 import { isDeepStrictEqual } from 'node:util'
 import { stringify } from 'smol-toml'
+import { effectiveFile } from './defaults.ts'
 import {
   type EffectiveFile,
-  effectiveFile,
   type FileJob,
   type FileVolume,
   flatProcess,

@@ -1,7 +1,8 @@
 /** Finds and reads the `mote.toml` of a folder. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type EffectiveFile, effectiveFile } from '../appfile/effective.ts'
+import { effectiveFile } from '../appfile/defaults.ts'
+import type { EffectiveFile } from '../appfile/effective.ts'
 import { appFileName } from '../appfile/name.ts'
 import { parseAppFile } from '../appfile/parse.ts'
 import { text, type Flags } from './verb.ts'

@@ -1,29 +1,18 @@
 /** Makes the apps of a stack match its files, and deletes stacks. */
 import type { Stack } from '../compose/stack.ts'
-import { isEmpty } from '../appfile/plan.ts'
 import { everyItem } from '../client/index.ts'
+import { appsOf, hasChanges, planStack, type StackPlan } from '../stack/plan.ts'
+import type { StackSource } from '../stack/source.ts'
+import { applyStack } from '../stack/up.ts'
 import { agree, confirmByName } from './ask.ts'
-import { sendBuild } from './compose-build.ts'
-import type { StackSource } from './compose-files.ts'
-import {
-  appsOf,
-  assertPossible,
-  currentStack,
-  hasChanges,
-  planService,
-  planStack,
-  type ServicePlan,
-  type StackPlan,
-  stackText,
-} from './compose-state.ts'
-import { converge, newApp } from './converge.ts'
-import { followDeployment } from './follow.ts'
+import { assertPossible, stackText } from './compose-state.ts'
 import { deleteApp, deleteVolume } from './removal.ts'
+import { stackContext } from './stack-context.ts'
 import { type Answer, type Call, said } from './verb.ts'
 
 /** @throws Error if the files cannot work, or a step fails */
 export async function upStack(call: Call, source: StackSource): Promise<Answer> {
-  const planned = await planStack(call, source)
+  const planned = await planStack(stackContext(call), source)
   assertPossible(call, planned.stack)
   const prune = call.flags.prune === true
   const shown = stackText(planned, prune)
@@ -31,8 +20,7 @@ export async function upStack(call: Call, source: StackSource): Promise<Answer> 
   if (!hasChanges(planned) && removed.length === 0) return said(jsonOf(planned), shown)
   call.terminal.line(shown)
   await consent(call, planned, removed)
-  const stack = await createApps(call, source, planned)
-  for (const service of stack.services) await deployService(call, await planService(call, service), source.again)
+  const stack = await applyStack(stackContext(call), source, planned)
   for (const app_name of removed) await deleteApp(call, app_name)
   return said(jsonOf(planned), await readyText(call, stack))
 }
@@ -50,29 +38,6 @@ export const jsonOf = ({ stack, services, left }: StackPlan) => ({
   findings: stack.findings,
 })
 
-/** New apps come first, because variables may have the addresses of all. */
-async function createApps(call: Call, source: StackSource, { services, stack }: StackPlan): Promise<Stack> {
-  const created = services.filter(({ plan }) =>
-    plan.changes.some(({ kind, key }) => kind === 'create' && key === 'app'),
-  )
-  for (const { file } of created)
-    await call.terminal.step(`Creating ${file.app}`, () => call.client.createApp({ body: newApp(file) }))
-  return created.length === 0 ? stack : currentStack(call, source, await appsOf(call))
-}
-
-/** Deploys a service, and waits until it is healthy: those that depend on it come next. */
-async function deployService(call: Call, { service, file, plan, source }: ServicePlan, again: string): Promise<void> {
-  if (isEmpty(plan)) return
-  await converge(call, file, plan, again)
-  if (plan.deploys.length === 0) return
-  const { port, vcpus, memory_mib, disk_mib } = file.processes.web
-  const uploaded = 'root' in file.build ? (source ?? (await sendBuild(call, service)).source) : undefined
-  const image = 'image' in file.build ? file.build.image : undefined
-  const body = { image, source: uploaded, port, vcpus, memory_mib, disk_mib }
-  const { job_id } = await call.client.deployApp({ app_name: file.app, body })
-  await followDeployment(call, file.app, job_id, `Deploying ${file.app}`)
-}
-
 /** Asks on a terminal. Elsewhere, only a plan that removes something needs `--yes`. */
 async function consent(call: Call, planned: StackPlan, removed: readonly string[]): Promise<void> {
   if (call.flags.yes === true) return
@@ -88,7 +53,7 @@ async function consent(call: Call, planned: StackPlan, removed: readonly string[
 }
 
 async function readyText(call: Call, { name, services }: Stack): Promise<string> {
-  const apps = await appsOf(call)
+  const apps = await appsOf(call.client)
   const lines = services.map(({ app }) => {
     const url = apps.find(one => one.name === app.app)?.url
     return `  ${app.app}  ${url ? `serves at ${url}` : 'runs'}`
@@ -98,7 +63,7 @@ async function readyText(call: Call, { name, services }: Stack): Promise<string>
 
 /** Deletes the apps of the stack, and with `--volumes` its volumes. @param volumeNames those that its files name */
 export async function downStack(call: Call, name: string, volumeNames: readonly string[]): Promise<Answer> {
-  const apps = (await appsOf(call)).filter(app => app.stack === name).map(app => app.name)
+  const apps = (await appsOf(call.client)).filter(app => app.stack === name).map(app => app.name)
   const all = await Array.fromAsync(everyItem(query => call.client.listVolumes({ query })))
   // Without the file, its volumes are those that its apps use and that have its name.
   const isOwn = (volume: (typeof all)[number]) =>

@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { type EffectiveFile, type WebProcess, workerApp } from '../appfile/effective.ts'
 import { isEmpty, type Plan, planOf, planText, removes } from '../appfile/plan.ts'
 import type { DeployAppRequest, DeployResponse } from '../client/index.ts'
-import { readState } from './app-state.ts'
+import { readState } from '../stack/app-state.ts'
 import { agree } from './ask.ts'
-import { converge, convergeWorkers } from './converge.ts'
+import { converge, convergeWorkers } from '../stack/converge.ts'
 import { followDeployment } from './follow.ts'
+import { stackContext } from './stack-context.ts'
 import { sendFolder } from './upload.ts'
 import { type Answer, type Call, type Flags, said } from './verb.ts'
 
@@ -65,9 +66,9 @@ export async function deployFile(
     throw new Error('Leave out --no-wait: the workers get the image of the app, once its new version serves.')
   call.terminal.line(planText(plan))
   await consent(call, plan)
-  await converge(call, file, plan)
+  await converge(stackContext(call), file, plan)
   const answer = plan.deploys.length > 0 ? await deployWeb(call, file, source, hypervisor, follow) : undefined
-  await convergeWorkers(call, file, plan)
+  await convergeWorkers(stackContext(call), file, plan)
   for (const name of plan.workers) await deployWorker(call, file, name)
   return answer ?? said(plan, `${file.app} matches the file. No new version was needed.`)
 }

@@ -2,18 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pc } from '../programs/colours.ts'
 import type { LiveDeploymentStatus } from '../client/index.ts'
+import { ends } from '../stack/ends.ts'
 import type { Call } from './verb.ts'
-
-/** Final statuses: the deployment does not leave them by itself. */
-const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
-  running: 'serves',
-  sleeping: 'serves',
-  failed: 'failed',
-  stopped: 'failed',
-  cancelled: 'failed',
-  superseded: 'failed',
-  deleted: 'failed',
-}
 
 /** Uses at most half of a project's rate limit (600 requests per minute). */
 const pollMs = 200

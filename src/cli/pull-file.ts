@@ -1,12 +1,12 @@
 /** Writes the state of an app into the file of the folder. */
 import { writeFile } from 'node:fs/promises'
-import { effectiveFile } from '../appfile/effective.ts'
+import { effectiveFile } from '../appfile/defaults.ts'
 import { appFileName } from '../appfile/name.ts'
 import { parseAppFile } from '../appfile/parse.ts'
 import type { AppFile } from '../appfile/schema.ts'
 import { newFileText, pulledText, withState } from '../appfile/write.ts'
 import { appFileText } from './app-file.ts'
-import { readState } from './app-state.ts'
+import { readState } from '../stack/app-state.ts'
 import { type Answer, type Call, said } from './verb.ts'
 
 /** @throws Error if the folder's file describes another app, or there is no such app */

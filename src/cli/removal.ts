@@ -1,6 +1,6 @@
 /** Deletes apps and volumes, and waits until they are gone. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { appsOf } from './compose-state.ts'
+import { appsOf } from '../stack/plan.ts'
 import type { Call } from './verb.ts'
 
 const goneMs = 120_000
@@ -11,7 +11,7 @@ export async function deleteApp(call: Call, app_name: string): Promise<void> {
   await call.terminal.step(`Deleting ${app_name}`, async () => {
     await call.client.deleteApp({ app_name })
     const until = performance.now() + goneMs
-    while ((await appsOf(call)).some(app => app.name === app_name)) {
+    while ((await appsOf(call.client)).some(app => app.name === app_name)) {
       if (performance.now() > until) throw new Error(`${app_name} is still being deleted. Run the command again later.`)
       await sleep(pollMs, undefined, { signal: call.signal })
     }

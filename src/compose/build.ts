@@ -1,6 +1,5 @@
 /** Maps `build`: a folder that is uploaded, or a repository. */
-import { isAbsolute, join, normalize } from 'node:path/posix'
-import { dirname } from 'node:path/posix'
+import { dirname, isAbsolute, join, normalize } from '../lib/posix-path.ts'
 import type { BuildSource } from '../appfile/effective.ts'
 import { type Field, member, members, pairs, text, unsupported } from './reader.ts'
 

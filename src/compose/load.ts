@@ -1,5 +1,5 @@
 /** Reads the files of a stack into one model: overrides, `include` and `extends` are resolved, variables replaced. */
-import { dirname, isAbsolute, join } from 'node:path/posix'
+import { dirname, isAbsolute, join } from '../lib/posix-path.ts'
 import { readEnvFile } from './env-file.ts'
 import { Invalid, type Place } from './faults.ts'
 import type { Variables } from './interpolate.ts'

@@ -1,5 +1,4 @@
 /** A template: a compose file with a description, and questions whose answers are variables. */
-import { createHash } from 'node:crypto'
 import { Invalid } from './faults.ts'
 import { readTree, type Tree } from './tree.ts'
 
@@ -80,6 +79,13 @@ export function templateAppName(stack: string): (service: string) => string {
     const name = `${stack}-${service}`
     // Names have at most 40 characters.
     if (name.length <= 40) return name
-    return `${stack.slice(0, 30).replace(/-+$/, '')}-${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
+    return `${stack.slice(0, 30).replace(/-+$/, '')}-${shortHash(name)}`
   }
+}
+
+/** FNV-1a, which browsers can compute without waiting. It only has to differ between the services of a stack. */
+function shortHash(text: string): string {
+  let hash = 0x811c9dc5
+  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193)
+  return (hash >>> 0).toString(16).padStart(8, '0')
 }

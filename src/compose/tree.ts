@@ -31,7 +31,7 @@ const mostNodes = 50_000
 /** @param file its name, for messages @throws Invalid */
 export function readTree(text: string, file: string): Tree {
   const start: Place = { file, line: 1, column: 1 }
-  if (Buffer.byteLength(text) > mostFileBytes)
+  if (new TextEncoder().encode(text).length > mostFileBytes)
     throw new Invalid([fault(start, `The file has more than ${mostFileBytes / 1024} KiB`)])
   const lines = new LineCounter()
   // `uniqueKeys` compares each key with all others of its map; `mapOf` finds repeated keys with a Map.

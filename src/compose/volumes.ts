@@ -1,5 +1,5 @@
 /** Maps volumes and mounts. */
-import { isAbsolute, join } from 'node:path/posix'
+import { isAbsolute, join } from '../lib/posix-path.ts'
 import type { FileVolume } from '../appfile/effective.ts'
 import { mountPointFault } from '../lib/mount-point.ts'
 import {

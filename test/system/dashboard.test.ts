@@ -364,6 +364,8 @@ for (const { name, ...look } of looks)
       ['/apps/web/network', 'web'],
       ['/apps/web/volumes', 'web'],
       ['/apps/web/settings', 'web'],
+      ['/templates', 'Templates'],
+      ['/templates/wordpress', 'WordPress'],
       ['/mesh', 'Mesh'],
       ['/billing', 'Billing'],
       ['/notifications', 'Notifications'],

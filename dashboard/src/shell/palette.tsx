@@ -9,6 +9,7 @@ import {
   Database,
   FolderOpen,
   HardDrive,
+  LayoutTemplate,
   LogOut,
   type LucideIcon,
   Moon,
@@ -120,6 +121,7 @@ function useEntries(): readonly Entry[] {
   const slug = project?.tenant_id
   const pages: readonly Entry[] = [
     { group: 'Go to', name: 'Apps', icon: Boxes, ...go('/apps') },
+    { group: 'Go to', name: 'Templates', icon: LayoutTemplate, words: 'catalog marketplace', ...go('/templates') },
     { group: 'Go to', name: 'Volumes', icon: HardDrive, words: 'disks storage', ...go('/volumes') },
     { group: 'Go to', name: 'Databases', icon: Database, words: 'postgres', ...go('/databases') },
     { group: 'Go to', name: 'Mesh', icon: Network, words: 'private network hosts', ...go('/mesh') },

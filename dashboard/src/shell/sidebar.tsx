@@ -5,6 +5,7 @@ import {
   CreditCard,
   Database,
   HardDrive,
+  LayoutTemplate,
   type LucideIcon,
   Network,
   ScrollText,
@@ -30,6 +31,7 @@ export function Sidebar() {
       <nav aria-label="Main" className="space-y-5">
         <Group>
           <Item to="/apps" icon={Boxes} name="Apps" />
+          <Item to="/templates" icon={LayoutTemplate} name="Templates" />
           <Item to="/volumes" icon={HardDrive} name="Volumes" />
           <Item to="/databases" icon={Database} name="Databases" />
           <Item to="/mesh" icon={Network} name="Mesh" />

@@ -18,9 +18,11 @@ const plan: Verb = {
   example: 'mote compose plan\nmote compose plan -f compose.yaml -f compose.prod.yaml',
   async run(call) {
     const { stackSource } = await import('../compose-files.ts')
-    const { planStack, stackText } = await import('../compose-state.ts')
+    const { stackText } = await import('../compose-state.ts')
+    const { planStack } = await import('../../stack/plan.ts')
+    const { stackContext } = await import('../stack-context.ts')
     const { jsonOf } = await import('../compose-up.ts')
-    const planned = await planStack(call, stackSource(call.flags))
+    const planned = await planStack(stackContext(call), stackSource(call.flags))
     const isImpossible = planned.stack.findings.some(({ level }) => level === 'unsupported')
     const code = isImpossible && call.flags.skipUnsupported !== true ? 1 : 0
     return { json: jsonOf(planned), text: stackText(planned, call.flags.prune === true), code }
@@ -45,7 +47,8 @@ const down: Verb = {
   options: [...files, ['--volumes', 'also delete its volumes, with their data'], ['-y, --yes', 'do not ask']],
   example: 'mote compose down --volumes --yes',
   async run(call) {
-    const { composeFileIn, readStack, stackSource } = await import('../compose-files.ts')
+    const { composeFileIn, stackSource } = await import('../compose-files.ts')
+    const { readStack } = await import('../../stack/source.ts')
     const { downStack } = await import('../compose-up.ts')
     const { file, stack: name } = call.flags
     // Stacks of templates have no file.

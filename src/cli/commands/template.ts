@@ -1,7 +1,6 @@
 /** Apps from templates. */
 import { listing } from '../output.ts'
 import { type Call, noun, said, text, type Verb } from '../verb.ts'
-import type { StackSource } from '../compose-files.ts'
 import type { Template } from '../../compose/template.ts'
 
 export const templateCommands = () =>
@@ -49,16 +48,17 @@ const deploy: Verb = {
   example: 'mote templates deploy wordpress --name blog --yes',
   async run(call) {
     const { templateOf } = await import('../template-catalog.ts')
-    const { appsOf } = await import('../compose-state.ts')
+    const { appsOf } = await import('../../stack/plan.ts')
+    const { templateSource } = await import('../../stack/source.ts')
     const { upStack } = await import('../compose-up.ts')
     const template = await templateOf(call.args[0] ?? '', text(call.flags, 'catalog'))
     const name = text(call.flags, 'name') ?? template.name
-    if ((await appsOf(call)).some(app => app.stack === name))
+    if ((await appsOf(call.client)).some(app => app.stack === name))
       throw new Error(
         `The stack ${name} exists. Choose another name with --name, or delete it: mote compose down --stack ${name}`,
       )
     const { answers, generated } = await answersOf(call, template)
-    const source = await sourceOf(template, name, answers)
+    const source = templateSource(template, name, answers, `mote templates deploy ${template.name}`)
     const note = ['Generated, and not shown again:', ...generated.map(([key, value]) => `  ${key}  ${value}`)].join(
       '\n',
     )
@@ -104,23 +104,4 @@ function pairOf(given: string): readonly [string, string] {
   const at = given.indexOf('=')
   if (at < 1) throw new Error(`--set ${given} must be NAME=value.`)
   return [given.slice(0, at), given.slice(at + 1)]
-}
-
-/** The file has the answers as its only variables: nothing of this computer gets into a template. */
-async function sourceOf(
-  { name, compose }: Template,
-  stack: string,
-  answers: ReadonlyMap<string, string>,
-): Promise<StackSource> {
-  const { templateAppName } = await import('../../compose/template.ts')
-  const file = `${name}.yaml`
-  return {
-    paths: [file],
-    files: { read: async path => (path === file ? compose : undefined) },
-    environment: variable => answers.get(variable),
-    name: stack,
-    profiles: [],
-    appName: templateAppName(stack),
-    again: `mote templates deploy ${name}`,
-  }
 }

@@ -1,48 +1,50 @@
 /** Carries out a plan: one step for each change. Every step may be repeated, so that a failed run can be finished. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type EffectiveFile, type FileVolume, type WebProcess, type Worker, workerApp } from '../appfile/effective.ts'
 import type { Change, Plan } from '../appfile/plan.ts'
 import type { App, CreateAppRequest, ScaleAppRequest, UpdateAppRequest } from '../client/index.ts'
-import { type Call, explained, Interrupted } from './verb.ts'
+import { waitMs } from '../client/wait.ts'
+import type { Context } from './context.ts'
 
 interface Step {
   readonly what: string
   run(): Promise<unknown>
 }
 
-type Context = Pick<Call, 'client' | 'signal'>
+type Reach = Pick<Context, 'client' | 'signal'>
 
 /**
  * Carries out the changes of the app itself.
  * @param again the command that continues after a failure
  * @throws Error naming the steps that were done and those that were not
  */
-export const converge = (call: Call, file: EffectiveFile, plan: Plan, again = 'mote deploy'): Promise<void> =>
-  perform(call, stepsOf(call, file, plan), again)
+export const converge = (context: Context, file: EffectiveFile, plan: Plan, again = 'mote deploy'): Promise<void> =>
+  perform(context, stepsOf(context, file, plan), again)
 
 /** Carries out the changes of the other processes, which needs the app. @throws Error as `converge` */
-export const convergeWorkers = (call: Call, file: EffectiveFile, { changes }: Plan): Promise<void> =>
+export const convergeWorkers = (context: Context, file: EffectiveFile, { changes }: Plan): Promise<void> =>
   perform(
-    call,
+    context,
     [
-      ...Object.entries(file.workers).flatMap(([name, worker]) => workerSteps(call, file.app, name, worker, changes)),
+      ...Object.entries(file.workers).flatMap(([name, worker]) =>
+        workerSteps(context, file.app, name, worker, changes),
+      ),
       ...changes.flatMap(({ kind, key }) => {
         const name = /^processes\.([^.]+)$/.exec(key)?.[1]
         if (kind !== 'remove' || name === undefined) return []
-        return [step(key, () => call.client.deleteApp({ app_name: workerApp(file.app, name) }))]
+        return [step(key, () => context.client.deleteApp({ app_name: workerApp(file.app, name) }))]
       }),
     ],
     'mote deploy',
   )
 
-async function perform(call: Call, steps: readonly Step[], again: string): Promise<void> {
+async function perform(context: Context, steps: readonly Step[], again: string): Promise<void> {
   for (const [at, step] of steps.entries()) {
-    call.signal.throwIfAborted()
+    context.signal.throwIfAborted()
     try {
-      await call.terminal.step(step.what, () => step.run())
+      await context.step(step.what, () => step.run())
     } catch (cause) {
-      const reason = explained(cause, call.url)
-      if (reason instanceof Interrupted || !(reason instanceof Error)) throw reason
+      const reason = context.explain(cause)
+      if (context.signal.aborted || !(reason instanceof Error)) throw reason
       throw new Error(halfway(steps, at, reason.message, again), { cause })
     }
   }
@@ -62,7 +64,7 @@ function halfway(steps: readonly Step[], at: number, reason: string, again: stri
  * The order keeps each state valid: volumes are detached before the app is scaled, because only one VM can use a
  * writable volume, and attached afterwards.
  */
-function stepsOf(context: Context, file: EffectiveFile, { changes }: Plan): Step[] {
+function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[] {
   const below = (path: string) => changes.filter(({ key }) => key === path || key.startsWith(`${path}.`))
   const isNew = below('app').length > 0
   const web = below('processes.web').map(({ key }) => key.replace('processes.web.', ''))
@@ -92,11 +94,7 @@ function stepsOf(context: Context, file: EffectiveFile, { changes }: Plan): Step
 }
 
 /** One step for each job. A job that is paused stays so. */
-function jobSteps(
-  { client }: Context,
-  { app: app_name, jobs = {} }: EffectiveFile,
-  changes: readonly Change[],
-): Step[] {
+function jobSteps({ client }: Reach, { app: app_name, jobs = {} }: EffectiveFile, changes: readonly Change[]): Step[] {
   const names = new Set(changes.map(({ key }) => key.split('.')[1] ?? ''))
   return [...names].map(job_name =>
     step(`jobs.${job_name}`, async () => {
@@ -115,7 +113,7 @@ const nameIn = ({ key }: Change) => key.slice(key.indexOf('.') + 1)
 const isOf = (key: string, volume: string) =>
   [`volumes.${volume}`, ...['mount', 'size_mib', 'read_only'].map(name => `volumes.${volume}.${name}`)].includes(key)
 
-function variable({ client }: Context, { app: app_name, secrets = [] }: EffectiveFile, change: Change): Step {
+function variable({ client }: Reach, { app: app_name, secrets = [] }: EffectiveFile, change: Change): Step {
   const name = nameIn(change)
   const isSecret = secrets.includes(name)
   return step(change.key, () =>
@@ -125,7 +123,7 @@ function variable({ client }: Context, { app: app_name, secrets = [] }: Effectiv
   )
 }
 
-function domain({ client }: Context, app_name: string, change: Change): Step {
+function domain({ client }: Reach, app_name: string, change: Change): Step {
   const name = nameIn(change)
   return step(change.key, () =>
     change.kind === 'remove'
@@ -179,13 +177,13 @@ function scaleOf(process: Worker & Partial<WebProcess>, desired: number): ScaleA
   }
 }
 
-async function rescale({ client }: Context, app_name: string, process: Worker): Promise<App> {
+async function rescale({ client }: Reach, app_name: string, process: Worker): Promise<App> {
   const { desired_replicas: desired } = await client.getApp({ app_name })
   return client.scaleApp({ app_name, body: scaleOf(process, desired) })
 }
 
 /** A worker is created if it does not exist, so that a second run finishes what the first one has begun. */
-function workerSteps(context: Context, main: string, name: string, worker: Worker, changes: readonly Change[]): Step[] {
+function workerSteps(context: Reach, main: string, name: string, worker: Worker, changes: readonly Change[]): Step[] {
   const path = `processes.${name}`
   const keys = changes.filter(({ key }) => key.startsWith(`${path}.`)).map(({ key }) => key.slice(path.length + 1))
   if (keys.length === 0) return []
@@ -209,7 +207,7 @@ function workerSteps(context: Context, main: string, name: string, worker: Worke
 }
 
 /** Creates, grows and attaches the volume, as far as it needs it. */
-async function provide(context: Context, app_name: string, volume: FileVolume): Promise<void> {
+async function provide(context: Reach, app_name: string, volume: FileVolume): Promise<void> {
   const { client } = context
   const { id: app_id } = await client.getApp({ app_name })
   const { name, size_mib } = volume
@@ -227,7 +225,7 @@ const detachMs = 60_000
 const pollMs = 250
 
 /** Detaches the volume and waits until the VM has unmounted it. */
-async function detach({ client, signal }: Context, app_name: string, name: string): Promise<void> {
+async function detach({ client, signal }: Reach, app_name: string, name: string): Promise<void> {
   const { id: app_id } = await client.getApp({ app_name })
   const [attached] = await client.listAppVolumes({ app_id, query: { name } })
   if (!attached) return
@@ -236,6 +234,7 @@ async function detach({ client, signal }: Context, app_name: string, name: strin
   while ((await client.listAppVolumes({ app_id, query: { name } })).length > 0) {
     if (performance.now() > until)
       throw new Error(`A program in the VM still uses ${name}. Stop it, or deploy a version that does not use it.`)
-    await sleep(pollMs, undefined, { signal })
+    await waitMs(pollMs, signal)
+    signal.throwIfAborted()
   }
 }

@@ -1,0 +1,17 @@
+import * as node from 'node:path/posix'
+import { expect, it } from 'vitest'
+import { dirname, isAbsolute, join, normalize } from './posix-path.ts'
+
+const names = ['', '.', '..', 'a', 'b.yaml']
+const paths = names.flatMap(one =>
+  names.flatMap(two => names.flatMap(three => [[one, two, three].join('/'), `/${one}/${two}`, `${one}/${two}/`, one])),
+)
+
+it('gives the same paths as Node', () => {
+  for (const path of new Set(paths)) {
+    expect([normalize(path), isAbsolute(path)], path).toEqual([node.normalize(path), node.isAbsolute(path)])
+    for (const other of names) expect(join(path, other), `${path} ${other}`).toBe(node.join(path, other))
+    // Node keeps a slash more before a repeated one, which normalizes to the same folder.
+    expect(normalize(dirname(path)), path).toBe(node.normalize(node.dirname(path)).replace(/(.)\/$/, '$1'))
+  }
+})

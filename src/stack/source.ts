@@ -1,0 +1,61 @@
+/** Reads stacks from compose files and templates. */
+import { type Files, loadModel } from '../compose/load.ts'
+import { labelOf, type Stack, stackOf } from '../compose/stack.ts'
+import { type Template, templateAppName } from '../compose/template.ts'
+
+/** Host names and URLs of apps, by service. */
+export type Addresses = ReadonlyMap<string, { readonly app: string; readonly host: string; readonly url: string }>
+
+export interface StackSource {
+  readonly paths: readonly string[]
+  readonly files: Files
+  /** Variables besides `.env`. */
+  readonly environment: (name: string) => string | undefined
+  readonly name: string | undefined
+  /** Names the stack if nothing else does. */
+  readonly folder: string
+  readonly profiles: readonly string[]
+  readonly appName?: (service: string) => string
+  /** Command that repeats the deployment. */
+  readonly again: string
+}
+
+/** Reads the stack. Variables MOTE_APP_, MOTE_HOST_ and MOTE_URL_<SERVICE> have the addresses of its apps. */
+export async function readStack(source: StackSource, addresses: Addresses = new Map()): Promise<Stack> {
+  const known = new Map<string, string>(
+    [...addresses].flatMap(([service, { app, host, url }]) => {
+      const name = service.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')
+      return [
+        [`MOTE_APP_${name}`, app],
+        [`MOTE_HOST_${name}`, host],
+        [`MOTE_URL_${name}`, url],
+      ] as const
+    }),
+  )
+  const environment = (name: string) => known.get(name) ?? source.environment(name)
+  const model = await loadModel(source.paths, source.files, environment)
+  const name = source.name ?? source.environment('COMPOSE_PROJECT_NAME') ?? model.name ?? source.folder
+  const label = labelOf(name)
+  if (label === undefined) throw new Error(`"${name}" cannot be the name of a stack. Give one with --stack.`)
+  return stackOf(model, source.files, { name: label, profiles: source.profiles, appName: source.appName })
+}
+
+/** The file has the answers as its only variables: nothing of this computer gets into a template. */
+export function templateSource(
+  { name, compose }: Template,
+  stack: string,
+  answers: ReadonlyMap<string, string>,
+  again: string,
+): StackSource {
+  const file = `${name}.yaml`
+  return {
+    paths: [file],
+    files: { read: async path => (path === file ? compose : undefined) },
+    environment: variable => answers.get(variable),
+    name: stack,
+    folder: name,
+    profiles: [],
+    appName: templateAppName(stack),
+    again,
+  }
+}

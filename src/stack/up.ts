@@ -1,0 +1,44 @@
+/** Makes the apps of a stack match its files. */
+import type { Stack } from '../compose/stack.ts'
+import { isEmpty } from '../appfile/plan.ts'
+import type { Context } from './context.ts'
+import { converge, newApp } from './converge.ts'
+import { appsOf, currentStack, planService, type ServicePlan, type StackPlan } from './plan.ts'
+import type { StackSource } from './source.ts'
+
+/**
+ * Creates and deploys what the plan says, service by service. May be repeated after a failure.
+ * @throws Error if a step fails
+ */
+export async function applyStack(context: Context, source: StackSource, planned: StackPlan): Promise<Stack> {
+  const stack = await createApps(context, source, planned)
+  for (const service of stack.services) await deployService(context, await planService(context, service), source.again)
+  return stack
+}
+
+/** New apps come first, because variables may have the addresses of all. */
+async function createApps(context: Context, source: StackSource, { services, stack }: StackPlan): Promise<Stack> {
+  const created = services.filter(({ plan }) =>
+    plan.changes.some(({ kind, key }) => kind === 'create' && key === 'app'),
+  )
+  for (const { file } of created)
+    await context.step(`Creating ${file.app}`, () => context.client.createApp({ body: newApp(file) }))
+  return created.length === 0 ? stack : currentStack(context, source, await appsOf(context.client))
+}
+
+/** Deploys a service, and waits until it is healthy: those that depend on it come next. */
+async function deployService(
+  context: Context,
+  { service, file, plan, source }: ServicePlan,
+  again: string,
+): Promise<void> {
+  if (isEmpty(plan)) return
+  await converge(context, file, plan, again)
+  if (plan.deploys.length === 0) return
+  const { port, vcpus, memory_mib, disk_mib } = file.processes.web
+  const uploaded = 'root' in file.build ? (source ?? (await context.upload(service))) : undefined
+  const image = 'image' in file.build ? file.build.image : undefined
+  const body = { image, source: uploaded, port, vcpus, memory_mib, disk_mib }
+  const { job_id } = await context.client.deployApp({ app_name: file.app, body })
+  await context.follow(file.app, job_id)
+}

@@ -1,7 +1,11 @@
+import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { controlSettings, secretHelp } from '../../control/base/settings.ts'
 import { createTally } from '../../lib/tally.ts'
+import { productVersion } from '../../lib/version.ts'
 import { keepCompiledCode } from '../../programs/compile-cache.ts'
+import type { AllInOne } from '../../programs/all-in-one.ts'
+import { isolationText, preferred } from '../../programs/isolation-text.ts'
 import { createLog } from '../../programs/log.ts'
 import {
   type ProgramSettingName,
@@ -24,11 +28,25 @@ const withSettings = (command: Command, names: readonly ProgramSettingName[]): C
 }
 
 /** For interactive use; the log output above is for programs. */
-const welcome = ({ apiUrl, gatewayPort }: { readonly apiUrl: string; readonly gatewayPort: number }) => `
-  Open ${apiUrl} and create an account; the first one is Admin.
-  Apps answer at http://<app>-<project>.localhost:${gatewayPort}. Ctrl-C stops it; the data stays.
+function welcome({ apiUrl, gatewayPort, hostReady }: AllInOne, data: string): void {
+  process.stdout.write(`
+  Mote ${productVersion}
 
-`
+  Dashboard  ${apiUrl}  (create an account; the first one is Admin)
+  Apps       http://<app>-<project>.localhost:${gatewayPort}
+  Data       ${resolve(data)}
+  Ctrl-C stops it; the data stays.
+
+`)
+  // Known once the host has tried its hypervisors; the first time it builds a kernel before.
+  hostReady().then(
+    offers => {
+      const offer = preferred(offers)
+      if (offer) process.stdout.write(`  Isolation  ${isolationText(offer)}\n\n`)
+    },
+    (cause: unknown) => process.stdout.write(`  ${cause instanceof Error ? cause.message : String(cause)}\n\n`),
+  )
+}
 
 const controlHelp = () =>
   `\nSettings of the control plane (environment):\n${Object.values(controlSettings)
@@ -57,7 +75,7 @@ function upCommand(): Command {
           { api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` },
           'mote is up',
         )
-        if (process.stdout.isTTY) process.stdout.write(welcome(all))
+        if (process.stdout.isTTY) welcome(all, settings.data)
       })
     })
 }

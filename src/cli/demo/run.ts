@@ -5,6 +5,7 @@
 import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isolationText } from '../../programs/isolation-text.ts'
 import { pc } from '../../programs/colours.ts'
 import { writeSampleImage } from '../../agent/image/sample.ts'
 import { type AllInOne, startAllInOne } from '../../programs/all-in-one.ts'
@@ -94,15 +95,12 @@ async function deployHello(all: AllInOne, terminal: Terminal, data: string, star
   return { account, hostname: hostOf(app) }
 }
 
-/** Says what keeps the app apart from the host, and how to get native speed where the processor is emulated. */
 async function isolationOf(client: Client, all: AllInOne): Promise<string> {
   const [latest] = await client.listDeployments({ app_name: appName, query: { limit: 1 } })
   const name =
     latest === undefined ? '' : (await client.getDeployment({ app_name: appName, job_id: latest.id })).hypervisor
   const offer = (await all.hostReady()).find(one => one.name === name)
-  if (name === 'gvisor') return 'Isolation: gVisor, a kernel in user space, at native speed'
-  if (offer?.emulated !== true) return `Isolation: a virtual machine (${name})`
-  return 'Isolation: a virtual machine on an emulated processor, because this host has no KVM.\nFor native speed, run: mote runsc install'
+  return `Isolation: ${isolationText(offer ?? { name })}`
 }
 
 async function deployPushed(all: AllInOne, terminal: Terminal, data: string, startedMs: number) {

@@ -12,7 +12,7 @@ export const settingCommands = (): Command[] => [
     unsetEnv,
     importEnv,
     pullEnv,
-  ]),
+  ]).alias('secrets'),
   noun('rules', 'Firewall rules of an app', [listRules, addRule, deleteRule]),
 ]
 

@@ -37,6 +37,7 @@ async function ask(operation: SnapshotVerb & keyof typeof vmOperations, s: Subje
     project: { id: projectId, slug: 'test', name: 'test', memberRole: 'owner' },
     params: { app_name: s.app.name, job_id: s.jobId, snapshot_name: 'one' },
     body,
+    caller: {},
     audit: () => undefined,
   })
   return db.tx(tx => work(tx))

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { programFile, programFlags } from './build.mjs'
 import { ensureDashboard } from './dashboard.mjs'
 import { isNewEnough, projectNode, root, starts, tool, withProjectTools } from './project-node.mjs'
+import { ensureSite, siteServer } from './site.mjs'
 import { Failure, npmInstall, step } from './step.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
@@ -35,8 +36,14 @@ async function main() {
     const isBuilt = await ensureDashboard(node)
     if (verb === 'dashboard') process.exit(isBuilt ? 0 : 1)
   }
+  if (['docs', 'test', 'check'].includes(verb) && !asksForHelp()) {
+    const isBuilt = await ensureSite(node)
+    if (verb === 'docs') process.exit(isBuilt ? 0 : 1)
+  }
   const runTool = (label, name, args) => run(label, node, [tool[name], ...args], node)
-  if (verb === 'test-quick') {
+  if (verb === 'docs-dev') {
+    await run(undefined, node, await siteServer(node, rest), node, join(root, 'site'))
+  } else if (verb === 'test-quick') {
     process.env.MOTE_TEST_QUICK = '1'
     await runTool('quick tests', 'vitest', ['run', '--project', 'quick', ...rest])
   } else if (verb === 'test' || verb === 'check') {

@@ -2,8 +2,9 @@
 import { globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, it } from 'vitest'
+import { anchorOf } from '../site/pages.ts'
 
-const folders = 'src,dashboard,test,bench,scripts,guest,packaging,docs,bin,.github,.devcontainer'
+const folders = 'src,dashboard,test,bench,scripts,guest,packaging,docs,site,bin,.github,.devcontainer'
 /** Files and folders, without those that npm installs or a build makes. */
 const paths = globSync(['*', '.*', `{${folders}}/**`], {
   exclude: ['**/node_modules/**', '**/dist/**', '.git', '.cache'],
@@ -25,23 +26,13 @@ it('every relative link leads to a file, and to a heading of it', () => {
   expect(missing).toEqual([])
 })
 
-/** As GitHub makes them: lower case, without punctuation, dashes for spaces. */
 function anchorsOf(page: string): Set<string> {
-  const headings = [...readFileSync(page, 'utf8').matchAll(/^#+ (.+)$/gm)].map(match => match[1] ?? '')
-  return new Set(
-    headings.map(heading =>
-      heading
-        .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
+  return new Set([...readFileSync(page, 'utf8').matchAll(/^#+ (.+)$/gm)].map(match => anchorOf(match[1] ?? '')))
 }
 
 const isSource = /^[\w./-]+\.(?:tsx?|mjs|c|sql|css|md)$/
 const isBelowFolder = new RegExp(`^(?:${folders.replaceAll(',', '|').replaceAll('.', '\\.')})/[\\w./-]+$`)
-const isBuilt = /^(?:dashboard\/)?dist(?:\/|$)/
+const isBuilt = /^(?:dashboard\/|site\/)?dist(?:\/|$)/
 
 /** Documents shorten paths to what is unique (`vms/placer.ts`), so the end of a path is enough. */
 it('every source file and folder that a document names exists', () => {

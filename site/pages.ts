@@ -1,0 +1,100 @@
+/** What the site of the documents is made of: the pages of `docs/`, their order, and texts for programs that read. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const docs = join(import.meta.dirname, '../docs')
+
+export interface Section {
+  readonly title: string
+  /** Paths below `docs/`, without `.md`. */
+  readonly pages: readonly string[]
+  /** Whether the section is closed until its reader opens it. */
+  readonly isCollapsed?: boolean
+}
+
+/** Every page of `docs/` but the index, in the order of the sidebar. */
+export const sections: readonly Section[] = [
+  { title: 'Tutorials', pages: ['quickstart', 'examples'] },
+  {
+    title: 'How-to guides',
+    pages: [
+      ...['dashboard', 'builds', 'compose-files', 'runs', 'sessions', 'storage', 'databases', 'networking', 'billing'],
+      ...['operating', 'gateway', 'agent'],
+    ],
+  },
+  {
+    title: 'Reference',
+    pages: ['cli', 'mote-toml', 'contract', 'errors', 'api-statuses', 'glossary', 'anywhere', 'benchmarks'],
+  },
+  { title: 'Explanation', pages: ['architecture', 'compute', 'engine', 'identity', 'security', 'scale', 'comparison'] },
+  { title: 'Change Mote', pages: ['style', 'adding-an-endpoint'] },
+  { title: 'Decisions', pages: pagesIn('decisions'), isCollapsed: true },
+  { title: 'Notes', pages: pagesIn('notes'), isCollapsed: true },
+]
+
+/** The pages of a folder, its index first. */
+function pagesIn(folder: string): string[] {
+  const names = readdirSync(join(docs, folder)).filter(name => name.endsWith('.md') && name !== 'README.md')
+  return ['README', ...names.sort().map(name => name.slice(0, -'.md'.length))].map(name => `${folder}/${name}`)
+}
+
+export const textOf = (page: string): string => readFileSync(join(docs, `${page}.md`), 'utf8')
+
+/** The first heading of a page. */
+export const titleOf = (page: string): string => /^# (.+)$/m.exec(textOf(page))?.[1] ?? page
+
+/** The address of a page in the site: an index has the address of its folder. */
+export const addressOf = (page: string): string => `/${page.replace(/(^|\/)README$/, '$1')}`
+
+/**
+ * The anchor of a heading as Git hosts make it (lower case, without punctuation, dashes for spaces), so that one link is
+ * valid in both places.
+ */
+export const anchorOf = (heading: string): string =>
+  heading
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-')
+
+/** The first sentence that says what a page is about, in plain text; of a decision, what was decided. */
+export function summaryOf(page: string): string {
+  const text = textOf(page).replaceAll(/^```[\s\S]*?^```$/gm, '')
+  return sentenceOf(text.split(/^## Decision$/m)[1] ?? '') ?? sentenceOf(text) ?? ''
+}
+
+/** The first sentence of a text that is neither a heading nor a table, and long enough to say something. */
+function sentenceOf(text: string): string | undefined {
+  const plain = text
+    .split(/\n{2,}/)
+    .map(paragraph => paragraph.replaceAll('\n', ' ').replace(/^(?:[-*]|\d+\.) /, ''))
+    .filter(paragraph => /^[\p{L}`*[(]/u.test(paragraph))
+    .join(' ')
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replaceAll('**', '')
+  const sentences = plain.match(/.+?[.:](?=\s|$)/g) ?? []
+  return sentences
+    .find(sentence => sentence.length > 35)
+    ?.trim()
+    .replace(/:$/, '.')
+}
+
+/** The overview for language models. https://llmstxt.org */
+export function llmsText(): string {
+  const listOf = (pages: readonly string[]) =>
+    pages.map(page => `- [${titleOf(page)}](${rawAddressOf(page)}): ${summaryOf(page)}`).join('\n')
+  const open = sections.filter(one => !one.isCollapsed).map(({ title, pages }) => `## ${title}\n\n${listOf(pages)}\n`)
+  const optional = sections.filter(one => one.isCollapsed).flatMap(one => one.pages)
+  const top = `# Mote\n\n> ${summaryOf('README')}\n\nAll pages but the optional ones in one file: [llms-full.txt](/llms-full.txt)\n`
+  return [top, ...open, `## Optional\n\n${listOf(optional)}\n`].join('\n')
+}
+
+/** Every page in full, for language models; decisions and notes are left out, because they are history. */
+export function llmsFullText(): string {
+  const pages = sections.filter(one => !one.isCollapsed).flatMap(one => one.pages)
+  return ['README', ...pages].map(page => `<!-- ${rawAddressOf(page)} -->\n\n${textOf(page).trim()}\n`).join('\n')
+}
+
+/** The Markdown of a page, which the site serves beside its HTML. */
+export const rawAddressOf = (page: string): string => `/${page}.md`

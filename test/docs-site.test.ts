@@ -1,0 +1,90 @@
+/** The documents as a site: its order, and what its build makes. once-is-enough: no database. */
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { addressOf, llmsFullText, llmsText, rawAddressOf, sections, summaryOf, titleOf } from '../site/pages.ts'
+
+const pages = sections.flatMap(section => section.pages)
+
+it('every page is in the sidebar once', () => {
+  const written = globSync('docs/**/*.md').map(file => relative('docs', file).slice(0, -'.md'.length))
+  expect([...pages, 'README'].sort()).toEqual(written.sort())
+})
+
+it('the index leads to every page outside of the folders', () => {
+  const index = readFileSync('docs/README.md', 'utf8')
+  expect(pages.filter(page => !page.includes('/') && !index.includes(`(${page}.md)`))).toEqual([])
+})
+
+it('every page has a title and a sentence that says what it is about', () => {
+  const poor = pages.filter(page => titleOf(page) === page || !/^.{20,600}[.]$/s.test(summaryOf(page)))
+  expect(poor.map(page => `${page}: ${summaryOf(page)}`)).toEqual([])
+})
+
+it('llms.txt has the form of llmstxt.org, and names every page once', () => {
+  const text = llmsText()
+  expect(text).toMatch(/^# Mote\n\n> Mote is .+\n/)
+  expect(text.match(/^## .+$/gm)?.at(-1)).toBe('## Optional')
+  expect([...text.matchAll(/^- \[[^\]]+\]\((.+?)\): .+$/gm)].map(match => match[1])).toEqual(pages.map(rawAddressOf))
+})
+
+const dist = 'site/dist'
+const skipped = existsSync(join(dist, '.built-from')) ? '' : ' (skipped: not built; build it with: npm run docs)'
+
+describe.skipIf(skipped !== '')(`the built site${skipped}`, () => {
+  const fileOf = (address: string) => join(dist, address.endsWith('/') ? `${address}index.html` : `${address}.html`)
+  const html = new Map(['README', ...pages].map(page => [page, readFileSync(fileOf(addressOf(page)), 'utf8')]))
+
+  it('has every page with its heading, and no page without a source', () => {
+    for (const text of html.values()) {
+      expect(text).toMatch(/<h1 id="[^"]+"/)
+      expect(text).not.toContain('&lt;!--')
+    }
+    const made = globSync(`${dist}/**/*.html`).filter(file => !file.endsWith('/404.html'))
+    expect(made.length).toBe(html.size)
+  })
+
+  it('has no link within the site to a page or heading that is not there', () => {
+    const dead: string[] = []
+    let links = 0
+    for (const [page, text] of html) {
+      const here = dirname(addressOf(page).replace(/\/$/, '/index'))
+      for (const [, href = ''] of text.matchAll(/<a [^>]*?href="([^"]*)"/g)) {
+        if (/^[a-z]+:/.test(href)) continue
+        links++
+        const [path = '', anchor] = href.split('#')
+        const at = path === '' ? fileOf(addressOf(page)) : join(dist, path.startsWith('/') ? path : join(here, path))
+        const file = at.endsWith('/') || at === dist ? join(at, 'index.html') : at
+        const target = existsSync(file) ? readFileSync(file, 'utf8') : undefined
+        const isThere = target !== undefined && (!anchor || target.includes(`id="${decodeURIComponent(anchor)}"`))
+        if (!isThere) dead.push(`${page}: ${href}`)
+      }
+    }
+    expect(links).toBeGreaterThan(500)
+    expect(dead).toEqual([])
+  })
+
+  it('loads nothing from other hosts', () => {
+    const loaded = [...html.values()].flatMap(text =>
+      [...text.matchAll(/<(?:script|img|link|iframe)\b[^>]*?(?:src|href)="([^"]+)"/g)].map(match => match[1] ?? ''),
+    )
+    const styles = globSync(`${dist}/assets/*.css`).flatMap(file =>
+      [...readFileSync(file, 'utf8').matchAll(/url\(["']?([^"')]+)/g)].map(match => match[1] ?? ''),
+    )
+    expect(loaded.length).toBeGreaterThan(html.size)
+    expect([...loaded, ...styles].filter(url => /^(?:https?:)?\/\//.test(url))).toEqual([])
+  })
+
+  it('has a search index that finds settings and commands', () => {
+    const [file = ''] = globSync(`${dist}/assets/chunks/@localSearchIndexroot*.js`)
+    const index = readFileSync(file, 'utf8').toLowerCase()
+    const words = ['restarts', 'rollback', 'firecracker', 'mote.toml']
+    expect(words.filter(word => !index.includes(`["${word}",`))).toEqual([])
+  })
+
+  it('has llms.txt, and the Markdown of each page', () => {
+    expect(readFileSync(join(dist, 'llms.txt'), 'utf8')).toBe(llmsText())
+    expect(readFileSync(join(dist, 'llms-full.txt'), 'utf8')).toBe(llmsFullText())
+    expect(pages.filter(page => !existsSync(join(dist, rawAddressOf(page))))).toEqual([])
+  })
+})

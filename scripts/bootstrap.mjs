@@ -51,6 +51,7 @@ async function main() {
     if (verb === 'check') {
       await runTool('types', 'tsc', ['-p', 'tsconfig.json'])
       await runTool('types of the dashboard', 'tsc', ['-p', 'dashboard/tsconfig.json'])
+      await runTool('types of the site', 'tsc', ['-p', 'site/tsconfig.json'])
       await runTool('lint', 'oxlint', ['--deny-warnings', 'src', 'test', 'dashboard/src'])
       await runTool('format', 'biome', ['format', '.'])
       await runTool('dead code', 'knip', [])

@@ -6,7 +6,7 @@ import { can, statusOf, type Verb } from '../../src/control/deployments/rules.ts
 import { wakeApp, wakeAppNow } from '../../src/control/scaling/index.ts'
 import { cordon, listHosts, reserve } from '../../src/control/hosts/index.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
-import { putBack } from '../../src/control/vm-operations/index.ts'
+import { requestRestore } from '../../src/control/vm-operations/index.ts'
 import { createSnapshot, dropSnapshots, listSnapshots } from '../../src/control/vms/index.ts'
 import {
   cancelMigration,
@@ -175,7 +175,7 @@ export const operations: readonly Operation[] = [
       if (!snapshot) return
       // The rules may reject this.
       await sim.world.db
-        .tx(tx => putBack(tx, snapshot))
+        .tx(tx => requestRestore(tx, snapshot))
         .catch((error: unknown) => {
           if (!(error instanceof ApiError)) throw error
         })

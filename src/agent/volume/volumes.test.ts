@@ -137,8 +137,8 @@ test('a returning host repeats no old request for a shared volume, because other
   await writeFile(rbd.fileOf(volumeId), 'ever since')
   // It was asked to restore it and to create another one, and crashed before it recorded the outcome.
   const store = volumeStore(join(dir.path, 'lost'))
-  const putBack = { ...made, generation: 2, restore: { snapshotId: 's1', count: 1 } }
-  await store.saveDesired({ ...putBack, want: 'present' })
+  const toRestore = { ...made, generation: 2, restore: { snapshotId: 's1', count: 1 } }
+  await store.saveDesired({ ...toRestore, want: 'present' })
   await store.saveDone(volumeId, { created: true, restored: 0, failure: null })
   await store.saveDesired({ ...made, volumeId: unmade, generation: 1, want: 'present' })
   await store.saveDone(unmade, { created: false, restored: 0, failure: { generation: 1, error: 'there was no room' } })
@@ -164,7 +164,7 @@ test('a returning host repeats no old request for a shared volume, because other
   // Control repeats the request.
   await back.request('volume.snapshot', taken)
   await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s3'), { what: 'it is taken' })
-  expect(await back.volume(putBack)).toMatchObject({ state: 'ready', restored: 1 })
+  expect(await back.volume(toRestore)).toMatchObject({ state: 'ready', restored: 1 })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('as it was')
 })
 

@@ -18,7 +18,7 @@ import * as store from './store.ts'
 /** Capacity may appear without a poke. */
 const placementRetryMs = seconds(2)
 /** Changes arrive as pokes; this poll also makes a restarted host start the build again. */
-const lookAgainMs = seconds(5)
+const pollIntervalMs = seconds(5)
 /** The host enforces the time limit itself; beyond this extra time it is not working properly. */
 const graceMs = minutes(5)
 /** A build whose hosts get lost is not retried forever. */
@@ -74,7 +74,7 @@ export const buildWorkflow = (deps: BuildDeps) => {
       async clearing({ subject: build, attempt, signal }) {
         if (build.holds && !build.hostLost) {
           // Removal has a newer generation than any message still on its way.
-          if ((await host.remove(build, signal)).state !== 'absent') return wait(lookAgainMs)
+          if ((await host.remove(build, signal)).state !== 'absent') return wait(pollIntervalMs)
         }
         const log = await lastLines(deps, build, attempt, signal)
         return done(async tx => {
@@ -116,7 +116,7 @@ const follow =
     const record = recorded(build, observed)
     if (observed.state === 'succeeded' || observed.state === 'failed') return go('clearing', record)
     if (observed.state === 'absent') throw new Error('the host no longer knows the build; sending it again')
-    return observed.state === phase ? wait(lookAgainMs, record) : go(observed.state, record)
+    return observed.state === phase ? wait(pollIntervalMs, record) : go(observed.state, record)
   }
 
 const recorded = (build: Build, observed: BuildObserved) => async (tx: Tx) => {

@@ -13,7 +13,7 @@ import { createDeployment, lockDeployment } from '../deployments/index.ts'
 import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../scaling/index.ts'
 import { listHosts, loseHost, reserve, touchHosts } from '../hosts/index.ts'
 import { lockLimits } from '../projects/index.ts'
-import { holdSnapshot, putBack, startFork } from '../vm-operations/index.ts'
+import { holdSnapshot, requestRestore, startFork } from '../vm-operations/index.ts'
 import { deleteSnapshot } from '../vm-operations/snapshots.ts'
 import { keepBudget } from '../usage/sweep.ts'
 import {
@@ -86,7 +86,7 @@ const restore =
   (of: Kept): Work =>
   async tx => {
     await locked(tx, of)
-    await putBack(tx, (await holdSnapshot(tx, of.deploymentId, of.name))!)
+    await requestRestore(tx, (await holdSnapshot(tx, of.deploymentId, of.name))!)
   }
 const drop =
   (of: Kept): Work =>

@@ -5,7 +5,7 @@
 import { afterAll, expect, it, vi } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { cordon, listHosts, reserve } from '../hosts/index.ts'
-import { putBack, startFork } from '../vm-operations/index.ts'
+import { requestRestore, startFork } from '../vm-operations/index.ts'
 import { assertReady } from '../vm-operations/restore.ts'
 import { createSnapshot } from '../vms/index.ts'
 import { chooseMove, coMovedOf, moveObstacle, startMigration } from '../migrations/index.ts'
@@ -111,7 +111,7 @@ it('a snapshot moves with the VM that reads the volume, and the VM can be restor
   await world.until(async () => (await vms.byId(db, one.vmId))?.healthy === true)
   const there = () => hostOf(target.id).vms.get(one.vmId)!
   expect(there().memory).not.toBe(one.memory)
-  await db.tx(async tx => putBack(tx, (await snapshots.byId(tx, one.snapshotId))!))
+  await db.tx(async tx => requestRestore(tx, (await snapshots.byId(tx, one.snapshotId))!))
   await world.until(async () => there().memory === one.memory && (await vms.byId(db, one.vmId))?.healthy === true)
   await goesOn(one)
 })

@@ -12,7 +12,7 @@ import { volumeHandlers } from './volumes.ts'
 
 export { startFork } from './fork.ts'
 export { holdSnapshot } from './hold.ts'
-export { putBack } from './restore.ts'
+export { requestRestore } from './restore.ts'
 export const runtimeFeature = (deps: Deps & { readonly live: LiveStats }) =>
   feature(vmOperations, {
     ...snapshotHandlers(deps),

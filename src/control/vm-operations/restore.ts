@@ -10,7 +10,7 @@ import { createVolumeSnapshot } from '../volumes/index.ts'
  * holds the snapshot (`holdSnapshot`), and has checked that it is ready and on the VM's host.
  * @throws ApiError 409 `invalid_state`, `operation_in_progress`
  */
-export async function putBack(tx: Tx, snapshot: Snapshot): Promise<void> {
+export async function requestRestore(tx: Tx, snapshot: Snapshot): Promise<void> {
   await assertVolumesThere(tx, snapshot)
   for (const { volumeId, copied } of snapshot.disks.toSorted((a, b) => (a.volumeId < b.volumeId ? -1 : 1))) {
     const name = `before-restore-${newId().slice(-8)}`

@@ -17,7 +17,7 @@ import {
 import { newestMigration } from '../migrations/index.ts'
 import { holdSnapshot } from './hold.ts'
 import { jobOf, lockedJob, placedVm, requireCapability, requireRetainedVolumes } from './job.ts'
-import { assertReady, movingError, putBack } from './restore.ts'
+import { assertReady, movingError, requestRestore } from './restore.ts'
 
 type SnapshotOperations = Pick<
   typeof vmOperations,
@@ -75,7 +75,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const running = await newestMigration(tx, d.id)
       if (running && !running.endedAt)
         throw new ApiError('operation_in_progress', 'The VM is moving to another host. Wait, or cancel the migration.')
-      await putBack(tx, snapshot)
+      await requestRestore(tx, snapshot)
       call.audit({
         action: 'snapshot.restore',
         resourceType: 'deployment',

@@ -14,7 +14,7 @@ import { runDir, showFile, type VmUser } from '../isolation.ts'
 import { nodeOf, openedAs } from './hotplug.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
-const lookEveryMs = 10
+const pollIntervalMs = 10
 /** Name of the dirty bitmap that selects the blocks to copy. */
 const bitmap = 'copied'
 /** qemu-io of QEMU 7.2 accepts less than 2^31 bytes per write. */
@@ -123,7 +123,7 @@ async function untilDone(qmp: Qmp, id: string): Promise<void> {
     if (!job) throw new Error('QEMU no longer has the copy job of the volume')
     if (job.status === 'concluded' && job.error === undefined) return
     if (job.status === 'concluded') throw new Error(`QEMU could not copy the volume: ${job.error}`)
-    await sleep(lookEveryMs)
+    await sleep(pollIntervalMs)
   }
 }
 
@@ -132,6 +132,6 @@ export async function dropJob(qmp: Qmp, id: string): Promise<void> {
   for (let job = await jobOf(qmp, id); job; job = await jobOf(qmp, id)) {
     const verb = job.status === 'concluded' ? 'job-dismiss' : 'job-cancel'
     await qmp.execute(verb, { id }).catch(() => undefined)
-    await sleep(lookEveryMs)
+    await sleep(pollIntervalMs)
   }
 }

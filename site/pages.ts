@@ -24,7 +24,7 @@ export const sections: readonly Section[] = [
   },
   {
     title: 'Reference',
-    pages: ['cli', 'mote-toml', 'contract', 'errors', 'api-statuses', 'glossary', 'anywhere', 'benchmarks'],
+    pages: ['cli', 'commands', 'mote-toml', 'contract', 'errors', 'api-statuses', 'glossary', 'anywhere', 'benchmarks'],
   },
   { title: 'Explanation', pages: ['architecture', 'compute', 'engine', 'identity', 'security', 'scale', 'comparison'] },
   { title: 'Change Mote', pages: ['style', 'adding-an-endpoint'] },

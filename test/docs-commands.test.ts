@@ -1,6 +1,7 @@
 /** Commands in the documentation exist, with the flags that they are shown with. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { currentCommandsPage } from '../scripts/command-docs.ts'
 import { moteCommand } from '../src/cli/tree.ts'
 
 const pages = ['README.md', ...globSync('docs/**/*.md').filter(file => !file.includes('decisions'))]
@@ -25,7 +26,7 @@ const mote = moteCommand()
 /** Returns why the command would not work, or undefined if it would. */
 function faultOf({ line }: Shown): string | undefined {
   const [own = ''] = line.split(/ -- | \| /)
-  const [, ...words] = own.split(/\s+/)
+  const [, ...words] = own.replaceAll(/"[^"]*"/g, 'text').split(/\s+/)
   let command = mote
   for (const word of words) {
     if (command.commands.length === 0) break
@@ -37,7 +38,11 @@ function faultOf({ line }: Shown): string | undefined {
     command = first
   }
   const known = command.options.flatMap(({ long, short }) => [long, short])
-  const unknown = words.filter(word => /^--?[a-z]/.test(word)).filter(flag => !known.includes(flag.split('=')[0]))
+  const unknown = words
+    .filter(word => /^--?[a-z]/.test(word))
+    // -it is -i and -t.
+    .flatMap(word => (/^-[a-z]+$/.test(word) ? [...word.slice(1)].map(letter => `-${letter}`) : [word]))
+    .filter(flag => !known.includes(flag.split('=')[0]))
   return unknown.length > 0 ? `${unknown.join(', ')} is no flag of it: ${line}` : undefined
 }
 
@@ -49,6 +54,11 @@ it('every command in the documentation exists, with its flags', () => {
     return fault === undefined ? [] : [`${one.page}: ${fault}`]
   })
   expect(faults).toEqual([])
+})
+
+it('docs/commands.md lists every command with its options', () => {
+  const isCurrent = readFileSync('docs/commands.md', 'utf8') === currentCommandsPage()
+  expect(isCurrent, 'run `node scripts/command-docs.ts` and commit what it writes').toBe(true)
 })
 
 /** Placeholders in the text, and commands of the completion library. */

@@ -1,5 +1,5 @@
 /** The documents as a site: its order, and what its build makes. once-is-enough: no database. */
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { addressOf, llmsFullText, llmsText, rawAddressOf, sections, summaryOf, titleOf } from '../site/pages.ts'
@@ -29,7 +29,10 @@ it('llms.txt has the form of llmstxt.org, and names every page once', () => {
 })
 
 const dist = 'site/dist'
-const skipped = existsSync(join(dist, '.built-from')) ? '' : ' (skipped: not built; build it with: npm run docs)'
+const built = statSync(join(dist, '.built-from'), { throwIfNoEntry: false })
+const sources = ['site/pages.ts', 'site/.vitepress/config.ts', ...globSync('docs/**/*.md')]
+const isFresh = built !== undefined && sources.every(file => statSync(file).mtimeMs <= built.mtimeMs)
+const skipped = isFresh ? '' : ' (skipped: not built from these documents; build it with: npm run docs)'
 
 describe.skipIf(skipped !== '')(`the built site${skipped}`, () => {
   const fileOf = (address: string) => join(dist, address.endsWith('/') ? `${address}index.html` : `${address}.html`)

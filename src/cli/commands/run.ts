@@ -18,7 +18,7 @@ const run: Verb = {
     appFlag,
     ['-t, --tty', 'run it in a terminal'],
     ['-i, --interactive', 'pass the standard input on'],
-    ['--detach', 'start it, print its id and return; its output is kept for 30 days'],
+    ['--detach', 'start it, print its id and return; its output stays for 30 days'],
     ['--job <id>', 'the deployment to use; by default the active one'],
     ['--vcpus <count>', '1 to 4; by default as the app'],
     ['--memory <mib>', '512, 1024, 2048 or 4096; by default as the app'],

@@ -61,7 +61,7 @@ export const auditOperations = operations({
     tag: 'Audit',
     summary: 'List audit log entries',
     description:
-      'Lists changes in the project and, unless the token is bound to a project, changes and refused sign-ins of your own account, newest first. Entries cannot be changed or deleted; they are kept as long as the installation is configured to.',
+      'Lists changes in the project and, unless the token is bound to a project, changes and refused sign-ins of your own account, newest first. Entries cannot be changed or deleted; they stay as long as the installation is configured to.',
     auth: 'bearer',
     scope: 'read',
     project: 'selected',

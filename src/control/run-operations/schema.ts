@@ -30,7 +30,7 @@ export const runOperations = operations({
     method: 'GET',
     path: base,
     summary: 'List the runs of an app',
-    description: 'Lists the newest 1,000 runs of the app, release commands included. Runs are kept for 30 days.',
+    description: 'Lists the newest 1,000 runs of the app, release commands included. Runs stay for 30 days.',
     params: Type.Object(ofApp),
     list: { order: ['-id'], filters: ['status', 'purpose', 'job_name'] },
     items: [

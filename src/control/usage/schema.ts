@@ -54,7 +54,7 @@ export const usageOperations = operations({
     path: '/v1/billing/usage',
     summary: 'Get usage of a month',
     description:
-      'Returns what the project used in a month, what that costs and how it compares to the budget. Compute is counted to the moment of the request, volumes and traffic every 15 seconds; builds are free. Months are kept for about a year.',
+      'Returns what the project used in a month, what that costs and how it compares to the budget. Compute is counted to the moment of the request, volumes and traffic every 15 seconds; builds are free. Months stay for about a year.',
     ...shared,
     scope: 'read',
     query: Type.Object({

@@ -15,6 +15,12 @@ it('words name what an entry concerns', () => {
   expect(inWordsOf('deployment.create', { app: 'web', image: 'nginx:1.27' })).toBe('deployed web (nginx:1.27)')
   expect(inWordsOf('app.env.set', { app: 'web', name: 'KEY' })).toBe('set the variable KEY of web')
   expect(inWordsOf('app.scale', { name: 'web', desiredReplicas: 3 })).toBe('scaled web to 3')
+  expect(inWordsOf('deployment.live', { app: 'web', version: 'nginx:1.27' })).toBe(
+    'finished a deployment of web: nginx:1.27',
+  )
+  expect(inWordsOf('deployment.failed', { app: 'web', reason: 'It crashed.' })).toBe(
+    'reported a failed deployment of web: It crashed.',
+  )
   expect(inWordsOf('auth.login', null)).toBe('signed in')
   expect(inWordsOf('thing.was_done', {})).toBe('thing was done')
   expect(inWordsOf('app.create', { name: 'x'.repeat(1000) })).toHaveLength(300)

@@ -24,6 +24,8 @@ const scaled = (details: Details) =>
   details.autoscalingEnabled === true
     ? `set${app(details)} to scale automatically${inWords('from', 'minReplicas')(details)}${inWords('to', 'maxReplicas')(details)}`
     : `scaled${app(details)}${inWords('to', 'desiredReplicas')(details)}`
+const after = (mark: string, key: string) => (details: Details) =>
+  textOf(details[key]) === '' ? '' : `${mark}${textOf(details[key])}`
 const ofApp = inWords('of', 'app')
 const path = named('path')
 
@@ -92,6 +94,8 @@ const words: Readonly<Record<string, Words>> = {
   'deployment.create': d => `deployed${app(d)}${textOf(d.image) === '' ? '' : ` (${textOf(d.image)})`}`,
   'deployment.delete': withName('deleted a deployment of', app),
   'deployment.dry_run': 'tried a deployment without making it',
+  'deployment.failed': d => `reported a failed deployment${ofApp(d)}${after(': ', 'reason')(d)}`,
+  'deployment.live': d => `finished a deployment${ofApp(d)}${after(': ', 'version')(d)}`,
   'deployment.pause': withName('paused', app),
   'deployment.resume': withName('resumed', app),
   'deployment.stop': withName('stopped', app),

@@ -1,4 +1,7 @@
+/** What people are told about the end of a rollout: a notification, and an entry in the project's activity. */
 import type { Tx } from '../../db/db.ts'
+import type { AuditNote } from '../http/operation.ts'
+import { unknownAccount, writeAudit } from '../audit/index.ts'
 import { notify } from '../notifications/index.ts'
 import type { Deployment } from './store.ts'
 
@@ -16,21 +19,34 @@ const isOfUser = (d: Deployment) => d.appOwner === 'user'
 const nameOf = (d: Deployment) =>
   !d.build ? d.image : d.gitCommitHash ? `Commit ${d.gitCommitHash.slice(0, 10)}` : 'The new build'
 
-export const notifyLive = async (tx: Tx, d: Deployment) =>
-  isOfUser(d) &&
-  notify(tx, {
+export async function notifyLive(tx: Tx, d: Deployment): Promise<void> {
+  if (!isOfUser(d)) return
+  record(tx, d, { action: 'deployment.live', resourceType: 'deployment', details: { version: nameOf(d) } })
+  await notify(tx, {
     ...about(d),
     kind: 'deployment.live',
     title: `${d.appName} is live`,
     body: `${nameOf(d)} now serves traffic.`,
   })
+}
 
-export const notifyFailed = async (tx: Tx, d: Deployment, reason: string) =>
-  isOfUser(d) &&
-  notify(tx, {
+export async function notifyFailed(tx: Tx, d: Deployment, reason: string): Promise<void> {
+  if (!isOfUser(d)) return
+  record(tx, d, { action: 'deployment.failed', resourceType: 'deployment', details: { reason: causeOf(reason) } })
+  await notify(tx, {
     ...about(d),
     kind: 'deployment.failed',
     title: `Deployment of ${d.appName} failed`,
     body:
       d.activeDeploymentId && d.activeDeploymentId !== d.id ? `${reason}\nThe previous version keeps serving.` : reason,
   })
+}
+
+/** Without the app's output in the lines after the first: it may have secrets, and entries are not deleted. */
+const causeOf = (reason: string) => (reason.split('\n', 1)[0] ?? '').replace(/ Last lines:$/, '').slice(0, 200)
+
+/** Without an account: the platform ended the rollout, whoever had begun it. */
+function record(tx: Tx, d: Deployment, note: AuditNote): void {
+  const actor = { userId: unknownAccount, projectId: d.projectId, via: undefined, ip: undefined, requestId: undefined }
+  writeAudit(tx, actor, { ...note, resourceId: d.id, details: { app: d.appName, ...note.details } })
+}

@@ -41,8 +41,9 @@ export async function sendFolder(
     await writeArchive(dir, files, archive, signal, instead)
     const { size } = await stat(archive)
     assertFits(files, size, mostPackedBytes)
-    return await terminal.step(`Sending ${files.length} files (${bytes(size)})`, async () =>
-      client.putAppSource({ app_name: app, body: await openAsBlob(archive) }, { signal }),
+    return await terminal.step(
+      `Sending ${files.length} ${files.length === 1 ? 'file' : 'files'} (${bytes(size)})`,
+      async () => client.putAppSource({ app_name: app, body: await openAsBlob(archive) }, { signal }),
     )
   } finally {
     await rm(temporary, { recursive: true, force: true })

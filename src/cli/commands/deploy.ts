@@ -26,7 +26,7 @@ const size: readonly (readonly [string, string])[] = [
   ['--memory <mib>', '512, 1024, 2048 or 4096'],
   ['--vcpus <count>', '1 to 4'],
   ['--disk <mib>', 'size of the writable disk of each VM'],
-  ['--hypervisor <name>', 'firecracker, cloud-hypervisor or qemu; by default the best one available'],
+  ['--hypervisor <name>', 'firecracker, cloud-hypervisor, gvisor or qemu; by default the best one available'],
 ]
 
 function requestOf(flags: Flags): DeployAppRequest {

@@ -15,9 +15,9 @@ const about = (d: Deployment) => ({
 /** Platform apps have an owner that sends its own notifications. */
 const isOfUser = (d: Deployment) => d.appOwner === 'user'
 
-/** The name shown to users. The name of a built image is a digest, which means nothing to users. */
+/** The name shown to users, as in lists of deployments. The name of a built image is a digest, which says nothing. */
 const nameOf = (d: Deployment) =>
-  !d.build ? d.image : d.gitCommitHash ? `Commit ${d.gitCommitHash.slice(0, 10)}` : 'The new build'
+  !d.build ? d.image : d.gitCommitHash ? `Commit ${d.gitCommitHash.slice(0, 10)}` : 'Uploaded source'
 
 export async function notifyLive(tx: Tx, d: Deployment): Promise<void> {
   if (!isOfUser(d)) return

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest'
+import { missingIn, stepsOf } from './page.ts'
+
+it('reads files, commands and their output in order', () => {
+  const page = ['Text.', '```sh', 'mkdir a', '```', '```text', 'made …', '```', '`b.txt`:', '', '```html', 'x', '```']
+  expect(stepsOf(page.join('\n'))).toEqual([
+    { kind: 'commands', line: 2, text: 'mkdir a', output: ['made …'] },
+    { kind: 'file', line: 10, name: 'b.txt', text: 'x\n' },
+  ])
+})
+
+it('refuses a block that it cannot assign', () => {
+  expect(() => stepsOf('```text\nout\n```')).toThrow('line 1: the block is neither')
+  expect(() => stepsOf('Text.\n```sh\nls')).toThrow('line 2: the block has no end')
+})
+
+it('finds shown lines in order, with any text for …', () => {
+  const output = 'one   two\nother\nthree (4.2 s)\n'
+  expect(missingIn(output, ['one two', 'three (… s)'])).toEqual([])
+  expect(missingIn(output, ['three …', 'one two'])).toEqual(['one two'])
+  expect(missingIn(output, ['one'])).toEqual(['one'])
+  expect(missingIn(output, ['three (4x2 s)'])).toEqual(['three (4x2 s)'])
+})

@@ -1,0 +1,134 @@
+/** Follows tutorials as a reader does: one shell with a working directory, and the built program. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from '../../scripts/build.mjs'
+import { freePort } from '../support/free-port.ts'
+import { startReaper } from '../support/reaper.ts'
+import { until } from '../support/wait.ts'
+import { missingIn, type Step, stepsOf } from './page.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+/** Signing in, the only question of a tutorial. */
+const asksPassword = /^mote login /m
+const startsCloud = 'npm run demo'
+/** Of commands together: a deployment under emulation, beside other tests. */
+const mostSeconds = 240
+
+export interface Reader extends AsyncDisposable {
+  /** @throws Error with the line of the page, the output, and what was expected */
+  follow(page: string): Promise<void>
+}
+
+export async function newReader(): Promise<Reader> {
+  await using undo = new AsyncDisposableStack()
+  const reaper = startReaper()
+  undo.defer(() => reaper.finish())
+  const home = await mkdtemp(join(tmpdir(), 'mote-tutorials-'))
+  undo.defer(() => rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
+  const built = join(root, 'node_modules', '.cache', `mote-tutorials-${process.pid}`)
+  undo.defer(() => rm(built, { recursive: true, force: true }))
+  await build({ mote: 'src/cli/main.ts' }, built)
+  const [port, gatewayPort] = [await freePort(), await freePort()]
+  const bin = join(home, 'bin')
+  await mkdir(bin)
+  await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${built}/mote.js' "$@"\n`)
+  await chmod(join(bin, 'mote'), 0o755)
+
+  /** The ports of a test are not those that readers have. */
+  const here = (text: string) => text.replaceAll(':7070', `:${port}`).replaceAll(':7080', `:${gatewayPort}`)
+  const { MOTE_TOKEN: _, MOTE_URL: __, MOTE_PROJECT: ___, ...inherited } = process.env
+  const env = {
+    ...inherited,
+    PATH: `${bin}:${inherited['PATH'] ?? ''}`,
+    XDG_CONFIG_HOME: join(home, '.config'),
+    MOTE_SSH_PORT: '',
+    NO_COLOR: '1',
+    TERM: 'xterm',
+  }
+  let folder = home
+  let password = ''
+  let cloud: ChildProcess | undefined
+
+  async function startCloud(): Promise<string> {
+    const args = ['demo', '--data', join(home, 'data'), '--port', String(port), '--gateway-port', String(gatewayPort)]
+    const child = spawn(process.execPath, [join(built, 'mote.js'), ...args], { env, cwd: home })
+    reaper.killAtEnd(child.pid ?? 0)
+    const output = outputOf(child)
+    cloud = child
+    await until(() => output.text.includes('Ctrl-C stops it') || child.exitCode !== null, {
+      what: "the end of the demo's start",
+      timeoutMs: mostSeconds * 1000,
+    })
+    password = /Login .* \/ (\S+)/.exec(output.text)?.[1] ?? ''
+    return output.text
+  }
+
+  /** Runs the commands in the folder of those before, and stops at the first one that fails. */
+  async function runCommands(text: string): Promise<string> {
+    const script = here(text).replaceAll('~/', `${home}/`)
+    const whole = `set -euo pipefail\n${script}\npwd > '${home}/.folder'\n`
+    await writeFile(join(home, '.script'), whole)
+    const isAsked = asksPassword.test(text)
+    const command = isAsked ? ['script', '-qec', `bash ${home}/.script`, '/dev/null'] : ['bash', join(home, '.script')]
+    const [program = '', ...args] = command
+    const child = spawn(program, args, { env, cwd: folder })
+    reaper.killAtEnd(child.pid ?? 0)
+    const output = outputOf(child)
+    const limit = setTimeout(() => child.kill('SIGKILL'), mostSeconds * 1000)
+    if (isAsked) {
+      await until(() => /password/i.test(output.text.replaceAll(/\s/g, '')) || child.exitCode !== null, {
+        what: 'the question for the password',
+        timeoutMs: 30_000,
+      })
+      child.stdin.write(`${password}\r`)
+    } else child.stdin.end()
+    const [code] = await once(child, 'close')
+    clearTimeout(limit)
+    reaper.forget(child.pid ?? 0)
+    if (code !== 0) throw new Error(`exit code ${code}:\n${output.text}`)
+    folder = (await readFile(join(home, '.folder'), 'utf8')).trim()
+    return output.text
+  }
+
+  async function perform(step: Step): Promise<void> {
+    if (step.kind === 'file') return writeFile(join(folder, step.name), step.text)
+    const output = step.text === startsCloud ? await startCloud() : await runCommands(step.text)
+    const missing = missingIn(output, step.output.map(here))
+    if (missing.length > 0) throw new Error(`it does not print ${JSON.stringify(missing)}, but:\n${output}`)
+  }
+
+  const all = undo.move()
+  return {
+    async follow(page) {
+      folder = home
+      for (const step of stepsOf(await readFile(join(root, page), 'utf8')))
+        await perform(step).catch((cause: unknown) => {
+          const reason = cause instanceof Error ? cause.message : String(cause)
+          throw new Error(`${page}:${step.line}: ${reason}`, { cause })
+        })
+    },
+    async [Symbol.asyncDispose]() {
+      if (cloud) await ended(cloud)
+      await all[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function outputOf(child: ChildProcess): { text: string } {
+  const output = { text: '' }
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output.text += text
+    })
+  return output
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGINT')
+  await exited
+}

@@ -14,7 +14,10 @@ export interface Section {
 
 /** Every page of `docs/` but the index, in the order of the sidebar. */
 export const sections: readonly Section[] = [
-  { title: 'Tutorials', pages: ['quickstart', 'tutorials/first-app', 'tutorials/worker-and-cron', 'examples'] },
+  {
+    title: 'Tutorials',
+    pages: ['quickstart', 'tutorials/first-app', 'tutorials/worker-and-cron', 'tutorials/database', 'examples'],
+  },
   {
     title: 'How-to guides',
     pages: [

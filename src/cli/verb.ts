@@ -39,6 +39,15 @@ export interface Verb {
   run(call: Call): Promise<Answer>
 }
 
+/** Commander leaves `--` among the arguments of another program if an argument of our own precedes it. */
+export function passedOn(
+  { usage, passThrough }: Pick<Verb, 'usage' | 'passThrough'>,
+  rest: readonly string[],
+): readonly string[] {
+  const hasOwn = usage.split(' ').length > 2
+  return passThrough && hasOwn && rest[0] === '--' ? rest.slice(1) : rest
+}
+
 /** @throws Error of the API with the invalid fields, one per line */
 export function verb(given: Verb): Command {
   const [name = '', ...operands] = given.usage.split(' ')
@@ -72,7 +81,7 @@ async function perform(given: Verb, command: Command, values: readonly unknown[]
     const call = {
       ...(await access(flags)),
       args: values.filter(value => !Array.isArray(value)).map(value => (typeof value === 'string' ? value : '')),
-      rest: rest.map(String),
+      rest: passedOn(given, rest.map(String)),
       flags,
       terminal: createTerminal(),
       signal: stop.signal,

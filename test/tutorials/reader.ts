@@ -1,9 +1,9 @@
 /** Follows tutorials as a reader does: one shell with a working directory, and the built program. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { build } from '../../scripts/build.mjs'
 import { freePort } from '../support/free-port.ts'
 import { startReaper } from '../support/reaper.ts'
@@ -20,6 +20,8 @@ const mostSeconds = 240
 export interface Reader extends AsyncDisposable {
   /** @throws Error with the line of the page, the output, and what was expected */
   follow(page: string): Promise<void>
+  /** Puts an image into the image directory of the cloud, so that no tutorial waits for its build. */
+  addImage(layout: string): Promise<void>
 }
 
 export async function newReader(): Promise<Reader> {
@@ -31,7 +33,7 @@ export async function newReader(): Promise<Reader> {
   const built = join(root, 'node_modules', '.cache', `mote-tutorials-${process.pid}`)
   undo.defer(() => rm(built, { recursive: true, force: true }))
   await build({ mote: 'src/cli/main.ts' }, built)
-  const [port, gatewayPort] = [await freePort(), await freePort()]
+  const [port, gatewayPort, sshPort] = [await freePort(), await freePort(), await freePort()]
   const bin = join(home, 'bin')
   await mkdir(bin)
   await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${built}/mote.js' "$@"\n`)
@@ -44,16 +46,18 @@ export async function newReader(): Promise<Reader> {
     ...inherited,
     PATH: `${bin}:${inherited['PATH'] ?? ''}`,
     XDG_CONFIG_HOME: join(home, '.config'),
-    MOTE_SSH_PORT: '',
+    MOTE_SSH_PORT: String(sshPort),
     NO_COLOR: '1',
     TERM: 'xterm',
   }
+  /** That of a cloud in the home directory. */
+  const data = join(home, '.mote')
   let folder = home
   let password = ''
   let cloud: ChildProcess | undefined
 
   async function startCloud(): Promise<string> {
-    const args = ['demo', '--data', join(home, 'data'), '--port', String(port), '--gateway-port', String(gatewayPort)]
+    const args = ['demo', '--data', data, '--port', String(port), '--gateway-port', String(gatewayPort)]
     const child = spawn(process.execPath, [join(built, 'mote.js'), ...args], { env, cwd: home })
     reaper.killAtEnd(child.pid ?? 0)
     const output = outputOf(child)
@@ -110,6 +114,7 @@ export async function newReader(): Promise<Reader> {
           throw new Error(`${page}:${step.line}: ${reason}`, { cause })
         })
     },
+    addImage: layout => cp(layout, join(data, 'images', basename(layout)), { recursive: true }),
     async [Symbol.asyncDispose]() {
       if (cloud) await ended(cloud)
       await all[Symbol.asyncDispose]()

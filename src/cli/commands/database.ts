@@ -1,10 +1,10 @@
 /** Managed databases. */
 import type { Command } from 'commander'
-import type { Database } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
+import { untilBranchReady, untilRunning, untilSnapshotReady } from '../database-wait.ts'
 import { logFlags, printLog } from '../log-stream.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
-import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
+import { noun, said, text, type Verb, wholeNumber } from '../verb.ts'
 import { connect, connection, databaseOf } from './database-connect.ts'
 
 export const databaseCommands = (): Command[] => [
@@ -13,6 +13,8 @@ export const databaseCommands = (): Command[] => [
     ...[backups, snapshot, snapshots, restore, removeSnapshot, remove],
   ]),
 ]
+
+const noWait = ['--no-wait', 'return immediately'] as const
 
 const list: Verb = {
   usage: 'list',
@@ -39,7 +41,7 @@ const create: Verb = {
     ['--memory <mib>', 'memory of its VM'],
     ['--vcpus <count>', 'vCPUs of its VM'],
     ['--disk <mib>', 'disk size for data'],
-    ['--no-wait', 'return immediately'],
+    noWait,
   ],
   example: 'mote db create main --version 15',
   async run(call) {
@@ -54,20 +56,9 @@ const create: Verb = {
     }
     const made = await call.client.createDatabase({ body })
     if (call.flags.wait === false) return said(made, `Database ${name} is ${made.status}.`)
-    const ready = await call.terminal.step(`Creating ${name}`, () => untilReady(call, made.id))
+    const ready = await call.terminal.step(`Creating ${name}`, () => untilRunning(call, made.id))
     return said(ready, `Database ${name} is ready. Connect: mote db connect ${name}`)
   },
-}
-
-async function untilReady({ client, signal }: Call, id: string): Promise<Database> {
-  for (;;) {
-    signal.throwIfAborted()
-    const now = (await client.listDatabases()).find(one => one.id === id)
-    if (!now) throw new Error('The database was deleted.')
-    if (now.status === 'running') return now
-    if (now.status === 'failed') throw new Error('The database could not be created. See: mote notifications')
-    await new Promise(resolve => setTimeout(resolve, 500))
-  }
 }
 
 const branches: Verb = {
@@ -121,17 +112,21 @@ const update: Verb = {
 
 const branch: Verb = {
   usage: 'branch <database> <name>',
-  says: 'Create a branch from a snapshot or a point in time',
+  says: 'Create a branch from a snapshot or a point in time, and wait until it is ready',
   options: [
     ['--from <snapshot>', 'from this snapshot'],
     ['--at <instant>', 'at this point in time (RFC 3339), or latest; from the backups'],
+    noWait,
   ],
   example: 'mote db branch main try-it --from before-upgrade',
   async run(call) {
     const [, name = ''] = call.args
     const body = { name, from_snapshot: text(call.flags, 'from'), at: text(call.flags, 'at') }
-    const made = await call.client.createDatabaseBranch({ id: (await databaseOf(call)).id, body })
-    return said(made, `Branch ${name} is ${made.status}.`)
+    const { id } = await databaseOf(call)
+    const made = await call.client.createDatabaseBranch({ id, body })
+    if (call.flags.wait === false) return said(made, `Branch ${name} is ${made.status}.`)
+    const ready = await call.terminal.step(`Creating the branch ${name}`, () => untilBranchReady(call, id, name))
+    return said(ready, `Branch ${name} is ready.`)
   },
 }
 
@@ -170,11 +165,15 @@ const backups: Verb = {
 
 const snapshot: Verb = {
   usage: 'snapshot <database> <name>',
-  says: 'Take a backup snapshot',
+  says: 'Take a backup snapshot, and wait until it is ready',
+  options: [noWait],
   async run(call) {
     const [, name = ''] = call.args
-    const made = await call.client.createDatabaseSnapshot({ id: (await databaseOf(call)).id, body: { name } })
-    return said(made, `Snapshot ${name} is ${made.status}.`)
+    const { id } = await databaseOf(call)
+    const made = await call.client.createDatabaseSnapshot({ id, body: { name } })
+    if (call.flags.wait === false) return said(made, `Snapshot ${name} is ${made.status}.`)
+    const ready = await call.terminal.step(`Taking the snapshot ${name}`, () => untilSnapshotReady(call, id, name))
+    return said(ready, `Snapshot ${name} is ready.`)
   },
 }
 
@@ -190,8 +189,8 @@ const snapshots: Verb = {
 
 const restore: Verb = {
   usage: 'restore <database> <snapshot>',
-  says: 'Roll back to a snapshot; the previous state is retained as another snapshot',
-  options: [['-y, --yes', 'skip the confirmation']],
+  says: 'Roll back to a snapshot, and wait until the database runs again; the previous state is retained as another snapshot',
+  options: [['-y, --yes', 'skip the confirmation'], noWait],
   async run(call) {
     const database = await databaseOf(call)
     const [, snapshot_name = ''] = call.args
@@ -201,7 +200,9 @@ const restore: Verb = {
         return { json: null, text: 'Nothing was changed.', code: 1 }
     }
     const answer = await call.client.restoreDatabase({ id: database.id, body: { snapshot_name } })
-    return said(answer, answer.message)
+    if (call.flags.wait === false) return said(answer, answer.message)
+    await call.terminal.step(`Restoring from ${snapshot_name}`, () => untilRunning(call, database.id))
+    return said(answer, `${database.name} runs again. The previous state is retained as a snapshot.`)
   },
 }
 

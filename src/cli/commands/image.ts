@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { err, out } from '../terminal.ts'
@@ -25,6 +26,11 @@ export function imageCommands(): Command {
         say: line => err(`${line}\n`),
       })
       out(`${name}\n`)
+      // Without this, databases are refused for want of the image, although it was built.
+      if (!existsSync(join(resolve(flags.data), 'agent')))
+        err(
+          `No agent has used the data directory ${resolve(flags.data)} so far. If yours has another one, run this again with --data, or in the folder where you start the cloud.\n`,
+        )
     })
   build
     .command('builder')

@@ -1,0 +1,43 @@
+/** Waits until what was asked of a managed database is done. */
+import type { Database, DatabaseBranch, DatabaseSnapshot } from '../client/index.ts'
+import type { Call } from './verb.ts'
+
+/** How often the state is read. */
+const pollIntervalMs = 500
+
+async function until<T>({ signal }: Call, look: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted()
+    const found = await look()
+    if (found !== undefined) return found
+    await new Promise(resolve => setTimeout(resolve, pollIntervalMs))
+  }
+}
+
+/** Until the database accepts connections. @throws Error if it was deleted or has failed */
+export const untilRunning = (call: Call, id: string): Promise<Database> =>
+  until(call, async () => {
+    const now = (await call.client.listDatabases()).find(one => one.id === id)
+    if (!now) throw new Error('The database was deleted.')
+    if (now.status === 'failed') throw new Error(`The database has failed. ${now.message ?? 'See: mote notifications'}`)
+    return now.status === 'running' ? now : undefined
+  })
+
+/** @throws Error if it was deleted or has failed */
+export const untilBranchReady = (call: Call, id: string, name: string): Promise<DatabaseBranch> =>
+  until(call, async () => {
+    const now = (await call.client.listDatabaseBranches({ id })).find(one => one.branch_name === name)
+    if (!now) throw new Error(`The branch ${name} was deleted.`)
+    if (now.status === 'failed') throw new Error(`The branch ${name} has failed. See: mote notifications`)
+    return now.status === 'ready' ? now : undefined
+  })
+
+/** @throws Error if it was deleted or has failed */
+export const untilSnapshotReady = (call: Call, id: string, name: string): Promise<DatabaseSnapshot> =>
+  until(call, async () => {
+    const now = (await call.client.listDatabaseSnapshots({ id })).find(one => one.name === name)
+    if (!now) throw new Error(`The snapshot ${name} was deleted.`)
+    if (now.status === 'failed')
+      throw new Error(`The snapshot ${name} has failed. ${now.error ?? 'See: mote notifications'}`)
+    return now.status === 'ready' ? now : undefined
+  })

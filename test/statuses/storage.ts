@@ -59,9 +59,9 @@ export async function volumes(world: World): Promise<void> {
   const spare = (await see('createVolumeSnapshot', 200, { body: { name: 'spare' } })).body
   await see('deleteVolumeSnapshot', 200, { params: { snapshot_id: spare.id } })
   await see('getVolumeMove', 200)
-  const { host_id } = (await see('getVolume', 200)).body
-  const target = hosts.find(host => host.id !== host_id)?.name ?? ''
   await world.whileHostsRest(async () => {
+    const { host_id } = (await see('getVolume', 200)).body
+    const target = hosts.find(host => host.id !== host_id)?.name ?? ''
     await see('moveVolume', 200, { body: { target_host: target } })
     await see('cancelVolumeMove', 200)
   })

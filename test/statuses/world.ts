@@ -180,14 +180,15 @@ async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
       }),
     )
   const end = new AbortController()
-  let hostsResume: Promise<unknown> = Promise.resolve()
+  let rest: { begun: PromiseWithResolvers<void>; over: PromiseWithResolvers<void> } | undefined
   const turning = (async () => {
     for (let round = 0; !end.signal.aborted; round++) {
       for (const host of hosts) {
         if (round % 50 === 0) await system.bus.publish(subjects.heartbeat(host.id), host.heartbeat())
         await host.tick()
       }
-      await hostsResume
+      rest?.begun.resolve()
+      await rest?.over.promise
       await new Promise(resolve => setTimeout(resolve, 5))
     }
   })()
@@ -205,12 +206,14 @@ async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
   }
   await until(joined, { what: 'the hosts to join' })
   const whileHostsRest = async <T>(work: () => Promise<T>): Promise<T> => {
-    const done = Promise.withResolvers<void>()
-    hostsResume = done.promise
+    const { begun, over } = (rest = { begun: Promise.withResolvers(), over: Promise.withResolvers() })
+    // A round of the hosts that has begun would still finish what `work` asks for.
+    await begun.promise
     try {
       return await work()
     } finally {
-      done.resolve()
+      rest = undefined
+      over.resolve()
     }
   }
   return { hosts, whileHostsRest }

@@ -593,6 +593,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'git_submodules',
     'release_command',
     'canary',
+    'restart',
     'settings_changed_at',
     'kind',
     'env_of',
@@ -612,6 +613,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'git_submodules',
     'release_command',
     'canary',
+    'restart',
   ],
   'PATCH /v1/apps/{app_name}': [
     'command',
@@ -621,6 +623,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'git_submodules',
     'release_command',
     'canary',
+    'restart',
     'drain_timeout',
     'health_check_path',
     'scm_installation_id',

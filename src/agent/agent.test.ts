@@ -42,6 +42,29 @@ test('a VM that nothing probes is healthy once its program has run for two secon
   await host.until('a', 'healthy again', vm => vm.healthy && vm.restartCount === 1)
 })
 
+test.each([
+  ['failure', 0, 0],
+  ['never', 0, 0],
+  ['never', 3, 0],
+  ['failure', 3, 1],
+  [undefined, 0, 1],
+] as const)('a program that is restarted on %s and ends with %i is restarted %i times', async (on, code, restarts) => {
+  const fake = createFakeHost(instant)
+  await using host = await testAgent({ hypervisor: 'fake' }, fake)
+  await host.put({ ...desired('a', 1), spec: { ...spec, maxRestarts: 1, ...(on ? { restartOn: on } : {}) } })
+  await host.until('a', 'healthy', vm => vm.healthy)
+  fake.vms.get('a')?.exit(code)
+  if (restarts > 0) {
+    await host.until('a', 'healthy again', vm => vm.healthy && vm.restartCount === restarts)
+    return
+  }
+  const ended = await host.until('a', 'ended', vm => vm.state === 'crashed')
+  expect(ended).toMatchObject({ exitCode: code, restartCount: 0, error: { code: 'exited' } })
+  const lines = (await host.logs('a')).map(({ line }) => line).filter(line => line.includes('ended with code'))
+  const line = `the workload ended with code ${code}`
+  expect(lines).toEqual(code === 0 ? [line] : [line, `crashed: ${line}`])
+})
+
 test('faults during the preparation are retried, and two failed boots crash the VM', async () => {
   const fake = createFakeHost(instant)
   await using host = await testAgent({ hypervisor: 'fake' }, fake)

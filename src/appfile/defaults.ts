@@ -70,6 +70,8 @@ function workerOf(process: Web): Worker {
     memory_mib: process.memory_mib ?? 512,
     disk_mib: process.disk_mib ?? 1024,
     replicas: process.replicas ?? 1,
+    ...(process.restart === undefined || process.restart === 'always' ? {} : { restart: process.restart }),
+    ...(process.max_restarts === undefined ? {} : { max_restarts: process.max_restarts }),
   }
   if (!autoscaling) return sizes
   const { max_replicas, cpu_percent = 80, memory_percent = 80 } = autoscaling

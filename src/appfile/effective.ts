@@ -14,6 +14,10 @@ export interface Worker {
   readonly memory_mib: 512 | 1024 | 2048 | 4096
   readonly disk_mib: number
   readonly replicas: number
+  /** When the program is started again after it has ended. Absent: always. */
+  readonly restart?: 'on-failure' | 'never'
+  /** Absent: as the installation sets. */
+  readonly max_restarts?: number
   readonly autoscaling?: {
     readonly max_replicas: number
     readonly cpu_percent: number

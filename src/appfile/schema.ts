@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from 'typebox'
 import { Canary, maybe, table } from './canary-schema.ts'
+import { restarts } from './restart-schema.ts'
 import { Jobs } from './job-schema.ts'
 
 /** A pattern with its explanation for error messages (lib/faults.ts). */
@@ -125,6 +126,7 @@ const size = {
     }),
   ),
   autoscaling: maybe(Autoscaling),
+  ...restarts,
 }
 
 const Web = table(

@@ -58,6 +58,10 @@ const states: Readonly<Record<string, EffectiveFile>> = {
       },
     },
   },
+  'a restart policy': {
+    ...now,
+    processes: { web: { ...now.processes.web, restart: 'on-failure', max_restarts: 3 } },
+  },
   'an image': { ...now, build: { image: 'a:1' } },
   'a repository': { ...now, build: { repository: 'https://a/b', branch: 'main', submodules: true } },
 }

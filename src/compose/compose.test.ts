@@ -141,6 +141,25 @@ describe('a service', () => {
     expect(findings).toMatchObject([{ level: 'differs', message: expect.stringContaining(message) }])
   })
 
+  it.each([
+    ['restart: always', {}],
+    ['restart: unless-stopped', {}],
+    ['restart: "no"', { restart: 'never' }],
+    ['restart: on-failure', { restart: 'on-failure' }],
+    ['restart: on-failure:3', { restart: 'on-failure', max_restarts: 3 }],
+    ['deploy: { restart_policy: { condition: none } }', { restart: 'never' }],
+    ['deploy: { restart_policy: { condition: any, max_attempts: 7 } }', { max_restarts: 7 }],
+    [
+      'deploy: { restart_policy: { condition: on-failure, max_attempts: 900 } }',
+      { restart: 'on-failure', max_restarts: 100 },
+    ],
+  ])('restarts with %s', async (lines, expected) => {
+    const { services, findings } = await plan(service(lines))
+    const { restart, max_restarts } = services[0]?.app.processes.web ?? {}
+    expect(JSON.parse(JSON.stringify({ restart, max_restarts }))).toEqual(expected)
+    expect(findings).toEqual([])
+  })
+
   it('ignores what changes nothing', async () => {
     const { findings } = await plan(
       service(

@@ -1,5 +1,5 @@
 /** Maps a service to an app. */
-import type { EffectiveFile, FileVolume } from '../appfile/effective.ts'
+import type { EffectiveFile, FileVolume, Worker } from '../appfile/effective.ts'
 import { closestTo } from '../appfile/suggest.ts'
 import { type BuildOptions, buildOf } from './build.ts'
 import type { Place } from './faults.ts'
@@ -92,6 +92,7 @@ export function serviceOf(name: string, field: Field, context: ServiceContext): 
           ...programOf(entrypoint, command),
           ...sizesOf(field),
           replicas: replicasOf(field, volumes),
+          ...restartsOf(field),
           port: choice.kind === 'web' ? choice.port : defaultPort,
           scale_to_zero: choice.kind === 'web' && flag(member(own, 'scale_to_zero')),
           drain_seconds: drainSeconds,
@@ -231,6 +232,20 @@ function replicasOf(field: Field, volumes: readonly FileVolume[]): number {
     return Math.min(100, Math.max(1, replicas))
   }
   return replicas
+}
+
+/** Without either key, a program is always restarted here, unlike in compose: people expect a server to stay up. */
+function restartsOf(field: Field): Pick<Worker, 'restart' | 'max_restarts'> {
+  const policy = member(member(field, 'deploy'), 'restart_policy')
+  const [named = '', attempts = ''] = (text(member(field, 'restart')) ?? '').split(':')
+  const condition = policy ? (text(member(policy, 'condition')) ?? 'any') : named
+  const limit = policy ? number(member(policy, 'max_attempts')) : attempts === '' ? undefined : Number(attempts)
+  const isLimited = limit !== undefined && Number.isInteger(limit) && limit >= 0
+  return {
+    ...(condition === 'on-failure' ? { restart: condition } : {}),
+    ...(condition === 'no' || condition === 'none' ? { restart: 'never' } : {}),
+    ...(isLimited ? { max_restarts: Math.min(limit, 100) } : {}),
+  }
 }
 
 /** The path that must answer before a version serves. */

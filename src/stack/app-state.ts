@@ -154,6 +154,8 @@ function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
     memory_mib,
     disk_mib,
     replicas,
+    ...(app.restart.policy === 'always' ? {} : { restart: app.restart.policy }),
+    ...(app.restart.max_restarts === null ? {} : { max_restarts: app.restart.max_restarts }),
   }
   if (!isAutomatic) return worker
   const { max_replicas, cpu_threshold: cpu_percent, mem_threshold: memory_percent } = app

@@ -69,7 +69,9 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
   const isNew = below('app').length > 0
   const web = below('processes.web').map(({ key }) => key.replace('processes.web.', ''))
   const settings =
-    web.some(key => ['command', 'arguments', 'port', 'drain_seconds', 'health.path'].includes(key)) ||
+    web.some(key =>
+      ['command', 'arguments', 'port', 'drain_seconds', 'health.path', 'restart', 'max_restarts'].includes(key),
+    ) ||
     web.some(key => key.startsWith('canary.')) ||
     below('build').length > 0 ||
     below('release').length > 0
@@ -138,7 +140,16 @@ const repositoryOf = ({ build }: EffectiveFile) =>
     : { git_url: '' }
 
 const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
-  const { port, health, drain_seconds, canary, command, arguments: given = [] } = file.processes.web
+  const {
+    port,
+    health,
+    drain_seconds,
+    canary,
+    command,
+    arguments: given = [],
+    restart,
+    max_restarts,
+  } = file.processes.web
   return {
     port,
     command,
@@ -146,6 +157,7 @@ const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
     health_check_path: health.path,
     drain_timeout: drain_seconds,
     canary: canary ?? { percent: 0 },
+    restart: { policy: restart ?? 'always', max_restarts: max_restarts ?? null },
     ...repositoryOf(file),
     release_command: file.release?.command ?? [],
   }

@@ -36,7 +36,7 @@ export interface SimHost {
   /** False: neither requests nor messages pass. The VMs keep running. */
   reachable: boolean
   /** Behavior of images that start later, by image: never healthy, or crash. */
-  readonly behaviour: Map<string, 'unhealthy' | 'crash'>
+  readonly behaviour: Map<string, 'unhealthy' | 'crash' | 'finish'>
   /** Advances everything by one step and publishes the changes. */
   tick(): Promise<void>
   heartbeat(full?: boolean): HostHeartbeat
@@ -91,7 +91,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const snapshots = new Map<string, SimSnapshot>()
   const gone = new Map<string, number>()
   const storage = simVolumes(vms, options.parcels, options.truth)
-  const behaviour = new Map<string, 'unhealthy' | 'crash'>()
+  const behaviour = new Map<string, 'unhealthy' | 'crash' | 'finish'>()
   const subscriptions: Subscription[] = []
   let reachable = true
 

@@ -7,6 +7,7 @@ import { migrationFact } from '../../src/agent/vm/migration.ts'
 import { inPlaceOf, obstacleOf, originKey } from '../../src/agent/vm/origin.ts'
 import { isCrashed, observe, type Stage } from '../../src/agent/vm/observe.ts'
 import { bootKey, newRecord, type VmRecord } from '../../src/agent/vm/record.ts'
+import { isRestarted } from '../../src/agent/vm/restarts.ts'
 import type { SimParcel, SimVolumes } from './sim-volumes.ts'
 import type {
   DiskObserved,
@@ -65,7 +66,7 @@ export interface SimWorld {
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
   /** Last generation of each removed VM. */
   readonly gone: Map<string, number>
-  readonly behaviour: ReadonlyMap<string, 'unhealthy' | 'crash'>
+  readonly behaviour: ReadonlyMap<string, 'unhealthy' | 'crash' | 'finish'>
   readonly stepDisks: (vm: SimVm) => boolean
   /** Contents of this host's volumes. */
   readonly contentOf: (volumeId: string) => string | undefined
@@ -117,10 +118,11 @@ export function end(vm: SimVm): void {
   vm.disks = []
 }
 
-/** Records that the workload exceeded its restarts. */
+/** Records that the workload has ended for good. */
 export function crash(vm: SimVm): void {
   const { generation } = vm.desired
-  vm.record = { ...vm.record, crash: { generation, code: 'exited', message: 'the workload ended with code 1' } }
+  const message = `the workload ended with code ${vm.record.exitCode ?? 1}`
+  vm.record = { ...vm.record, crash: { generation, code: 'exited', message } }
 }
 
 function factsOf({ desired, record, workload, disks }: SimVm, snapshots: SimWorld['snapshots']): VmFacts {
@@ -131,7 +133,7 @@ function factsOf({ desired, record, workload, disks }: SimVm, snapshots: SimWorl
     runningVm: record.running === null ? 'none' : record.paused ? 'paused' : 'running',
     current: bootKey(spec) === record.bootKey,
     crashed: isCrashed(desired, record),
-    restartsLeft: record.recentRestarts < spec.maxRestarts,
+    restartsLeft: isRestarted(spec, record.exitCode) && record.recentRestarts < spec.maxRestarts,
     migration: migrationFact(spec, record),
     cleared: true, // a simulated process has no mounts
     kept: record.keptFor !== undefined && snapshots.get(record.keptFor)?.put.want === 'present',
@@ -194,10 +196,11 @@ function decided(vm: SimVm, snapshots: SimWorld['snapshots']): { readonly action
 }
 
 /** Simulates the guest's own activity. */
-function live(vm: SimVm, behaviour: 'unhealthy' | 'crash' | undefined): void {
+function live(vm: SimVm, behaviour: 'unhealthy' | 'crash' | 'finish' | undefined): void {
   if (vm.state !== 'running') return
-  if (behaviour === 'crash') {
+  if (behaviour === 'crash' || behaviour === 'finish') {
     vm.workload = 'exited'
+    vm.record = { ...vm.record, exitCode: behaviour === 'finish' ? 0 : 1 }
     vm.healthy = false
   } else vm.healthy = behaviour !== 'unhealthy'
 }

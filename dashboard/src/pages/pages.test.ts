@@ -27,6 +27,7 @@ const app: App = {
   scale_state: 'active',
   release_command: null,
   canary: null,
+  restart: { policy: 'always', max_restarts: null },
   settings_changed_at: null,
   kind: 'web',
   env_of: null,

@@ -5,6 +5,7 @@ import { migrationFact } from './migration.ts'
 import { isCrashed } from './observe.ts'
 import type { VmRecordFile } from './record-file.ts'
 import { bootKey } from './record.ts'
+import { isRestarted } from './restarts.ts'
 import type { Steps } from './steps.ts'
 import type { VmProcess } from './vm-process.ts'
 
@@ -27,7 +28,7 @@ export function factsOf({ desired, recordFile, vmProcess, adjuster, steps }: VmP
     runningVm: runningVm === undefined ? 'none' : record.paused ? 'paused' : 'running',
     current: bootKey(spec) === record.bootKey,
     crashed: isCrashed(desired, record),
-    restartsLeft: recordFile.restartsLeft(spec.maxRestarts),
+    restartsLeft: isRestarted(spec, record.exitCode) && recordFile.restartsLeft(spec.maxRestarts),
     migration: migrationFact(spec, record),
     adjusted: adjuster.isDone(spec),
     kept: steps.isKept(),

@@ -65,8 +65,8 @@ export function bootKey(spec: VmSpec): string {
   const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...kept } = spec
   // Origin and migration do not affect the running VM, and volumes are attached at run time.
   const { disks: _disks, firewall: _firewall, from: _from, incoming: _incoming, outgoing: _outgoing, ...runs } = kept
-  // Only affects how the image is fetched.
-  const { builtImage: _built, ...rest } = runs
+  // How the image is fetched, and what happens after an exit.
+  const { builtImage: _built, restartOn: _restartOn, ...rest } = runs
   return createHash('sha256')
     .update(JSON.stringify(sorted(rest)))
     .digest('hex')

@@ -1,4 +1,5 @@
 import { backoffMs } from '../../lib/backoff.ts'
+import type { VmSpec } from '../../contract/agent.ts'
 import type { VmRecord } from './record.ts'
 
 /** After this running time, earlier restarts no longer count. */
@@ -8,6 +9,10 @@ const steadyMs = 10 * 60_000
 export function recentRestarts({ startedAtMs, recentRestarts }: VmRecord, nowMs: number): number {
   return startedAtMs !== null && nowMs - startedAtMs > steadyMs ? 0 : recentRestarts
 }
+
+/** False when the VM's policy leaves a workload alone that has ended with this code. */
+export const isRestarted = ({ restartOn }: Pick<VmSpec, 'restartOn'>, exitCode: number | null): boolean =>
+  restartOn === undefined || (restartOn === 'failure' && exitCode !== 0)
 
 /** Returns the delay before a workload is restarted: increasing, at most 30 s. */
 export function restartPauseMs({ recentRestarts }: VmRecord, random: number): number {

@@ -234,8 +234,9 @@ export class Steps {
 
   async gone(): Promise<void> {
     this.#deps.adjuster.forget()
-    if (this.#deps.recordFile.restartsLeft(this.#deps.desired().spec.maxRestarts))
-      await this.#deps.recordFile.countRestart()
+    const { maxRestarts, restartOn } = this.#deps.desired().spec
+    if (restartOn === 'never') await this.crash('vm_died', 'the VM ended unexpectedly, and is not restarted')
+    else if (this.#deps.recordFile.restartsLeft(maxRestarts)) await this.#deps.recordFile.countRestart()
     else await this.crash('vm_died', 'the VM ended unexpectedly, and has used up its restarts')
   }
 
@@ -285,7 +286,8 @@ export class Steps {
   async crash(code: string, message: string): Promise<void> {
     // A program that should run once has done its work.
     const isDone = code === 'exited' && this.#deps.recordFile.record.exitCode === 0
-    this.#deps.vmLog.say(isDone ? message : `crashed: ${message}`)
+    // The log has its exit code already.
+    if (!isDone) this.#deps.vmLog.say(`crashed: ${message}`)
     await this.#deps.recordFile.save({ crash: { generation: this.#deps.desired().generation, code, message } })
   }
 

@@ -75,6 +75,7 @@ export interface App {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
   readonly canary: AppCanary | null
+  readonly restart: AppRestart
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
   /** How many VMs run at least; 0 allows scale to zero. */
@@ -168,6 +169,21 @@ export interface AppHistory {
   readonly totals: HistoryTotals
   /** All periods, oldest first, including those without requests. */
   readonly points: readonly HistoryPoint[]
+}
+
+/** What happens when the program of a VM ends. */
+export interface AppRestart {
+  /** When the program of a VM is started again after it has ended: after every exit, after an exit with another code than 0, or never. */
+  readonly policy: 'always' | 'on-failure' | 'never'
+  /** Restarts until the VM counts as crashed; null: as the installation sets. */
+  readonly max_restarts: number | null
+}
+
+export interface AppRestartRequest {
+  /** When the program of a VM is started again after it has ended: after every exit, after an exit with another code than 0, or never. */
+  readonly policy: 'always' | 'on-failure' | 'never'
+  /** Restarts until the VM counts as crashed. Default: as the installation sets. */
+  readonly max_restarts?: number | null | undefined
 }
 
 /** `active`: VMs serve; `idle`: about to scale to zero; `scaled_to_zero`: the next request wakes the app; `warming_up`: VMs start. */
@@ -520,6 +536,7 @@ export interface CreateAppRequest {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
+  readonly restart?: AppRestartRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
   /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */
@@ -2339,6 +2356,7 @@ export interface ScaledApp {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
   readonly canary: AppCanary | null
+  readonly restart: AppRestart
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
   /** How many VMs run at least; 0 allows scale to zero. */
@@ -2628,6 +2646,7 @@ export interface UpdateAppRequest {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
+  readonly restart?: AppRestartRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
   /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */

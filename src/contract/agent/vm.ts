@@ -56,6 +56,8 @@ export const VmSpec = Type.Object({
   ipv6Address: Type.String(),
   /** Restarts of the workload after an exit before the VM counts as `crashed`. */
   maxRestarts: Type.Integer({ minimum: 0 }),
+  /** Exits after which the workload is restarted; absent: all. After any other exit the VM is `crashed` at once. */
+  restartOn: Type.Optional(Type.Enum(['failure', 'never'])),
   /** A counter: an increase restarts the VM once. */
   restarts: Type.Integer({ minimum: 0 }),
   /** Memory left to the guest; null: all of memoryMib. */

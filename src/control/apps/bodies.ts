@@ -13,7 +13,7 @@ import {
   text,
   uint32,
 } from '../http/types.ts'
-import { AppCanaryRequest, appKinds } from './resources.ts'
+import { AppCanaryRequest, appKinds, AppRestartRequest } from './resources.ts'
 
 const port = () =>
   uint32({
@@ -79,6 +79,7 @@ const settings = {
     }),
   ),
   canary: maybe(AppCanaryRequest),
+  restart: maybe(AppRestartRequest),
   health_check_path: maybe(
     text({
       maxLength: 1024,

@@ -25,6 +25,7 @@ export interface AppRequest {
   readonly release_command?: readonly string[] | null
   readonly drain_timeout?: number | null
   readonly canary?: rules.CanaryRequest | null
+  readonly restart?: rules.RestartRequest | null
   readonly desired_replicas?: number | null
   readonly min_replicas?: number | null
   readonly max_replicas?: number | null
@@ -89,6 +90,7 @@ export function prepareApp(
     releaseCommand: rules.checkCommand(request.release_command ?? []),
     drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
     canary: request.canary ? rules.checkCanary(kind, request.canary) : null,
+    restart: request.restart ? rules.restartOf(request.restart) : null,
     hostname: rules.hostnameOf(name, project.slug, deps.config.domain),
     scmInstallationId: request.scm_installation_id ?? null,
     scmRepoFullName: request.scm_repo_full_name ?? null,
@@ -149,6 +151,7 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
     releaseCommand: null,
     drainTimeout: 0,
     canary: null,
+    restart: null,
     hostname: `${name}.invalid`,
     scmInstallationId: null,
     scmRepoFullName: null,

@@ -79,6 +79,7 @@ const keep = {
   releaseCommand: undefined,
   drainTimeout: undefined,
   canary: undefined,
+  restart: undefined,
   scmInstallationId: undefined,
   gitBranch: undefined,
   gitSubmodules: undefined,

@@ -16,6 +16,7 @@ import {
   uint32,
   uuid,
 } from '../http/types.ts'
+import { restartPolicies } from '../deployments/index.ts'
 import { AppScaleState } from '../deployments/schema.ts'
 
 /** What an app is for. */
@@ -53,6 +54,36 @@ export const AppCanaryRequest = resource('AppCanaryRequest', {
   seconds: maybe(int32({ ...canarySeconds, description: `${canarySeconds.description} Default: 300.` })),
   max_error_percent: maybe(double({ ...canaryErrors, description: `${canaryErrors.description} Default: 5.` })),
   min_requests: maybe(int32({ ...canaryRequests, description: `${canaryRequests.description} Default: 20.` })),
+})
+
+const restartPolicy = {
+  description:
+    'When the program of a VM is started again after it has ended: after every exit, after an exit with another code than 0, or never.',
+}
+const maxRestarts = { minimum: 0, maximum: 100, examples: [3] }
+
+export const AppRestart = resource(
+  'AppRestart',
+  {
+    policy: oneOf(restartPolicies, restartPolicy),
+    max_restarts: nullable(
+      int32({
+        ...maxRestarts,
+        description: 'Restarts until the VM counts as crashed; null: as the installation sets.',
+      }),
+    ),
+  },
+  { description: 'What happens when the program of a VM ends.' },
+)
+
+export const AppRestartRequest = resource('AppRestartRequest', {
+  policy: oneOf(restartPolicies, restartPolicy),
+  max_restarts: maybe(
+    int32({
+      ...maxRestarts,
+      description: 'Restarts until the VM counts as crashed. Default: as the installation sets.',
+    }),
+  ),
 })
 
 export const App = resource(
@@ -112,6 +143,7 @@ export const App = resource(
     ),
     drain_timeout: int32({ description: 'Seconds that old VMs may take to finish their requests.', examples: [30] }),
     canary: nullable(AppCanary),
+    restart: AppRestart,
     desired_replicas: int32({ description: 'How many VMs should run; autoscaling changes it.', examples: [1] }),
     min_replicas: int32({ description: 'How many VMs run at least; 0 allows scale to zero.', examples: [0] }),
     max_replicas: int32({ description: 'How many VMs run at most.', examples: [3] }),

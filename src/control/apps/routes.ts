@@ -57,6 +57,7 @@ export const appFeature = (deps: Deps) =>
           releaseCommand: body.release_command == null ? undefined : rules.checkCommand(body.release_command),
           drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
           canary: body.canary == null ? undefined : rules.canaryOf(body.canary),
+          restart: body.restart == null ? undefined : rules.restartOf(body.restart),
           scmInstallationId: body.scm_installation_id ?? undefined,
           scmRepoFullName: body.scm_repo_full_name ?? undefined,
           scmRepoId: body.scm_repo_id ?? undefined,

@@ -1,4 +1,4 @@
-import type { CanarySettings } from '../deployments/index.ts'
+import type { CanarySettings, RestartSettings } from '../deployments/index.ts'
 import { invalidField } from '../http/errors.ts'
 import type { Scale } from './store.ts'
 
@@ -168,3 +168,12 @@ export function checkCanary(kind: 'web' | 'worker', request: CanaryRequest): Can
   if (canary) assertCanBeCanary(kind)
   return canary
 }
+
+export interface RestartRequest {
+  readonly policy: RestartSettings['policy']
+  readonly max_restarts?: number | null
+}
+
+/** Returns null for the settings of the installation. */
+export const restartOf = ({ policy, max_restarts = null }: RestartRequest): RestartSettings | null =>
+  policy === 'always' && max_restarts === null ? null : { policy, max_restarts }

@@ -28,6 +28,7 @@ export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppSha
   release_command: app.releaseCommand === null ? null : [...app.releaseCommand],
   drain_timeout: app.drainTimeout,
   canary: app.canary,
+  restart: app.restart ?? { policy: 'always', max_restarts: null },
   desired_replicas: app.desiredReplicas,
   min_replicas: app.minReplicas,
   max_replicas: app.maxReplicas,

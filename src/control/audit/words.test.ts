@@ -21,6 +21,9 @@ it('words name what an entry concerns', () => {
   expect(inWordsOf('deployment.failed', { app: 'web', reason: 'It crashed.' })).toBe(
     'reported a failed deployment of web: It crashed.',
   )
+  expect(inWordsOf('deployment.finished', { app: 'worker', version: 'nginx:1.27' })).toBe(
+    'stopped a deployment of worker, whose program had ended: nginx:1.27',
+  )
   expect(inWordsOf('auth.login', null)).toBe('signed in')
   expect(inWordsOf('thing.was_done', {})).toBe('thing was done')
   expect(inWordsOf('app.create', { name: 'x'.repeat(1000) })).toHaveLength(300)

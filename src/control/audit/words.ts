@@ -95,6 +95,7 @@ const words: Readonly<Record<string, Words>> = {
   'deployment.delete': withName('deleted a deployment of', app),
   'deployment.dry_run': 'tried a deployment without making it',
   'deployment.failed': d => `reported a failed deployment${ofApp(d)}${after(': ', 'reason')(d)}`,
+  'deployment.finished': d => `stopped a deployment${ofApp(d)}, whose program had ended${after(': ', 'version')(d)}`,
   'deployment.live': d => `finished a deployment${ofApp(d)}${after(': ', 'version')(d)}`,
   'deployment.pause': withName('paused', app),
   'deployment.resume': withName('resumed', app),

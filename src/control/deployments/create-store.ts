@@ -50,10 +50,11 @@ const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments
 const insertDeployment = statement(
   'deployments.insert',
   `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source,
-     traceparent, build_id, git_branch, git_commit_hash, git_commit_message, author_id, git_author, command, arguments, health_check_path, canary)
+     traceparent, build_id, git_branch, git_commit_hash, git_commit_message, author_id, git_author, command, arguments, health_check_path, canary, restart)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, (SELECT command FROM app WHERE id = $4),
      (SELECT arguments FROM app WHERE id = $4), (SELECT health_check_path FROM app WHERE id = $4),
-     (SELECT canary FROM app WHERE id = $4 AND kind = 'web'))`,
+     (SELECT canary FROM app WHERE id = $4 AND kind = 'web'),
+     (SELECT restart FROM app WHERE id = $4))`,
 )
 const copyEnv = statement(
   'deployments.copyEnv',

@@ -30,6 +30,11 @@ export async function notifyLive(tx: Tx, d: Deployment): Promise<void> {
   })
 }
 
+export function recordFinished(tx: Tx, d: Deployment): void {
+  if (!isOfUser(d)) return
+  record(tx, d, { action: 'deployment.finished', resourceType: 'deployment', details: { version: nameOf(d) } })
+}
+
 export async function notifyFailed(tx: Tx, d: Deployment, reason: string): Promise<void> {
   if (!isOfUser(d)) return
   record(tx, d, { action: 'deployment.failed', resourceType: 'deployment', details: { reason: causeOf(reason) } })

@@ -5,8 +5,8 @@ import type { Deps } from '../base/deps.ts'
 import { createVm, dropSnapshots, setVmsWant } from '../vms/index.ts'
 import { moveAway } from './moves.ts'
 import { planReplicas, quietMs, type ReplicaPlan } from './replicas.ts'
+import { replacedOne, wantedVms } from './restart.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
-import * as store from './store.ts'
 
 export const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
 export const idsOf = (vms: readonly DeploymentVm[]) => vms.map(vm => vm.id)
@@ -26,7 +26,7 @@ export function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChang
     moving: vm.migrating === true,
   }))
   // Scaling to zero replicas happens in the sleep phases, not here.
-  const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
+  const plan = planReplicas(wantedVms(d), replicas, mayReplace)
   // Its successor can only start once the VM has released the volume.
   const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
   const aside = kept(d).flatMap(vm => (stepsAside(vm) && !plan.remove.includes(vm.id) ? [vm.id] : []))
@@ -45,7 +45,7 @@ export async function changeReplicas(
   // Moves lock hosts and volumes, so they come before statements that lock VMs: docs/engine.md, order of locks.
   for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
   await setVmsWant(tx, changes.remove, 'absent')
-  if (changes.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
+  if (changes.replacesCrashed) await replacedOne(tx, d.id, quietMs / 1000)
   for (let n = 0; n < changes.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 

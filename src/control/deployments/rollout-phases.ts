@@ -11,10 +11,11 @@ import { announce, announceById, isReported } from './announce.ts'
 import { pokeOthers } from './end-phases.ts'
 import { releaseDeadlineMs } from './release.ts'
 import { explainFailure } from './failure.ts'
-import { notifyFailed, notifyLive } from './notices.ts'
+import { notifyFailed, notifyLive, recordFinished } from './notices.ts'
 import { changeReplicas, crashed, idsOf, kept, removeVms, replicaChanges } from './replica-changes.ts'
 import { replacementPauseMs } from './replicas.ts'
-import type { Deployment } from './store.ts'
+import { finishedSome, hasFinished } from './restart.ts'
+import type { Deployment, DeploymentVm } from './store.ts'
 import { startCanary, startsAsCanary } from './canary.ts'
 import * as active from './active-store.ts'
 import * as store from './store.ts'
@@ -44,9 +45,12 @@ export async function rolling(
 ): Promise<Next<'serving' | 'canary' | 'draining' | 'failing'>> {
   if (d.activeRollout > d.rollout) return go('draining', announce(d))
   if (d.yields) return wait(pollMs, tx => removeVms(tx, d))
-  if (kept(d).some(crashed)) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
-  const healthy = kept(d).filter(vm => vm.healthy).length
-  if (healthy >= d.desiredReplicas && healthy > 0) {
+  // A program that should serve requests has to be there for them, whatever its exit code.
+  const isDone = (vm: DeploymentVm) => d.appKind === 'worker' && hasFinished(d, vm)
+  const isLost = kept(d).some(vm => crashed(vm) && !isDone(vm))
+  if (isLost) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
+  const good = kept(d).filter(vm => vm.healthy || isDone(vm)).length
+  if (good >= d.desiredReplicas && good > 0) {
     if (!startsAsCanary(d)) return go('serving', takeOver(d))
     return go('canary', startCanary(d), seconds(d.canary.seconds) + minutes(30))
   }
@@ -74,11 +78,19 @@ export async function serving(
     })
   if (d.scaleState === 'idle') return go('suspending', announce(d), minutes(5))
   const vms = kept(d)
+  const finished = vms.filter(vm => hasFinished(d, vm))
+  const finishedVms = d.finished + finished.length
+  if (finishedVms > 0 && finishedVms >= d.desiredReplicas) return go('failing', finish(d), minutes(5))
+  if (finished.length > 0)
+    return wait(0, async tx => {
+      await setVmsWant(tx, idsOf(finished), 'absent')
+      await finishedSome(tx, d.id, finished.length)
+    })
   if (vms.length > 0 && vms.every(crashed))
     return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
   const pauseMs = replacementPauseMs(d.replaced, d.replacedAt ? now.getTime() - d.replacedAt.getTime() : undefined)
   const againMs = pauseMs > 0 && vms.some(crashed) ? Math.min(pauseMs, pollMs) : pollMs
-  const changes = replicaChanges(d, pauseMs === 0)
+  const changes = replicaChanges(d, pauseMs === 0 && d.restart?.policy !== 'never')
   const want = d.want === 'paused' ? 'paused' : 'running'
   const unaware = vms.filter(vm => vm.want !== want)
   if (changes.are === 'none' && unaware.length === 0 && isReported(d)) return wait(againMs)
@@ -128,11 +140,22 @@ export const takeOver = (d: Deployment) => async (tx: Tx) => {
 }
 
 export const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
-  await store.end(tx, d.id, 'failed', reason)
+  await notifyFailed(tx, d, reason)
+  await end(tx, d, 'failed', reason)
+}
+
+/** The programs of all VMs have ended, and are not to be restarted. */
+const finish = (d: Deployment) => async (tx: Tx) => {
+  const reason = `Its program has ended with code 0, and the restart policy is ${d.restart?.policy ?? 'always'}.`
+  recordFinished(tx, d)
+  await end(tx, d, 'stopped', reason)
+}
+
+async function end(tx: Tx, d: Deployment, outcome: 'failed' | 'stopped', reason: string): Promise<void> {
+  await store.end(tx, d.id, outcome, reason)
   await active.clearActive(tx, d.appId, d.id)
   await removeVms(tx, d)
   await pokeOthers(tx, d)
   await refreshRoute(tx, d.appId)
-  await notifyFailed(tx, d, reason)
   await announceById(tx, d.id)
 }

@@ -19,6 +19,8 @@ export interface VmFacts {
     | 'absent'
     | null
   readonly healthy: boolean
+  /** Of the last program that ended. */
+  readonly exitCode?: number | null
   /** The VM is moving to another host. */
   readonly migrating?: boolean
 }

@@ -2,10 +2,11 @@ import type { HypervisorName } from '../../contract/agent.ts'
 import { authorOf } from './author.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import { type CanaryFacts, canaryColumns } from './canary-facts.ts'
+import { type RestartFacts, restartColumns } from './restart.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
 /** A deployment with the facts that its status and its live view are derived from. */
-export interface Deployment extends DeploymentFacts, CanaryFacts {
+export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts {
   readonly id: string
   readonly jobId: string
   readonly projectId: string
@@ -117,6 +118,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
   d.replaced, d.replaced_at AS "replacedAt", d.announced, d.reactivated,
   ${canaryColumns},
+  ${restartColumns},
   a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
   p.ipv6_prefix AS "ipv6Prefix", m.phase,
   EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0
@@ -133,7 +135,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   coalesce((SELECT jsonb_agg(jsonb_build_object(
       'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'observedState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
-      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false) AND (${canTakeVolumes} OR NOT EXISTS (
+      'restartCount', v.restart_count, 'exitCode', v.seen_exit_code, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false) AND (${canTakeVolumes} OR NOT EXISTS (
          SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND o.bound)),
       'balloonTargetMib', v.balloon_target_mib, 'migrating', EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL),
       'canSnapshot', EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
@@ -201,7 +203,7 @@ const setWant = statement(
 const revive = statement(
   'deployments.revive',
   `UPDATE deployment SET want = 'running', outcome = NULL, error_message = NULL, scheduled_at = NULL, started_at = NULL,
-     stopped_at = NULL, rollout = nextval('rollout_order'), trigger_source = 'rollback', reactivated = $2, updated_at = now()
+     stopped_at = NULL, rollout = nextval('rollout_order'), trigger_source = 'rollback', reactivated = $2, finished = 0, updated_at = now()
    WHERE id = $1 AND want <> 'deleted'`,
 )
 const markRollback = statement(
@@ -211,7 +213,7 @@ const markRollback = statement(
 const renewRollout = statement(
   'deployments.renewRollout',
   `UPDATE deployment SET rollout = nextval('rollout_order'), want = CASE want WHEN 'stopped' THEN 'running' ELSE want END,
-     updated_at = now() WHERE id = $1`,
+     finished = 0, updated_at = now() WHERE id = $1`,
 )
 const finish = statement(
   'deployments.finish',
@@ -233,12 +235,6 @@ const markStarted = statement(
   'deployments.markStarted',
   `UPDATE deployment SET started_at = now(), scheduled_at = coalesce(scheduled_at, now()), updated_at = now()
    WHERE id = $1 AND started_at IS NULL`,
-)
-const countReplaced = statement(
-  'deployments.countReplaced',
-  `UPDATE deployment SET replaced_at = now(),
-     replaced = CASE WHEN replaced_at < now() - make_interval(secs => $2) THEN 1 ELSE replaced + 1 END
-   WHERE id = $1`,
 )
 const markAnnounced = statement(
   'deployments.markAnnounced',
@@ -289,8 +285,6 @@ export const end = (tx: Tx, id: string, outcome: Outcome, error: string | null =
   tx.run(finish, [id, outcome, error])
 export const scheduled = (tx: Tx, id: string) => tx.run(markScheduled, [id])
 export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
-/** Counts a replacement; counting restarts after `quietSeconds` without one. */
-export const replacedOne = (tx: Tx, id: string, quietSeconds: number) => tx.run(countReplaced, [id, quietSeconds])
 /** Returns true when the status differs from the last one sent to the streams. */
 export const announced = async (tx: Tx, id: string, status: string) => (await tx.run(markAnnounced, [id, status])) === 1
 /** Returns false when the deployment already has an image. */

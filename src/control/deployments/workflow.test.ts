@@ -10,7 +10,10 @@ const world = await computeWorld({ idleSeconds: 0 })
 afterAll(async () => world[Symbol.asyncDispose]())
 const { db } = world
 const hosts = [await world.addHost(), await world.addHost()]
-for (const host of hosts) host.behaviour.set('example/broken:1', 'crash')
+for (const host of hosts) {
+  host.behaviour.set('example/broken:1', 'crash')
+  host.behaviour.set('example/batch:1', 'finish')
+}
 
 interface Subject {
   readonly id: string
@@ -174,6 +177,23 @@ const ways: Record<string, CrashCase[]> = {
       await check(['stopped', 'cancelled', undefined])(s)
       expect((await world.rows(`SELECT id FROM run WHERE deployment_id = $1`, s.id)).length).toBeLessThan(2)
     },
+  }),
+  'finished with its program': crashMatrix<Subject>({
+    db,
+    workflow: world.workflows.deployment,
+    remove,
+    unreachable: all(['draining', 'stopping', ...asleep]),
+    makeSubject: async () => {
+      const app = await world.app({ replicas: 2 })
+      await world.rows(
+        `UPDATE app SET kind = 'worker', restart = '{"policy": "on-failure", "max_restarts": null}' WHERE id = $1 RETURNING id`,
+        app.id,
+      )
+      const { id } = await world.deploy(app, { image: 'example/batch:1', replicas: 2 })
+      return { id, app, rounds: 0 }
+    },
+    advance: move,
+    check: check(['stopped', 'cancelled', undefined]),
   }),
   'tried as a canary': crashMatrix<Subject>({
     db,

@@ -76,7 +76,8 @@ export function wanted(
       healthCheckPath: vm.healthCheckPath === '' || vm.appKind === 'worker' ? null : vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,
       ...(vm.run ? { command: [...(vm.run.command ?? waitingCommand)] } : {}),
-      maxRestarts: vm.run ? 0 : settings.maxRestarts,
+      maxRestarts: vm.run ? 0 : (vm.restart?.max_restarts ?? settings.maxRestarts),
+      ...restartOnOf(vm),
       restarts: vm.restarts,
       balloonTargetMib: vm.balloonTargetMib,
       disks: [...disks],
@@ -102,6 +103,12 @@ const outgoingOf = ({
   ...(waits ? { waits } : {}),
   ...(volumes ? { volumes: volumes.map(one => ({ ...one, snapshots: [...one.snapshots] })) } : {}),
 })
+
+/** A run ends with its program, whatever its app does. */
+function restartOnOf({ run, restart }: Vm): Pick<VmSpec, 'restartOn'> {
+  if (run || !restart || restart.policy === 'always') return {}
+  return { restartOn: restart.policy === 'never' ? 'never' : 'failure' }
+}
 
 /** The guest's init waits itself (guest/workload.c), because an image may have no program for that. */
 const waitingCommand = ['/.mote/wait'] as const

@@ -35,6 +35,8 @@ export interface Vm {
   readonly command: readonly string[]
   /** Empty: those of the image. */
   readonly arguments: readonly string[]
+  /** When its program is started again; null: always, as often as the installation allows. */
+  readonly restart: { readonly policy: 'always' | 'on-failure' | 'never'; readonly max_restarts: number | null } | null
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
@@ -88,7 +90,7 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.deployment_id AS "deploymentId",
   (SELECT jsonb_build_object('id', r.id, 'command', r.command) FROM run r WHERE r.id = v.run_id) AS run, v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
-  a.kind AS "appKind", d.command, d.arguments,
+  a.kind AS "appKind", d.command, d.arguments, d.restart,
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",
   v.seen_count AS "observedCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",

@@ -11,6 +11,7 @@ import { Card } from '../../ui/layout.tsx'
 import { Problem, Skeleton } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { Canary } from './canary.tsx'
+import { Restarts } from './restarts.tsx'
 import { changedRelease, summaryOf } from './jobs/command.ts'
 import { useApp } from './use-app.ts'
 
@@ -90,6 +91,7 @@ export function Settings() {
         </Form>
       </Card>
       {app.kind === 'web' && <Canary app={app} />}
+      <Restarts app={app} />
       <Webhook id={app.id} name={app.name} />
       <Card
         danger

@@ -1,0 +1,62 @@
+import type { App } from '@mote/client'
+import { api } from '../../api/client.ts'
+import { refreshAll } from '../../api/queries.ts'
+import { Choice, Field, Form } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { toast } from '../../ui/toast.tsx'
+
+const policies = { always: 'Always', 'on-failure': 'After a failure', never: 'Never' } as const
+type Policy = keyof typeof policies
+const isPolicy = (value: string | undefined): value is Policy => value !== undefined && value in policies
+
+/** What happens when the program of the app ends. */
+export function Restarts({ app }: { readonly app: App }) {
+  const { policy, max_restarts } = app.restart
+  return (
+    <Card title="Restarts" lead="What happens when the program ends. Takes effect with the next deploy.">
+      <Form
+        className="max-w-xl"
+        submit="Save"
+        send={async values => {
+          const chosen = values.text('restart.policy')
+          await api.updateApp({
+            app_name: app.name,
+            body: {
+              port: app.port,
+              restart: {
+                policy: isPolicy(chosen) ? chosen : policy,
+                max_restarts: values.number('restart.max_restarts') ?? null,
+              },
+            },
+          })
+          await refreshAll('app', 'apps')
+          toast({ tone: 'good', title: 'Settings saved' })
+        }}
+      >
+        <div className="grid grid-cols-2 gap-3">
+          <Choice
+            label="Restart"
+            name="restart.policy"
+            defaultValue={policy}
+            hint="A failure is an exit code other than 0. Otherwise the deployment stops when all its programs have ended."
+          >
+            {Object.entries(policies).map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </Choice>
+          <Field
+            label="Most restarts"
+            name="restart.max_restarts"
+            type="number"
+            min={0}
+            max={100}
+            defaultValue={max_restarts ?? ''}
+            hint="Then the virtual machine counts as crashed. Empty: as the installation sets."
+          />
+        </div>
+      </Form>
+    </Card>
+  )
+}

@@ -1,0 +1,47 @@
+/** What becomes of the VMs whose programs have ended. */
+import { type Tx, statement } from '../../db/db.ts'
+import type { VmFacts } from './rules.ts'
+
+export const restartPolicies = ['always', 'on-failure', 'never'] as const
+
+/** As stored and as in the API. */
+export interface RestartSettings {
+  readonly policy: (typeof restartPolicies)[number]
+  /** Null: as many as the installation allows. */
+  readonly max_restarts: number | null
+}
+
+export interface RestartFacts {
+  /** Null: programs are always restarted, as often as the installation allows. */
+  readonly restart: RestartSettings | null
+  /** VMs whose programs have ended with code 0, and were not to be restarted. They are gone, and not replaced. */
+  readonly finished: number
+  readonly appKind: 'web' | 'worker'
+}
+
+/** Of a deployment d of an app a. */
+export const restartColumns = `d.restart, d.finished, a.kind AS "appKind"`
+
+type Ends = Pick<RestartFacts, 'restart' | 'finished'>
+
+/** True if the VM's program has ended as it should, and is not to be restarted. */
+export const hasFinished = ({ restart }: Ends, vm: VmFacts): boolean =>
+  vm.observedState === 'crashed' && vm.exitCode === 0 && (restart?.policy ?? 'always') !== 'always'
+
+/** VMs that the deployment should have: those that have finished need no successor. */
+export const wantedVms = ({ desiredReplicas, finished }: Ends & { readonly desiredReplicas: number }): number =>
+  Math.max(Math.max(desiredReplicas, 1) - finished, 0)
+
+const countFinished = statement(
+  'deployments.countFinished',
+  `UPDATE deployment SET finished = finished + $2, updated_at = now() WHERE id = $1`,
+)
+const countReplaced = statement(
+  'deployments.countReplaced',
+  `UPDATE deployment SET replaced_at = now(),
+     replaced = CASE WHEN replaced_at < now() - make_interval(secs => $2) THEN 1 ELSE replaced + 1 END
+   WHERE id = $1`,
+)
+export const finishedSome = (tx: Tx, id: string, vms: number) => tx.run(countFinished, [id, vms])
+/** Counts a replacement; counting restarts after `quietSeconds` without one. */
+export const replacedOne = (tx: Tx, id: string, quietSeconds: number) => tx.run(countReplaced, [id, quietSeconds])

@@ -140,16 +140,7 @@ const repositoryOf = ({ build }: EffectiveFile) =>
     : { git_url: '' }
 
 const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
-  const {
-    port,
-    health,
-    drain_seconds,
-    canary,
-    command,
-    arguments: given = [],
-    restart,
-    max_restarts,
-  } = file.processes.web
+  const { port, health, drain_seconds, canary, command, arguments: given = [] } = file.processes.web
   return {
     port,
     command,
@@ -157,11 +148,16 @@ const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
     health_check_path: health.path,
     drain_timeout: drain_seconds,
     canary: canary ?? { percent: 0 },
-    restart: { policy: restart ?? 'always', max_restarts: max_restarts ?? null },
+    restart: restartOf(file.processes.web),
     ...repositoryOf(file),
     release_command: file.release?.command ?? [],
   }
 }
+
+const restartOf = ({ restart, max_restarts }: Worker) => ({
+  policy: restart ?? ('always' as const),
+  max_restarts: max_restarts ?? null,
+})
 
 export const newApp = (file: EffectiveFile): CreateAppRequest => ({
   name: file.app,
@@ -203,15 +199,16 @@ function workerSteps(context: Reach, main: string, name: string, worker: Worker,
   const app_name = workerApp(main, name)
   const { command } = worker
   if (changes.some(({ kind, key }) => kind === 'create' && key === `${path}.vcpus`)) {
-    const body = { name: app_name, git_url: '', kind: 'worker', env_of: main, command, ...scaleOf(worker, 1) } as const
+    const own = { name: app_name, git_url: '', kind: 'worker', env_of: main, command } as const
+    const body = { ...own, ...scaleOf(worker, 1), restart: restartOf(worker) }
     return [step(path, () => client.createApp({ body }))]
   }
   const change = async () => {
     const { port } = await client.getApp({ app_name })
-    return client.updateApp({ app_name, body: { port, command } })
+    return client.updateApp({ app_name, body: { port, command, restart: restartOf(worker) } })
   }
   return [
-    ...(keys.includes('command') ? [step(`${path}.command`, change)] : []),
+    ...(keys.some(key => ['command', 'restart', 'max_restarts'].includes(key)) ? [step(path, change)] : []),
     ...(keys.some(key => /^(replicas|autoscaling\..*)$/.test(key))
       ? [step(`${path}.replicas`, () => rescale(context, app_name, worker))]
       : []),

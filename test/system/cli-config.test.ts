@@ -330,6 +330,32 @@ command = ["node", "${script}"]
     expect(await runs()).toMatchObject([{ status: 'running', memory_mib: 512 }])
   })
 
+  it('get every setting that a file can have, and lose it again', async () => {
+    const settings = {
+      command: '["node", "mails.js"]',
+      vcpus: '2',
+      memory_mib: '1024',
+      disk_mib: '2048',
+      replicas: '2',
+      autoscaling: '{ max_replicas = 3, cpu_percent = 70, memory_percent = 60 }',
+      restart: '"on-failure"',
+      max_restarts: '3',
+    }
+    const { processes } = (await user.get('/v1/api-docs/mote.schema.json')).body.properties
+    const [worker] = Object.values<{ properties: object }>(processes.patternProperties)
+    expect(Object.keys(settings).toSorted()).toEqual(Object.keys(worker?.properties ?? {}).toSorted())
+    const lines = Object.entries(settings).map(([key, value]) => `${key} = ${value}`)
+    await write(`${shop}\n[processes.mails]\n${lines.join('\n')}\n`)
+    for (const text of [await read(), workers('mails.js')]) {
+      await write(text)
+      expect(await run('deploy --yes')).toMatchObject({ code: 0 })
+      expect((await run('deploy')).out).toBe('No changes: shop matches the file.\n')
+      await run('config pull')
+      expect(await read()).toBe(text)
+    }
+    expect((await runs())[0]).toMatchObject({ status: 'running', memory_mib: 512 })
+  })
+
   it('get a new version with the app, and alone when only they change', async () => {
     const before = (await runs()).length
     const web = await deployments()

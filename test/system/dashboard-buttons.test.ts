@@ -65,6 +65,25 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.user.call('PATCH', '/v1/apps/web', { port: 8080 })
   })
 
+  it('settings: sets when an ended program is restarted, and sets it back', async () => {
+    const saved = async () => (await ada.user.get('/v1/apps/web')).body.restart
+    const save = async (policy: string, most: string) => {
+      await ada.open('/apps/web/settings', 'web')
+      await ada.field('Restart').selectOption(policy)
+      await ada.field('Most restarts').fill(most)
+      await ada.page
+        .locator('form', { has: ada.field('Most restarts') })
+        .getByRole('button')
+        .click()
+      await ada.says('Settings saved')
+    }
+    expect(await saved()).toEqual({ policy: 'always', max_restarts: null })
+    await save('on-failure', '3')
+    expect(await saved()).toEqual({ policy: 'on-failure', max_restarts: 3 })
+    await save('always', '')
+    expect(await saved()).toEqual({ policy: 'always', max_restarts: null })
+  })
+
   it('settings: keeps a release command until it is changed, and removes it', async () => {
     const saved = async () => (await ada.user.get('/v1/apps/web')).body.release_command
     const save = async () => {

@@ -1,16 +1,21 @@
 import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
+import { hasFinished } from './restart.ts'
 import type { Deployment } from './store.ts'
 
 const shownLines = 10
 
-/** Explains to users why a deployment failed: the cause, and the last log lines of its first failing VM. */
+/**
+ * Explains to users why a deployment failed: the cause, and the last log lines of its first failing VM. A VM whose
+ * program ended as it should is blamed only if no other did.
+ */
 export async function explainFailure(
   deps: Pick<Deps, 'bus' | 'log' | 'config'>,
   d: Deployment,
   cause: 'crashed' | 'timeout',
 ): Promise<string> {
-  const vm = d.vms.find(one => one.observedState === 'crashed') ?? d.vms.find(one => !one.healthy)
+  const ended = d.vms.filter(one => one.observedState === 'crashed')
+  const vm = ended.find(one => !hasFinished(d, one)) ?? ended[0] ?? d.vms.find(one => !one.healthy)
   const why =
     cause === 'crashed'
       ? (vm?.error ?? 'The app exited.')

@@ -1,4 +1,5 @@
 /** Reads what the file tools print. It comes from a guest, so it may be anything. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeWord } from '../../lib/words.ts'
 import { ApiError } from '../http/errors.ts'
 import { nameOf, pathOf } from './file-paths.ts'
@@ -30,6 +31,8 @@ export async function readEntries(
     }
     if (bytes > mostBytes) return { entries, isComplete: false }
     if (rest.length > maxLineBytes) throw unreadable()
+    // Parts that have already arrived follow each other without a turn of the event loop: 1 MiB took 90 ms.
+    await nextTurn()
   }
   if (rest !== '') throw unreadable()
   return { entries, isComplete: true }

@@ -55,6 +55,18 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
+  it('an idle sandbox gets timer slack, and loses it once its program computes', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const { pid } = await processOf(host)
+    const slackMs = async () => Number(await readFile(`/proc/${pid}/timerslack_ns`, 'utf8')) / 1e6
+    await until(async () => (await slackMs()) === 20, { what: 'slack', timeoutMs: 30_000 })
+    const busy = sh(host, 'timeout 8 sh -c "while :; do :; done" || true')
+    await until(async () => (await slackMs()) === 0.05, { what: 'no slack', timeoutMs: 8_000 })
+    await busy
+  })
+
   it('VMs of one project reach each other by IPv6, and by IPv4 neither each other nor the host', {
     timeout: 60_000,
   }, async () => {

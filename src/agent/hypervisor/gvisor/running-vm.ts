@@ -12,6 +12,7 @@ import type { SandboxConsole } from './console.ts'
 import type { Runsc } from './runsc.ts'
 import { shareFiles } from './spec.ts'
 import { shareDir } from './start.ts'
+import { setTimerSlack, slackMeter } from './timer-slack.ts'
 import { flushVolumes, volumesOf } from './volumes.ts'
 
 /** The guest's init in a snapshot's directory, besides the configuration and the files of runsc. */
@@ -33,32 +34,52 @@ export interface SandboxVm {
 /** Builds the `RunningVm` of a started or adopted sandbox. */
 export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
   const { runsc, id, home, running, guest, console, watcher, isolation, fromSeq } = vm
-  return runningVmOf({
-    running,
-    guest,
-    workload,
-    watcher,
-    fromSeq,
-    tap: readNotes(running.prepared).tap,
-    consoleTail: console.tail,
-    cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(home.vmId),
-    vmm: {
-      inspect: async () => ((await runsc.inspect(id)) === 'paused' ? 'paused' : 'running'),
-      pause: () => runsc.pause(id),
-      resume: async () => {
-        if ((await runsc.inspect(id)) === 'paused') await runsc.resume(id)
+  return withTimerSlack(
+    running.process.pid,
+    runningVmOf({
+      running,
+      guest,
+      workload,
+      watcher,
+      fromSeq,
+      tap: readNotes(running.prepared).tap,
+      consoleTail: console.tail,
+      cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(home.vmId),
+      vmm: {
+        inspect: async () => ((await runsc.inspect(id)) === 'paused' ? 'paused' : 'running'),
+        pause: () => runsc.pause(id),
+        resume: async () => {
+          if ((await runsc.inspect(id)) === 'paused') await runsc.resume(id)
+        },
+        async readMemory() {
+          const [total, available] = parseWords(TwoCounts, await guest.request('memory', answerMs))
+          return { ramUsedBytes: countOf(total - available) }
+        },
+        snapshot: (dir, logSeq) => takeCheckpoint(vm, dir, logSeq),
+        ...volumesOf(vm),
+        hasLeft: async () => hasMark(home.dir, 'left'),
+        closed: guest.closed,
+        close: () => console.close(),
       },
-      async readMemory() {
-        const [total, available] = parseWords(TwoCounts, await guest.request('memory', answerMs))
-        return { ramUsedBytes: countOf(total - available) }
-      },
-      snapshot: (dir, logSeq) => takeCheckpoint(vm, dir, logSeq),
-      ...volumesOf(vm),
-      hasLeft: async () => hasMark(home.dir, 'left'),
-      closed: guest.closed,
-      close: () => console.close(),
+    }),
+  )
+}
+
+/** Adjusts the timer slack of the sandbox at each reading of its statistics, that is every second. */
+function withTimerSlack(pid: number, runningVm: RunningVm): RunningVm {
+  const meter = slackMeter()
+  // Unknown at first: an earlier agent may have set it.
+  let slackNs: number | undefined
+  return {
+    ...runningVm,
+    async stats() {
+      const use = await runningVm.stats()
+      const wanted = meter(use, performance.now())
+      if (wanted !== slackNs) setTimerSlack(pid, wanted)
+      slackNs = wanted
+      return use
     },
-  })
+  }
 }
 
 /** The sandbox stops its programs while it writes their memory and the changed files of its root. */

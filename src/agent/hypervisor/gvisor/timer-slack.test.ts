@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { normalSlackNs, setTimerSlack, slackMeter } from './timer-slack.ts'
+
+/** Feeds a meter one reading a second, and returns the slack in milliseconds after each. */
+function readings(uses: readonly { readonly cpu?: number; readonly bytes?: number }[]): number[] {
+  const meter = slackMeter()
+  let [cpuSeconds, rxBytes] = [0, 0]
+  return uses.map(({ cpu = 0.03, bytes = 0 }, second) => {
+    cpuSeconds += cpu
+    rxBytes += bytes
+    return meter({ cpuSeconds, rxBytes, txBytes: 0 }, second * 1000) / 1e6
+  })
+}
+const idle = (seconds: number, cpu = 0.03) => Array.from({ length: seconds }, () => ({ cpu }))
+
+describe('timer slack of a sandbox', () => {
+  it('grows once it has been idle for 5 s, and again after a minute', () => {
+    const slack = readings([...idle(6), ...idle(60, 0.005)])
+    expect(slack.slice(0, 5)).toEqual(Array(5).fill(0.05))
+    expect(slack[5]).toBe(20)
+    expect(slack.slice(5, 60)).toEqual(Array(55).fill(20))
+    expect(slack.slice(60)).toEqual(Array(6).fill(50))
+  })
+
+  it.each([
+    ['traffic', { cpu: 0.005, bytes: 10_000 }],
+    ['a busy program', { cpu: 0.5 }],
+    ['a program that takes 3 % of a core beside an idle fast path', { cpu: 0.03 }],
+  ])('returns to normal within one reading because of %s', (_, use) => {
+    expect(readings([...idle(6), ...idle(10, 0.005), use]).at(-1)).toBe(normalSlackNs / 1e6)
+  })
+
+  it('stays normal while a program computes, or requests arrive', () => {
+    expect(readings(idle(20, 0.2))).toEqual(Array(20).fill(0.05))
+    expect(readings(Array.from({ length: 20 }, () => ({ bytes: 8_000 })))).toEqual(Array(20).fill(0.05))
+  })
+})
+
+it('sets the slack of a process, and ignores one that has ended', async () => {
+  const child = spawn('sleep', ['60'])
+  const read = () => Number(readFileSync(`/proc/${child.pid}/timerslack_ns`, 'utf8'))
+  try {
+    setTimerSlack(child.pid ?? 0, 20_000_000)
+    // Needs CAP_SYS_NICE for another process.
+    expect(read()).toBe(process.getuid?.() === 0 ? 20_000_000 : normalSlackNs)
+  } finally {
+    child.kill()
+    await once(child, 'exit')
+  }
+  setTimerSlack(child.pid ?? 0, normalSlackNs)
+})

@@ -1,8 +1,8 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { configFile, scratchFile } from '../snapshot-files.ts'
-import { fileReceiver } from '../transfer/files.ts'
 import { clearMark } from '../transfer/marks.ts'
+import { receiveFiles } from '../transfer/stop-and-copy.ts'
 import type { Wire } from '../transfer/wire.ts'
 import { placeDisks } from '../vmm/boot.ts'
 import { place } from '../vmm/cell.ts'
@@ -37,21 +37,4 @@ export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched
   await wire.expect('go')
   await clearMark(dir, 'arriving')
   await unlessGone(setPaused(api, false))
-}
-
-/** Receives files until the source sends `complete`. */
-async function receiveFiles(wire: Wire, paths: Readonly<Record<string, string>>): Promise<void> {
-  const receiver = fileReceiver(paths)
-  try {
-    for (;;) {
-      const frame = await wire.next()
-      if (frame?.kind === 'data') await receiver.data(frame.offset, frame.data)
-      else if (frame?.kind === 'message' && frame.message.say === 'file')
-        await receiver.take(frame.message.name, frame.message.size)
-      else if (frame?.kind === 'message' && frame.message.say === 'complete') return
-      else throw new Error('the source closed the connection before all data was sent')
-    }
-  } finally {
-    await receiver.close()
-  }
 }

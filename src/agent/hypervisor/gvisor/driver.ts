@@ -10,8 +10,10 @@ import { type PrepareDeps, prepareFrom, prepareVm, readNotes } from '../prepare.
 import { endProcess } from '../process.ts'
 import { parseWorkload } from '../running-vm.ts'
 import { hostCpu } from '../snapshot-files.ts'
+import { clearMark, hasMark } from '../transfer/marks.ts'
 import { adoptedWorkload } from '../vmm/launch.ts'
 import { followConsole } from './console.ts'
+import { receiveSandbox } from './migrate.ts'
 import { probeRunsc } from './probe.ts'
 import { openRunsc, runscRoot, runscVersion } from './runsc.ts'
 import { sandboxVm, snapshotInit } from './running-vm.ts'
@@ -27,6 +29,8 @@ export interface GvisorDeps extends PrepareDeps {
   /** The runsc program; undefined if there is none. */
   readonly program: string | undefined
   readonly onProgress: (line: string) => void
+  /** The address where VMs from other hosts arrive. */
+  readonly migrationHost: () => string
 }
 
 /**
@@ -59,9 +63,10 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
   }
   return {
     name: 'gvisor',
-    capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: false, migrate: 'none' },
+    capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: false, migrate: 'stop-and-copy' },
     showsDrives: true,
     keepsVolumes: true,
+    movesSnapshots: true,
     network: network.mode,
     probe: signal => probeRunsc({ ...deps, init }, signal),
     snapshotKind: madeBy,
@@ -70,6 +75,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
         ? prepareFrom(prepareDeps, home, home.from, await madeBy(), context)
         : prepareVm(prepareDeps, home, context),
     async boot(home, prepared, boot, watcher, context) {
+      for (const mark of ['arriving', 'left'] as const) await clearMark(home.dir, mark)
       await openVolumes(home.dir)
       await mountKept(home.dir, home.from?.disks ?? [])
       const plan = await startOf(home, { prepared, boot, watcher })
@@ -86,6 +92,15 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
         })
         return sandboxVm({ ...(await parts()), ...sandbox }, parseWorkload(status))
       })
+    },
+    async receive(home, prepared, boot, watcher, context) {
+      await clearMark(home.dir, 'left')
+      await openVolumes(home.dir)
+      const plan = { ...(await startOf(home, { prepared, boot, watcher })), waits: true }
+      const here = { host: deps.migrationHost(), madeBy: await madeBy() }
+      return receiveSandbox(plan, here, context, (sandbox, workload) =>
+        sandboxVm({ ...sandbox, runsc, home, watcher, isolation, madeBy: here.madeBy, fromSeq: 0 }, workload),
+      )
     },
     adopt: async (home, running, fromSeq, watcher) =>
       adoptSandbox({ runsc, isolation, madeBy: await madeBy() }, home, running, { fromSeq, watcher }),
@@ -121,6 +136,7 @@ async function adoptSandbox(
   if (!isRunning(running.process)) return undefined
   const id = sandboxId(home.vmId, running.boot)
   try {
+    if (hasMark(home.dir, 'arriving')) throw new Error('the VM has not arrived')
     const state = await deps.runsc.inspect(id)
     if (state === 'stopped') throw new Error('the sandbox has ended')
     const guest = connectSandbox(home.dir, running, follow)

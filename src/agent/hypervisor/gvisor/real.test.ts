@@ -55,6 +55,18 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
+  it('a guest that fills its memory survives snapshots', {
+    timeout: 60_000,
+  }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1, { memoryMib: 128, diskMib: 256 }))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const process = await processOf(host)
+    await sh(host, 'dd if=/dev/urandom of=/dev/shm/fill bs=1M count=110 2>/dev/null')
+    for (const snapshotId of ['s-1', 's-2', 's-3']) await host.snapshot(snapshotId, 'vm-1')
+    expect(await processOf(host)).toEqual(process)
+  })
+
   it('an idle sandbox gets timer slack, and loses it once its program computes', { timeout: 60_000 }, async () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1))

@@ -9,6 +9,7 @@ import { answerMs, runningVmOf } from '../running-vm.ts'
 import { configFile, snapshotNotes } from '../snapshot-files.ts'
 import { hasMark } from '../transfer/marks.ts'
 import type { SandboxConsole } from './console.ts'
+import { handOver } from './migrate.ts'
 import type { Runsc } from './runsc.ts'
 import { shareFiles } from './spec.ts'
 import { shareDir } from './start.ts'
@@ -49,6 +50,7 @@ export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
         inspect: async () => ((await runsc.inspect(id)) === 'paused' ? 'paused' : 'running'),
         pause: () => runsc.pause(id),
         resume: async () => {
+          if (hasMark(home.dir, 'left')) throw new Error('the VM runs on another host')
           if ((await runsc.inspect(id)) === 'paused') await runsc.resume(id)
         },
         async readMemory() {
@@ -56,6 +58,7 @@ export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
           return { ramUsedBytes: countOf(total - available) }
         },
         snapshot: (dir, logSeq) => takeCheckpoint(vm, dir, logSeq),
+        handOver: (uri, onProgress, signal, _volumes, release) => handOver(vm, uri, onProgress, signal, release),
         ...volumesOf(vm),
         hasLeft: async () => hasMark(home.dir, 'left'),
         closed: guest.closed,

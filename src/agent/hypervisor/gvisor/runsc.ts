@@ -16,6 +16,8 @@ export interface Runsc {
   pause(id: string): Promise<void>
   resume(id: string): Promise<void>
   inspect(id: string): Promise<'running' | 'paused' | 'stopped'>
+  /** Changes the memory limit of the sandbox's cgroup. */
+  limitMemory(id: string, mib: number): Promise<void>
   /** Writes the sandbox's state into the directory. The sandbox keeps running. */
   checkpoint(id: string, dir: string): Promise<void>
   /** Removes what runsc stores about the sandbox, and kills it. Idempotent. */
@@ -45,8 +47,11 @@ export function openRunsc(program: string, root: string): Runsc {
     async inspect(id) {
       const state: unknown = JSON.parse(await call(['state', id]))
       if (!Value.Check(State, state)) throw new Error('runsc state has no status')
-      return state.status === 'paused' || state.status === 'stopped' ? state.status : 'running'
+      // A sandbox that waits for a checkpoint from another host has no guest yet.
+      if (state.status === 'stopped' || state.status === 'created') return 'stopped'
+      return state.status === 'paused' ? 'paused' : 'running'
     },
+    limitMemory: async (id, mib) => void (await call(['update', '--memory', String(mib * 2 ** 20), id])),
     async checkpoint(id, dir) {
       // Uncompressed, so that a restored sandbox runs while its memory is still being read.
       const how = ['--compression', 'none', '--exclude-committed-zero-pages', '--leave-running']

@@ -36,6 +36,8 @@ export interface SandboxStart {
   readonly fromSeq: number
   /** Directory of a checkpoint to restore instead of a start from the image. */
   readonly checkpoint?: string
+  /** Only creates the sandbox: `restoreArrived` starts the guest. */
+  readonly waits?: boolean
 }
 
 /** A started sandbox whose guest may not answer yet. */
@@ -46,6 +48,8 @@ export interface Sandbox {
   readonly console: SandboxConsole
   /** Awaits the step; rejects when the sandbox ends or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
+  /** Like `unlessEnded`, but without a time limit, for steps long after the start. */
+  unlessGone<T>(step: Promise<T>): Promise<T>
 }
 
 /** Files and directories below a VM's directory. */
@@ -82,8 +86,13 @@ export async function startSandbox<T>(
     guest = connectSandbox(home.dir, running, plan)
     const gone = guest.closed.then(() => Promise.reject(new Error('the sandbox ended')))
     gone.catch(() => undefined)
-    const unlessEnded = <R>(step: Promise<R>) => abortable(Promise.race([step, gone]), limit)
-    return await use({ id, running, guest, console, unlessEnded })
+    const unlessGone = <R>(step: Promise<R>) => Promise.race([step, gone])
+    const unlessEnded = <R>(step: Promise<R>) => abortable(unlessGone(step), limit)
+    const used = use({ id, running, guest, console, unlessEnded, unlessGone })
+    // The guest sees the limit of its start as its memory, so the reserve is added afterwards, beside its boot.
+    const reserved = cgroup === undefined ? undefined : runsc.limitMemory(id, home.spec.memoryMib + overheadMib)
+    const [result] = await Promise.all([used, reserved])
+    return result
   } catch (error) {
     guest?.close()
     if (running) await endProcess(running)
@@ -106,6 +115,12 @@ export function connectSandbox(
   return lastingGuest(pipePorts(dir), fromSeq, events, () => isRunning(running.process))
 }
 
+/**
+ * Memory of the sandbox itself. It takes 40 MiB, and 110 MiB while it writes a checkpoint: without this reserve, the kernel
+ * ended sandboxes of 128 MiB during a snapshot.
+ */
+const overheadMib = 128
+
 async function makeCgroup({ isolation, home }: SandboxStart): Promise<string | undefined> {
   const { vcpus, memoryMib } = home.spec
   return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, keepsOthers: true })
@@ -117,13 +132,22 @@ async function makeFiles({ home, init }: SandboxStart): Promise<void> {
     await rm(join(dir, name), { recursive: true, force: true })
     await privateDir(join(dir, name))
   }
-  const share = shareDir(dir)
-  await rm(share, { recursive: true, force: true })
-  await privateDir(share)
-  await copyFile(init, join(share, shareFiles.init))
-  await chmod(join(share, shareFiles.init), 0o500)
-  await copyFile(join(dir, configFile), join(share, shareFiles.config))
-  await chmod(join(share, shareFiles.config), 0o400)
+  await rm(shareDir(dir), { recursive: true, force: true })
+  await privateDir(shareDir(dir))
+  await fillShare(dir, { init, config: join(dir, configFile) })
+}
+
+/** Copies the guest's init and its configuration to where the guest sees them. */
+async function fillShare(dir: string, from: { readonly init: string; readonly config: string }): Promise<void> {
+  for (const [name, mode] of [
+    ['init', 0o500],
+    ['config', 0o400],
+  ] as const) {
+    const file = join(shareDir(dir), shareFiles[name])
+    await rm(file, { force: true })
+    await copyFile(from[name], file)
+    await chmod(file, mode)
+  }
 }
 
 async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: string | undefined): Promise<void> {
@@ -148,27 +172,64 @@ async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: st
 
 /** @returns the process id of the sandbox, which outlives this call and the agent */
 async function spawnSandbox(
-  { runsc, home, isolation, checkpoint }: SandboxStart,
+  plan: SandboxStart,
   id: string,
   cgroup: string | undefined,
   console: SandboxConsole,
   limit: AbortSignal,
 ): Promise<number> {
-  const { dir, spec } = home
-  const pidFile = join(dir, names.pid)
+  const { home, checkpoint, waits } = plan
+  const pidFile = join(home.dir, names.pid)
   await rm(pidFile, { force: true })
+  const common = ['-bundle', join(home.dir, names.bundle), '-pid-file', pidFile]
+  const verb = waits
+    ? ['create', ...common, id]
+    : checkpoint === undefined
+      ? ['run', '-detach', ...common, id]
+      : [...restoreVerb(checkpoint), ...common, id]
+  await callRunsc(plan, verb, cgroup, console, limit)
+  return Number((await readFile(pidFile, 'utf8')).trim())
+}
+
+const restoreVerb = (checkpoint: string) => [
+  // The two specifications differ in paths only, which differ between VMs and hosts.
+  '--restore-spec-validation=ignore',
+  'restore',
+  '-detach',
+  '-background',
+  '-image-path',
+  checkpoint,
+]
+
+/**
+ * Restores a checkpoint from another host in a sandbox that was created with `waits`.
+ * @param files the source's init and configuration, which the guest has open
+ */
+export async function restoreArrived(
+  plan: SandboxStart,
+  { id, console }: Pick<Sandbox, 'id' | 'console'>,
+  checkpoint: string,
+  files: { readonly init: string; readonly config: string },
+): Promise<void> {
+  await fillShare(plan.home.dir, files)
+  const cgroup = plan.isolation.cgroups?.pathOf(plan.home.vmId)
+  await callRunsc(plan, [...restoreVerb(checkpoint), id], cgroup, console, AbortSignal.timeout(plan.limitMs))
+}
+
+/** Runs a command of runsc whose sandbox inherits the pipes. @throws Error with the last line of its console */
+async function callRunsc(
+  { runsc, home, isolation }: SandboxStart,
+  args: readonly string[],
+  cgroup: string | undefined,
+  console: SandboxConsole,
+  limit: AbortSignal,
+): Promise<void> {
+  const { dir, spec } = home
   const overlay = `--overlay2=root:dir=${join(dir, names.overlay)},size=${spec.diskMib}m`
   const own = [overlay, ...(cgroup === undefined ? ['--ignore-cgroups'] : [])]
-  const common = ['-bundle', join(dir, names.bundle), '-pid-file', pidFile]
-  const verb =
-    checkpoint === undefined
-      ? ['run', '-detach', ...common]
-      : ['restore', '-detach', '-background', ...common, '-image-path', checkpoint]
-  // The two specifications differ in paths only, which differ between VMs and hosts.
-  const lenient = checkpoint === undefined ? [] : ['--restore-spec-validation=ignore']
   const stdio = await openStdio(dir)
   try {
-    const child = spawn(runsc.program, [...runsc.options, ...own, ...lenient, ...verb, id], {
+    const child = spawn(runsc.program, [...runsc.options, ...own, ...args], {
       cwd: dir,
       env: childEnv('runsc'),
       detached: true,
@@ -185,7 +246,6 @@ async function spawnSandbox(
   } finally {
     for (const handle of stdio) await handle.close()
   }
-  return Number((await readFile(pidFile, 'utf8')).trim())
 }
 
 const lastLine = (text: string) => text.split('\n').at(-1) || 'no message'

@@ -1,0 +1,132 @@
+/**
+ * Migration by stop and copy, for hypervisors without live migration: the guest is paused, its state is sent, and it is
+ * started on the target.
+ */
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { abortable } from '../../../lib/abortable.ts'
+import type { MigrationProgress, Running } from '../driver.ts'
+import { endProcess } from '../process.ts'
+import { fileReceiver } from './files.ts'
+import { clearMark, hasMark, setMark } from './marks.ts'
+import { openWire, type Wire } from './wire.ts'
+
+/** Timeouts for the target to load the guest after the last byte, and then to start it. */
+const loadMs = 120_000
+const runMs = 30_000
+
+/** A VM that leaves, and what its hypervisor adds. */
+export interface Departure {
+  readonly vmDir: string
+  readonly running: Running
+  /** VMM, its version and the CPU model. The target needs the same ones. */
+  readonly madeBy: string
+  /** An estimate of all bytes that are sent. */
+  readonly totalBytes: () => Promise<number>
+  /** Sends what can precede the pause. */
+  readonly sendAhead?: (wire: Wire, onBytes: OnBytes) => Promise<void>
+  /**
+   * Pauses the guest and sends the rest.
+   * @param dir an empty directory, which is removed afterwards
+   */
+  readonly sendState: (wire: Wire, dir: string, onBytes: OnBytes) => Promise<void>
+  /** Lets the guest run here again. Idempotent. */
+  readonly resume: () => Promise<void>
+}
+
+type OnBytes = (bytes: number) => void
+
+/**
+ * Moves the VM to the target. If a step before `go` fails, the guest resumes here. After `go` it resumes here only if the
+ * target reports that it did not start the guest, so that two guests never use the same disk.
+ * @param release awaited before the guest is paused
+ * @throws the signal's reason when aborted, otherwise a StepError or Error. In both cases the guest keeps running here.
+ */
+export async function leaveByCopy(
+  vm: Departure,
+  uri: string,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+  release?: () => Promise<void>,
+): Promise<{ downtimeMs: number }> {
+  const { vmDir } = vm
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an earlier agent completed the switchover
+  let wire: Wire | undefined
+  try {
+    signal.throwIfAborted()
+    wire = await openWire(uri, vm.madeBy)
+    const closing = wire
+    signal.addEventListener('abort', () => closing.close(), { once: true })
+    return await sendVm(vm, wire, onProgress, signal, release)
+  } catch (error) {
+    if (hasMark(vmDir, 'left')) return { downtimeMs: 0 }
+    await vm.resume()
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    wire?.close()
+    await rm(leavingDir(vmDir), { recursive: true, force: true })
+  }
+}
+
+const leavingDir = (vmDir: string) => join(vmDir, 'leaving')
+
+async function sendVm(
+  vm: Departure,
+  wire: Wire,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+  release?: () => Promise<void>,
+): Promise<{ downtimeMs: number }> {
+  const { vmDir, running } = vm
+  const totalBytes = await vm.totalBytes()
+  let done = 0
+  const onBytes = (bytes: number) => {
+    done += bytes
+    const percent = Math.min(100, Math.round((1000 * done) / totalBytes) / 10)
+    onProgress({ percent, transferredBytes: done, totalBytes })
+  }
+  await vm.sendAhead?.(wire, onBytes)
+  signal.throwIfAborted()
+  await release?.()
+  const stoppedMs = performance.now()
+  const dir = leavingDir(vmDir)
+  await rm(dir, { recursive: true, force: true })
+  await mkdir(dir, { mode: 0o700 })
+  await vm.sendState(wire, dir, onBytes)
+  await wire.say({ say: 'complete' })
+  await abortable(wire.expect('loaded'), AbortSignal.any([signal, AbortSignal.timeout(loadMs)]))
+  signal.throwIfAborted()
+  await setMark(vmDir, 'left')
+  await wire.say({ say: 'go' })
+  await untilRunning(wire, vmDir)
+  await endProcess(running)
+  return { downtimeMs: Math.round(performance.now() - stoppedMs) }
+}
+
+/** Waits for the target's answer. Only its explicit `failed` lets the guest run here again. */
+async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
+  const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
+  if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
+  await clearMark(vmDir, 'left')
+  throw new Error(`the target could not start the VM: ${answer.message.reason}`)
+}
+
+/**
+ * Receives files until the source sends `complete`.
+ * @param paths the path of each expected file, by name; other names are refused
+ */
+export async function receiveFiles(wire: Wire, paths: Readonly<Record<string, string>>): Promise<void> {
+  const receiver = fileReceiver(paths)
+  try {
+    for (;;) {
+      const frame = await wire.next()
+      if (frame?.kind === 'data') await receiver.data(frame.offset, frame.data)
+      else if (frame?.kind === 'message' && frame.message.say === 'file')
+        await receiver.take(frame.message.name, frame.message.size)
+      else if (frame?.kind === 'message' && frame.message.say === 'complete') return
+      else throw new Error('the source closed the connection before all data was sent')
+    }
+  } finally {
+    await receiver.close()
+  }
+}

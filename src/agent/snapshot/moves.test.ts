@@ -10,12 +10,12 @@ import { describe, expect, test } from 'vitest'
 import type { DiskSpec, SnapshotObserved, VmSpec } from '../../contract/agent.ts'
 import type { AgentConfig } from '../base/config.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../../../test/support/agent/agent.ts'
+import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createRoom } from './move.ts'
 import { digestOf } from './store.ts'
 import { type Kept, moveVolume, phase, put, observedOf, send } from '../../../test/support/agent/snapshot.ts'
 
-const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
 const disk = (volumeId: string, generation: number): DiskSpec => ({
@@ -188,28 +188,37 @@ describe('a snapshot between two agents with simulated VMs', () => {
   })
 })
 
-test.skipIf(!hasQemu)(
-  'a fork starts on the target host with a clone of the volume (needs qemu)',
-  { timeout: 240_000 },
-  async () => {
+/** Drivers whose snapshots move; `marker` prints what only a guest with the memory of the parent knows. */
+const cases = (await driverCases())
+  .filter(
+    ({ config }) => config.hypervisor === 'gvisor' || (config.hypervisor === 'qemu' && config.network === network),
+  )
+  .map(one => ({
+    ...one,
+    marker: one.config.hypervisor === 'qemu' ? 'cat /proc/sys/kernel/random/boot_id' : 'cat /dev/shm/memory',
+  }))
+
+describe.each(cases)('$name', ({ skip, config, spec: own, marker }) => {
+  test.skipIf(skip)('a fork starts on the target host with a clone of the volume', { timeout: 240_000 }, async () => {
     await using cache = await testDir()
     await using otherCache = await testDir()
     const usual = join(homedir(), '.cache', 'mote')
     const cacheDir = await cacheWithoutImages(usual, cache.path)
-    await using source = await testAgent({ hypervisor: 'qemu', network, cacheDir })
+    await using source = await testAgent({ ...config, cacheDir })
     // The base has another path on the target than in the snapshot, and must be created first.
     const elsewhere = await cacheWithoutImages(usual, otherCache.path)
-    await using target = await testAgent({ hypervisor: 'qemu', network, cacheDir: elsewhere })
+    await using target = await testAgent({ ...config, cacheDir: elsewhere })
     const sh = async (host: TestAgent, vmId: string, script: string) => {
       const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
       return (stdout + stderr).trim()
     }
     await source.volume({ volumeId: 'vol-1' })
-    const spec = testSpec({ hostname: 'parent', disks: [disk('vol-1', 1)] })
+    const spec = testSpec({ ...own, hostname: 'parent', disks: [disk('vol-1', 1)] })
     await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
     await source.until('parent', 'healthy', vm => vm.healthy)
-    const writes = 'head -c 3000000 /dev/urandom > /data/file; echo memory > /tmp/state; sync'
-    const known = await sh(source, 'parent', `${writes}; sha256sum < /data/file; cat /proc/sys/kernel/random/boot_id`)
+    const writes =
+      'head -c 3000000 /dev/urandom > /data/file; echo memory > /tmp/state; head -c 9 /dev/urandom | base64 > /dev/shm/memory; sync'
+    const known = await sh(source, 'parent', `${writes}; sha256sum < /data/file; ${marker}`)
     const taken = await source.snapshot('snap-1', 'parent')
     expect(taken).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
     await sh(source, 'parent', 'echo later > /data/file; echo later > /tmp/state; sync')
@@ -235,17 +244,17 @@ test.skipIf(!hasQemu)(
 
     await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
     const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }
-    const fork = testSpec({ hostname: 'fork', disks: [disk('clone-1', 1)], from })
+    const fork = testSpec({ ...own, hostname: 'fork', disks: [disk('clone-1', 1)], from })
     await target.put({ vmId: 'fork', generation: 1, want: 'running', spec: fork })
     await target.until('fork', 'healthy', vm => vm.healthy)
-    const found = await sh(target, 'fork', 'sha256sum < /data/file; cat /proc/sys/kernel/random/boot_id /tmp/state')
+    const found = await sh(target, 'fork', `sha256sum < /data/file; ${marker}; cat /tmp/state`)
     expect(found).toBe(`${known}\nmemory`)
     // The data on the disk is the same without the restored memory.
     await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
     await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
     expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])
-  },
-)
+  })
+})
 
 /** Creates a cache directory with everything that an agent fetches and builds, except images. */
 async function cacheWithoutImages(cacheDir: string, dir: string): Promise<string> {

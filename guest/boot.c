@@ -154,6 +154,7 @@ static int find_disk(const char *name, char *path, size_t size) {
 void config_take(struct config *config, const char *key, char *value) {
   if (!strcmp(key, "arg") && config->argc < MAX_ARGS) config->argv[config->argc++] = value;
   else if (!strcmp(key, "env") && config->envc < MAX_ARGS) config->env[config->envc++] = value;
+  else if (!strcmp(key, "file") && config->filec < MAX_FILES) config->files[config->filec++] = value;
   else if (!strcmp(key, "group") && config->groupc < MAX_GROUPS) config->groups[config->groupc++] = strtoul(value, NULL, 10);
   else if (!strcmp(key, "uid")) config->uid = strtoul(value, NULL, 10);
   else if (!strcmp(key, "gid")) config->gid = strtoul(value, NULL, 10);

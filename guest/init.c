@@ -65,6 +65,9 @@ static void reap(void) {
 
 static int start(void) {
   if (workload.pid) return 0;
+  /* After the host has mounted the volumes. */
+  const char *refused = write_given_files(&config);
+  if (refused) fatal(refused);
   /* Children of the previous run may still hold its pipes; their output is discarded. */
   if (workload.out >= 0) close(workload.out);
   if (workload.err >= 0) close(workload.err);

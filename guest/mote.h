@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
-enum { MAX_ARGS = 1024, MAX_GROUPS = 64, CONFIG_MAX = 1 << 20 };
+enum { MAX_ARGS = 1024, MAX_GROUPS = 64, MAX_FILES = 64, CONFIG_MAX = 1 << 20 };
 
 /* The decoded config disk. Strings point into one buffer that is never freed. */
 struct config {
-  char *argv[MAX_ARGS + 1], *env[MAX_ARGS + 1];
-  int argc, envc, groupc, prefix, stop_signal, wait, vsock;
+  char *argv[MAX_ARGS + 1], *env[MAX_ARGS + 1], *files[MAX_FILES];
+  int argc, envc, filec, groupc, prefix, stop_signal, wait, vsock;
   gid_t groups[MAX_GROUPS], gid;
   uid_t uid;
   const char *cwd, *hostname, *base_type, *machine_id, *ip, *gateway, *gateway_mac, *dns, *ip6, *gateway6, *route6;
@@ -54,6 +54,9 @@ pid_t spawn(const struct config *config, char *const *argv, int fds[2]);
 pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty, int tool);
 int workload_start(struct workload *workload, const struct config *config);
 int listening(const struct config *config, int port);
+
+/* given.c */
+const char *write_given_files(struct config *config);
 
 /* exec.c */
 void exec_start(const struct config *config, const char *id, char *text, void (*watch)(int fd));

@@ -588,6 +588,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/auth/tokens': ['project', 'scopes', 'expires_at'],
   AppSecret: ['webhook_url'],
   App: [
+    'build',
     'failure',
     'git_branch',
     'git_submodules',
@@ -602,6 +603,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'stack',
   ],
   'POST /v1/apps': [
+    'build',
     'kind',
     'env_of',
     'command',
@@ -616,6 +618,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'restart',
   ],
   'PATCH /v1/apps/{app_name}': [
+    'build',
     'command',
     'arguments',
     'git_url',

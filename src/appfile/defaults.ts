@@ -1,6 +1,13 @@
 /** Fills in what a file leaves out. */
 import { domainToASCII } from 'node:url'
-import type { BuildSource, EffectiveFile, FileJob, WebProcess, Worker } from './effective.ts'
+import {
+  anyInputs,
+  type BuildSource,
+  type EffectiveFile,
+  type FileJob,
+  type WebProcess,
+  type Worker,
+} from './effective.ts'
 import type { AppFile } from './schema.ts'
 
 /** Fills in the defaults of the schema. */
@@ -11,6 +18,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
     ...(file.project === undefined ? {} : { project: file.project }),
     domains: (file.domains ?? []).map(domain => domainToASCII(domain) || domain),
     build: sourceOf(file.build ?? {}),
+    ...inputsOf(file.build ?? {}),
     ...(file.release ? { release: { command: file.release.command } } : {}),
     // The parser's objects have no prototype.
     env: Object.fromEntries(Object.entries(file.env ?? {})),
@@ -76,6 +84,13 @@ function workerOf(process: Web): Worker {
   if (!autoscaling) return sizes
   const { max_replicas, cpu_percent = 80, memory_percent = 80 } = autoscaling
   return { ...sizes, autoscaling: { max_replicas, cpu_percent, memory_percent } }
+}
+
+function inputsOf(build: NonNullable<AppFile['build']>): Pick<EffectiveFile, 'inputs'> {
+  const { dockerfile = '', args = {}, env = [], secrets = [] } = build
+  // The parser's objects have no prototype.
+  const inputs = anyInputs({ dockerfile, args: Object.fromEntries(Object.entries(args)), env, secrets })
+  return inputs ? { inputs } : {}
 }
 
 function sourceOf(build: NonNullable<AppFile['build']>): BuildSource {

@@ -5,6 +5,15 @@ export type BuildSource =
   | { readonly repository: string; readonly branch: string; readonly submodules: boolean }
   | { readonly root: string }
 
+/** What a build gets besides its source. */
+export interface BuildInputs {
+  /** Empty: as the files of the source say. */
+  readonly dockerfile: string
+  readonly args: Readonly<Record<string, string>>
+  readonly env: readonly string[]
+  readonly secrets: readonly string[]
+}
+
 export interface Worker {
   /** Empty: the program of the image. */
   readonly command: readonly string[]
@@ -59,6 +68,8 @@ export interface EffectiveFile {
   readonly project?: string
   readonly domains: readonly string[]
   readonly build: BuildSource
+  /** Absent: nothing but the source. */
+  readonly inputs?: BuildInputs
   readonly release?: { readonly command: readonly string[] }
   readonly env: Readonly<Record<string, string>>
   /** Variables whose values are never shown. */
@@ -90,6 +101,21 @@ export function flatProcess(process: Worker & Partial<WebProcess>): ReadonlyMap<
   for (const [name, value] of Object.entries(canary ?? {})) pairs.set(`canary.${name}`, value)
   return pairs
 }
+
+/** The inputs of a build as pairs of key and value; a key without a value is absent. */
+export function flatInputs(inputs: BuildInputs | undefined): ReadonlyMap<string, Value> {
+  const pairs = new Map<string, Value>()
+  if (!inputs) return pairs
+  if (inputs.dockerfile !== '') pairs.set('dockerfile', inputs.dockerfile)
+  for (const [name, value] of Object.entries(inputs.args)) pairs.set(`args.${name}`, value)
+  if (inputs.env.length > 0) pairs.set('env', inputs.env)
+  if (inputs.secrets.length > 0) pairs.set('secrets', inputs.secrets)
+  return pairs
+}
+
+/** Undefined if the build gets nothing but its source. */
+export const anyInputs = (inputs: BuildInputs): BuildInputs | undefined =>
+  flatInputs(inputs).size === 0 ? undefined : inputs
 
 /** A source as text, to compare and to show. */
 export function sourceText(source: BuildSource): string {

@@ -66,6 +66,16 @@ describe('a refused file names line, column, field and reason', () => {
       [/^mote\.toml:4:3: processes\.web\.prot is unknown\. Did you mean "port"\?$/],
     ],
     ['a typing error of a table', 'app = "a"\n[enviroment]', [/2:1: enviroment is unknown/]],
+    [
+      'a build argument and a secret of the same name, and a Dockerfile outside',
+      'app = "a"\n[build]\ndockerfile = "../Dockerfile"\nargs = { A = "1" }\nsecrets = ["A"]',
+      [/3:1: build\.dockerfile must be a path in the source/, /5:1: build\.secrets\S* A is in build\.args too$/],
+    ],
+    [
+      'inputs of an image',
+      'app = "a"\n[build]\nimage = "a:1"\nenv = ["A"]',
+      [/4:1: build\.env cannot be combined with image, which is not built$/],
+    ],
     ['another case', 'app = "a"\n[Build]\nroot = "."', [/2:1: Build is unknown\. Did you mean "build"\?/]],
     ['a number as text', 'app = "a"\nprocesses.web.port = "80"', [/2:1: processes\.web\.port must be a whole number$/]],
     [

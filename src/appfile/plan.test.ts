@@ -24,6 +24,43 @@ const keys = (made: ReturnType<typeof planOf>) => made.changes.map(({ kind, key 
 
 const image = '[build]\nimage = "a:1"\n'
 
+describe('variables of a build', () => {
+  it.each([
+    ['[build]\nenv = ["URL"]', 'build.env: there is no variable URL. Add it to [env]'],
+    ['[build]\nenv = ["TOKEN"]', 'build.env: TOKEN is a secret, and arguments stay in the image.'],
+    ['[build]\nsecrets = ["NPM"]', 'build.secrets: the app has no variable NPM. Set it: mote env set NPM=- --app shop'],
+  ])('%j is refused', (text, message) => {
+    expect(() => plan('', text, { secrets: ['TOKEN'] })).toThrow(message)
+  })
+
+  it('of a new app says how to create it first', () => {
+    const make = () => planOf(fileOf('[build]\nsecrets = ["NPM"]'), undefined, {})
+    expect(make).toThrow('Set it: mote apps create shop, then mote env set NPM=- --app shop < file')
+  })
+
+  it('may be secrets that the app has, and variables of the file', () => {
+    const text = '[build]\nenv = ["URL"]\nsecrets = ["TOKEN"]\n[env]\nURL = "1"'
+    expect(keys(plan('', text, { secrets: ['TOKEN'] }))).toEqual([
+      'create build.env',
+      'create build.secrets',
+      'create env.URL',
+    ])
+  })
+
+  it('and other inputs are compared one by one, and need a new build', () => {
+    const wanted = '[build]\ndockerfile = "web.Dockerfile"\nargs = { A = "2" }'
+    const made = plan('[build.args]\nA = "1"\nB = "1"', wanted)
+    expect(keys(made)).toEqual(['create build.dockerfile', 'change build.args.A', 'remove build.args.B'])
+    expect(made.deploys).toEqual(['the settings change'])
+  })
+
+  it('are built again after a change of a secret, which the state only shows by its time', () => {
+    const text = '[build]\nsecrets = ["TOKEN"]'
+    const made = plan(text, text, { secrets: ['TOKEN'], isBehind: true })
+    expect(made.deploys).toEqual(['settings were changed after the active deployment'])
+  })
+})
+
 describe('a plan', () => {
   it('is empty if the app matches', () => {
     const same = plan(image, image)

@@ -3,6 +3,7 @@ import {
   type EffectiveFile,
   type FileJob,
   type FileVolume,
+  flatInputs,
   flatProcess,
   sourceText,
   type Value,
@@ -57,6 +58,7 @@ export interface PlanOptions {
  * @throws Error if something in the file is impossible for this app
  */
 export function planOf(file: EffectiveFile, state: AppState | undefined, options: PlanOptions): Plan {
+  refuseUnknown(file, state)
   const changes = state ? changesOf(file, state) : creationOf(file)
   const deploys = reasonsOf(file, state, changes, options)
   const workers = Object.keys(file.workers).filter(
@@ -69,6 +71,7 @@ function creationOf(file: EffectiveFile): Change[] {
   return [
     { kind: 'create', key: 'app', to: file.app },
     created('build', sourceText(file.build)),
+    ...differences('build', new Map(), flatInputs(file.inputs)),
     ...differences('release', new Map(), flatRelease(file)),
     ...[...flatProcess(file.processes.web)].map(([name, to]) => created(`processes.web.${name}`, to)),
     ...workerChanges({}, file.workers),
@@ -86,6 +89,7 @@ function changesOf(file: EffectiveFile, { file: now, secrets, volumeSizes }: App
   refuseShrinking(file, volumeSizes)
   return [
     ...differences('', new Map([['build', sourceText(now.build)]]), new Map([['build', sourceText(file.build)]])),
+    ...differences('build', flatInputs(now.inputs), flatInputs(file.inputs)),
     ...differences('release', flatRelease(now), flatRelease(file)),
     ...differences('processes.web', flatProcess(now.processes.web), flatProcess(file.processes.web)),
     ...workerChanges(now.workers, file.workers),
@@ -161,6 +165,23 @@ function refuseSecrets({ env }: EffectiveFile, secrets: readonly string[]): void
     throw new Error(
       `${both.join(', ')} ${both.length > 1 ? 'are secrets' : 'is a secret'} of the app. Remove it from the file, or remove the secret: mote env unset ${both.join(' ')}`,
     )
+}
+
+/** A build that gets a variable which the app does not have would fail. */
+function refuseUnknown({ app, env, inputs }: EffectiveFile, state: AppState | undefined): void {
+  const secrets = state?.secrets ?? []
+  for (const name of inputs?.env ?? []) {
+    if (Object.hasOwn(env, name)) continue
+    if (secrets.includes(name))
+      throw new Error(`build.env: ${name} is a secret, and arguments stay in the image. Move it to build.secrets.`)
+    throw new Error(`build.env: there is no variable ${name}. Add it to [env], or remove it from build.env.`)
+  }
+  const create = state ? '' : `mote apps create ${app}, then `
+  for (const name of inputs?.secrets ?? [])
+    if (!Object.hasOwn(env, name) && !secrets.includes(name))
+      throw new Error(
+        `build.secrets: the app has no variable ${name}. Set it: ${create}mote env set ${name}=- --app ${app} < file`,
+      )
 }
 
 function refuseShrinking({ volumes }: EffectiveFile, sizes: ReadonlyMap<string, number>): void {

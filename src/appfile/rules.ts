@@ -22,8 +22,28 @@ function ofBuild(build: NonNullable<AppFile['build']>): FieldFault[] {
   for (const name of ['branch', 'submodules'] as const)
     if (build[name] !== undefined && build.repository === undefined)
       faults.push({ field: `build/${name}`, message: 'needs a repository' })
+  for (const name of ['dockerfile', 'args', 'env', 'secrets'] as const)
+    if (build[name] !== undefined && build.image !== undefined)
+      faults.push({ field: `build/${name}`, message: 'cannot be combined with image, which is not built' })
+  faults.push(...ofInputs(build))
   const isOutside = build.root !== undefined && /^\/|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)/.test(build.root)
   if (isOutside) faults.push({ field: 'build/root', message: 'must be below the folder of the file, such as apps/web' })
+  return faults
+}
+
+function ofInputs({ dockerfile, args = {}, env = [], secrets = [] }: NonNullable<AppFile['build']>): FieldFault[] {
+  const faults: FieldFault[] = []
+  if (dockerfile !== undefined && dockerfile.split('/').some(part => part === '' || part === '.' || part === '..'))
+    faults.push({ field: 'build/dockerfile', message: 'must be a path in the source, such as docker/web.Dockerfile' })
+  const isGiven = (name: string) => Object.hasOwn(args, name)
+  for (const [at, name] of env.entries())
+    if (isGiven(name)) faults.push({ field: `build/env/${at}`, message: `${name} is in build.args too` })
+  for (const [at, name] of secrets.entries())
+    if (isGiven(name) || env.includes(name))
+      faults.push({
+        field: `build/secrets/${at}`,
+        message: `${name} is in ${isGiven(name) ? 'build.args' : 'build.env'} too`,
+      })
   return faults
 }
 

@@ -3,6 +3,7 @@
  * Defaults are those of the platform, so that a file says the same on every installation.
  */
 import { type Static, Type } from 'typebox'
+import { Build } from './build-schema.ts'
 import { Canary, maybe, table } from './canary-schema.ts'
 import { restarts } from './restart-schema.ts'
 import { Jobs } from './job-schema.ts'
@@ -27,51 +28,6 @@ const name = (options: Readonly<Record<string, unknown>>) =>
     'only lower-case letters, digits and dashes, and start and end with a letter or a digit',
     { minLength: 1, maxLength: 40, ...options },
   )
-
-const Build = table(
-  {
-    image: maybe(
-      Type.String({
-        minLength: 1,
-        maxLength: 1024,
-        description: 'OCI image to deploy. Nothing is built.',
-        examples: ['ghcr.io/example/web:1.4'],
-      }),
-    ),
-    repository: maybe(
-      Type.String({
-        minLength: 1,
-        maxLength: 2048,
-        description: 'Git repository to build. Each deployment builds the newest commit.',
-        examples: ['https://github.com/example/web.git'],
-      }),
-    ),
-    branch: maybe(
-      Type.String({
-        maxLength: 255,
-        description: 'Branch to build; the default branch of the repository if absent. Only with `repository`.',
-        examples: ['main'],
-      }),
-    ),
-    submodules: maybe(
-      Type.Boolean({
-        default: false,
-        description: 'Whether submodules on the same host are fetched. Only with `repository`.',
-      }),
-    ),
-    root: maybe(
-      Type.String({
-        minLength: 1,
-        maxLength: 1024,
-        default: '.',
-        description:
-          'Folder to upload and build, relative to the file. For one app of a monorepo. Not with the others.',
-        examples: ['apps/web'],
-      }),
-    ),
-  },
-  'What is deployed: an image, a repository, or (by default) the folder of the file. Give at most one of `image`, `repository` and `root`.',
-)
 
 const Autoscaling = table(
   {

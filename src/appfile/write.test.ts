@@ -62,6 +62,10 @@ const states: Readonly<Record<string, EffectiveFile>> = {
     ...now,
     processes: { web: { ...now.processes.web, restart: 'on-failure', max_restarts: 3 } },
   },
+  'inputs of the build': {
+    ...now,
+    inputs: { dockerfile: 'a/b.Dockerfile', args: { A: 'x "y"' }, env: ['LEVEL'], secrets: ['TOKEN'] },
+  },
   'an image': { ...now, build: { image: 'a:1' } },
   'a repository': { ...now, build: { repository: 'https://a/b', branch: 'main', submodules: true } },
 }

@@ -24,8 +24,8 @@ export const newFileText = (file: AppFile, apiUrl: string): string =>
   ].join('\n')
 
 /** The file with all defaults. */
-export const effectiveText = ({ workers, processes, ...rest }: EffectiveFile): string =>
-  stringify({ ...rest, processes: { ...processes, ...workers } })
+export const effectiveText = ({ workers, processes, build, inputs, ...rest }: EffectiveFile): string =>
+  stringify({ ...rest, build: { ...build, ...inputs }, processes: { ...processes, ...workers } })
 
 export interface Pulled {
   readonly text: string
@@ -60,7 +60,11 @@ const headOf = (text: string) => /^(?:#.*\n|[ \t\r]*\n)*/.exec(text)?.[0] ?? ''
 export function withState(file: AppFile, state: EffectiveFile): AppFile {
   const before = effectiveFile(file)
   const next = structuredClone(file)
-  if (sourceText(before.build) !== sourceText(state.build)) next.build = buildOf(state)
+  const isSameSource = sourceText(before.build) === sourceText(state.build)
+  if (!isSameSource || !isDeepStrictEqual(before.inputs, state.inputs)) {
+    const { dockerfile: _dockerfile, args: _args, env: _env, secrets: _secrets, ...source } = file.build ?? {}
+    next.build = { ...(isSameSource ? source : buildOf(state)), ...givenInputs(state) }
+  }
   if (!isDeepStrictEqual(before.release, state.release)) {
     delete next.release
     if (state.release) next.release = { command: [...state.release.command] }
@@ -87,6 +91,18 @@ function buildOf({ build }: EffectiveFile): NonNullable<AppFile['build']> {
     repository: build.repository,
     ...(build.branch === '' ? {} : { branch: build.branch }),
     ...(build.submodules ? { submodules: true } : {}),
+  }
+}
+
+/** The keys of the inputs that have a value. */
+function givenInputs({ inputs }: EffectiveFile): NonNullable<AppFile['build']> {
+  if (!inputs) return {}
+  const { dockerfile, args, env, secrets } = inputs
+  return {
+    ...(dockerfile === '' ? {} : { dockerfile }),
+    ...(Object.keys(args).length === 0 ? {} : { args: { ...args } }),
+    ...(env.length === 0 ? {} : { env: [...env] }),
+    ...(secrets.length === 0 ? {} : { secrets: [...secrets] }),
   }
 }
 

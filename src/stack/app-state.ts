@@ -1,5 +1,6 @@
 /** Reads what an installation has of an app, in the form of its file. */
 import {
+  anyInputs,
   type BuildSource,
   type EffectiveFile,
   type FileJob,
@@ -47,6 +48,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
       ...(file.project === undefined ? {} : { project: file.project }),
       domains: domains.map(({ name }) => name),
       build: sourceOf(app, active, file.build),
+      ...inputsOf(app),
       ...(app.release_command ? { release: { command: app.release_command } } : {}),
       env: Object.fromEntries(plain),
       processes: { web: webOf(app, active ?? file.processes.web) },
@@ -133,6 +135,11 @@ function sourceOf(app: App, active: Active | undefined, given: BuildSource): Bui
   if (active?.build) return 'root' in given ? given : { root: '.' }
   if (active) return { image: active.image }
   return 'repository' in given ? { root: '.' } : given
+}
+
+function inputsOf({ build }: App): Pick<EffectiveFile, 'inputs'> {
+  const inputs = anyInputs(build)
+  return inputs ? { inputs } : {}
 }
 
 const webOf = (app: App, sizes: Sizes): WebProcess => ({

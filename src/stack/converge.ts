@@ -1,7 +1,7 @@
 /** Carries out a plan: one step for each change. Every step may be repeated, so that a failed run can be finished. */
 import { type EffectiveFile, type FileVolume, type WebProcess, type Worker, workerApp } from '../appfile/effective.ts'
 import type { Change, Plan } from '../appfile/plan.ts'
-import type { App, CreateAppRequest, ScaleAppRequest, UpdateAppRequest } from '../client/index.ts'
+import type { App, AppBuildRequest, CreateAppRequest, ScaleAppRequest, UpdateAppRequest } from '../client/index.ts'
 import { waitMs } from '../client/wait.ts'
 import type { Context } from './context.ts'
 
@@ -149,10 +149,18 @@ const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
     drain_timeout: drain_seconds,
     canary: canary ?? { percent: 0 },
     restart: restartOf(file.processes.web),
+    build: inputsOf(file),
     ...repositoryOf(file),
     release_command: file.release?.command ?? [],
   }
 }
+
+const inputsOf = ({ inputs }: EffectiveFile): AppBuildRequest => ({
+  dockerfile: inputs?.dockerfile ?? '',
+  args: inputs?.args ?? {},
+  env: inputs ? [...inputs.env] : [],
+  secrets: inputs ? [...inputs.secrets] : [],
+})
 
 const restartOf = ({ restart, max_restarts }: Worker) => ({
   policy: restart ?? ('always' as const),

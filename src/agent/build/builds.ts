@@ -22,6 +22,7 @@ import { StepError } from '../base/step-error.ts'
 import { unprivilegedIn } from '../worker/worker.ts'
 import { BuildFault } from './fault.ts'
 import { build } from './job.ts'
+import { maskedLog } from './mask.ts'
 
 export interface BuildsDeps {
   readonly hostId: string
@@ -94,7 +95,7 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
     const entry: Entry = {
       put,
       observed: { ...fresh(put), state: 'fetching' },
-      log: openLog(deps, put, dirOf(put.buildId)),
+      log: maskedLog(openLog(deps, put, dirOf(put.buildId)), Object.values(put.spec.settings?.secrets ?? {})),
       abort: new AbortController(),
       done: Promise.resolve(),
     }

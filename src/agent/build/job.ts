@@ -18,7 +18,7 @@ import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
 import { planProject } from './plan/index.ts'
 import { describePlan } from './plan/describe.ts'
 import { timed, watchSilence } from './progress.ts'
-import { type Recipe, recipeOf } from './recipe.ts'
+import { inputsEnv, type Recipe, recipeOf } from './recipe.ts'
 import { readTree } from './tree.ts'
 import { buildTrust } from './trust.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
@@ -88,7 +88,7 @@ async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Re
   const source = await (spec.source.upload === undefined
     ? fetchCommit(job, worker, signal)
     : fetchSent(deps, job, signal))
-  const plan = planProject(await readTree(source))
+  const plan = planProject(await readTree(source), '', spec.settings?.dockerfile)
   for (const line of describePlan(plan)) log.say(line)
   const plainHttp = deps.registries.flatMap(registry => (registry.plainHttp ? [registry.host] : []))
   await makeDisks(deps, job, source)
@@ -192,7 +192,7 @@ function vmSpec({ spec }: Job, recipe: Recipe, trust: Readonly<Record<string, st
     hostname: 'builder',
     image: toolReference(recipe.builder),
     command: ['/bin/sh', '-c', recipe.script],
-    env: { ...trust, ...recipe.env },
+    env: { ...trust, ...recipe.env, ...inputsEnv(spec.settings ?? { args: {}, secrets: {} }) },
     port: 1,
     healthCheckPath: null,
     ipv6Address: '',

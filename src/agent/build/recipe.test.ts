@@ -1,4 +1,7 @@
 import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { BuildFault } from './fault.ts'
@@ -6,8 +9,8 @@ import { planProject } from './plan/index.ts'
 import { frameworks } from './plan/node/frameworks.ts'
 import { isPlanFile } from './plan/project.ts'
 import { defaultVersions } from './plan/versions.ts'
-import { recipeOf, startCommand } from './recipe.ts'
-import { runStep, scripts } from './scripts.ts'
+import { inputsEnv, recipeOf, startCommand } from './recipe.ts'
+import { keepSecrets, runStep, scripts } from './scripts.ts'
 
 type Files = Readonly<Record<string, string>>
 
@@ -211,3 +214,63 @@ test.each(Object.entries(scripts).filter(([name]) => name !== 'static'))(
     expect(script).toMatch(/^steps? ["']/m)
   },
 )
+
+describe('arguments and secrets of a build', () => {
+  const args = { LEVEL: 'it\'s $HOME `id` "1"\nline 2', code: '7' }
+  const secrets = { TOKEN: 'of $TOKEN' }
+  const inputs = inputsEnv({ args, secrets })
+  const env = { PATH: process.env['PATH'], ...inputs }
+
+  test('commands get them as variables, which leave the script alone, and no log shows a value', async () => {
+    const run = promisify(execFile)
+    const script = `${runStep}steps 'printf "%s|%s|%s" "$LEVEL" "$code" "$TOKEN" > "$OUT"'; step 'echo "[\${LEVEL:-}]"'`
+    const dir = await mkdtemp(join(tmpdir(), 'mote-inputs-'))
+    try {
+      const { stdout } = await run('/bin/sh', ['-euc', script], { env: { ...env, OUT: join(dir, 'out') } })
+      expect(await readFile(join(dir, 'out'), 'utf8')).toBe(`${args.LEVEL}|7|of $TOKEN`)
+      expect(stdout).toContain('\n[]\n')
+      expect(stdout).not.toContain(args.LEVEL)
+      expect(stdout).not.toContain(secrets.TOKEN)
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+
+  test('a Dockerfile gets names only on its command line', () => {
+    expect(inputs['OPTIONS']).toBe(
+      '--build-arg LEVEL="$MOTE_GIVEN_LEVEL" --build-arg code="$MOTE_GIVEN_code" --secret id=TOKEN,src=/run/mote-secrets/TOKEN',
+    )
+    expect(recipeIn({ Dockerfile: 'FROM scratch' }).env).toMatchObject({ FILE: 'Dockerfile' })
+    expect(recipeIn({ Containerfile: 'FROM scratch' }).env).toMatchObject({ FILE: 'Containerfile' })
+  })
+
+  test('cached layers are dropped when a secret changes, and the cache tells nothing about its value', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'mote-secrets-'))
+    const script = keepSecrets.replaceAll('/run/mote-secrets', `${dir}/run`).replaceAll('/cache/containers', dir)
+    const run = async (token: string) => {
+      await mkdir(join(dir, 'run'), { recursive: true })
+      await mkdir(join(dir, 'storage'), { recursive: true })
+      const given = { PATH: process.env['PATH'], ...inputsEnv({ args, secrets: { TOKEN: token } }) }
+      await promisify(execFile)('/bin/sh', ['-euc', script], { env: given })
+      return (await readdir(dir)).includes('storage')
+    }
+    try {
+      expect([await run('one'), await run('one'), await run('two'), await run('two')]).toEqual([
+        true,
+        true,
+        false,
+        true,
+      ])
+      expect(await readFile(join(dir, 'run', 'TOKEN'), 'utf8')).toBe('two')
+      expect(await readFile(join(dir, 'secrets'), 'utf8')).toMatch(/^[0-9a-f]{64} /)
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+})
+
+test('a named Dockerfile is used instead of what the files say, and must be there', () => {
+  const files = { paths: new Set(['package.json', 'docker/web.Dockerfile']), texts: new Map<string, string>() }
+  expect(recipeOf(planProject(files, '', 'docker/web.Dockerfile')).env).toMatchObject({ FILE: 'docker/web.Dockerfile' })
+  expect(() => planProject(files, '', 'Dockerfile')).toThrow('The source has no file "Dockerfile"')
+})

@@ -1,4 +1,5 @@
 /** For each kind of project: the image it is built in, the build script, and the resulting image. */
+import type { BuildInputs } from '../../contract/agent.ts'
 import { BuildFault } from './fault.ts'
 import { nounOf } from './plan/describe.ts'
 import { goToolchainOf, pythonRequest, rustToolchainOf, rustup, toolRequirement } from './plan/toolchains.ts'
@@ -66,10 +67,10 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
     env: { DIR: staticDir ?? '.' },
     output: layer('web', webServer),
   }),
-  dockerfile: (_plan, _start, plainHttp) => ({
+  dockerfile: ({ dockerfile = 'Dockerfile' }, _start, plainHttp) => ({
     builder: 'builder',
     script: scripts.dockerfile,
-    env: { REGISTRIES: registriesConf(plainHttp) },
+    env: { REGISTRIES: registriesConf(plainHttp), FILE: dockerfile },
     output: { kind: 'layout' },
   }),
   node: (plan, start) => {
@@ -145,6 +146,23 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
+}
+
+/**
+ * The environment that gives the builder its arguments and secrets. The values are in variables of their own, so that
+ * no shell parses them and no log shows them.
+ */
+export function inputsEnv({ args, secrets }: Pick<BuildInputs, 'args' | 'secrets'>): Readonly<Record<string, string>> {
+  const named = Object.entries({ ...args, ...secrets })
+  return {
+    ...Object.fromEntries(named.map(([name, value]) => [`MOTE_GIVEN_${name}`, value])),
+    GIVEN: named.map(([name]) => `export ${name}="$MOTE_GIVEN_${name}"\n`).join(''),
+    SECRETS: Object.keys(secrets).join(' '),
+    OPTIONS: [
+      ...Object.keys(args).map(name => `--build-arg ${name}="$MOTE_GIVEN_${name}"`),
+      ...Object.keys(secrets).map(name => `--secret id=${name},src=/run/mote-secrets/${name}`),
+    ].join(' '),
+  }
 }
 
 /**

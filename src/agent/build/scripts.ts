@@ -20,14 +20,14 @@ export const findDisk = `disk() {
 `
 
 /**
- * Shell functions: `step <line>` runs a command line and prints its time, also if it fails. `steps <lines>` runs one
- * command line after the other; the first that fails ends the build.
+ * Shell functions: `step <line> [<exports>]` runs a command line and prints its time, also if it fails. `steps <lines>`
+ * runs one command line after the other, with the variables of `$GIVEN`; the first that fails ends the build.
  */
 export const runStep = `step() {
   echo "$1"
   started=$(date +%s)
   code=0
-  sh -ec "$1" < /dev/null || code=$?
+  sh -ec "\${2:-}$1" < /dev/null || code=$?
   verb=took
   if [ "$code" != 0 ]; then verb="failed after"; fi
   echo "$1: $verb $(($(date +%s) - started)) s"
@@ -35,7 +35,7 @@ export const runStep = `step() {
 }
 steps() {
   printf '%s\\n' "$1" | while IFS= read -r line; do
-    if [ -n "$line" ]; then step "$line"; fi
+    if [ -n "$line" ]; then step "$line" "\${GIVEN:-}"; fi
   done
 }
 `
@@ -179,6 +179,21 @@ steps "$BUILD"
 rm target
 `
 
+/**
+ * Steps of a Dockerfile read secrets from files. Layers of the cache do not say which values they were made with, so
+ * other values start without them: a salted hash tells.
+ */
+export const keepSecrets = `chmod 700 /run/mote-secrets
+for name in $SECRETS; do eval "printf '%s' \\"\\$MOTE_GIVEN_$name\\"" > "/run/mote-secrets/$name"; done
+mark=/cache/containers/secrets
+if [ ! -e "$mark.salt" ]; then head -c 32 /dev/urandom > "$mark.salt"; fi
+now=$(for name in $SECRETS; do echo "$name"; cat "$mark.salt" "/run/mote-secrets/$name"; done | sha256sum)
+if [ "$now" != "$(cat "$mark" 2>/dev/null)" ]; then
+  if [ -e "$mark" ]; then echo "a secret has changed: building without cached layers"; rm -rf /cache/containers/storage; fi
+  echo "$now" > "$mark"
+fi
+`
+
 export const scripts = {
   static: `${smallPrelude}unpack /src
 if [ ! -d "/src/$DIR" ]; then echo "there is no directory $DIR"; exit 1; fi
@@ -217,15 +232,13 @@ finish app
 `,
   dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 unpack /src
-FILE=Dockerfile
-if [ ! -e /src/Dockerfile ]; then FILE=Containerfile; fi
-mkdir -p /cache/containers
-printf '%s' "$REGISTRIES" > /etc/containers/registries.conf.d/mote.conf
-buildah="buildah --root /cache/containers/storage --runroot /run/containers"
+mkdir -p /cache/containers /run/mote-secrets
+${keepSecrets}printf '%s' "$REGISTRIES" > /etc/containers/registries.conf.d/mote.conf
+buildah="buildah --storage-driver vfs --root /cache/containers/storage --runroot /run/containers"
 # A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
 volume=
 if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
-step "$buildah bud $volume --layers --format oci -f /src/$FILE -t mote-build /src"
+step "$buildah bud $volume --layers $OPTIONS --format oci -f \\"/src/\\$FILE\\" -t mote-build /src"
 mkdir -p /out
 step "$buildah push -q mote-build oci:/out/image:built"
 finish image

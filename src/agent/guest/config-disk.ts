@@ -2,6 +2,8 @@
 export interface GuestConfig {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
+  /** Written before the program starts. */
+  readonly files?: readonly GivenFile[]
   readonly cwd: string
   readonly uid: number
   readonly gid: number
@@ -16,6 +18,13 @@ export interface GuestConfig {
   readonly wait: boolean
   /** Channel between guest and host; default: virtio-serial. */
   readonly ports?: 'vsock'
+}
+
+export interface GivenFile {
+  readonly path: string
+  readonly mode: number
+  /** Base64. */
+  readonly data: string
 }
 
 export interface GuestNetwork {
@@ -44,6 +53,7 @@ export function configDisk(config: GuestConfig): Buffer {
     ...config.argv.map(arg => ['arg', arg] as const),
     ...Object.entries(config.env).map(([name, value]) => ['env', `${name}=${value}`] as const),
     ...config.groups.map(group => ['group', group] as const),
+    ...(config.files ?? []).map(({ path, mode, data }) => ['file', `${mode.toString(8)} ${data} ${path}`] as const),
     ['uid', config.uid],
     ['gid', config.gid],
     ['cwd', config.cwd],
@@ -67,7 +77,7 @@ export function configDisk(config: GuestConfig): Buffer {
     .map(([key, value]) => `${key}=${encode(String(value))}\n`)
   const text = Buffer.from(lines.join(''))
   if (text.length > configBytes)
-    throw new Error(`environment and command need ${text.length} bytes, at most ${configBytes} fit`)
+    throw new Error(`environment, command and files need ${text.length} bytes, at most ${configBytes} fit`)
   return Buffer.concat([text, Buffer.alloc((blockBytes - (text.length % blockBytes)) % blockBytes)])
 }
 

@@ -112,6 +112,7 @@ function guestConfig({ vmId, spec }: VmHome, image: RunConfig, nic: Nic, ports: 
   return configDisk({
     argv,
     env: { ...env, PORT: String(spec.port), ...spec.env },
+    files: spec.files ?? [],
     cwd,
     uid,
     gid,

@@ -76,6 +76,7 @@ export interface App {
   readonly drain_timeout: number
   readonly canary: AppCanary | null
   readonly restart: AppRestart
+  readonly build: AppBuild
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
   /** How many VMs run at least; 0 allows scale to zero. */
@@ -109,6 +110,29 @@ export interface App {
   readonly scm_repo_id?: number | null | undefined
   /** Always null; read it with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
+}
+
+/** How the source of an app is built. */
+export interface AppBuild {
+  /** Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one. */
+  readonly dockerfile: string
+  /** Arguments of the Dockerfile, or variables of the commands of other builds. Members of the project can read them. */
+  readonly args: Readonly<Record<string, string>>
+  /** Variables of the app that the build gets like `args`; none of its secrets. */
+  readonly env: readonly string[]
+  /** Variables of the app that the build gets as secrets: `RUN --mount=type=secret,id=<name>` of a Dockerfile, or variables of the commands of other builds. */
+  readonly secrets: readonly string[]
+}
+
+export interface AppBuildRequest {
+  /** Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one. */
+  readonly dockerfile?: string | null | undefined
+  /** Arguments of the Dockerfile, or variables of the commands of other builds. Members of the project can read them. */
+  readonly args?: Readonly<Record<string, string>> | null | undefined
+  /** Variables of the app that the build gets like `args`; none of its secrets. */
+  readonly env?: readonly string[] | null | undefined
+  /** Variables of the app that the build gets as secrets: `RUN --mount=type=secret,id=<name>` of a Dockerfile, or variables of the commands of other builds. */
+  readonly secrets?: readonly string[] | null | undefined
 }
 
 /** How new versions are tried before they get all requests. */
@@ -537,6 +561,7 @@ export interface CreateAppRequest {
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
+  readonly build?: AppBuildRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
   /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */
@@ -2357,6 +2382,7 @@ export interface ScaledApp {
   readonly drain_timeout: number
   readonly canary: AppCanary | null
   readonly restart: AppRestart
+  readonly build: AppBuild
   /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
   /** How many VMs run at least; 0 allows scale to zero. */
@@ -2647,6 +2673,7 @@ export interface UpdateAppRequest {
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
+  readonly build?: AppBuildRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
   /** Program with arguments, without a shell, that runs once in a separate VM with a new image before it serves. If it fails, the old version keeps serving. An empty list removes it. */

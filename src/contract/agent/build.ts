@@ -2,6 +2,17 @@
 import { type Static, Type } from 'typebox'
 import { HypervisorName } from './vm.ts'
 
+/** Settings and values of a build. The host neither stores the values nor writes them into its logs. */
+export const BuildInputs = Type.Object({
+  /** Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one. */
+  dockerfile: Type.String(),
+  /** Arguments of a Dockerfile; variables of the commands of other builds. */
+  args: Type.Record(Type.String(), Type.String()),
+  /** Secrets of the steps of a Dockerfile that mount them; variables of the commands of other builds. */
+  secrets: Type.Record(Type.String(), Type.String()),
+})
+export type BuildInputs = Static<typeof BuildInputs>
+
 /**
  * `build.put`: builds an image from a source in a temporary VM on this host. Control repeats it until the build ends:
  * an equal generation is a repeat, and a restarted agent starts the build again. `absent` cancels the build and removes
@@ -45,6 +56,8 @@ export const BuildPut = Type.Object({
     memoryMib: Type.Integer({ minimum: 64 }),
     diskMib: Type.Integer({ minimum: 64 }),
     timeLimitMs: Type.Integer({ minimum: 1 }),
+    /** How the source is built; absent: as its files say. Hosts of earlier releases ignore it. */
+    settings: Type.Optional(BuildInputs),
     /** `registry/repository` to push to; null: an OCI layout in the host's image directory. */
     repository: Type.Union([Type.String(), Type.Null()]),
   }),

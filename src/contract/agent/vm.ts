@@ -43,6 +43,18 @@ export const VmSpec = Type.Object({
   diskMib: Type.Integer({ minimum: 16 }),
   /** Merged over the image's environment. */
   env: Type.Record(Type.String(), Type.String()),
+  /** Written before the program starts, at each boot. Hosts of earlier releases ignore them. */
+  files: Type.Optional(
+    Type.Array(
+      Type.Object({
+        path: Type.String(),
+        mode: Type.Integer({ minimum: 0, maximum: 0o777 }),
+        /** Base64. */
+        data: Type.String(),
+      }),
+      { maxItems: 64 },
+    ),
+  ),
   /** Replaces the image's entrypoint and command. */
   command: Type.Optional(Type.Array(Type.String())),
   /** Replaces the image's command; its entrypoint stays. Ignored with `command`. */

@@ -13,6 +13,7 @@ import {
   text,
   uint32,
 } from '../http/types.ts'
+import { AppBuildRequest } from '../builds/schema.ts'
 import { AppCanaryRequest, appKinds, AppRestartRequest } from './resources.ts'
 
 const port = () =>
@@ -80,6 +81,7 @@ const settings = {
   ),
   canary: maybe(AppCanaryRequest),
   restart: maybe(AppRestartRequest),
+  build: maybe(AppBuildRequest),
   health_check_path: maybe(
     text({
       maxLength: 1024,

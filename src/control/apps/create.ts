@@ -3,6 +3,7 @@ import { uniqueViolation } from '../../db/errors.ts'
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
+import { type BuildSettingsRequest, buildSettingsOf } from '../builds/index.ts'
 import { invalidField, nameTaken } from '../http/errors.ts'
 import type { ProjectAccess } from '../http/operation.ts'
 import { assertAllowed, assertWithin, lockLimits } from '../projects/index.ts'
@@ -26,6 +27,7 @@ export interface AppRequest {
   readonly drain_timeout?: number | null
   readonly canary?: rules.CanaryRequest | null
   readonly restart?: rules.RestartRequest | null
+  readonly build?: BuildSettingsRequest | null
   readonly desired_replicas?: number | null
   readonly min_replicas?: number | null
   readonly max_replicas?: number | null
@@ -91,6 +93,7 @@ export function prepareApp(
     drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
     canary: request.canary ? rules.checkCanary(kind, request.canary) : null,
     restart: request.restart ? rules.restartOf(request.restart) : null,
+    build: request.build ? buildSettingsOf(request.build) : null,
     hostname: rules.hostnameOf(name, project.slug, deps.config.domain),
     scmInstallationId: request.scm_installation_id ?? null,
     scmRepoFullName: request.scm_repo_full_name ?? null,
@@ -152,6 +155,7 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
     drainTimeout: 0,
     canary: null,
     restart: null,
+    build: null,
     hostname: `${name}.invalid`,
     scmInstallationId: null,
     scmRepoFullName: null,

@@ -80,6 +80,7 @@ const keep = {
   drainTimeout: undefined,
   canary: undefined,
   restart: undefined,
+  build: undefined,
   scmInstallationId: undefined,
   gitBranch: undefined,
   gitSubmodules: undefined,

@@ -16,6 +16,7 @@ import {
   uint32,
   uuid,
 } from '../http/types.ts'
+import { AppBuild } from '../builds/schema.ts'
 import { restartPolicies } from '../deployments/index.ts'
 import { AppScaleState } from '../deployments/schema.ts'
 
@@ -144,6 +145,7 @@ export const App = resource(
     drain_timeout: int32({ description: 'Seconds that old VMs may take to finish their requests.', examples: [30] }),
     canary: nullable(AppCanary),
     restart: AppRestart,
+    build: AppBuild,
     desired_replicas: int32({ description: 'How many VMs should run; autoscaling changes it.', examples: [1] }),
     min_replicas: int32({ description: 'How many VMs run at least; 0 allows scale to zero.', examples: [0] }),
     max_replicas: int32({ description: 'How many VMs run at most.', examples: [3] }),

@@ -1,6 +1,7 @@
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../base/deps.ts'
+import { buildSettingsOf } from '../builds/index.ts'
 import { assertHostsHold, assertReplicasFit } from '../deployments/index.ts'
 import { wakeApp } from '../scaling/index.ts'
 import { notFound } from '../http/errors.ts'
@@ -58,6 +59,7 @@ export const appFeature = (deps: Deps) =>
           drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
           canary: body.canary == null ? undefined : rules.canaryOf(body.canary),
           restart: body.restart == null ? undefined : rules.restartOf(body.restart),
+          build: body.build == null ? undefined : buildSettingsOf(body.build),
           scmInstallationId: body.scm_installation_id ?? undefined,
           scmRepoFullName: body.scm_repo_full_name ?? undefined,
           scmRepoId: body.scm_repo_id ?? undefined,

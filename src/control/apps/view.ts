@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import type { ControlConfig } from '../base/config.ts'
+import { type BuildSettings, noBuildSettings } from '../builds/index.ts'
 import type { App as AppShape } from './schema.ts'
 import type { App } from './store.ts'
 
@@ -10,6 +11,13 @@ export function around(gatewayUrl: string): readonly [string, string] {
   const { protocol, port } = new URL(gatewayUrl)
   return [`${protocol}//`, port ? `:${port}` : '']
 }
+
+const buildView = ({ dockerfile, args, env, secrets }: BuildSettings) => ({
+  dockerfile,
+  args,
+  env: [...env],
+  secrets: [...secrets],
+})
 
 /** Renders the API's form. The webhook secret is never included; `/secret` shows it. */
 export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppShape> => ({
@@ -29,6 +37,7 @@ export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppSha
   drain_timeout: app.drainTimeout,
   canary: app.canary,
   restart: app.restart ?? { policy: 'always', max_restarts: null },
+  build: buildView(app.build ?? noBuildSettings),
   desired_replicas: app.desiredReplicas,
   min_replicas: app.minReplicas,
   max_replicas: app.maxReplicas,

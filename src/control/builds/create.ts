@@ -6,6 +6,7 @@ import type { Deps } from '../base/deps.ts'
 import { type DeployBody, type DeployCall, deploy, supersedeDeployment } from '../deployments/index.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
 import { buildSize, gitPlace, uploadDigest, uploadUrl } from './rules.ts'
+import { assertVariablesExist } from './settings.ts'
 import * as store from './store.ts'
 
 export interface SourceApp {
@@ -48,6 +49,7 @@ export async function deployFromSource(
 ) {
   const commit = given.branch === '' ? { ...given, branch: app.gitBranch } : given
   await refuseUnreadable(tx, app)
+  await assertVariablesExist(tx, app.id)
   if (deps.config.registry === '' && (await store.hostCount(tx)) > 1)
     throw new ApiError(
       'invalid_state',

@@ -13,4 +13,4 @@ export type SourceAuth = (build: {
   readonly scmInstallationId: number | null
 }) => Promise<SourceCredential | undefined>
 
-export type BuildDeps = Pick<Deps, 'db' | 'bus' | 'config'> & { readonly sourceAuth: SourceAuth }
+export type BuildDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'> & { readonly sourceAuth: SourceAuth }

@@ -1,8 +1,9 @@
 import { Value } from 'typebox/value'
-import { BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
+import { type BuildInputs, BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
 import { minutes } from '../../lib/duration.ts'
 import type { BuildDeps, SourceCredential } from './deps.ts'
 import { uploadDigest } from './rules.ts'
+import { valuesOf } from './settings.ts'
 import type { Build } from './store.ts'
 
 /** Client for the builds on a host. */
@@ -28,7 +29,11 @@ export function buildHost(deps: BuildDeps): BuildHost {
       BuildObserved,
       await bus.request(subjects.hostIn(hostId, 'build.put'), put, { timeoutMs: answerMs, signal }),
     )
-  const desired = (build: Build, credential: SourceCredential | undefined): BuildPut['spec'] => ({
+  const desired = (
+    build: Build,
+    credential: SourceCredential | undefined,
+    settings: BuildInputs | undefined,
+  ): BuildPut['spec'] => ({
     projectId: build.projectId,
     appId: build.appId,
     deploymentId: build.deploymentId,
@@ -43,6 +48,7 @@ export function buildHost(deps: BuildDeps): BuildHost {
     memoryMib: build.memoryMib,
     diskMib: build.diskMib,
     timeLimitMs: minutes(config.buildTimeoutMinutes),
+    ...(settings ? { settings } : {}),
     repository: config.registry === '' ? null : `${config.registry}/${build.appId}`,
   })
   return {
@@ -54,18 +60,33 @@ export function buildHost(deps: BuildDeps): BuildHost {
         throw cause
       })
       const { id, generation } = build
-      return report(
-        placed(build).hostId,
-        { buildId: id, generation, want: 'present', spec: desired(build, auth) },
-        signal,
-      )
+      const spec = desired(build, auth, await inputsOf(deps, build))
+      return report(placed(build).hostId, { buildId: id, generation, want: 'present', spec }, signal)
     },
     remove(build, signal) {
-      const spec = desired(build, undefined)
+      const spec = desired(build, undefined, undefined)
       const put: BuildPut = { buildId: build.id, generation: build.generation + 1, want: 'absent', spec }
       return report(placed(build).hostId, put, signal)
     },
   }
+}
+
+/** Arguments and secrets with their values. @throws Error if the deployment lacks one of them */
+async function inputsOf({ db, vault }: BuildDeps, build: Build): Promise<BuildInputs | undefined> {
+  const { settings, deploymentId } = build
+  if (!settings) return undefined
+  const { dockerfile, args, env, secrets } = settings
+  const sealed = await valuesOf(db, deploymentId, [...env, ...secrets])
+  const values = new Map(sealed.map(({ name, value }) => [name, vault.open('app.env', value)]))
+  const named = (names: readonly string[]) =>
+    Object.fromEntries(
+      names.map(name => {
+        const value = values.get(name)
+        if (value === undefined) throw new Error(`BUG: the deployment ${deploymentId} has no variable ${name}`)
+        return [name, value]
+      }),
+    )
+  return { dockerfile, args: { ...args, ...named(env) }, secrets: named(secrets) }
 }
 
 function placed({ id, hostId, hypervisor }: Build) {

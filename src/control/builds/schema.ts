@@ -1,7 +1,20 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { dateTime, int64, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
+import {
+  dateTime,
+  int64,
+  list,
+  maybe,
+  nullable,
+  oneOf,
+  resource,
+  stringMap,
+  text,
+  uint32,
+  uuid,
+} from '../http/types.ts'
 import { maxUploadBytes } from './rules.ts'
+import { maxBuildNames } from './settings.ts'
 
 export const buildStates = [
   ...(['queued', 'fetching', 'building', 'pushing'] as const),
@@ -20,6 +33,40 @@ const buildError = () =>
       examples: [null, 'npm ci ended with exit code 1.'],
     }),
   )
+
+const buildArguments = {
+  maxProperties: maxBuildNames,
+  description:
+    'Arguments of the Dockerfile, or variables of the commands of other builds. Members of the project can read them.',
+  examples: [{ VERSION: '1.4' }],
+}
+const dockerfilePath = {
+  maxLength: 1024,
+  description:
+    'Path of the Dockerfile in the source; empty: `Dockerfile` or `Containerfile` at its top, if there is one.',
+  examples: ['docker/web.Dockerfile'],
+}
+const names = (description: string, example: string) =>
+  list(text({ maxLength: 128, examples: [example] }), { maxItems: maxBuildNames, description, examples: [[example]] })
+const buildEnv = () => names('Variables of the app that the build gets like `args`; none of its secrets.', 'PUBLIC_URL')
+const buildSecrets = () =>
+  names(
+    'Variables of the app that the build gets as secrets: `RUN --mount=type=secret,id=<name>` of a Dockerfile, or variables of the commands of other builds.',
+    'NPM_TOKEN',
+  )
+
+export const AppBuild = resource(
+  'AppBuild',
+  { dockerfile: text(dockerfilePath), args: stringMap(buildArguments), env: buildEnv(), secrets: buildSecrets() },
+  { description: 'How the source of an app is built.' },
+)
+
+export const AppBuildRequest = resource('AppBuildRequest', {
+  dockerfile: maybe(text(dockerfilePath)),
+  args: maybe(stringMap(buildArguments)),
+  env: maybe(buildEnv()),
+  secrets: maybe(buildSecrets()),
+})
 
 export const Build = resource(
   'Build',

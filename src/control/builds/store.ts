@@ -1,5 +1,6 @@
 import type { BuildObserved, HypervisorName } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import type { BuildSettings } from './settings.ts'
 
 export type BuildState =
   | 'queued'
@@ -22,6 +23,8 @@ export interface Build {
   /** Empty: the head of the branch. */
   readonly gitCommit: string
   readonly gitSubmodules: boolean
+  /** Those of the app when the build was requested. */
+  readonly settings: BuildSettings | null
   readonly scmInstallationId: number | null
   readonly scmRepoFullName: string | null
   readonly vcpus: number
@@ -45,7 +48,7 @@ const buildById = statement<Build>(
   'builds.byId',
   `SELECT b.id, b.project_id AS "projectId", b.app_id AS "appId", b.deployment_id AS "deploymentId", b.git_url AS "gitUrl",
      b.git_branch AS "gitBranch", b.git_commit AS "gitCommit", b.scm_installation_id AS "scmInstallationId",
-     b.git_submodules AS "gitSubmodules",
+     b.git_submodules AS "gitSubmodules", b.settings,
      a.scm_repo_full_name AS "scmRepoFullName", b.vcpus, b.memory_mib AS "memoryMib", b.disk_mib AS "diskMib", b.state,
      b.host_id AS "hostId", b.hypervisor, b.holds, b.generation, b.hosts_lost AS "hostsLost", b.started_at AS "startedAt",
      d.id IS NULL OR d.want IN ('stopped', 'deleted') OR d.outcome IS NOT NULL OR a.want = 'deleted' AS "isUnwanted",
@@ -57,8 +60,8 @@ const buildById = statement<Build>(
 const insertBuild = statement(
   'builds.insert',
   `INSERT INTO build (id, project_id, app_id, deployment_id, git_url, git_branch, git_commit, scm_installation_id, vcpus,
-     memory_mib, disk_mib, git_submodules)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+     memory_mib, disk_mib, git_submodules, settings)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, (SELECT build FROM app WHERE id = $3))`,
 )
 const runningOfApp = statement<{ id: string }>(
   'builds.runningOfApp',

@@ -103,6 +103,10 @@ const copyEnv = statement(
    SELECT $2, name, value, now(), CASE WHEN plain_at = updated_at THEN now() END FROM app_env WHERE app_id = $1
    ON CONFLICT DO NOTHING`,
 )
+const copyBuildSettings = statement(
+  'scm.copyBuildSettings',
+  `UPDATE app SET build = (SELECT build FROM app parent WHERE parent.id = $1) WHERE id = $2`,
+)
 const orphanPreviews = statement<{ id: string }>(
   'scm.orphanPreviews',
   `SELECT a.id FROM scm_preview v JOIN app a ON a.id = v.preview_app_id JOIN app parent ON parent.id = v.app_id
@@ -162,7 +166,9 @@ export const previewOf = async (tx: Tx, appId: string, number: number) =>
   (await tx.maybe(previewApp, [appId, number]))?.id ?? undefined
 export const keepPreview = (tx: Tx, appId: string, number: number, previewAppId: string) =>
   tx.run(setPreviewApp, [appId, number, previewAppId])
-export const copyEnvironment = (tx: Tx, from: string, to: string) => tx.run(copyEnv, [from, to])
+export async function copyEnvironment(tx: Tx, from: string, to: string): Promise<void> {
+  await Promise.all([tx.run(copyEnv, [from, to]), tx.run(copyBuildSettings, [from, to])])
+}
 export const leftOver = async (sql: Sql) => (await sql.rows(orphanPreviews)).map(row => row.id)
 export const bindTo = async (tx: Tx, installationId: number, projectId: string) =>
   (await tx.run(bind, [installationId, projectId])) === 1

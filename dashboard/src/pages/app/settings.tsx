@@ -10,6 +10,7 @@ import { Check, Field, Form, TextArea } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Problem, Skeleton } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { BuildSettings } from './build-settings.tsx'
 import { Canary } from './canary.tsx'
 import { Restarts } from './restarts.tsx'
 import { changedRelease, summaryOf } from './jobs/command.ts'
@@ -91,6 +92,7 @@ export function Settings() {
         </Form>
       </Card>
       {app.kind === 'web' && <Canary app={app} />}
+      <BuildSettings app={app} />
       <Restarts app={app} />
       <Webhook id={app.id} name={app.name} />
       <Card

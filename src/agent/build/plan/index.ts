@@ -3,7 +3,7 @@ import { BuildFault } from '../fault.ts'
 import { openProject, type ProjectFiles } from './project.ts'
 import { cpp } from './providers/cpp.ts'
 import { deno } from './providers/deno.ts'
-import { dockerfile } from './providers/dockerfile.ts'
+import { dockerfile, dockerfilePlan } from './providers/dockerfile.ts'
 import { dotnet } from './providers/dotnet.ts'
 import { elixir } from './providers/elixir.ts'
 import { gleam } from './providers/gleam.ts'
@@ -39,12 +39,18 @@ export const providers: readonly Provider[] = [
 
 /**
  * @param root the project's directory in a monorepo, empty for the top
+ * @param given path of the Dockerfile to use, empty to decide by the files
  * @throws BuildFault that says what would make the project buildable
  */
-export function planProject(files: ProjectFiles, root = ''): BuildPlan {
+export function planProject(files: ProjectFiles, root = '', given = ''): BuildPlan {
   if (root !== '' && ![...files.paths].some(path => path.startsWith(`${root}/`)))
     throw new BuildFault(`The source has no directory "${root}". Set the build's root to the directory of the app.`)
   const project = openProject(files, root)
+  if (given !== '') {
+    if (!project.has(given))
+      throw new BuildFault(`The source has no file "${given}". Correct the path of the Dockerfile (build.dockerfile).`)
+    return { provider: dockerfile.name, ...dockerfilePlan(project, given) }
+  }
   const provider = providers.find(one => one.detect(project))
   if (!provider)
     throw new BuildFault(

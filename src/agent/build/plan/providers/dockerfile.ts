@@ -1,5 +1,5 @@
 import type { Project } from '../project.ts'
-import type { Provider } from '../types.ts'
+import type { BuildPlan, Provider } from '../types.ts'
 
 export const dockerfileNames = ['Dockerfile', 'Containerfile'] as const
 export const dockerfileOf = (project: Project) => dockerfileNames.find(name => project.has(name))
@@ -7,16 +7,19 @@ export const dockerfileOf = (project: Project) => dockerfileNames.find(name => p
 export const dockerfile: Provider = {
   name: 'dockerfile',
   detect: project => dockerfileOf(project) !== undefined,
-  plan: project => {
-    const port = /^EXPOSE\s+(\d+)/im.exec(project.text(dockerfileOf(project) ?? ''))?.[1]
-    return {
-      framework: null,
-      tools: [],
-      install: [],
-      build: [],
-      start: null,
-      staticDir: null,
-      port: port === undefined ? null : Number(port),
-    }
-  },
+  plan: project => dockerfilePlan(project, dockerfileOf(project) ?? 'Dockerfile'),
+}
+
+export function dockerfilePlan(project: Project, path: string): Omit<BuildPlan, 'provider'> {
+  const port = /^EXPOSE\s+(\d+)/im.exec(project.text(path))?.[1]
+  return {
+    dockerfile: path,
+    framework: null,
+    tools: [],
+    install: [],
+    build: [],
+    start: null,
+    staticDir: null,
+    port: port === undefined ? null : Number(port),
+  }
 }

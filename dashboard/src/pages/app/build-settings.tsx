@@ -1,0 +1,77 @@
+import type { App } from '@mote/client'
+import { api } from '../../api/client.ts'
+import { refreshAll } from '../../api/queries.ts'
+import { Field, Form, TextArea } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { variablesIn } from './env-text.ts'
+
+const namesIn = (text: string) => text.split(/[\s,]+/).filter(name => name !== '')
+
+/** Quotes values that a `.env` file would read in another way. */
+const lineOf = ([name, value]: readonly [string, string]) =>
+  /^[\w./:@+,-]*$/.test(value) ? `${name}=${value}` : `${name}=${JSON.stringify(value).replaceAll('$', String.raw`\$`)}`
+
+/** What a build gets besides the source. */
+export function BuildSettings({ app }: { readonly app: App }) {
+  const { dockerfile, args, env, secrets } = app.build
+  return (
+    <Card title="Build" lead="What a build gets besides the source. Takes effect with the next build.">
+      <Form
+        className="max-w-xl"
+        submit="Save"
+        send={async values => {
+          const entries = variablesIn(values.text('build.args'))
+          await api.updateApp({
+            app_name: app.name,
+            body: {
+              port: app.port,
+              build: {
+                dockerfile: values.text('build.dockerfile'),
+                args: Object.fromEntries(entries.map(({ name, value }) => [name, value])),
+                env: namesIn(values.text('build.env')),
+                secrets: namesIn(values.text('build.secrets')),
+              },
+            },
+          })
+          await refreshAll('app', 'apps')
+          toast({ tone: 'good', title: 'Settings saved' })
+        }}
+      >
+        <Field
+          label="Dockerfile"
+          name="build.dockerfile"
+          mono
+          defaultValue={dockerfile}
+          placeholder="docker/web.Dockerfile"
+          hint="Path in the source. Empty: the one at its top, if there is one."
+        />
+        <TextArea
+          label="Arguments"
+          name="build.args"
+          rows={3}
+          spellCheck={false}
+          defaultValue={Object.entries(args).map(lineOf).join('\n')}
+          placeholder="VERSION=1.4"
+          hint="Build arguments of the Dockerfile; variables of the commands of other builds. They stay in the image."
+        />
+        <Field
+          label="Variables for builds"
+          name="build.env"
+          mono
+          defaultValue={env.join(' ')}
+          placeholder="PUBLIC_URL"
+          hint="Names of variables of this app that builds get like arguments. They cannot be secrets."
+        />
+        <Field
+          label="Secrets for builds"
+          name="build.secrets"
+          mono
+          defaultValue={secrets.join(' ')}
+          placeholder="NPM_TOKEN"
+          hint="Names of variables of this app. A Dockerfile mounts them: RUN --mount=type=secret,id=NPM_TOKEN."
+        />
+      </Form>
+    </Card>
+  )
+}

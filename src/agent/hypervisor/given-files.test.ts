@@ -1,0 +1,49 @@
+/** Files of a VM are there before its program starts, at each boot, with every driver. */
+import { describe, expect, test } from 'vitest'
+import type { VmSpec } from '../../contract/agent.ts'
+import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
+import { driverCases } from '../../../test/support/agent/hypervisor.ts'
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const large = 'x'.repeat(300 << 10)
+const show = `cat "/etc/shop/a b.conf"; wc -c < /srv/large; ls -ln /run/key | cut -c1-10; ls -ln /srv/empty | awk '{ print $5 }'; cat /etc/hostname`
+
+describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fake'))(
+  'files with the driver $name',
+  ({ config, spec, skip }) => {
+    const desired = (generation: number, want: 'running' | 'stopped', files: VmSpec['files'] = []) => ({
+      vmId: 'vm-1',
+      generation,
+      want,
+      spec: testSpec({ ...spec, command: ['/bin/sh', '-c', show], maxRestarts: 0, files }),
+    })
+
+    test.skipIf(skip)('their content and mode are the same at each boot', { timeout: 180_000 }, async () => {
+      await using host = await testAgent(config)
+      const files = [
+        { path: '/etc/shop/a b.conf', mode: 0o644, data: base64('level = "100%"\nname = "ü"\n') },
+        { path: '/srv/large', mode: 0o600, data: base64(large) },
+        { path: '/run/key', mode: 0o400, data: base64('k') },
+        { path: '/srv/empty', mode: 0o644, data: '' },
+        // Over a file of the image.
+        { path: '/etc/hostname', mode: 0o644, data: base64('given\n') },
+      ]
+      for (const boot of [1, 2]) {
+        await host.put(desired(boot * 2, 'running', files))
+        await host.until('vm-1', 'ended', vm => vm.state === 'crashed' && vm.generation === boot * 2)
+        const lines = (await host.logs('vm-1')).filter(({ stream }) => stream === 'stdout').map(({ line }) => line)
+        const once = ['level = "100%"', 'name = "ü"', String(large.length), '-r--------', '0', 'given']
+        expect(lines).toEqual(boot === 1 ? once : [...once, ...once])
+        await host.put(desired(boot * 2 + 1, 'stopped', files))
+        await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
+      }
+    })
+
+    test.skipIf(skip)('one that cannot be written fails the start with its path', { timeout: 180_000 }, async () => {
+      await using host = await testAgent(config)
+      await host.put(desired(1, 'running', [{ path: '/etc', mode: 0o644, data: base64('a') }]))
+      const failed = await host.until('vm-1', 'failed', vm => vm.state === 'crashed')
+      expect(failed.error?.message).toContain('/etc: Is a directory')
+    })
+  },
+)

@@ -129,9 +129,14 @@ async function makeDisks(deps: JobDeps, { spec, work }: Job, source: SourceTree)
   await ensureCache(cacheOf(deps, spec.appId))
 }
 
-const cacheOf = ({ cachesDir }: JobDeps, appId: string) => join(cachesDir, `${appId}.img`)
+/**
+ * The cache disk of an app. Guests with the raw disk could forge a file system, so hosts mount only a disk of its own,
+ * which no such guest gets.
+ */
+const cacheOf = ({ cachesDir, driver }: JobDeps, appId: string) =>
+  join(cachesDir, driver.mountsDrives ? `${appId}.mounted.img` : `${appId}.img`)
 
-/** Creates the app's cache disk if there is none. The file is sparse; only guests ever mount it. */
+/** Creates the app's cache disk if there is none. The file is sparse. */
 async function ensureCache(file: string): Promise<void> {
   if (existsSync(file)) return
   await mkdir(join(file, '..'), { recursive: true, mode: 0o700 })
@@ -162,7 +167,7 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal:
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
         { serial: 'output', file: disks.output, readOnly: false },
-        { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false },
+        { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false, fileSystem: 'ext4' },
       ],
       onFrames: (frames, ack) => {
         silence.heard()

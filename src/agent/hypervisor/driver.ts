@@ -37,6 +37,8 @@ export interface RawDrive {
   readonly serial: string
   readonly file: string
   readonly readOnly: boolean
+  /** The drive has a file system, which a driver with `mountsDrives` mounts. */
+  readonly fileSystem?: 'ext4'
 }
 
 /** A driver's description of a snapshot that it took. Plain data, stored next to the snapshot's files. */
@@ -258,6 +260,11 @@ export interface Driver {
   readonly opensLuks?: boolean
   /** VMs can have `VmHome.drives`. */
   readonly showsDrives?: boolean
+  /**
+   * Drives with a file system are mounted by the host, below `/.mote-volumes/<serial>` in the guest, which never has the
+   * raw disk. No guest may ever have had it, because it could forge a file system.
+   */
+  readonly mountsDrives?: boolean
   /** Restores snapshots of VMs that have volumes (`SnapshotSource.disks`). */
   readonly keepsVolumes?: boolean
   /** A live migration includes the VM's volumes (`VmHome.arriving`). */

@@ -18,7 +18,7 @@ import { probeRunsc } from './probe.ts'
 import { openRunsc, runscRoot, runscVersion } from './runsc.ts'
 import { sandboxVm, snapshotInit } from './running-vm.ts'
 import { connectSandbox, sandboxId, type SandboxStart, startSandbox, vmOf } from './start.ts'
-import { mountKept, openVolumes, releaseVolumes } from './volumes.ts'
+import { mountDrives, mountKept, openVolumes, releaseVolumes } from './volumes.ts'
 
 export interface GvisorDeps extends PrepareDeps {
   readonly cacheDir: string
@@ -65,6 +65,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
     name: 'gvisor',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: false, migrate: 'stop-and-copy' },
     showsDrives: true,
+    mountsDrives: true,
     keepsVolumes: true,
     movesSnapshots: true,
     network: network.mode,
@@ -78,6 +79,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
       for (const mark of ['arriving', 'left'] as const) await clearMark(home.dir, mark)
       await openVolumes(home.dir)
       await mountKept(home.dir, home.from?.disks ?? [])
+      await mountDrives(home.dir, home.drives ?? [])
       const plan = await startOf(home, { prepared, boot, watcher })
       const parts = async () => ({ runsc, home, watcher, isolation, madeBy: await madeBy(), fromSeq: plan.fromSeq })
       return startSandbox(plan, context, async sandbox => {

@@ -159,7 +159,7 @@ async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: st
     base,
     share: shareDir(dir),
     volumes: volumesDir(dir),
-    drives: home.drives ?? [],
+    drives: (home.drives ?? []).filter(({ fileSystem }) => fileSystem === undefined),
     emptyRoot: join(dir, names.root),
     namespace: tap,
     vcpus: spec.vcpus,

@@ -7,7 +7,7 @@ import { mkdir, open, readdir, rm, rmdir, stat, symlink } from 'node:fs/promises
 import { join } from 'node:path'
 import { CommandError, run } from '../../../lib/exec.ts'
 import { encodeWord } from '../../../lib/words.ts'
-import type { KeptDisk, RunningVm } from '../driver.ts'
+import type { KeptDisk, RawDrive, RunningVm } from '../driver.ts'
 import type { SandboxVm } from './running-vm.ts'
 import { volumesAt } from './spec.ts'
 import { volumesDir } from './start.ts'
@@ -83,6 +83,12 @@ export async function mountKept(dir: string, disks: readonly KeptDisk[]): Promis
     if (of !== disk.volumeId) await symlink(of, join(aliasDir(dir), disk.volumeId))
     await mountVolume(file, join(volumesDir(dir), of), disk.readOnly)
   }
+}
+
+/** Mounts drives that have a file system, under their serials. */
+export async function mountDrives(dir: string, drives: readonly RawDrive[]): Promise<void> {
+  for (const { serial, file, readOnly, fileSystem } of drives)
+    if (fileSystem !== undefined) await mountVolume(file, join(volumesDir(dir), serial), readOnly)
 }
 
 /** Links from the id of a clone to the name under which it is mounted. */

@@ -18,6 +18,7 @@ import { fanOut } from './fan-out.ts'
 import { forks } from './forks.ts'
 import { gateway } from './gateway.ts'
 import { getOne } from './get-one.ts'
+import { gvisor } from './gvisor.ts'
 import { image } from './image.ts'
 import { listApps } from './list-apps.ts'
 import { liveList } from './live-list.ts'
@@ -62,6 +63,7 @@ export const benchmarks: readonly Benchmark[] = [
   burst,
   forks,
   wake,
+  gvisor,
   sessions,
   sleepers,
   dashboard,

@@ -1,0 +1,244 @@
+/** gVisor beside emulated QEMU and a bare process: starts, restores, exec, computing, and a hundred idle sandboxes. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, readdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { run } from '../src/lib/exec.ts'
+import { freePort } from '../test/support/free-port.ts'
+import { type TestAgent, testAgent, testSpec } from '../test/support/agent/agent.ts'
+import { type DriverCase, driverCases } from '../test/support/agent/hypervisor.ts'
+import { until } from '../test/support/wait.ts'
+import type { Benchmark, Report } from './benchmark.ts'
+import { missingForVms } from './deploy-to-answer.ts'
+import { inTurns, scaled } from './turns.ts'
+
+const rounds = 9
+const idleSandboxes = 100
+/** Sandboxes have their largest timer slack after a minute. */
+const untilIdleMs = 75_000
+const watchedMs = 20_000
+const loop = 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'
+
+const sandboxCase = async () => (await driverCases()).find(({ spec }) => spec.hypervisor === 'gvisor')
+
+/** Milliseconds until the VM's own address answers 200. */
+async function toPage(act: () => Promise<{ host: string; port: number }>): Promise<number> {
+  const began = performance.now()
+  const { host, port } = await act()
+  const answers = () =>
+    fetch(`http://${host}:${port}/health`, { signal: AbortSignal.timeout(500) }).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  await until(answers, { what: 'the page', timeoutMs: 30_000, everyMs: 2 })
+  return performance.now() - began
+}
+
+interface Side {
+  readonly host: TestAgent
+  readonly one: DriverCase
+}
+
+let count = 0
+const addressOf = async ({ host }: Side, vmId: string) => {
+  const { endpoint } = await host.until(vmId, 'an address', vm => vm.state === 'running' && vm.endpoint !== null)
+  return endpoint ?? { host: '', port: 0 }
+}
+
+async function started(side: Side, more = {}): Promise<{ vmId: string; ms: number }> {
+  const vmId = `vm-${++count}`
+  const spec = testSpec({ ...side.one.spec, memoryMib: 256, ...more })
+  const ms = await toPage(async () => {
+    await side.host.put({ vmId, generation: 1, want: 'running', spec })
+    return addressOf(side, vmId)
+  })
+  return { vmId, ms }
+}
+
+async function forget({ host }: Side, vmId: string): Promise<void> {
+  await host.request('vm.forget', { vmId, generation: 2 })
+  await host.until(vmId, 'gone', vm => vm.state === 'absent')
+}
+
+const cold =
+  (side: Side, more = {}) =>
+  async () => {
+    const { vmId, ms } = await started(side, more)
+    await forget(side, vmId)
+    return ms
+  }
+
+/** Milliseconds from the desired state to the output of a first program. */
+const firstExec = (side: Side) => async () => {
+  const vmId = `vm-${++count}`
+  const began = performance.now()
+  await side.host.put({ vmId, generation: 1, want: 'running', spec: testSpec({ ...side.one.spec, memoryMib: 256 }) })
+  await side.host.until(vmId, 'running', vm => vm.state === 'running')
+  await side.host.exec(vmId, ['echo', 'first'])
+  const ms = performance.now() - began
+  await forget(side, vmId)
+  return ms
+}
+
+/** The same program as in the sample image, without a VM. */
+async function bareProcess(): Promise<number> {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
+  const port = await freePort()
+  await run('sh', ['-c', 'echo ok > "$1/health"', 'sh', dir])
+  try {
+    return await toPage(async () => {
+      const child = spawn('busybox', ['httpd', '-f', '-p', `127.0.0.1:${port}`, '-h', dir], { stdio: 'ignore' })
+      ended = async () => {
+        child.kill('SIGKILL')
+        await once(child, 'exit')
+      }
+      return { host: '127.0.0.1', port }
+    })
+  } finally {
+    await ended()
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+let ended = async () => {}
+
+async function timed(act: () => Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  await act()
+  return performance.now() - began
+}
+
+/** Processes of sandboxes: kernel, file server and the program stubs. */
+function sandboxPids(dataDir: string): number[] {
+  const parents = new Map<number, number>()
+  const roots: number[] = []
+  for (const name of readdirSync('/proc').filter(entry => /^\d+$/.test(entry))) {
+    try {
+      const fields = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+      parents.set(Number(name), Number(fields[1]))
+      const args = readFileSync(`/proc/${name}/cmdline`, 'utf8')
+      if (args.startsWith('runsc-') && args.includes(dataDir)) roots.push(Number(name))
+    } catch {
+      // It has ended.
+    }
+  }
+  const isBelow = (pid: number | undefined): boolean =>
+    pid !== undefined && pid > 1 && (roots.includes(pid) || isBelow(parents.get(pid)))
+  return [...parents.keys()].filter(isBelow)
+}
+
+const fromProc = (pid: number, file: string, line: RegExp) => {
+  try {
+    return Number(line.exec(readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}
+const pssMib = (pid: number) => fromProc(pid, 'smaps_rollup', /^Pss:\s+(\d+) kB$/m) / 1024
+
+/** CPU time of all threads in ms, more precise than clock ticks. */
+function cpuMs(pids: readonly number[]): number {
+  let total = 0
+  for (const pid of pids)
+    try {
+      for (const thread of readdirSync(`/proc/${pid}/task`))
+        total += fromProc(pid, `task/${thread}/schedstat`, /^(\d+)/) / 1e6
+    } catch {
+      // It has ended.
+    }
+  return total
+}
+
+async function many(report: Report, side: Side): Promise<void> {
+  const { dataDir } = side.host.config
+  const sum = () => sandboxPids(dataDir).reduce((total, pid) => total + pssMib(pid), 0)
+  const first = await started(side)
+  const alone = sum()
+  const sandboxes = scaled(idleSandboxes)
+  const began = performance.now()
+  const waiting = Array.from({ length: sandboxes - 1 }, () => undefined)
+  const starter = async () => {
+    while (waiting.pop() === undefined && waiting.length > 0) await started(side, { memoryMib: 128 })
+  }
+  await Promise.all([starter(), starter(), starter(), starter()])
+  const running = new Set(sandboxPids(dataDir).filter(pid => pssMib(pid) > 0)).size
+  report.note(
+    `${sandboxes} sandboxes answer after ${Math.round((performance.now() - began) / 100) / 10} s (${running} processes)`,
+  )
+  const each = (sum() - alone) / (sandboxes - 1)
+  report.verdict('memory of one more sandbox (PSS), MiB', each, 20)
+  await pause(untilIdleMs)
+  const pids = sandboxPids(dataDir)
+  const before = cpuMs(pids)
+  await pause(watchedMs)
+  const share = (100 * (cpuMs(pids) - before)) / watchedMs / sandboxes
+  report.verdict('idle sandbox, percent of a core', share, 0.2)
+  report.verdict(
+    'page of the first sandbox beside the others, ms',
+    await toPage(() => addressOf(side, first.vmId)),
+    300,
+  )
+}
+
+export const gvisor: Benchmark = {
+  name: 'gvisor',
+  goal: 'without KVM, an app in gVisor answers within 0.3 s, is restored within 0.35 s, runs its first program within 0.35 s, computes at native speed (1.1 times bare), and takes 20 MiB and 0.2 % of a core while idle, also among 100',
+  how: 'The same agent with its drivers for gVisor and for emulated QEMU, and a bare process of the same httpd, in turns: desired state to HTTP 200 at the own address, restore of a snapshot to HTTP 200, desired state to the output of a first program, a loop of the shell. Then 100 sandboxes: memory as proportional set size of all their processes, CPU time of all their threads over 20 s, from 75 s after the last start.',
+  reading:
+    'An idle sandbox is not at rest: the platform of gVisor wakes up every 400 us to control its fast path and has no option for it. Timer slack (src/agent/hypervisor/gvisor/timer-slack.ts) merges these wake-ups; without it a sandbox takes 3 % of a core. The health check of each sandbox, every 5 s, and the readings of its memory, every second, are part of the figure.',
+  unable: async () => {
+    const missing = await missingForVms()
+    const one = await sandboxCase()
+    return missing ?? (one === undefined || one.skip ? (one?.name ?? 'no gVisor') : undefined)
+  },
+  async run(report) {
+    const sandbox = await sandboxCase()
+    if (!sandbox) return
+    await using one = await testAgent({ ...sandbox.config, maxBoots: 4 })
+    await using other = await testAgent({ hypervisor: 'qemu', network: 'tap' })
+    const gvisorSide: Side = { host: one, one: sandbox }
+    const qemuSide: Side = { host: other, one: { ...sandbox, spec: {} } }
+    const sides = { gvisor: gvisorSide, qemu: qemuSide }
+    for (const side of Object.values(sides)) {
+      const { vmId } = await started(side)
+      await side.host.snapshot('snap', vmId)
+    }
+    const from = { from: { snapshotId: 'snap', renew: true } }
+    const starts = await inTurns(rounds, {
+      gvisor: cold(gvisorSide),
+      qemu: cold(qemuSide),
+      bare: bareProcess,
+    })
+    const own = report.samples('gVisor, desired state to page', 'ms', starts.gvisor)
+    report.samples('emulated QEMU, desired state to page', 'ms', starts.qemu)
+    report.samples('bare process to page', 'ms', starts.bare)
+    report.verdict('desired state to page, s', own.median / 1000, 0.3)
+    const restores = await inTurns(rounds, { gvisor: cold(gvisorSide, from), qemu: cold(qemuSide, from) })
+    const restored = report.samples('gVisor, restore to page', 'ms', restores.gvisor)
+    report.samples('emulated QEMU, restore to page', 'ms', restores.qemu)
+    report.verdict('restore to page, s', restored.median / 1000, 0.35)
+    const execs = await inTurns(rounds, { gvisor: firstExec(gvisorSide), qemu: firstExec(qemuSide) })
+    const first = report.samples('gVisor, desired state to output of a program', 'ms', execs.gvisor)
+    report.samples('emulated QEMU, desired state to output of a program', 'ms', execs.qemu)
+    report.verdict('desired state to output of a program, s', first.median / 1000, 0.35)
+    await computes(report, sides)
+    await many(report, gvisorSide)
+  },
+}
+
+async function computes(report: Report, sides: { readonly gvisor: Side; readonly qemu: Side }): Promise<void> {
+  const { vmId: sandbox } = await started(sides.gvisor)
+  const { vmId: emulated } = await started(sides.qemu)
+  const inside = (side: Side, vmId: string) => () => timed(() => side.host.exec(vmId, ['sh', '-c', loop], 60_000))
+  const loops = await inTurns(5, {
+    gvisor: inside(sides.gvisor, sandbox),
+    qemu: inside(sides.qemu, emulated),
+    bare: () => timed(() => run('busybox', ['sh', '-c', loop])),
+  })
+  const own = report.samples('gVisor, loop', 'ms', loops.gvisor)
+  report.samples('emulated QEMU, loop', 'ms', loops.qemu)
+  report.verdict('loop in gVisor / bare', own.median / report.samples('bare, loop', 'ms', loops.bare).median, 1.1)
+  await Promise.all([forget(sides.gvisor, sandbox), forget(sides.qemu, emulated)])
+}

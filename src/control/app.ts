@@ -34,6 +34,7 @@ import { drainedSnapshots, snapshotMoveWorkflow, volumeMoveWorkflow } from './mo
 import { networkFeature } from './network/index.ts'
 import { notificationMails, outgoingMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectWorkflow, projectsFeature } from './projects/index.ts'
+import { registryFeature } from './registries/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './vm-operations/index.ts'
 import { runFeature } from './run-operations/index.ts'
@@ -83,6 +84,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   upcallFeature(deps),
   volumeFeature(deps),
   networkFeature(deps),
+  registryFeature(deps),
 ]
 
 /** The contents of a project, in the order of deletion. */

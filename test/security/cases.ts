@@ -85,6 +85,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       host_id: newId(),
       name: 'GREETING',
       domain: 'www.example.com',
+      host: 'ghcr.io',
     },
   }
 }
@@ -129,6 +130,7 @@ const bodies: Readonly<Record<string, object>> = {
   scaleApp: { desired_replicas: 1 },
   putAppEnv: { value: 'x' },
   putGitCredential: { kind: 'token', token: 'x' },
+  putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },
   addDomain: { name: 'www.example.com' },
   confirmScm: { confirmation: 'x' },
   createAnnouncement: { title: 'x', body: 'x' },

@@ -2135,6 +2135,16 @@ export interface PutJobRequest {
   readonly paused?: boolean | null | undefined
 }
 
+/** User name and password for an image registry. */
+export interface PutRegistryCredentialRequest {
+  /** Registry as `host[:port]`; `docker.io` is Docker Hub. */
+  readonly host: string
+  /** User name at the registry. */
+  readonly username: string
+  /** Password or, better, a token that may only read; never shown again. */
+  readonly password: string
+}
+
 /** A tenant that is attached to a storage node. */
 export interface ReAttachedTenant {
   /** Tenant, 32 hexadecimal digits. */
@@ -2193,6 +2203,16 @@ export interface RegisterRequest {
   readonly first_name?: string | null | undefined
   /** Family name, shown to other project members. */
   readonly last_name?: string | null | undefined
+}
+
+/** User of a project at an image registry, without the password. */
+export interface RegistryCredential {
+  /** Registry that the credential is sent to, as `host[:port]`; no other. Docker Hub is `docker.io`. */
+  readonly host: string
+  /** User name at the registry. */
+  readonly username: string
+  /** When the credential was last set. */
+  readonly updated_at: string
 }
 
 /** A host that cannot take the VM. */
@@ -4019,6 +4039,23 @@ export const createOperations = (transport: Transport) => ({
   setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
   /** Send the backups of a database to volumes. `DELETE /v1/databases/{id}/backups/target` */
   deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
+  /** List registry credentials. `GET /v1/registry-credentials` */
+  listRegistryCredentials: (input: { readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items whose `username` is exactly this. */
+  readonly username?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly RegistryCredential[]>({ method: 'GET', path: `/v1/registry-credentials`, query: input.query }, options),
+  /** Set a registry credential. `PUT /v1/registry-credentials` */
+  putRegistryCredential: (input: { readonly body: PutRegistryCredentialRequest }, options?: CallOptions) => transport.json<RegistryCredential>({ method: 'PUT', path: `/v1/registry-credentials`, body: input.body }, options),
+  /** Get a registry credential. `GET /v1/registry-credentials/{host}` */
+  getRegistryCredential: (input: { readonly host: string }, options?: CallOptions) => transport.json<RegistryCredential>({ method: 'GET', path: `/v1/registry-credentials/${encodeURIComponent(input.host)}` }, options),
+  /** Delete a registry credential. `DELETE /v1/registry-credentials/{host}` */
+  deleteRegistryCredential: (input: { readonly host: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/registry-credentials/${encodeURIComponent(input.host)}` }, options),
   /** List hosts. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

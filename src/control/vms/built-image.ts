@@ -3,6 +3,7 @@
  * project before using one.
  */
 import { isUuid } from '../../lib/ids.ts'
+import { registryHost } from '../../lib/registry-host.ts'
 
 /**
  * Returns the id of the app whose build made the image, or undefined for any other image.
@@ -24,6 +25,12 @@ export function inRegistry(image: string, registry: string): string | undefined 
   if (!given.startsWith(own)) return undefined
   const [app = ''] = given.slice(own.length).split(/[/:@]/)
   return isUuid(app) ? app : undefined
+}
+
+/** Returns the registry of an image, as credentials name it; undefined for an OCI layout. */
+export function registryOf(image: string): string | undefined {
+  if (image.startsWith('oci:')) return undefined
+  return registryHost(canonical(image).split('/')[0] ?? '')
 }
 
 /**

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
 import type { WantedHypervisor } from '../scheduler/place.ts'
-import { inRegistry } from './built-image.ts'
+import { inRegistry, registryOf } from './built-image.ts'
 import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
 
@@ -63,7 +63,7 @@ export function wanted(
       hostname: vm.appName,
       hypervisor: vm.hypervisor,
       image: vm.image,
-      ...(inRegistry(vm.image, settings.registry) === undefined ? {} : { builtImage: true }),
+      ...accessTo(vm, settings.registry),
       vcpus: vm.vcpus,
       memoryMib: vm.memoryMib,
       diskMib: vm.diskMib,
@@ -88,6 +88,13 @@ export function wanted(
         : {}),
     },
   }
+}
+
+/** Built images are pulled with the operator's credentials, others with those of the project. */
+function accessTo({ image, registryHosts }: Vm, registry: string): Pick<VmSpec, 'builtImage' | 'signIn'> {
+  if (inRegistry(image, registry) !== undefined) return { builtImage: true }
+  const host = registryOf(image)
+  return host !== undefined && registryHosts.includes(host) ? { signIn: true } : {}
 }
 
 const clonesOf = <T>(clones: readonly T[]) => (clones.length > 0 ? { clones: [...clones] } : {})

@@ -722,6 +722,8 @@ export const operationAdditions = [
   'GET /v1/apps/{app_name}/git-credential',
   'PUT /v1/apps/{app_name}/git-credential',
   'DELETE /v1/apps/{app_name}/git-credential',
+  'GET /v1/registry',
+  'GET /v1/registry/token',
   'GET /v1/registry-credentials',
   'GET /v1/registry-credentials/{host}',
   'PUT /v1/registry-credentials',

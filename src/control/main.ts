@@ -91,7 +91,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   const rates = await shareRateLimits(deps, createRateLimiter(clock))
   starting.defer(() => rates.stop())
   const server = createServer({
-    features: features(deps),
+    features: features(deps, security),
     deps,
     security,
     audit: auditWriter,

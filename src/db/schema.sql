@@ -844,6 +844,11 @@ CREATE TABLE registry_credential (
   CONSTRAINT registry_credential_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
 );
 
+CREATE TABLE retired_slug (
+  slug_hash bytea NOT NULL,
+  CONSTRAINT retired_slug_pkey PRIMARY KEY (slug_hash)
+);
+
 CREATE TABLE route (
   app_id uuid NOT NULL,
   backends jsonb NOT NULL,

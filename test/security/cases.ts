@@ -10,7 +10,10 @@ import { newId } from '../../src/lib/ids.ts'
 import { type Identity, type Person, startIdentity, testPassword } from '../support/identity.ts'
 
 export const startWholeApi = (options: Parameters<typeof startIdentity>[0] = {}): Promise<Identity> =>
-  startIdentity({ ...options, features: deps => features({ ...deps, live: createLiveStats(deps.clock) }) })
+  startIdentity({
+    ...options,
+    features: (deps, security) => features({ ...deps, live: createLiveStats(deps.clock) }, security),
+  })
 
 export interface Case {
   readonly id: string
@@ -21,7 +24,10 @@ export interface Case {
 export function everyOperation(api: Identity): readonly Case[] {
   const served = {
     ...allOperations,
-    ...Object.assign({}, ...features({ ...api.deps, live: createLiveStats(api.clock) }).map(f => f.operations)),
+    ...Object.assign(
+      {},
+      ...features({ ...api.deps, live: createLiveStats(api.clock) }, api.security).map(f => f.operations),
+    ),
   }
   return Object.entries<Operation>(served).map(([id, operation]) => ({ id, operation }))
 }

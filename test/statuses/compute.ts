@@ -51,7 +51,14 @@ export async function apps(world: World): Promise<void> {
   await sources(world)
 }
 
-async function registries({ see, ask, params }: World): Promise<void> {
+async function registries({ see, ask, params, system, config }: World): Promise<void> {
+  await see('getRegistry', 200)
+  const { token } = (await ask('createToken', { body: { name: 'ci', scopes: ['deploy'] } })).body
+  const headers = { authorization: `Basic ${Buffer.from(`ci:${token}`).toString('base64')}` }
+  await see('getRegistryToken', 200, { headers })
+  await see('getRegistryToken', 401, { how: 'no access token' })
+  await using without = await faultyServer(system, { config: { ...config, registryUrl: '' } })
+  await see('getRegistryToken', 404, { headers, port: without.port, how: 'installation without a registry' })
   const body = (host: string) => ({ host, username: 'ada', password: 'a token that reads' })
   params['host'] = 'ghcr.io'
   await see('putRegistryCredential', 200, { body: body('ghcr.io') })

@@ -57,8 +57,8 @@ describe('the credential of a project', () => {
     ])
     // A registry that the operator did not name must have a public address, whoever signs in.
     expect(signedIn([], image, login)).toMatchObject([{ host: 'Registry.example', isGuarded: true }])
-    expect(() => signedIn([], { ...image, registry: 'registry.example:5000' }, login)).toThrow(/was removed/)
-    expect(() => signedIn([], image, undefined)).toThrow(/was removed/)
+    expect(() => signedIn([], { ...image, registry: 'registry.example:5000' }, login)).toThrow(/has no credential/)
+    expect(() => signedIn([], image, undefined)).toThrow(/has no credential/)
   })
 
   it('is one for all names of Docker Hub', () => {

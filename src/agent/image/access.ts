@@ -49,7 +49,7 @@ export function registriesFor(registries: readonly RegistryConfig[], user: Image
 
 /**
  * Returns the registry of the image with the credential of the project, and no other registry.
- * @throws ImageError `image_not_found` if the project has no credential for that registry any more
+ * @throws ImageError `image_not_found` if the project has no credential for that registry (any more)
  */
 export function signedIn(
   registries: readonly RegistryConfig[],
@@ -57,7 +57,10 @@ export function signedIn(
   login: RegistryLogin | undefined,
 ): readonly UsableRegistry[] {
   if (login === undefined || registryHost(login.host) !== registryHost(registry))
-    throw new ImageError('image_not_found', `the project's credential for ${registry} was removed: deploy again`)
+    throw new ImageError(
+      'image_not_found',
+      `this project has no credential for the image: mote registry login ${registry}`,
+    )
   const { username, password } = login
   const named = registries.find(({ host }) => host === registry)
   const plainHttp = named?.plainHttp ?? false

@@ -2,21 +2,24 @@
 import type { Command } from 'commander'
 import { age, listing } from '../output.ts'
 import { readAll } from '../standard-input.ts'
-import { noun, said, text, type Verb } from '../verb.ts'
+import { type Answer, type Call, noun, said, text, type Verb } from '../verb.ts'
 
 export const registryCommands = (): Command[] => [
   noun('registry', 'Image registries that the project signs in to', [login, list, logout]),
 ]
 
 const login: Verb = {
-  usage: 'login <host>',
-  says: 'Store a user name and password for the private images of a registry',
+  usage: 'login [host]',
+  says: 'Store a user name and password for the private images of a registry; without a host, sign Docker in to the registry of the installation',
   options: [
     ['-u, --username <name>', 'user name at the registry; prompts if missing'],
     ['--password-stdin', 'read the password or token from standard input'],
   ],
   example: 'mote registry login ghcr.io -u ada --password-stdin < token.txt',
-  async run({ args: [given = ''], client, flags }) {
+  async run(call) {
+    const { args, client, flags } = call
+    const [given = ''] = args
+    if (given === '') return ownLogin(call)
     const { ask, askSecret } = await import('../ask.ts')
     const username = text(flags, 'username') ?? (await ask('User name', '--username'))
     const password = flags['passwordStdin']
@@ -25,6 +28,26 @@ const login: Verb = {
     const kept = await client.putRegistryCredential({ body: { host: hostOf(given), username, password } })
     return said(kept, `Images of ${kept.host} are pulled as ${kept.username}. Deploy one: mote deploy --image <image>`)
   },
+}
+
+/** Programs that keep a login for registries, with the same flags. */
+const containerTools = ['docker', 'podman', 'skopeo'] as const
+
+/** Signs the first of the installed programs in with the access token of the command line. */
+async function ownLogin({ client, token }: Call): Promise<Answer> {
+  const own = await client.getRegistry()
+  if (own.host === null)
+    throw new Error('This installation has no registry. Give the host of another one, or start it: docs/operating.md')
+  const { hasProgram } = await import('../../lib/programs.ts')
+  const args = ['login', own.host, '--username', 'mote', '--password-stdin']
+  const usage = `Push images as ${own.prefix}/<name>:<tag>, and deploy one: mote deploy --image ${own.prefix}/<name>:<tag>`
+  for (const program of containerTools)
+    if (token && (await hasProgram(program))) {
+      const { run } = await import('../../lib/exec.ts')
+      await run(program, args, { input: token, network: true })
+      return said(own, `Signed ${program} in to ${own.host}. ${usage}`)
+    }
+  return said(own, `docker ${args.join(' ')} < <file with an access token that may deploy>\n${usage}`)
 }
 
 const list: Verb = {

@@ -2001,6 +2001,14 @@ export interface OpenVmSessionRequest {
   readonly idle_timeout_seconds?: number | null | undefined
 }
 
+/** Registry that belongs to the installation. */
+export interface OwnRegistry {
+  /** Host of the registry; null if this installation has none. */
+  readonly host: string | null
+  /** What names of images of the project begin with. */
+  readonly prefix: string | null
+}
+
 /** Long-lived credential for scripts and CI, without the token itself. */
 export interface PersonalAccessToken {
   /** Identifies the token when it is revoked. */
@@ -2213,6 +2221,18 @@ export interface RegistryCredential {
   readonly username: string
   /** When the credential was last set. */
   readonly updated_at: string
+}
+
+/** Token for the registry of the installation. */
+export interface RegistryToken {
+  /** JWT for the registry. */
+  readonly token: string
+  /** The same token, as OAuth 2.0 names it. */
+  readonly access_token: string
+  /** Lifetime in seconds. */
+  readonly expires_in: number
+  /** When it was issued. */
+  readonly issued_at: string
 }
 
 /** A host that cannot take the VM. */
@@ -4039,6 +4059,15 @@ export const createOperations = (transport: Transport) => ({
   setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
   /** Send the backups of a database to volumes. `DELETE /v1/databases/{id}/backups/target` */
   deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
+  /** Get the registry of the installation. `GET /v1/registry` */
+  getRegistry: (options?: CallOptions) => transport.json<OwnRegistry>({ method: 'GET', path: `/v1/registry` }, options),
+  /** Get a token for the registry. `GET /v1/registry/token` */
+  getRegistryToken: (input: { readonly query?: {
+  /** Name of the registry. */
+  readonly service?: string | undefined
+  /** Wanted access, `repository:<project>/<name>:<pull,push,delete>`; may be repeated. */
+  readonly scope?: readonly string[] | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<RegistryToken>({ method: 'GET', path: `/v1/registry/token`, query: input.query, open: true }, options),
   /** List registry credentials. `GET /v1/registry-credentials` */
   listRegistryCredentials: (input: { readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

@@ -2,13 +2,16 @@ import { registryHost } from '../../lib/registry-host.ts'
 import type { Deps } from '../base/deps.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
+import type { Security } from '../http/ports.ts'
 import { type RegistryCredential, registryOperations } from './schema.ts'
 import * as store from './store.ts'
+import { tokenHandlers } from './token-routes.ts'
 
 const mostCredentials = 50
 
-export const registryFeature = (deps: Pick<Deps, 'db' | 'vault'>) =>
+export const registryFeature = (deps: Pick<Deps, 'db' | 'vault' | 'config' | 'clock'>, security: Security) =>
   feature(registryOperations, {
+    ...tokenHandlers(deps, security),
     listRegistryCredentials: {
       read: async ({ project }) => (await store.credentialsOf(deps.db, project.id)).map(viewOf),
     },

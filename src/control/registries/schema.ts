@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { registryHostPattern } from '../../lib/registry-host.ts'
 import { operations } from '../http/operation.ts'
-import { acknowledgement, dateTime, list, resource, text } from '../http/types.ts'
+import { acknowledgement, dateTime, list, nullable, resource, text, uint32 } from '../http/types.ts'
 
 export const RegistryCredential = resource(
   'RegistryCredential',
@@ -28,7 +28,73 @@ const host = text({
 })
 const shared = { tag: 'Registries', auth: 'bearer', project: 'selected', addition: true } as const
 
+const RegistryToken = resource(
+  'RegistryToken',
+  {
+    token: text({ description: 'JWT for the registry.', examples: ['eyJhbGciOiJFUzI1NiJ9.e30.c2ln'] }),
+    access_token: text({
+      description: 'The same token, as OAuth 2.0 names it.',
+      examples: ['eyJhbGciOiJFUzI1NiJ9.e30.c2ln'],
+    }),
+    expires_in: uint32({ description: 'Lifetime in seconds.', examples: [300] }),
+    issued_at: dateTime({ description: 'When it was issued.' }),
+  },
+  { description: 'Token for the registry of the installation.' },
+)
+
 export const registryOperations = operations({
+  getRegistry: {
+    ...shared,
+    scope: 'read',
+    method: 'GET',
+    path: '/v1/registry',
+    summary: 'Get the registry of the installation',
+    description:
+      'Returns where images of the project can be pushed to. Sign in there with any user name, and an access token as the password: `read` pulls, `deploy` pushes, `write` deletes.',
+    answer: resource(
+      'OwnRegistry',
+      {
+        host: nullable(
+          text({
+            description: 'Host of the registry; null if this installation has none.',
+            examples: ['localhost:5000'],
+          }),
+        ),
+        prefix: nullable(
+          text({ description: 'What names of images of the project begin with.', examples: ['localhost:5000/acme'] }),
+        ),
+      },
+      { description: 'Registry that belongs to the installation.' },
+    ),
+  },
+  getRegistryToken: {
+    ...shared,
+    auth: 'none',
+    project: 'none',
+    proof: 'access token as the password of Basic authentication; grants only what it allows',
+    scope: 'read',
+    throttle: 'machine',
+    method: 'GET',
+    path: '/v1/registry/token',
+    summary: 'Get a token for the registry',
+    description:
+      'For Docker and other clients of the registry, which are sent here by it (token authentication of the CNCF distribution). The token allows what is asked for in `scope` as far as the access token and the role in the project allow it; nothing of other projects. The answer is 404 if this installation has no registry.',
+    query: Type.Object({
+      service: Type.Optional(
+        text({ maxLength: 255, description: 'Name of the registry.', examples: ['mote-registry'] }),
+      ),
+      scope: Type.Optional(
+        Type.Array(text({ maxLength: 1024 }), {
+          maxItems: 20,
+          description: 'Wanted access, `repository:<project>/<name>:<pull,push,delete>`; may be repeated.',
+          examples: [['repository:acme/shop:pull,push']],
+        }),
+      ),
+    }),
+    answer: RegistryToken,
+    secretAnswer: true,
+    fails: [401, 404],
+  },
   listRegistryCredentials: {
     ...shared,
     scope: 'read',

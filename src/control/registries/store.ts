@@ -28,9 +28,10 @@ const sealedOfProject = statement<{ username: string; secret: Buffer }>(
   `SELECT username, secret FROM registry_credential WHERE project_id = $1 AND host = $2`,
 )
 // During a move, the target host has to have the image before the VM is its own.
-const pulledBy = statement<{ projectId: string; image: string }>(
+const pulledBy = statement<{ projectId: string; slug: string; image: string }>(
   'registries.vmOnHost',
-  `SELECT v.project_id AS "projectId", d.image FROM vm v JOIN deployment d ON d.id = v.deployment_id
+  `SELECT v.project_id AS "projectId", p.slug, d.image FROM vm v JOIN deployment d ON d.id = v.deployment_id
+   JOIN project p ON p.id = v.project_id
    WHERE v.id = $1 AND v.want <> 'absent' AND (v.host_id = $2 OR EXISTS (
      SELECT FROM migration m WHERE m.vm_id = v.id AND m.target_host_id = $2 AND m.ended_at IS NULL))`,
 )

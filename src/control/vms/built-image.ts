@@ -33,6 +33,12 @@ export function registryOf(image: string): string | undefined {
   return registryHost(canonical(image).split('/')[0] ?? '')
 }
 
+/** Returns the repository of an image within its registry: `team/app` of `ghcr.io/team/app:1@sha256:...`. */
+export const repositoryOf = (image: string) =>
+  canonical(image)
+    .replace(/^[^/]*\//, '')
+    .replace(/[:@].*$/, '')
+
 /**
  * Normalizes a repository name to the one spelling that registries and skopeo treat as equal: lower case, one name for
  * Docker Hub.

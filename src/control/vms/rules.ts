@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
+import { registryHost } from '../../lib/registry-host.ts'
 import type { WantedHypervisor } from '../scheduler/place.ts'
 import { inRegistry, registryOf } from './built-image.ts'
 import type { ObservedVm } from './observed-store.ts'
@@ -45,7 +46,7 @@ export function deriveIpv6(prefix: string, vmId: string): string {
 /** The full desired state that is sent to the host. */
 export function wanted(
   vm: Vm & { readonly hostId: string },
-  settings: { readonly maxRestarts: number; readonly registry: string },
+  settings: { readonly maxRestarts: number; readonly registry: string; readonly registryUrl: string },
   env: Readonly<Record<string, string>>,
   disks: readonly DiskSpec[] = [],
   clones: readonly { readonly volumeId: string; readonly of: string }[] = [],
@@ -63,7 +64,7 @@ export function wanted(
       hostname: vm.appName,
       hypervisor: vm.hypervisor,
       image: vm.image,
-      ...accessTo(vm, settings.registry),
+      ...accessTo(vm, settings),
       vcpus: vm.vcpus,
       memoryMib: vm.memoryMib,
       diskMib: vm.diskMib,
@@ -91,10 +92,15 @@ export function wanted(
 }
 
 /** Built images are pulled with the operator's credentials, others with those of the project. */
-function accessTo({ image, registryHosts }: Vm, registry: string): Pick<VmSpec, 'builtImage' | 'signIn'> {
+function accessTo(
+  { image, registryHosts }: Vm,
+  { registry, registryUrl }: { readonly registry: string; readonly registryUrl: string },
+): Pick<VmSpec, 'builtImage' | 'signIn'> {
   if (inRegistry(image, registry) !== undefined) return { builtImage: true }
   const host = registryOf(image)
-  return host !== undefined && registryHosts.includes(host) ? { signIn: true } : {}
+  if (host === undefined) return {}
+  const isOwn = registryUrl !== '' && registryHost(new URL(registryUrl).host) === host
+  return isOwn || registryHosts.includes(host) ? { signIn: true } : {}
 }
 
 const clonesOf = <T>(clones: readonly T[]) => (clones.length > 0 ? { clones: [...clones] } : {})

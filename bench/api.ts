@@ -81,7 +81,7 @@ export async function startBenchApi(more: readonly Feature[] = [], migrated?: st
   const security = createAuthenticator(deps)
   cleanup.defer(() => security.stop())
   const { app } = createServer({
-    features: [...features(deps), ...more],
+    features: [...features(deps, security), ...more],
     operations: {},
     deps,
     security,

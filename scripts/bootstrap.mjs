@@ -47,7 +47,7 @@ async function main() {
     process.env.MOTE_TEST_QUICK = '1'
     await runTool('quick tests', 'vitest', ['run', '--project', 'quick', ...rest])
   } else if (verb === 'test' || verb === 'check') {
-    await ensureSystemPackages(['vm', 'image', 'test'])
+    await ensureSystemPackages(['vm', 'image', 'test', 'registry'])
     if (verb === 'check') {
       await runTool('types', 'tsc', ['-p', 'tsconfig.json'])
       await runTool('types of the dashboard', 'tsc', ['-p', 'dashboard/tsconfig.json'])
@@ -66,6 +66,7 @@ async function main() {
   } else {
     if (['demo', 'up'].includes(verb) && !asksForHelp() && !simulates())
       await ensureSystemPackages(['vm', 'image'], { mandatory: verb === 'demo' })
+    if (['up', 'control'].includes(verb) && !asksForHelp() && hasRegistry()) await ensureSystemPackages(['registry'])
     // A cloud keeps its data in the checkout; other commands refer to the folder in which they are run.
     const ofCloud = ['up', 'demo', 'control', 'agent', 'gateway'].includes(verb)
     const flags = ofCloud ? programFlags : []
@@ -84,6 +85,10 @@ function simulates() {
   return (
     rest.includes('--hypervisor=fake') || (at >= 0 && rest[at + 1] === 'fake') || process.env.MOTE_HYPERVISOR === 'fake'
   )
+}
+
+function hasRegistry() {
+  return Boolean(process.env.MOTE_REGISTRY_PORT) || rest.some(one => one.startsWith('--registry-port'))
 }
 
 /** `--help` installs nothing; the help of single commands needs the packages. */

@@ -68,7 +68,12 @@ const packages = [
   { group: 'test', name: 'sshpass', probe: ['sshpass'], why: 'databases through their tunnel commands' },
   { group: 'test', name: 'gnupg', probe: ['gpg'], why: 'a signed repository of packages' },
   { group: 'test', name: 'chromium', probe: ['chromium'], why: 'the dashboard in a real browser' },
-  { group: 'test', name: 'docker-registry', probe: ['docker-registry'], why: 'images from a real registry' },
+  {
+    group: 'registry',
+    name: 'docker-registry',
+    probe: ['docker-registry'],
+    why: 'a registry to push images to (--registry-port)',
+  },
 ]
 
 const directories = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']

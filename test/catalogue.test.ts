@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { features } from '../src/control/app.ts'
+import { createAuthenticator } from '../src/control/auth/index.ts'
 import { parseControlConfig } from '../src/control/base/config.ts'
 import { createLiveStats } from '../src/control/hosts/index.ts'
 import { allOperations } from '../src/control/operations.ts'
@@ -20,7 +21,7 @@ const bus = createMemoryBus()
 beforeAll(async () => {
   database = await testDatabase()
   const config = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8) })
-  implemented = features({
+  const deps = {
     config,
     bus,
     db: database.db,
@@ -28,7 +29,10 @@ beforeAll(async () => {
     clock: systemClock,
     vault: createVault(config.secrets),
     live: createLiveStats(systemClock),
-  })
+  }
+  const security = createAuthenticator(deps)
+  implemented = features(deps, security)
+  await security.stop()
 })
 afterAll(async () => {
   await bus.close()

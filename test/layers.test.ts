@@ -115,6 +115,7 @@ describe('layers', () => {
       'src/agent/hypervisor/process.ts',
       'src/agent/launcher/launcher.ts',
       'src/lib/exec.ts',
+      'src/programs/registry.ts',
     ]
     const starters = [
       ...own,

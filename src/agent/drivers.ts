@@ -17,17 +17,23 @@ import { vmmDriver } from './hypervisor/vmm/driver.ts'
 import type { Platform } from './hypervisor/vmm/platform.ts'
 import { gvisorDriver } from './hypervisor/gvisor/driver.ts'
 import { installedRunsc } from './hypervisor/gvisor/install.ts'
+import type { AskLogin } from './image/access.ts'
 import { imageStore } from './image/store.ts'
 import { type Launcher, noLauncher } from './launcher/launcher.ts'
 import type { Network } from './net/net.ts'
+
+export interface DriverParts {
+  readonly fake?: FakeHost | undefined
+  readonly launcher?: Launcher
+  readonly askLogin?: AskLogin
+}
 
 /** Creates the drivers of the hypervisors that this agent offers according to its configuration. */
 export async function createDrivers(
   config: AgentConfig,
   network: Network,
   onProgress: (line: string) => void,
-  fake: FakeHost | undefined,
-  launcher: Launcher = noLauncher,
+  { fake, launcher = noLauncher, askLogin }: DriverParts = {},
 ): Promise<ReadonlyMap<HypervisorName, Driver>> {
   if (config.hypervisor === 'fake') {
     return new Map([['fake', fakeDriver(fake ?? createFakeHost(config.fake), resolve(config.dataDir))]])
@@ -35,7 +41,7 @@ export async function createDrivers(
   const cacheDir = resolve(config.cacheDir)
   const imageDir = resolve(config.imageDir)
   await privateDir(imageDir)
-  const images = imageStore({ ...config, cacheDir, imageDir })
+  const images = imageStore({ ...config, cacheDir, imageDir, ...(askLogin ? { askLogin } : {}) })
   const kernel = retriable(() => ensureKernel(cacheDir, onProgress, config.kernel))
   const { bootLimitMs } = config
   const migrationHost = () => arrivalHost(config, network)

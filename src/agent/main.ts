@@ -32,6 +32,7 @@ import { reclaim } from './reclaim.ts'
 import { serveHost } from './serve.ts'
 import { openStateDir, type StoredVm } from './state.ts'
 import { databaseImages } from './image/engines.ts'
+import { loginsFrom } from './image/logins.ts'
 
 export interface AgentDeps {
   readonly bus: Bus
@@ -72,13 +73,11 @@ export async function startAgent(config: AgentConfig, { signal, ...deps }: Agent
   const openedNetwork = openHostNetwork(ground, vmUsers(dataDir), onRefused, reconciler)
   // In parallel, because loading the rules takes the kernel a while.
   const [network, stored] = await Promise.all([openedNetwork, state.load()])
-  const drivers = await createDrivers(
-    { ...config, dataDir },
-    network,
-    line => log.info(line),
-    deps.fake,
-    ground.launcher,
-  )
+  const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), {
+    fake: deps.fake,
+    launcher: ground.launcher,
+    askLogin: loginsFrom(deps.bus, state.hostId),
+  })
   starting.defer(async () => {
     for (const driver of drivers.values()) await driver.close()
   })

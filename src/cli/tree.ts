@@ -22,6 +22,7 @@ import { programCommands } from './commands/programs.ts'
 import { projectCommands } from './commands/project.ts'
 import { sessionCommands } from './commands/session.ts'
 import { jobCommands } from './commands/job.ts'
+import { registryCommands } from './commands/registry.ts'
 import { runCommands } from './commands/run.ts'
 import { settingCommands } from './commands/setting.ts'
 import { sshKeyCommands } from './commands/ssh-key.ts'
@@ -62,6 +63,7 @@ export function moteCommand(): Command {
       ...databaseCommands(),
       ...domainCommands(),
       ...sourceHostCommands(),
+      ...registryCommands(),
       ...settingCommands(),
       ...sshKeyCommands(),
       ...projectCommands(),

@@ -44,7 +44,9 @@ export interface StreamOptions extends Omit<CallOptions, 'idempotencyKey'> {
 export interface ApiRequest {
   readonly method: string
   readonly path: string
-  readonly query?: Readonly<Record<string, string | number | boolean | null | undefined>> | undefined
+  readonly query?:
+    | Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>
+    | undefined
   readonly body?: unknown
   /** Needs no credential. */
   readonly open?: true
@@ -113,7 +115,8 @@ export const newKey = () =>
 function urlOf(options: ClientOptions, { path, query }: ApiRequest): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query ?? {}))
-    if (value !== undefined && value !== null) search.set(name, String(value))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== undefined && one !== null) search.append(name, String(one))
   return `${options.baseUrl}${path}${search.size > 0 ? `?${search}` : ''}`
 }
 

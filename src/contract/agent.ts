@@ -9,6 +9,7 @@ export * from './agent/build.ts'
 export * from './agent/host.ts'
 export * from './agent/log.ts'
 export * from './agent/log-search.ts'
+export * from './agent/registry.ts'
 export * from './agent/session.ts'
 export * from './agent/storage.ts'
 export * from './agent/vm.ts'
@@ -66,6 +67,9 @@ export const subjects = {
   /** SourceRequest -> SourcePart, answered by the control plane. */
   source: (hostId: string) => `host.${hostId}.out.source`,
   allSources: 'host.*.out.source',
+  /** RegistryLoginRequest -> RegistryLoginAnswer, answered by the control plane. */
+  registryLogin: (hostId: string) => `host.${hostId}.out.registry-login`,
+  allRegistryLogins: 'host.*.out.registry-login',
   allHeartbeats: 'host.*.out.beat',
   allObserved: 'host.*.out.seen',
 } as const

@@ -30,10 +30,12 @@ import { autoscaler, idleApps } from './scaling/index.ts'
 import { dueJobs, jobFeature } from './jobs/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
+import type { Security } from './http/ports.ts'
 import { drainedSnapshots, snapshotMoveWorkflow, volumeMoveWorkflow } from './moves/index.ts'
 import { networkFeature } from './network/index.ts'
 import { notificationMails, outgoingMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectWorkflow, projectsFeature } from './projects/index.ts'
+import { registryFeature } from './registries/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './vm-operations/index.ts'
 import { runFeature } from './run-operations/index.ts'
@@ -55,7 +57,7 @@ import {
 
 export type ControlDeps = Deps & { readonly live: LiveStats }
 
-export const features = (deps: ControlDeps): readonly Feature[] => [
+export const features = (deps: ControlDeps, security: Security): readonly Feature[] => [
   healthFeature(deps),
   apiDocsFeature(allOperations),
   authFeature(deps),
@@ -83,6 +85,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   upcallFeature(deps),
   volumeFeature(deps),
   networkFeature(deps),
+  registryFeature(deps, security),
 ]
 
 /** The contents of a project, in the order of deletion. */

@@ -38,6 +38,7 @@ import { allOperations } from './operations.ts'
 import { shareRateLimits } from './http/shared-rate-limit.ts'
 import { startNetworkPublisher } from './network/index.ts'
 import { planLimitNotices } from './notifications/index.ts'
+import { startRegistryLogins } from './registries/index.ts'
 import { startRoutePublisher } from './routing/index.ts'
 import { appLogins, startShellReceiver } from './vm-sessions/index.ts'
 
@@ -90,7 +91,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   const rates = await shareRateLimits(deps, createRateLimiter(clock))
   starting.defer(() => rates.stop())
   const server = createServer({
-    features: features(deps),
+    features: features(deps, security),
     deps,
     security,
     audit: auditWriter,
@@ -125,6 +126,8 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   starting.defer(() => networks.stop())
   const builds = await startBuildReceiver(deps)
   starting.defer(() => builds.stop())
+  const registryLogins = await startRegistryLogins(deps)
+  starting.defer(() => registryLogins.stop())
   const gateways = await startGatewayReceiver(deps)
   starting.defer(() => gateways.stop())
   const counts = await startCountsReceiver(deps)

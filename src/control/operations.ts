@@ -16,6 +16,7 @@ import { notificationOperations } from './notifications/schema.ts'
 import { projectOperations } from './projects/schema.ts'
 import { hostOperations } from './fleet/schema.ts'
 import { historyOperations } from './history/schema.ts'
+import { registryOperations } from './registries/schema.ts'
 import { runOperations } from './run-operations/schema.ts'
 import { scmOperations } from './scm/schema.ts'
 import { scmWebhookOperations } from './scm/webhook-schema.ts'
@@ -54,5 +55,6 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...networkOperations,
   ...volumeOperations,
   ...databaseOperations,
+  ...registryOperations,
   ...hostOperations,
 }

@@ -836,6 +836,21 @@ CREATE TABLE refresh_token (
   CONSTRAINT refresh_token_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE
 );
 
+CREATE TABLE registry_credential (
+  host text NOT NULL,
+  project_id uuid NOT NULL,
+  secret bytea NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  username text NOT NULL,
+  CONSTRAINT registry_credential_pkey PRIMARY KEY (project_id, host),
+  CONSTRAINT registry_credential_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
+CREATE TABLE retired_slug (
+  slug_hash bytea NOT NULL,
+  CONSTRAINT retired_slug_pkey PRIMARY KEY (slug_hash)
+);
+
 CREATE TABLE route (
   app_id uuid NOT NULL,
   backends jsonb NOT NULL,

@@ -27,6 +27,7 @@ import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Tally } from '../lib/tally.ts'
 import { logRetentionOf } from './log-retention.ts'
+import { openRegistry, ownRegistryUrl, registriesOf } from './registries.ts'
 import { namingPorts } from './start-failure.ts'
 import {
   limitOf,
@@ -110,6 +111,7 @@ export async function openControl(
       MOTE_PUBLIC_URL: `http://localhost:${port}`,
       MOTE_GATEWAY_URL: `http://localhost:${gatewayPort}`,
       ...(settings.sshPort ? { MOTE_SSH_PORT: settings.sshPort } : {}),
+      ...(settings.registryPort ? { MOTE_REGISTRY_URL: ownRegistryUrl(settings) } : {}),
       ...env,
       MOTE_SOURCES: env.MOTE_SOURCES || join(resolve(settings.data), 'sources'),
     },
@@ -128,6 +130,7 @@ export async function openControl(
     parts.db.whileAnswering(() => startControl({ ...parts, config, host: settings.listen, port, ...metrics })),
   )
   scope.defer(() => control.stop())
+  if (settings.registryPort) await openRegistry(scope, settings, config, parts.log)
   return control
 }
 
@@ -177,7 +180,7 @@ export async function openAgent(
       migrationHost: settings.migrationHost,
       buildCa: settings.buildCa === '' ? null : resolve(settings.buildCa),
       pools: poolsOf(settings.pools),
-      registries: registriesOf(settings.privateRegistries),
+      registries: registriesOf(settings),
       meshEndpoint: settings.meshEndpoint || null,
       subnet: settings.guestSubnet === '' ? null : subnetOf(settings.guestSubnet),
       egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
@@ -237,21 +240,6 @@ export async function openGateway(
   )
   scope.defer(() => gateway.stop())
   return gateway
-}
-
-function registriesOf(value: string): AgentConfig['registries'] {
-  const texts = value.split(',').map(text => text.trim())
-  return texts.filter(Boolean).map(text => {
-    const [address = '', projects] = text.replace(/^https?:\/\//, '').split('#')
-    const [host = '', login] = address.split('@').reverse()
-    const [username, password] = (login ?? '').split(':').map(decodeURIComponent)
-    return {
-      host,
-      ...(text.startsWith('http://') ? { plainHttp: true } : {}),
-      ...(username ? { username, password: password ?? '' } : {}),
-      ...(projects ? { projects: projects.split('+') } : {}),
-    }
-  })
 }
 
 /** @throws Error naming the setting */

@@ -24,6 +24,12 @@ export const programSettings = {
     fallback: '7022',
     help: 'port of the SSH bastion of the gateway, for shells in VMs and tunnels to databases; none when empty',
   },
+  registryPort: {
+    flag: '--registry-port <port>',
+    env: 'MOTE_REGISTRY_PORT',
+    fallback: '',
+    help: 'port of a registry to push images to (needs docker-registry); none when empty',
+  },
   metricsPort: {
     flag: '--metrics-port <port>',
     env: 'MOTE_METRICS_PORT',

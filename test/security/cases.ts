@@ -10,7 +10,10 @@ import { newId } from '../../src/lib/ids.ts'
 import { type Identity, type Person, startIdentity, testPassword } from '../support/identity.ts'
 
 export const startWholeApi = (options: Parameters<typeof startIdentity>[0] = {}): Promise<Identity> =>
-  startIdentity({ ...options, features: deps => features({ ...deps, live: createLiveStats(deps.clock) }) })
+  startIdentity({
+    ...options,
+    features: (deps, security) => features({ ...deps, live: createLiveStats(deps.clock) }, security),
+  })
 
 export interface Case {
   readonly id: string
@@ -21,7 +24,10 @@ export interface Case {
 export function everyOperation(api: Identity): readonly Case[] {
   const served = {
     ...allOperations,
-    ...Object.assign({}, ...features({ ...api.deps, live: createLiveStats(api.clock) }).map(f => f.operations)),
+    ...Object.assign(
+      {},
+      ...features({ ...api.deps, live: createLiveStats(api.clock) }, api.security).map(f => f.operations),
+    ),
   }
   return Object.entries<Operation>(served).map(([id, operation]) => ({ id, operation }))
 }
@@ -85,6 +91,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       host_id: newId(),
       name: 'GREETING',
       domain: 'www.example.com',
+      host: 'ghcr.io',
     },
   }
 }
@@ -129,6 +136,7 @@ const bodies: Readonly<Record<string, object>> = {
   scaleApp: { desired_replicas: 1 },
   putAppEnv: { value: 'x' },
   putGitCredential: { kind: 'token', token: 'x' },
+  putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },
   addDomain: { name: 'www.example.com' },
   confirmScm: { confirmation: 'x' },
   createAnnouncement: { title: 'x', body: 'x' },

@@ -65,6 +65,11 @@ async function useEverySecret(api: Identity): Promise<Map<string, string>> {
   await api.call('PUT', '/v1/apps/shop/git-credential', { token, body: { ...credential, kind: 'ssh_key' } })
   await api.call('GET', '/v1/apps/shop/git-credential', { token })
   remember('deploy token', deployToken)
+  const registryToken = 'ghp-a-token-that-reads-images'
+  const login = { host: 'ghcr.io', username: 'ada', password: registryToken }
+  expect((await api.call('PUT', '/v1/registry-credentials', { token, body: login })).status).toBe(200)
+  await api.call('GET', '/v1/registry-credentials', { token })
+  remember('registry token', registryToken)
   const passwords = { current_password: testPassword, new_password: newPassword }
   await api.call('POST', '/v1/auth/password', { token, body: passwords, headers: { 'idempotency-key': 'once' } })
   await api.call('POST', '/v1/auth/refresh', { body: { refresh_token: person.refreshToken } })

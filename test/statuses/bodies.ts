@@ -25,6 +25,7 @@ export const bodies: { readonly [id: string]: object } = {
   setBudget: { monthly_cents: 1 },
   confirmScm: { confirmation: 'x' },
   putGitCredential: { kind: 'token', token: 'x' },
+  putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },
   createProject: { name: 'x' },
   updateProject: { name: 'x' },
   inviteMember: { email: 'x@example.com', role: 'viewer' },

@@ -47,7 +47,27 @@ export async function apps(world: World): Promise<void> {
     how: 'worker with the variables of another app',
   })
   await see('deleteApp', 200, { params: { app_name: 'spare' } })
+  await registries(world)
   await sources(world)
+}
+
+async function registries({ see, ask, params, system, config }: World): Promise<void> {
+  await see('getRegistry', 200)
+  const { token } = (await ask('createToken', { body: { name: 'ci', scopes: ['deploy'] } })).body
+  const headers = { authorization: `Basic ${Buffer.from(`ci:${token}`).toString('base64')}` }
+  await see('getRegistryToken', 200, { headers })
+  await see('getRegistryToken', 401, { how: 'no access token' })
+  await using without = await faultyServer(system, { config: { ...config, registryUrl: '' } })
+  await see('getRegistryToken', 404, { headers, port: without.port, how: 'installation without a registry' })
+  const body = (host: string) => ({ host, username: 'ada', password: 'a token that reads' })
+  params['host'] = 'ghcr.io'
+  await see('putRegistryCredential', 200, { body: body('ghcr.io') })
+  await see('listRegistryCredentials', 200)
+  await see('getRegistryCredential', 200)
+  for (let n = 1; n < 50; n++) await ask('putRegistryCredential', { body: body(`r${n}.example.com`) })
+  const further = { body: body('further.example.com') }
+  await see('putRegistryCredential', 409, { ...further, how: 'project with 50 credentials' })
+  await see('deleteRegistryCredential', 200, { params: { host: 'r1.example.com' } })
 }
 
 async function sources({ see, params, system, config }: World): Promise<void> {

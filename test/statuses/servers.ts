@@ -39,7 +39,7 @@ export async function faultyServer(system: TestSystem, { config, database, pages
   // Rate limits never refill, so that they stay exhausted on a slow machine.
   const frozen = { ...clock, monotonicMs: () => 0 }
   const { app } = createServer({
-    features: features({ ...deps, db }),
+    features: features({ ...deps, db }, security),
     operations: {},
     deps: { ...deps, db },
     security,

@@ -106,7 +106,9 @@ export async function createWorld(): Promise<World> {
     MOTE_REGISTRY: 'registry.example.com/mote',
   })
   const { billing, scm, registry } = parsed
-  const system = undo.use(await testSystem({ agents: 0, config: { billing, scm, registry } }))
+  const system = undo.use(
+    await testSystem({ agents: 0, config: { billing, scm, registry, registryUrl: 'http://localhost:5000' } }),
+  )
   const config: ControlConfig = {
     ...parsed,
     rateLimits: {

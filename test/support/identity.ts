@@ -95,7 +95,7 @@ export interface IdentityOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly log?: Logger
   /** Replaces identity, projects, audit and notifications. */
-  readonly features?: (deps: Deps) => readonly Feature[]
+  readonly features?: (deps: Deps, security: Authenticator) => readonly Feature[]
 }
 
 const identityFeatures = (deps: Deps): readonly Feature[] => [
@@ -114,7 +114,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const deps: Deps = { db: database.db, bus: createMemoryBus(), config, clock, vault: createVault(config.secrets), log }
   const security = createAuthenticator(deps)
   const { app, streams } = createServer({
-    features: (options.features ?? identityFeatures)(deps),
+    features: (options.features ?? identityFeatures)(deps, security),
     // Only the operations of these features.
     operations: {},
     deps,

@@ -188,6 +188,17 @@ browserSuite('settings in the dashboard', () => {
     await until(async () => (await others.count()) === before - 1, { what: 'one session to end', timeoutMs: 15_000 })
   })
 
+  it('project: signs in to a registry, and removes it', async () => {
+    const { project } = ada.user
+    await ada.open(`/projects/${project}`, 'Project settings')
+    await ada.button('Add registry').click()
+    await ada.send({ Registry: 'ghcr.io', 'User name': 'ada', 'Password or token': 'a-reading-token' }, 'Save')
+    await ada.button('Remove ghcr.io').click()
+    await ada.confirm('Remove', 'ghcr.io')
+    await ada.says('No registries')
+    expect((await ada.user.get('/v1/registry-credentials')).body).toEqual([])
+  })
+
   it('account: changes the password, and deletes the account', async () => {
     const other = await walker(system, browser, {}, 'leaver@example.com')
     await other.open('/account/security', 'Account')

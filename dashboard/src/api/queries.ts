@@ -238,6 +238,11 @@ export const queries = {
       queryKey: ['ssh-keys'],
       queryFn: ({ signal }) => api.listSshKeys({}, { signal }),
     }),
+  registryCredentials: () =>
+    queryOptions({
+      queryKey: ['registry-credentials'],
+      queryFn: ({ signal }) => api.listRegistryCredentials({}, { signal }),
+    }),
 
   mesh: () => queryOptions({ queryKey: ['mesh'], queryFn: ({ signal }) => api.getMesh({ signal }) }),
   /** Includes the drain report while the host drains. */

@@ -13,6 +13,7 @@ import { Card, Page } from '../ui/layout.tsx'
 import { Loaded, Missing } from '../ui/states.tsx'
 import { toast } from '../ui/toast.tsx'
 import { Activity } from './activity.tsx'
+import { Registries } from './registries.tsx'
 
 export const MissingProject = () => (
   <Card>
@@ -24,7 +25,7 @@ export function ProjectSettings() {
   const { slug } = useParams({ from: '/shell/projects/$slug' })
   const projects = useQuery(queries.projects())
   const navigate = useNavigate()
-  // The activity is read in the selected project.
+  // Registries and activity are read in the selected project.
   const current = useProject()
   return (
     <Page title="Project settings">
@@ -53,6 +54,7 @@ export function ProjectSettings() {
                   </div>
                 </Form>
               </Card>
+              {project.id === current?.id && <Registries />}
               {project.id === current?.id && <Activity />}
               <Card
                 danger

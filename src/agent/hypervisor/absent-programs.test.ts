@@ -29,7 +29,7 @@ test.each([
       hypervisor: 'auto',
       programs: programs(dir.path),
     })
-    const drivers = await createDrivers(config, userNetwork(), () => undefined, undefined)
+    const drivers = await createDrivers(config, userNetwork(), () => undefined)
     expect([...drivers.keys()].sort()).toEqual(['cloud-hypervisor', 'firecracker', 'gvisor', 'qemu'])
     for (const [name, driver] of drivers) {
       await driver.reclaim(new Set())

@@ -85,7 +85,7 @@ async function readAndWrite({ config, spec }: Pick<DriverCase, 'config' | 'spec'
   await writeSampleImage(join(whole.imageDir, 'hello'), { user: 'root' })
   const userOf = vmUsers(whole.dataDir)
   const network = await openNetwork(whole, { ownerOf: vmId => userOf(vmId)?.uid })
-  const drivers = await createDrivers(whole, network, () => undefined, undefined)
+  const drivers = await createDrivers(whole, network, () => undefined)
   const driver = drivers.get(spec.hypervisor ?? 'qemu')
   if (!driver) throw new Error('no such driver')
   const [source, output] = [join(dir.path, 'source'), join(dir.path, 'output')]

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { abortable } from '../../lib/abortable.ts'
 import { configBytes, configDisk } from '../guest/config-disk.ts'
 import type { GuestKernel } from '../guest/kernel.ts'
+import type { ImageUser } from '../image/access.ts'
 import type { RunConfig } from '../image/config.ts'
 import { pinnedImage } from '../image/reference.ts'
 import { ImageError } from '../base/image-error.ts'
@@ -32,7 +33,7 @@ export interface PrepareDeps {
 /** Provides image, network and config disk of a new VM. */
 export async function prepareVm(deps: PrepareDeps, home: VmHome, context: PrepareContext): Promise<Prepared> {
   // A newer desired state aborts only the wait: other VMs may need the base and the kernel, so their builds continue.
-  const made = Promise.all([deps.images.base(home.spec.image, context, home.spec, deps.form), deps.kernel?.()])
+  const made = Promise.all([deps.images.base(home.spec.image, context, imageUser(home), deps.form), deps.kernel?.()])
   const [base, { devices } = { devices: 'acpi' }] = await abortable(made, context.signal)
   const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
   await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))
@@ -44,6 +45,12 @@ export async function prepareVm(deps: PrepareDeps, home: VmHome, context: Prepar
     notes: { ...notesOf(base.file, nic), devices, baseType: base.config.baseType },
   }
 }
+
+const imageUser = ({ vmId, spec: { projectId, builtImage, signIn } }: VmHome): ImageUser => ({
+  projectId,
+  builtImage,
+  signsInFor: signIn ? vmId : undefined,
+})
 
 /**
  * Provides the base that the snapshot's guest has mounted, and a network. The guest has already read its config disk.
@@ -57,7 +64,9 @@ export async function prepareFrom(
   context: PrepareContext,
 ): Promise<Prepared> {
   refuseOther(made, here)
-  const base = await baseOfSnapshot(deps, home, made, context)
+  // Without a credential of its own, the image is pulled with those of the operator: the VM had it before.
+  const user = home.spec.signIn ? imageUser(home) : undefined
+  const base = await baseOfSnapshot(deps, { spec: home.spec, user }, made, context)
   const copyConfig = async () => {
     const config = join(home.dir, configFile)
     await rm(config, { force: true })
@@ -81,7 +90,7 @@ export async function prepareFrom(
  */
 export async function baseOfSnapshot(
   { images, form }: Pick<PrepareDeps, 'images' | 'form'>,
-  { spec }: { readonly spec: Pick<VmHome['spec'], 'image'> },
+  { spec, user }: { readonly spec: Pick<VmHome['spec'], 'image'>; readonly user?: ImageUser | undefined },
   { notes, imageDigest }: Pick<SnapshotSource['made'], 'notes' | 'imageDigest'>,
   context: PrepareContext,
 ): Promise<string> {
@@ -91,13 +100,11 @@ export async function baseOfSnapshot(
     () => false,
   )
   if (isThere) return known
-  const base = await images
-    .base(pinnedImage(spec.image, imageDigest), context, undefined, form)
-    .catch((cause: unknown) => {
-      throw new StepError('snapshot_base_missing', 'the image that the snapshot is based on is not on this host', {
-        cause,
-      })
+  const base = await images.base(pinnedImage(spec.image, imageDigest), context, user, form).catch((cause: unknown) => {
+    throw new StepError('snapshot_base_missing', 'the image that the snapshot is based on is not on this host', {
+      cause,
     })
+  })
   if (base.config.digest === imageDigest) return base.file
   throw new StepError(
     'snapshot_base_missing',

@@ -132,9 +132,11 @@ test.skipIf(!hasQemu)(
         throw new CommandError(program, 1, "cp: error writing 'scratch.img': No space left on device")
       return run(program, args, options)
     }
-    const drivers = await createDrivers(config, { ...userNetwork(), held }, () => undefined, undefined, {
-      ...noLauncher,
-      run: copy,
+    const drivers = await createDrivers(config, { ...userNetwork(), held }, () => undefined, {
+      launcher: {
+        ...noLauncher,
+        run: copy,
+      },
     })
     const driver = drivers.get('qemu')
     if (!driver) throw new Error('BUG: no driver')

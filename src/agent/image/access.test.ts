@@ -6,22 +6,22 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, test } from 'vitest'
 import { testDir } from '../../../test/support/agent/agent.ts'
-import { everyProject, type ImageUser, registriesFor, wayOf } from './access.ts'
+import { type AskLogin, everyProject, type ImageUser, registriesFor, signedIn, wayOf } from './access.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
 import { writeSampleImage } from './sample.ts'
 import { imageStore } from './store.ts'
 import { context } from '../../../test/support/agent/image.ts'
 
-const signedIn = { host: 'registry.example', username: 'operator', password: 'secret' }
+const ofOperator = { host: 'registry.example', username: 'operator', password: 'secret' }
 const [named, other] = [{ projectId: 'named' }, { projectId: 'other' }]
 
 describe('credentials of a registry', () => {
   it.each<[string, RegistryConfig, ImageUser, boolean]>([
-    ['nobody by default', signedIn, other, false],
-    ['built images', signedIn, { ...other, builtImage: true }, true],
-    ['a project that the operator named', { ...signedIn, projects: ['x', 'named'] }, named, true],
-    ['no project that the operator did not name', { ...signedIn, projects: ['x', 'named'] }, other, false],
-    ['every project', { ...signedIn, projects: [everyProject] }, other, true],
+    ['nobody by default', ofOperator, other, false],
+    ['built images', ofOperator, { ...other, builtImage: true }, true],
+    ['a project that the operator named', { ...ofOperator, projects: ['x', 'named'] }, named, true],
+    ['no project that the operator did not name', { ...ofOperator, projects: ['x', 'named'] }, other, false],
+    ['every project', { ...ofOperator, projects: [everyProject] }, other, true],
   ])('are for %s', (_, registry, user, isOpen) => {
     const [found] = registriesFor([registry], user)
     expect([found?.host, found?.username !== undefined, found?.password !== undefined]).toEqual([
@@ -33,10 +33,47 @@ describe('credentials of a registry', () => {
 
   it('count as separate access to the same image', () => {
     const image = { registry: 'registry.example', repository: 'registry.example/team/app' }
-    expect(wayOf(image, [signedIn])).not.toBe(wayOf(image, registriesFor([signedIn], other)))
-    expect(wayOf(image, [signedIn])).not.toBe(
-      wayOf({ ...image, repository: 'registry.example/team/other' }, [signedIn]),
+    expect(wayOf(image, [ofOperator])).not.toBe(wayOf(image, registriesFor([ofOperator], other)))
+    expect(wayOf(image, [ofOperator])).not.toBe(
+      wayOf({ ...image, repository: 'registry.example/team/other' }, [ofOperator]),
     )
+  })
+})
+
+describe('the credential of a project', () => {
+  const image = { registry: 'Registry.example', repository: 'Registry.example/team/app' }
+  const login = { host: 'registry.example', username: 'ada', password: 'own' }
+
+  it('is used for its registry only, instead of that of the operator', () => {
+    expect(signedIn([ofOperator], { ...image, registry: 'registry.example' }, login)).toEqual([
+      {
+        host: 'registry.example',
+        plainHttp: false,
+        username: 'ada',
+        password: 'own',
+        ofProject: true,
+        isGuarded: false,
+      },
+    ])
+    // A registry that the operator did not name must have a public address, whoever signs in.
+    expect(signedIn([], image, login)).toMatchObject([{ host: 'Registry.example', isGuarded: true }])
+    expect(() => signedIn([], { ...image, registry: 'registry.example:5000' }, login)).toThrow(/has no credential/)
+    expect(() => signedIn([], image, undefined)).toThrow(/has no credential/)
+  })
+
+  it('is one for all names of Docker Hub', () => {
+    const hub = { registry: 'docker.io', repository: 'docker.io/team/app' }
+    expect(signedIn([], hub, { ...login, host: 'index.docker.io' })).toMatchObject([{ username: 'ada' }])
+  })
+
+  it('counts as an access of that project only', () => {
+    const ways = [
+      wayOf(image, [], { ...named, signsInFor: 'vm-1' }),
+      wayOf(image, [], { ...other, signsInFor: 'vm-2' }),
+      wayOf(image, [], named),
+    ]
+    expect(new Set(ways).size).toBe(3)
+    expect(wayOf(image, [], { ...named, signsInFor: 'vm-3' })).toBe(ways[0])
   })
 })
 
@@ -73,6 +110,56 @@ test.skipIf(missing.length > 0)(
     for (const user of [named, { ...other, builtImage: true }, undefined])
       expect((await store.base(image, context(), user)).file).toBe(base.file)
     expect(registry.requests()).toBe(asked)
+  },
+)
+
+test.skipIf(missing.length > 0)(
+  `an image that one project can read starts in no other, also while it is being pulled (needs ${missing.join(' ') || 'nothing'})`,
+  { timeout: 60_000 },
+  async () => {
+    await using dir = await testDir()
+    const layout = join(dir.path, 'layout')
+    const digest = await writeSampleImage(layout)
+    await using registry = await privateRegistry(layout, digest)
+    let password = 'secret'
+    const asked: string[] = []
+    const askLogin: AskLogin = async vmId => {
+      asked.push(vmId)
+      return vmId === 'removed' ? undefined : { host: registry.host, username: 'operator', password }
+    }
+    const store = imageStore({
+      cacheDir: join(dir.path, 'cache'),
+      imageDir: dir.path,
+      registries: [{ host: registry.host, plainHttp: true }],
+      maxImageMib: 64,
+      askLogin,
+    })
+    const image = `${registry.host}/team/app@${digest}`
+    const owner = { ...named, signsInFor: 'vm' }
+    const refused = { code: 'image_not_found' }
+
+    password = 'wrong'
+    await expect(store.base(image, context(), owner)).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringMatching(/refuses .* to the user operator of this project: the password is wrong/),
+    })
+    await expect(store.base(image, context(), { ...named, signsInFor: 'removed' })).rejects.toMatchObject(refused)
+    password = 'secret'
+    // Both wait for one pull, whoever began it.
+    const [first, second, third] = await Promise.allSettled([
+      store.base(image, context(), other),
+      store.base(image, context(), owner),
+      store.base(image, context(), other),
+    ])
+    expect([first?.status, second?.status, third?.status]).toEqual(['rejected', 'fulfilled', 'rejected'])
+    await expect(store.base(image, context(), other)).rejects.toMatchObject(refused)
+
+    // The credential is asked for only if the registry is.
+    asked.length = 0
+    await store.base(image, context(), owner)
+    expect(asked).toEqual([])
+    // Without the credential, the project has lost its access, too.
+    await expect(store.base(image, context(), named)).rejects.toMatchObject(refused)
   },
 )
 

@@ -1,21 +1,39 @@
 /**
  * Decides which tenant may use which image. Credentials of the operator's registries are used for the projects that the
- * operator named and for images built by the platform. A cached base is used only by tenants who could have pulled it
- * themselves.
+ * operator named and for images built by the platform, credentials of a project for that project only. A cached base is
+ * used only by tenants who could have pulled it themselves.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { RegistryLogin } from '../../contract/agent.ts'
+import { registryHost } from '../../lib/registry-host.ts'
+import { ImageError } from '../base/image-error.ts'
 import type { ImageReference } from './reference.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
+
+type RegistryReference = Pick<Extract<ImageReference, { kind: 'registry' }>, 'registry' | 'repository'>
 
 /** The tenant that an image is fetched for. */
 export interface ImageUser {
   readonly projectId: string
   /** Built by the platform for an app of this project, as checked by the control plane. */
   readonly builtImage?: boolean | undefined
+  /** The project has a credential for the registry, which the control plane gives to the host of this VM. */
+  readonly signsInFor?: string | undefined
 }
+
+/** A registry as one user may use it. */
+export interface UsableRegistry extends RegistryConfig {
+  /** The credential is one of the project. */
+  readonly ofProject?: true
+  /** Not named by the operator: its address must be public. */
+  readonly isGuarded?: boolean
+}
+
+/** Asks the control plane for the credential of the VM's project; undefined if it has none (any more). */
+export type AskLogin = (vmId: string, signal: AbortSignal) => Promise<RegistryLogin | undefined>
 
 export const everyProject = '*'
 
@@ -29,11 +47,29 @@ export function registriesFor(registries: readonly RegistryConfig[], user: Image
   })
 }
 
-/** Names how a user gains access to an image. Users with the same access share the fetched image. */
-export function wayOf(
-  reference: Pick<Extract<ImageReference, { kind: 'registry' }>, 'registry' | 'repository'>,
+/**
+ * Returns the registry of the image with the credential of the project, and no other registry.
+ * @throws ImageError `image_not_found` if the project has no credential for that registry (any more)
+ */
+export function signedIn(
   registries: readonly RegistryConfig[],
-): string {
+  { registry }: RegistryReference,
+  login: RegistryLogin | undefined,
+): readonly UsableRegistry[] {
+  if (login === undefined || registryHost(login.host) !== registryHost(registry))
+    throw new ImageError(
+      'image_not_found',
+      `this project has no credential for the image: mote registry login ${registry}`,
+    )
+  const { username, password } = login
+  const named = registries.find(({ host }) => host === registry)
+  const plainHttp = named?.plainHttp ?? false
+  return [{ host: registry, plainHttp, username, password, ofProject: true, isGuarded: named === undefined }]
+}
+
+/** Names how a user gains access to an image. Users with the same access share the fetched image. */
+export function wayOf(reference: RegistryReference, registries: readonly RegistryConfig[], user?: ImageUser): string {
+  if (user?.signsInFor !== undefined) return `project ${user.projectId} ${reference.repository}`
   const isSignedIn = registries.some(({ host, username }) => host === reference.registry && username !== undefined)
   return `${isSignedIn ? 'signed in' : 'anonymous'} ${reference.repository}`
 }

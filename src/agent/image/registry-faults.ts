@@ -1,6 +1,7 @@
 /** Maps errors of skopeo and registries to messages for the owner of the app. */
 import { CommandError } from '../../lib/exec.ts'
 import { type ImageReference } from './reference.ts'
+import type { UsableRegistry } from './access.ts'
 import { ImageError } from '../base/image-error.ts'
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
@@ -10,7 +11,11 @@ interface Fault {
   readonly pattern: RegExp
   /** Absent: a retry may help. */
   readonly code?: ImageError['code']
-  readonly says: (image: string, registry: string) => string
+  readonly says: (
+    image: string,
+    registry: string,
+    user: Pick<UsableRegistry, 'username' | 'ofProject'> | undefined,
+  ) => string
 }
 
 /**
@@ -30,7 +35,10 @@ const faults: readonly Fault[] = [
   {
     pattern: /unauthorized|denied|authentication required|invalid username\/password|forbidden/i,
     code: 'image_not_found',
-    says: image => `the registry refuses ${image}: it does not exist, or it is private and needs credentials`,
+    says: (image, registry, user) =>
+      user?.ofProject
+        ? `the registry ${registry} refuses ${image} to the user ${user.username} of this project: the password is wrong, or the user may not read it (mote registry login ${registry})`
+        : `the registry refuses ${image}: it does not exist, or it is private and needs credentials (mote registry login ${registry})`,
   },
   {
     pattern: /manifest unknown|name unknown|not found|status code[^\n]*404/i,
@@ -50,11 +58,11 @@ const faults: readonly Fault[] = [
 ]
 
 /** Returns an ImageError if a retry cannot help. The message contains no path or program name of this host. */
-export function pullFault(reference: RegistryReference, error: CommandError): Error {
+export function pullFault(reference: RegistryReference, error: CommandError, user?: UsableRegistry): Error {
   const image = `${reference.repository}:${reference.digest ?? reference.tag}`
   const fault = faults.find(({ pattern }) => pattern.test(error.stderr))
   if (!fault) return new Error(`the registry ${reference.registry} cannot be reached, for ${image}`, { cause: error })
-  const message = fault.says(image, reference.registry)
+  const message = fault.says(image, reference.registry, user)
   return fault.code ? new ImageError(fault.code, message, { cause: error }) : new Error(message, { cause: error })
 }
 

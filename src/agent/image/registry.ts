@@ -1,4 +1,3 @@
-import type { RegistryConfig } from '../base/registry-config.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
@@ -11,6 +10,7 @@ import { slimDocument } from './document.ts'
 import { Index, platform } from './layout.ts'
 import { type ImageReference, parseImage } from './reference.ts'
 import { ImageError } from '../base/image-error.ts'
+import type { UsableRegistry } from './access.ts'
 import { noSuchRegistry, pullFault } from './registry-faults.ts'
 import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
 
@@ -19,7 +19,7 @@ type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 /** Resolves the tag to the digest for this host's platform: one or two small requests, and nothing is stored. */
 export async function manifestDigest(
   reference: RegistryReference,
-  registries: readonly RegistryConfig[],
+  registries: readonly UsableRegistry[],
   signal: AbortSignal,
   ways: Ways = {},
 ): Promise<string> {
@@ -49,7 +49,7 @@ export async function manifestDigest(
 export async function copyImage(
   reference: RegistryReference,
   dir: string,
-  registries: readonly RegistryConfig[],
+  registries: readonly UsableRegistry[],
   signal: AbortSignal,
   ways: Ways = {},
 ): Promise<void> {
@@ -74,7 +74,7 @@ export async function pushImage(
   layoutDir: string,
   tag: string,
   to: string,
-  registries: readonly RegistryConfig[],
+  registries: readonly UsableRegistry[],
   signal: AbortSignal,
 ): Promise<void> {
   const reference = parseImage(to)
@@ -91,7 +91,7 @@ function source({ repository, tag, digest }: RegistryReference): string {
   return `docker://${repository}${digest === null ? `:${tag}` : `@${digest}`}`
 }
 
-function noVerify(reference: RegistryReference, registries: readonly RegistryConfig[], flag: string): string[] {
+function noVerify(reference: RegistryReference, registries: readonly UsableRegistry[], flag: string): string[] {
   return registries.some(({ host, plainHttp }) => host === reference.registry && plainHttp) ? [flag] : []
 }
 
@@ -114,14 +114,14 @@ function privateRegistry(registry: string, cause?: unknown): ImageError {
   return new ImageError('invalid_image', `the registry ${registry} has a private address; ${how}`, { cause })
 }
 
-/** Registries named by the operator are reached directly. */
+/** Registries named by the operator are reached directly, also with the credential of a project. */
 async function wayTo(
   reference: RegistryReference,
-  registries: readonly RegistryConfig[],
+  registries: readonly UsableRegistry[],
   dir: string,
   ways: Ways,
 ): Promise<WayOut> {
-  if (registries.some(({ host }) => host === reference.registry)) return directly
+  if (registries.some(({ host, isGuarded }) => host === reference.registry && !isGuarded)) return directly
   await refusePrivate(reference, ways.lookup)
   return guardedWay(dir, ways)
 }
@@ -136,7 +136,7 @@ type Skopeo = (args: readonly string[]) => Promise<string>
  */
 async function withSkopeo<T>(
   reference: RegistryReference,
-  registries: readonly RegistryConfig[],
+  registries: readonly UsableRegistry[],
   signal: AbortSignal,
   use: (skopeo: Skopeo) => Promise<T>,
   ways: Ways = {},
@@ -149,7 +149,7 @@ async function withSkopeo<T>(
     const policy = join(dir, 'policy.json')
     const auth = join(dir, 'auth.json')
     await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}')
-    await writeFile(auth, JSON.stringify({ auths: credentials(registries) }), { mode: 0o600 })
+    await writeFile(auth, JSON.stringify({ auths: credential(registries, reference) }), { mode: 0o600 })
     return await use(([...args]) => {
       const verb = args.findIndex(arg => arg === 'copy' || arg === 'inspect')
       args.splice(verb + 1, 0, '--authfile', auth)
@@ -164,15 +164,21 @@ async function withSkopeo<T>(
     })
   } catch (error) {
     if (refused.length > 0) throw privateRegistry(refused.join(', '), error)
-    throw error instanceof CommandError ? pullFault(reference, error) : error
+    throw error instanceof CommandError ? pullFault(reference, error, userOf(registries, reference)) : error
   } finally {
     await rm(dir, { recursive: true, force: true })
   }
 }
 
-function credentials(registries: readonly RegistryConfig[]): Record<string, { auth: string }> {
-  const known = registries.filter(registry => registry.username !== undefined)
-  const encode = ({ username, password }: RegistryConfig) =>
-    Buffer.from(`${username}:${password ?? ''}`).toString('base64')
-  return Object.fromEntries(known.map(registry => [registry.host, { auth: encode(registry) }]))
+const userOf = (registries: readonly UsableRegistry[], { registry }: RegistryReference) =>
+  registries.find(({ host, username }) => host === registry && username !== undefined)
+
+/** The credential of the one registry: skopeo gets no other. */
+function credential(
+  registries: readonly UsableRegistry[],
+  reference: RegistryReference,
+): Record<string, { auth: string }> {
+  const user = userOf(registries, reference)
+  if (!user) return {}
+  return { [user.host]: { auth: Buffer.from(`${user.username}:${user.password ?? ''}`).toString('base64') } }
 }

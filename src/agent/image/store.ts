@@ -3,9 +3,19 @@ import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { privateDir } from '../../lib/files.ts'
+import { once } from '../../lib/once.ts'
 import { cachedDir } from '../guest/cache.ts'
 import type { PrepareContext } from '../base/prepare-context.ts'
-import { type ImageUser, isKnownWay, registriesFor, rememberWay, wayOf } from './access.ts'
+import {
+  type AskLogin,
+  type ImageUser,
+  isKnownWay,
+  registriesFor,
+  rememberWay,
+  signedIn,
+  type UsableRegistry,
+  wayOf,
+} from './access.ts'
 import { type Unprivileged, unprivilegedIn } from '../worker/worker.ts'
 import { type BaseForm, buildBase } from './base.ts'
 import { RunConfig } from './config.ts'
@@ -30,6 +40,8 @@ export interface ImageStoreConfig {
   readonly registries: readonly RegistryConfig[]
   /** Limit on the unpacked size of one image. */
   readonly maxImageMib: number
+  /** Absent: images are pulled without credentials of projects. */
+  readonly askLogin?: AskLogin
 }
 
 interface StoreDeps extends ImageStoreConfig {
@@ -62,7 +74,7 @@ export function imageStore(config: ImageStoreConfig): ImageStore {
       const reference = parseImage(image)
       if (reference.kind === 'layout') return fromLayout({ ...deps, form }, reference, context)
       const registries = user ? registriesFor(config.registries, user) : config.registries
-      return fromRegistry({ ...deps, registries, form }, reference, context, user !== undefined)
+      return fromRegistry({ ...deps, registries, form }, reference, context, user)
     },
   }
 }
@@ -84,30 +96,46 @@ async function fromRegistry(
   config: BaseDeps,
   reference: RegistryReference,
   context: PrepareContext,
-  isChecked: boolean,
+  user: ImageUser | undefined,
 ): Promise<Base> {
-  const ask = () => context.time('image', () => manifestDigest(reference, config.registries, context.signal, config))
+  const usable = once(() => usableRegistries(config, reference, context.signal, user))
+  const ask = () => context.time('image', async () => manifestDigest(reference, await usable(), context.signal, config))
   const digest = reference.digest ?? (await ask())
   const target = baseDir(config, digest, false)
-  const way = wayOf(reference, config.registries)
-  // Knowing a digest gives no right to the image: another tenant may have fetched it.
-  if (isChecked && reference.digest !== null && existsSync(target) && !isKnownWay(target, way)) await ask()
-  const base = await context.time('base', () =>
+  const way = wayOf(reference, config.registries, user)
+  let isPulledNow = false
+  const make = () =>
     ensureBase(config, { digest, withSeed: false }, context, async (partial, use) => {
+      isPulledNow = true
       const dir = join(partial, 'pull')
       try {
         context.say(`pulling ${reference.repository}@${digest}`)
-        await copyImage({ ...reference, digest }, dir, config.registries, context.signal, config)
+        await copyImage({ ...reference, digest }, dir, await usable(), context.signal, config)
         const found = await findManifest(dir, 'image')
         if (compressedBytes(found) > config.maxImageMib * 2 ** 20) throw tooLarge(config)
         await use(dir, found)
       } finally {
         await rm(dir, { recursive: true, force: true })
       }
-    }),
-  )
+    })
+  // The failed pull of a tenant without access is no failure of another who waited for it.
+  const again = (cause: unknown) => (isPulledNow ? Promise.reject(cause) : make())
+  const base = await context.time('base', () => make().catch(again))
+  // Knowing a digest gives no right to the image: another tenant has fetched it, or fetched it while this one waited.
+  if (user !== undefined && reference.digest !== null && !isPulledNow && !isKnownWay(target, way)) await ask()
   await rememberWay(target, way)
   return base
+}
+
+/** The credential of a project is asked for only if the registry is. */
+async function usableRegistries(
+  { askLogin, registries }: BaseDeps,
+  reference: RegistryReference,
+  signal: AbortSignal,
+  user: ImageUser | undefined,
+): Promise<readonly UsableRegistry[]> {
+  if (user?.signsInFor === undefined) return registries
+  return signedIn(registries, reference, await askLogin?.(user.signsInFor, signal))
 }
 
 /**

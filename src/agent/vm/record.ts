@@ -66,7 +66,7 @@ export function bootKey(spec: VmSpec): string {
   // Origin and migration do not affect the running VM, and volumes are attached at run time.
   const { disks: _disks, firewall: _firewall, from: _from, incoming: _incoming, outgoing: _outgoing, ...runs } = kept
   // How the image is fetched, and what happens after an exit.
-  const { builtImage: _built, restartOn: _restartOn, ...rest } = runs
+  const { builtImage: _built, signIn: _signIn, restartOn: _restartOn, ...rest } = runs
   return createHash('sha256')
     .update(JSON.stringify(sorted(rest)))
     .digest('hex')

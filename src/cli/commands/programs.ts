@@ -84,6 +84,7 @@ function controlCommand(): Command {
   return withSettings(new Command('control'), [
     'port',
     'gatewayPort',
+    'registryPort',
     'metricsPort',
     'listen',
     'databaseUrl',

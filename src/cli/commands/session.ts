@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { Command, Option } from 'commander'
 import { access, type AccessFlags, apiUrl, configFile, forget, keep, readRetained } from '../session.ts'
 import { facts } from '../output.ts'
+import { readAll } from '../standard-input.ts'
 import { said, type Verb, verb } from '../verb.ts'
 import { err, out } from '../terminal.ts'
 
@@ -103,10 +104,4 @@ const whoami: Verb = {
     })
     return said({ ...me, url, project: project ?? null }, text)
   },
-}
-
-async function readAll(stream: NodeJS.ReadStream): Promise<string> {
-  let all = ''
-  for await (const chunk of stream.setEncoding('utf8')) all += String(chunk)
-  return all
 }

@@ -2026,6 +2026,14 @@ export interface OpenVmSessionRequest {
   readonly idle_timeout_seconds?: number | null | undefined
 }
 
+/** Registry that belongs to the installation. */
+export interface OwnRegistry {
+  /** Host of the registry; null if this installation has none. */
+  readonly host: string | null
+  /** What names of images of the project begin with. */
+  readonly prefix: string | null
+}
+
 /** Long-lived credential for scripts and CI, without the token itself. */
 export interface PersonalAccessToken {
   /** Identifies the token when it is revoked. */
@@ -2160,6 +2168,16 @@ export interface PutJobRequest {
   readonly paused?: boolean | null | undefined
 }
 
+/** User name and password for an image registry. */
+export interface PutRegistryCredentialRequest {
+  /** Registry as `host[:port]`; `docker.io` is Docker Hub. */
+  readonly host: string
+  /** User name at the registry. */
+  readonly username: string
+  /** Password or, better, a token that may only read; never shown again. */
+  readonly password: string
+}
+
 /** A tenant that is attached to a storage node. */
 export interface ReAttachedTenant {
   /** Tenant, 32 hexadecimal digits. */
@@ -2218,6 +2236,28 @@ export interface RegisterRequest {
   readonly first_name?: string | null | undefined
   /** Family name, shown to other project members. */
   readonly last_name?: string | null | undefined
+}
+
+/** User of a project at an image registry, without the password. */
+export interface RegistryCredential {
+  /** Registry that the credential is sent to, as `host[:port]`; no other. Docker Hub is `docker.io`. */
+  readonly host: string
+  /** User name at the registry. */
+  readonly username: string
+  /** When the credential was last set. */
+  readonly updated_at: string
+}
+
+/** Token for the registry of the installation. */
+export interface RegistryToken {
+  /** JWT for the registry. */
+  readonly token: string
+  /** The same token, as OAuth 2.0 names it. */
+  readonly access_token: string
+  /** Lifetime in seconds. */
+  readonly expires_in: number
+  /** When it was issued. */
+  readonly issued_at: string
 }
 
 /** A host that cannot take the VM. */
@@ -4046,6 +4086,32 @@ export const createOperations = (transport: Transport) => ({
   setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
   /** Send the backups of a database to volumes. `DELETE /v1/databases/{id}/backups/target` */
   deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
+  /** Get the registry of the installation. `GET /v1/registry` */
+  getRegistry: (options?: CallOptions) => transport.json<OwnRegistry>({ method: 'GET', path: `/v1/registry` }, options),
+  /** Get a token for the registry. `GET /v1/registry/token` */
+  getRegistryToken: (input: { readonly query?: {
+  /** Name of the registry. */
+  readonly service?: string | undefined
+  /** Wanted access, `repository:<project>/<name>:<pull,push,delete>`; may be repeated. */
+  readonly scope?: readonly string[] | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<RegistryToken>({ method: 'GET', path: `/v1/registry/token`, query: input.query, open: true }, options),
+  /** List registry credentials. `GET /v1/registry-credentials` */
+  listRegistryCredentials: (input: { readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items whose `username` is exactly this. */
+  readonly username?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly RegistryCredential[]>({ method: 'GET', path: `/v1/registry-credentials`, query: input.query }, options),
+  /** Set a registry credential. `PUT /v1/registry-credentials` */
+  putRegistryCredential: (input: { readonly body: PutRegistryCredentialRequest }, options?: CallOptions) => transport.json<RegistryCredential>({ method: 'PUT', path: `/v1/registry-credentials`, body: input.body }, options),
+  /** Get a registry credential. `GET /v1/registry-credentials/{host}` */
+  getRegistryCredential: (input: { readonly host: string }, options?: CallOptions) => transport.json<RegistryCredential>({ method: 'GET', path: `/v1/registry-credentials/${encodeURIComponent(input.host)}` }, options),
+  /** Delete a registry credential. `DELETE /v1/registry-credentials/{host}` */
+  deleteRegistryCredential: (input: { readonly host: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/registry-credentials/${encodeURIComponent(input.host)}` }, options),
   /** List hosts. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

@@ -37,6 +37,8 @@ export const VmSpec = Type.Object({
    * it.
    */
   builtImage: Type.Optional(Type.Boolean()),
+  /** The project has a credential for the image's registry: the host asks for it when it pulls (`registryLogin`). */
+  signIn: Type.Optional(Type.Boolean()),
   vcpus: Type.Integer({ minimum: 1 }),
   memoryMib: Type.Integer({ minimum: 64 }),
   /** Size of the writable scratch disk over the read-only image. */

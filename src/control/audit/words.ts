@@ -121,6 +121,8 @@ const words: Readonly<Record<string, Words>> = {
   'project.created': withName('created the project', named('name', 'slug')),
   'project.deleted': withName('deleted the project', named('slug')),
   'project.renamed': withName('renamed the project to', named('name', 'to')),
+  'registry.login': withName('set the credential for the registry', named('host')),
+  'registry.logout': withName('removed the credential for the registry', named('host')),
   'run.cancel': withName('cancelled a run of', app),
   'run.start': d => `ran${named('program')(d)}${inWords('in a VM of', 'app')(d)}`,
   'scm.installed': withName('connected repositories of', named('login')),

@@ -60,6 +60,8 @@ it('encrypts everything with the new key, once', async () => {
   const app = `/v1/apps/${params['app_name']}`
   await api.call('PATCH', app, { token, body: { port: 8080, git_url: 'https://git.example/a.git' } })
   await api.call('PUT', `${app}/git-credential`, { token, body: { kind: 'token', token: 'a deploy token' } })
+  const login = { host: 'ghcr.io', username: 'ada', password: 'a token' }
+  await api.call('PUT', '/v1/registry-credentials', { token, body: login })
   await keepCertificate(deps)
   await keepVolumeKey(
     deps,

@@ -22,6 +22,12 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'acme_account', column: 'key', key: { directory: 'text' }, purpose: 'acme.account' },
   { table: 'certificate', column: 'private_key', key: { domain_id: 'uuid' }, purpose: 'certificate.key' },
   { table: 'git_credential', column: 'secret', key: { app_id: 'uuid' }, purpose: 'git.credential' },
+  {
+    table: 'registry_credential',
+    column: 'secret',
+    key: { project_id: 'uuid', host: 'text' },
+    purpose: 'registry.credential',
+  },
   { table: 'app_env', column: 'value', key: { app_id: 'uuid', name: 'text' }, purpose: 'app.env' },
   { table: 'database', column: 'password', key: { id: 'uuid' }, purpose: 'database.password' },
   { table: 'database', column: 'backup_target', key: { id: 'uuid' }, purpose: 'database.backup_target' },

@@ -66,6 +66,8 @@ export interface ControlConfig {
   readonly databases: DatabaseConfig
   /** `registry/path` to which built images are pushed; empty: they stay on the only host. */
   readonly registry: string
+  /** Public address of the installation's own registry; empty: there is none. */
+  readonly registryUrl: string
   readonly buildTimeoutMinutes: number
   /** Directory of uploaded sources until they are built; empty: uploads are refused. */
   readonly sourceDir: string
@@ -195,6 +197,7 @@ export function parseControlConfig(env: Environment, fallbackSecretFile?: string
     billing,
     databases,
     registry: read(s.registry),
+    registryUrl: read(s.registryUrl),
     buildTimeoutMinutes: read(s.buildTimeoutMinutes),
     sourceDir: read(s.sourceDir),
     privateGitHosts: read(s.privateGitHosts),

@@ -1,10 +1,10 @@
 /** Every setting of the control plane, as printed by `--help` and in `docs/operating.md`. */
+import { registrySettings } from './registry-settings.ts'
 import {
   billingProvider,
   databaseBackend,
   flag,
   guestNetwork,
-  imagePath,
   ipv6Prefix,
   list,
   pageServers,
@@ -151,12 +151,7 @@ export const controlSettings = {
     'mail server: smtp://user:password@host:587 or smtps://...; no e-mail when empty',
   ),
   mailFrom: setting('MOTE_MAIL_FROM', 'Mote <mote@localhost>', word, 'sender of e-mails'),
-  registry: setting(
-    'MOTE_REGISTRY',
-    '',
-    imagePath,
-    'registry for built images, for example registry.example:5000/apps; required with several hosts',
-  ),
+  ...registrySettings,
   sourceDir: setting(
     'MOTE_SOURCES',
     '',

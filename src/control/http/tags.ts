@@ -26,5 +26,6 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Networking: 'The private network between hosts.',
   Volumes: 'Disks that outlive VMs.',
   Databases: 'Managed databases.',
+  Registries: 'Credentials of a project for image registries.',
   Hosts: 'The servers that VMs run on. For operators.',
 }

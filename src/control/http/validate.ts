@@ -39,7 +39,7 @@ export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
 
 /**
  * Validates path and query parameters. Numbers and booleans are parsed if the schema declares them; a repeated
- * parameter is refused, since two readers could pick different values.
+ * parameter is refused unless it is a list, since two readers could pick different values.
  */
 export function stringsValidator(schema: TSchema): (values: Readonly<Record<string, unknown>>) => unknown {
   const validator = lazily(() => Compile(schema))
@@ -47,9 +47,13 @@ export function stringsValidator(schema: TSchema): (values: Readonly<Record<stri
   return values => {
     const read: Record<string, unknown> = {}
     for (const [name, property] of properties) {
-      const value = values[name]
+      const given = values[name]
+      const value = property.type === 'array' && typeof given === 'string' ? [given] : given
       if (value === undefined) {
         if (property.default !== undefined) read[name] = property.default
+      } else if (property.type === 'array' && Array.isArray(value)) {
+        if (!value.every(isStorable)) throw invalidField(name, 'has a NUL character or half a surrogate pair')
+        read[name] = value
       } else if (typeof value !== 'string') throw invalidField(name, 'is given more than once')
       else if (!isStorable(value)) throw invalidField(name, 'has a NUL character or half a surrogate pair')
       else read[name] = fromString(value, property)

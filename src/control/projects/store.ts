@@ -26,7 +26,8 @@ const listOf = statement<Project>(
 )
 const insert = statement<Project>(
   'projects.insert',
-  `INSERT INTO project AS p (id, slug, name, plan, ipv6_prefix) VALUES ($1, $2, $3, $4, $5)
+  `INSERT INTO project AS p (id, slug, name, plan, ipv6_prefix) SELECT $1, $2, $3, $4, $5
+   WHERE NOT EXISTS (SELECT FROM retired_slug WHERE slug_hash = sha256($2::text::bytea))
    ON CONFLICT DO NOTHING RETURNING ${columns}`,
 )
 const insertMember = statement(
@@ -66,7 +67,12 @@ const markDeleted = statement(
   'projects.markDeleted',
   `UPDATE project SET want = 'deleted', updated_at = now() WHERE id = $1 AND want = 'live'`,
 )
-const remove = statement('projects.remove', `DELETE FROM project WHERE id = $1 AND want = 'deleted'`)
+const remove = statement(
+  'projects.remove',
+  // Images of the project are still in the registry below its slug: nobody else may get it.
+  `WITH removed AS (DELETE FROM project WHERE id = $1 AND want = 'deleted' RETURNING slug)
+   INSERT INTO retired_slug (slug_hash) SELECT sha256(slug::bytea) FROM removed ON CONFLICT DO NOTHING`,
+)
 const moveDefaults = statement(
   'projects.moveDefaults',
   `UPDATE account a SET default_project_id = (

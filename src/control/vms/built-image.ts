@@ -3,6 +3,7 @@
  * project before using one.
  */
 import { isUuid } from '../../lib/ids.ts'
+import { registryHost } from '../../lib/registry-host.ts'
 
 /**
  * Returns the id of the app whose build made the image, or undefined for any other image.
@@ -25,6 +26,18 @@ export function inRegistry(image: string, registry: string): string | undefined 
   const [app = ''] = given.slice(own.length).split(/[/:@]/)
   return isUuid(app) ? app : undefined
 }
+
+/** Returns the registry of an image, as credentials name it; undefined for an OCI layout. */
+export function registryOf(image: string): string | undefined {
+  if (image.startsWith('oci:')) return undefined
+  return registryHost(canonical(image).split('/')[0] ?? '')
+}
+
+/** Returns the repository of an image within its registry: `team/app` of `ghcr.io/team/app:1@sha256:...`. */
+export const repositoryOf = (image: string) =>
+  canonical(image)
+    .replace(/^[^/]*\//, '')
+    .replace(/[:@].*$/, '')
 
 /**
  * Normalizes a repository name to the one spelling that registries and skopeo treat as equal: lower case, one name for

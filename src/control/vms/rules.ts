@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
+import { registryHost } from '../../lib/registry-host.ts'
 import type { WantedHypervisor } from '../scheduler/place.ts'
-import { inRegistry } from './built-image.ts'
+import { inRegistry, registryOf } from './built-image.ts'
 import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
 
@@ -45,7 +46,7 @@ export function deriveIpv6(prefix: string, vmId: string): string {
 /** The full desired state that is sent to the host. */
 export function wanted(
   vm: Vm & { readonly hostId: string },
-  settings: { readonly maxRestarts: number; readonly registry: string },
+  settings: { readonly maxRestarts: number; readonly registry: string; readonly registryUrl: string },
   env: Readonly<Record<string, string>>,
   disks: readonly DiskSpec[] = [],
   clones: readonly { readonly volumeId: string; readonly of: string }[] = [],
@@ -63,7 +64,7 @@ export function wanted(
       hostname: vm.appName,
       hypervisor: vm.hypervisor,
       image: vm.image,
-      ...(inRegistry(vm.image, settings.registry) === undefined ? {} : { builtImage: true }),
+      ...accessTo(vm, settings),
       vcpus: vm.vcpus,
       memoryMib: vm.memoryMib,
       diskMib: vm.diskMib,
@@ -88,6 +89,18 @@ export function wanted(
         : {}),
     },
   }
+}
+
+/** Built images are pulled with the operator's credentials, others with those of the project. */
+function accessTo(
+  { image, registryHosts }: Vm,
+  { registry, registryUrl }: { readonly registry: string; readonly registryUrl: string },
+): Pick<VmSpec, 'builtImage' | 'signIn'> {
+  if (inRegistry(image, registry) !== undefined) return { builtImage: true }
+  const host = registryOf(image)
+  if (host === undefined) return {}
+  const isOwn = registryUrl !== '' && registryHost(new URL(registryUrl).host) === host
+  return isOwn || registryHosts.includes(host) ? { signIn: true } : {}
 }
 
 const clonesOf = <T>(clones: readonly T[]) => (clones.length > 0 ? { clones: [...clones] } : {})

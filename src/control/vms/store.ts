@@ -31,6 +31,8 @@ export interface Vm {
   readonly port: number
   readonly healthCheckPath: string
   readonly appKind: 'web' | 'worker'
+  /** Registries that the project has a credential for. */
+  readonly registryHosts: readonly string[]
   /** Empty: the program of the image. */
   readonly command: readonly string[]
   /** Empty: those of the image. */
@@ -90,7 +92,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.deployment_id AS "deploymentId",
   (SELECT jsonb_build_object('id', r.id, 'command', r.command) FROM run r WHERE r.id = v.run_id) AS run, v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
-  a.kind AS "appKind", d.command, d.arguments, d.restart,
+  a.kind AS "appKind",
+  ARRAY(SELECT c.host FROM registry_credential c WHERE c.project_id = v.project_id) AS "registryHosts", d.command, d.arguments, d.restart,
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",
   v.seen_count AS "observedCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",

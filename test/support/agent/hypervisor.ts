@@ -32,7 +32,7 @@ export async function realVmmConfig(
   await using dir = await testDir()
   const whole = agentConfig({ dataDir: resolve(dir.path), hostName: 'probe', ...config })
   const network = await openNetwork(whole)
-  const drivers = await createDrivers(whole, network, () => undefined, undefined)
+  const drivers = await createDrivers(whole, network, () => undefined)
   const probe = await drivers.get(name)?.probe(AbortSignal.timeout(60_000))
   await network.close()
   return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
@@ -88,7 +88,7 @@ async function gvisorConfig(): Promise<{ why: string; config: Partial<AgentConfi
   await using dir = await testDir()
   const whole = agentConfig({ dataDir: resolve(dir.path), hostName: 'probe', ...config })
   const network = await openNetwork(whole)
-  const drivers = await createDrivers(whole, network, () => undefined, undefined)
+  const drivers = await createDrivers(whole, network, () => undefined)
   const probe = await drivers.get('gvisor')?.probe(AbortSignal.timeout(60_000))
   await network.close()
   return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }

@@ -1,0 +1,74 @@
+/** Credentials of the project for image registries. */
+import type { Command } from 'commander'
+import { age, listing } from '../output.ts'
+import { readAll } from '../standard-input.ts'
+import { type Answer, type Call, noun, said, text, type Verb } from '../verb.ts'
+
+export const registryCommands = (): Command[] => [
+  noun('registry', 'Image registries that the project signs in to', [login, list, logout]),
+]
+
+const login: Verb = {
+  usage: 'login [host]',
+  says: 'Store a user name and password for the private images of a registry; without a host, sign Docker in to the registry of the installation',
+  options: [
+    ['-u, --username <name>', 'user name at the registry; prompts if missing'],
+    ['--password-stdin', 'read the password or token from standard input'],
+  ],
+  example: 'mote registry login ghcr.io -u ada --password-stdin < token.txt',
+  async run(call) {
+    const { args, client, flags } = call
+    const [given = ''] = args
+    if (given === '') return ownLogin(call)
+    const { ask, askSecret } = await import('../ask.ts')
+    const username = text(flags, 'username') ?? (await ask('User name', '--username'))
+    const password = flags['passwordStdin']
+      ? (await readAll(process.stdin)).replace(/\r?\n$/, '')
+      : await askSecret('Password or token', '--password-stdin, and the password on the standard input')
+    const kept = await client.putRegistryCredential({ body: { host: hostOf(given), username, password } })
+    return said(kept, `Images of ${kept.host} are pulled as ${kept.username}. Deploy one: mote deploy --image <image>`)
+  },
+}
+
+/** Programs that keep a login for registries, with the same flags. */
+const containerTools = ['docker', 'podman', 'skopeo'] as const
+
+/** Signs the first of the installed programs in with the access token of the command line. */
+async function ownLogin({ client, token }: Call): Promise<Answer> {
+  const own = await client.getRegistry()
+  if (own.host === null)
+    throw new Error('This installation has no registry. Give the host of another one, or start it: docs/operating.md')
+  const { hasProgram } = await import('../../lib/programs.ts')
+  const args = ['login', own.host, '--username', 'mote', '--password-stdin']
+  const usage = `Push images as ${own.prefix}/<name>:<tag>, and deploy one: mote deploy --image ${own.prefix}/<name>:<tag>`
+  for (const program of containerTools)
+    if (token && (await hasProgram(program))) {
+      const { run } = await import('../../lib/exec.ts')
+      await run(program, args, { input: token, network: true })
+      return said(own, `Signed ${program} in to ${own.host}. ${usage}`)
+    }
+  return said(own, `docker ${args.join(' ')} < <file with an access token that may deploy>\n${usage}`)
+}
+
+const list: Verb = {
+  usage: 'list',
+  says: 'List the registries that the project signs in to',
+  aliases: ['ls'],
+  async run({ client }) {
+    const all = await client.listRegistryCredentials({})
+    const rows = all.map(one => [one.host, one.username, age(one.updated_at)])
+    return said(all, listing(['REGISTRY', 'USER', 'SET'], rows, 'No registries. Sign in to one: mote registry login'))
+  },
+}
+
+const logout: Verb = {
+  usage: 'logout <host>',
+  says: 'Delete the credential for a registry; running VMs go on',
+  async run({ args: [given = ''], client }) {
+    const host = hostOf(given)
+    return said(await client.deleteRegistryCredential({ host }), `Images of ${host} are pulled without a password.`)
+  },
+}
+
+/** Docker also accepts a URL. */
+const hostOf = (given: string) => given.replace(/^https?:\/\//, '').replace(/\/.*$/, '')

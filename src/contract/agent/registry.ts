@@ -1,0 +1,18 @@
+/** Credentials of registries, which a host asks the control plane for when it pulls an image. */
+import { type Static, Type } from 'typebox'
+
+/** A request of the host of the VM. */
+export const RegistryLoginRequest = Type.Object({ vmId: Type.String() })
+export type RegistryLoginRequest = Static<typeof RegistryLoginRequest>
+
+export const RegistryLogin = Type.Object({
+  /** The only registry that the credential is for. */
+  host: Type.String(),
+  username: Type.String(),
+  password: Type.String(),
+})
+export type RegistryLogin = Static<typeof RegistryLogin>
+
+/** Null: the project of the VM has no credential for the registry of the VM's image. */
+export const RegistryLoginAnswer = Type.Object({ login: Type.Union([RegistryLogin, Type.Null()]) })
+export type RegistryLoginAnswer = Static<typeof RegistryLoginAnswer>

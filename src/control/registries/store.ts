@@ -1,0 +1,51 @@
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+/** Credential of a project for one registry. The secret is encrypted (`registry.credential`) and never listed. */
+export interface RegistryCredentialRow {
+  /** The only registry that the credential is sent to, as `registryHost` spells it. */
+  readonly host: string
+  readonly username: string
+  readonly updatedAt: Date
+}
+
+const columns = `host, username, updated_at AS "updatedAt"`
+const allOfProject = statement<RegistryCredentialRow>(
+  'registries.credentials',
+  `SELECT ${columns} FROM registry_credential WHERE project_id = $1 ORDER BY host`,
+)
+const putOne = statement<RegistryCredentialRow>(
+  'registries.putCredential',
+  `INSERT INTO registry_credential (project_id, host, username, secret) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (project_id, host) DO UPDATE SET username = excluded.username, secret = excluded.secret, updated_at = now()
+   RETURNING ${columns}`,
+)
+const removeOne = statement(
+  'registries.removeCredential',
+  `DELETE FROM registry_credential WHERE project_id = $1 AND host = $2`,
+)
+const sealedOfProject = statement<{ username: string; secret: Buffer }>(
+  'registries.sealedCredential',
+  `SELECT username, secret FROM registry_credential WHERE project_id = $1 AND host = $2`,
+)
+// During a move, the target host has to have the image before the VM is its own.
+const pulledBy = statement<{ projectId: string; slug: string; image: string }>(
+  'registries.vmOnHost',
+  `SELECT v.project_id AS "projectId", p.slug, d.image FROM vm v JOIN deployment d ON d.id = v.deployment_id
+   JOIN project p ON p.id = v.project_id
+   WHERE v.id = $1 AND v.want <> 'absent' AND (v.host_id = $2 OR EXISTS (
+     SELECT FROM migration m WHERE m.vm_id = v.id AND m.target_host_id = $2 AND m.ended_at IS NULL))`,
+)
+
+export const credentialsOf = (sql: Sql, projectId: string) => sql.rows(allOfProject, [projectId])
+export const putCredential = (
+  tx: Tx,
+  projectId: string,
+  one: { readonly host: string; readonly username: string; readonly secret: Buffer },
+) => tx.one(putOne, [projectId, one.host, one.username, one.secret])
+/** Returns false if there was none. */
+export const removeCredential = async (tx: Tx, projectId: string, host: string) =>
+  (await tx.run(removeOne, [projectId, host])) === 1
+export const sealedCredential = (sql: Sql, projectId: string, host: string) =>
+  sql.maybe(sealedOfProject, [projectId, host])
+/** The image and project of a VM, if the host may pull the image for it. */
+export const vmOnHost = (sql: Sql, vmId: string, hostId: string) => sql.maybe(pulledBy, [vmId, hostId])

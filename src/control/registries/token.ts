@@ -1,0 +1,98 @@
+/**
+ * Tokens for the installation's own registry, in the form of distribution's token authentication: a JWT that the
+ * registry verifies with a certificate, and that lists what it allows.
+ */
+import { createECDH, createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createSigner } from 'fast-jwt'
+import { newId } from '../../lib/ids.ts'
+import type { Vault } from '../../lib/vault.ts'
+import { certificateOf } from './certificate.ts'
+
+export const tokenIssuer = 'mote'
+export const tokenService = 'mote-registry'
+export const tokenSeconds = 300
+
+export type RegistryAction = 'pull' | 'push' | 'delete'
+
+export interface RegistryGrant {
+  readonly type: 'repository'
+  readonly name: string
+  readonly actions: readonly RegistryAction[]
+}
+
+const curve = 'prime256v1'
+
+/** Every control plane of the installation derives the same key from its secret. */
+function keyOf(seed: Buffer): KeyObject {
+  const pair = createECDH(curve)
+  for (let d = seed; ; d = createHash('sha256').update(d).digest())
+    try {
+      pair.setPrivateKey(d)
+      break
+    } catch {
+      // One of 4 billion numbers is too large for the curve.
+    }
+  const point = pair.getPublicKey()
+  const text = (bytes: Buffer) => bytes.toString('base64url')
+  const [x, y] = [text(point.subarray(1, 33)), text(point.subarray(33))]
+  const d = text(Buffer.concat([Buffer.alloc(32), pair.getPrivateKey()]).subarray(-32))
+  return createPrivateKey({ format: 'jwk', key: { kty: 'EC', crv: 'P-256', x, y, d } })
+}
+
+const keysOf = (vault: Vault) => vault.signingKeys('registry.token').map(({ key }) => keyOf(key))
+
+/** What the registry has to know of the installation's secret. */
+export interface RegistryTrust {
+  /** Certificates of all keys that tokens may be signed with, PEM. */
+  readonly certificates: string
+  /** Protects the state of uploads; the same for all registries that share a storage. */
+  readonly uploadSecret: string
+}
+
+export function registryTrust(vault: Vault): RegistryTrust {
+  const certificates = keysOf(vault).map(key =>
+    new X509Certificate(certificateOf(tokenIssuer, tokenIssuer, key)).toString(),
+  )
+  return { certificates: certificates.join(''), uploadSecret: vault.hash('registry.upload', '').toString('hex') }
+}
+
+export type SignToken = (subject: string, access: readonly RegistryGrant[], now: Date) => string
+
+export function tokenSigner(vault: Vault): SignToken {
+  const [key] = keysOf(vault)
+  if (!key) throw new Error('BUG: the vault has no signing key')
+  const pem = key.export({ format: 'pem', type: 'pkcs8' }).toString()
+  // Another subject than that of the root: signatures differ each time, and Go takes two certificates of one subject and
+  // one key for the same.
+  const x5c = [certificateOf('mote-token', tokenIssuer, key).toString('base64')]
+  const sign = createSigner({ algorithm: 'ES256', key: pem, header: { alg: 'ES256', typ: 'JWT', x5c } })
+  return (sub, access, now) => {
+    const iat = Math.floor(now.getTime() / 1000)
+    // The clock of the registry may be a little behind.
+    const times = { iat, nbf: iat - 60, exp: iat + tokenSeconds }
+    return sign({ iss: tokenIssuer, aud: tokenService, sub, jti: newId(), ...times, access })
+  }
+}
+
+export interface WantedAccess {
+  readonly name: string
+  readonly project: string
+  readonly actions: readonly RegistryAction[]
+}
+
+const known: readonly string[] = ['pull', 'push', 'delete'] satisfies readonly RegistryAction[]
+const isAction = (text: string): text is RegistryAction => known.includes(text)
+/** The grammar of distribution, with a project in front. */
+const repository = /^([a-z0-9][a-z0-9-]*)\/[a-z0-9]+(?:(?:[._]|__|-+|\/)[a-z0-9]+)*$/
+/** No client asks for more at once. */
+const mostScopes = 20
+
+/** Reads `repository:<project>/<name>:<action>,...`. Everything else is not granted to anybody. */
+export function wantedAccess(scopes: readonly string[]): WantedAccess[] {
+  const all = scopes.flatMap(text => text.split(' ')).slice(0, mostScopes)
+  return all.flatMap(scope => {
+    const [, name = '', actions = ''] = /^repository:([^:]+):([a-z,*]+)$/.exec(scope) ?? []
+    const project = name.length <= 255 ? repository.exec(name)?.[1] : undefined
+    return project === undefined ? [] : [{ name, project, actions: actions.split(',').filter(isAction) }]
+  })
+}

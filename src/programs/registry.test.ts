@@ -1,0 +1,156 @@
+/** The installation's own registry behind the tokens of the control plane, with a real docker-registry and skopeo. */
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { accessToken, type RegistrySystem, registrySystem } from '../../test/support/push-registry.ts'
+import { testDir } from '../../test/support/agent/agent.ts'
+import type { TestUser } from '../../test/support/system.ts'
+import { until } from '../../test/support/wait.ts'
+import { context } from '../../test/support/agent/image.ts'
+import { writeSampleImage } from '../agent/image/sample.ts'
+import { imageStore } from '../agent/image/store.ts'
+import { loginsFrom } from '../agent/image/logins.ts'
+import { statement } from '../db/db.ts'
+import { run } from '../lib/exec.ts'
+
+const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
+
+describe.skipIf(missing.length > 0)(
+  `the registry of the installation (needs ${missing.join(' ') || 'nothing'})`,
+  { timeout: 60_000 },
+  () => {
+    let own: RegistrySystem
+    let dir: Awaited<ReturnType<typeof testDir>>
+    let ann: TestUser
+    let bob: TestUser
+    let digest: string
+    beforeAll(async () => {
+      own = await registrySystem()
+      dir = await testDir()
+      ann = await own.system.user()
+      bob = await own.system.user()
+      digest = await writeSampleImage(join(dir.path, 'hello'))
+      await writeFile(join(dir.path, 'policy.json'), '{"default":[{"type":"insecureAcceptAnything"}]}')
+    }, 60_000)
+    afterAll(async () => {
+      await own[Symbol.asyncDispose]()
+      await dir[Symbol.asyncDispose]()
+    })
+
+    const skopeo = (...args: readonly string[]) => run('skopeo', ['--policy', join(dir.path, 'policy.json'), ...args])
+    const push = (token: string, name: string) =>
+      skopeo(
+        ...['copy', '-q', '--preserve-digests', '--dest-tls-verify=false', '--dest-creds', `ci:${token}`],
+        ...[`oci:${join(dir.path, 'hello')}:latest`, `docker://${own.host}/${name}`],
+      )
+    const read = (token: string, name: string) =>
+      skopeo('inspect', '--raw', '--tls-verify=false', '--creds', `ci:${token}`, `docker://${own.host}/${name}`)
+    const remove = (token: string, name: string) =>
+      skopeo('delete', '--tls-verify=false', '--creds', `ci:${token}`, `docker://${own.host}/${name}`)
+
+    it('takes images of a project with a token that may deploy, and gives them to readers', async () => {
+      const image = `${ann.project}/shop:v1`
+      const deployer = await accessToken(ann, ['deploy'])
+      const reader = await accessToken(ann, ['read'])
+      await expect(push(reader, image)).rejects.toThrow(/denied|unauthorized/i)
+      await push(deployer, image)
+      expect(JSON.parse(await read(reader, image))).toMatchObject({ schemaVersion: 2 })
+      await expect(remove(deployer, image)).rejects.toThrow(/denied|unauthorized/i)
+      await push(deployer, `${ann.project}/team/part:v1`)
+      await remove(await accessToken(ann, ['write']), `${ann.project}/team/part:v1`)
+      await expect(read(reader, `${ann.project}/team/part:v1`)).rejects.toThrow(/manifest unknown/)
+    })
+
+    it('gives and takes nothing of other projects, and nothing without an access token', async () => {
+      await push(await accessToken(ann, ['deploy']), `${ann.project}/secret:v1`)
+      const strange = await accessToken(bob, ['admin'])
+      await expect(read(strange, `${ann.project}/secret:v1`)).rejects.toThrow(/denied|unauthorized/i)
+      await expect(push(strange, `${ann.project}/secret:v2`)).rejects.toThrow(/denied|unauthorized/i)
+      const id = (await ann.get('/v1/projects')).body[0].id
+      for (const name of [`${id}/x:v1`, 'mote_builds/x:v1', 'x:v1'])
+        await expect(push(await accessToken(ann, ['admin']), name), name).rejects.toThrow(/denied|unauthorized/i)
+      // A session is no access token.
+      for (const guess of ['wrong', ann.token ?? ''])
+        await expect(read(guess, `${ann.project}/secret:v1`)).rejects.toThrow(/unauthorized/)
+      const bare = await fetch(`http://${own.host}/v2/${ann.project}/secret/tags/list`)
+      expect(bare.status).toBe(401)
+      expect(bare.headers.get('www-authenticate')).toContain(`realm="${own.system.control.url}/v1/registry/token"`)
+    })
+
+    it('respects the project of a token, and the role of its owner', async () => {
+      const made = (await ann.post('/v1/projects', { name: 'Second' })).body
+      const bound = await accessToken(ann, ['admin'], { project: made.id })
+      await push(bound, `${made.tenant_id}/app:v1`)
+      await expect(push(bound, `${ann.project}/app:v1`)).rejects.toThrow(/denied|unauthorized/i)
+      const join_ = statement(
+        'test.registry.viewer',
+        `INSERT INTO project_member (project_id, account_id, role)
+         SELECT $1, (SELECT id FROM account WHERE email = $2), 'viewer'`,
+      )
+      await own.system.database.db.run(join_, [made.id, bob.email])
+      const viewer = await accessToken(bob, ['admin'])
+      await read(viewer, `${made.tenant_id}/app:v1`)
+      await expect(push(viewer, `${made.tenant_id}/app:v2`)).rejects.toThrow(/denied|unauthorized/i)
+    })
+
+    it('gives a host the image of its VM with a ticket for that repository only', async () => {
+      const image = `${own.host}/${ann.project}/shop@${digest}`
+      await push(await accessToken(ann, ['deploy']), `${ann.project}/shop:v2`)
+      await ann.post('/v1/deploy', { app_name: 'shop', image })
+      const vmOf = statement<{ id: string; hostId: string }>(
+        'test.registry.vm',
+        `SELECT id, host_id AS "hostId" FROM vm WHERE host_id IS NOT NULL ORDER BY id DESC LIMIT 1`,
+      )
+      let vm: { id: string; hostId: string } | undefined
+      const isPlaced = async () => (vm = await own.system.database.db.maybe(vmOf)) !== undefined
+      await until(isPlaced, { what: 'the VM', timeoutMs: 20_000 })
+      const askLogin = loginsFrom(own.system.bus, vm?.hostId ?? '')
+      const store = imageStore({
+        cacheDir: join(dir.path, 'cache'),
+        imageDir: dir.path,
+        registries: [{ host: own.host, plainHttp: true }],
+        maxImageMib: 64,
+        askLogin,
+      })
+      const user = { projectId: 'ann', signsInFor: vm?.id }
+      expect((await store.base(image, context(), user)).config.digest).toBe(digest)
+      const other = `${own.host}/${ann.project}/secret@${digest}`
+      await expect(store.base(other, context(), user)).rejects.toMatchObject({ code: 'image_not_found' })
+      const login = await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))
+      await expect(push(login?.password ?? '', `${ann.project}/shop:v3`)).rejects.toThrow(/denied|unauthorized/i)
+      // The image of another project, by its digest.
+      await bob.post('/v1/deploy', { app_name: 'thief', image })
+      const isThief = async () => (vm = await own.system.database.db.maybe(vmOf))?.id !== user.signsInFor
+      await until(isThief, { what: 'the other VM', timeoutMs: 20_000 })
+      expect(await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))).toBeUndefined()
+    })
+
+    it('keeps the name of a deleted project from others', async () => {
+      const gone = (await ann.post('/v1/projects', { name: 'Short lived' })).body
+      const token = await accessToken(ann, ['admin'])
+      await push(token, `${gone.tenant_id}/app:v1`)
+      await ann.delete(`/v1/projects/${gone.tenant_id}`)
+      await expect(read(token, `${gone.tenant_id}/app:v1`)).rejects.toThrow(/denied|unauthorized/i)
+      const isRemoved = statement<{ n: number }>(
+        'test.registry.gone',
+        `SELECT count(*)::int AS n FROM project WHERE id = $1`,
+      )
+      const removed = async () => (await own.system.database.db.one(isRemoved, [gone.id])).n === 0
+      await until(removed, { what: 'the project to be removed', timeoutMs: 20_000 })
+      const again = (await bob.post('/v1/projects', { name: 'Short lived' })).body
+      expect(again.tenant_id).toMatch(/^short-lived-[0-9a-f]{4}$/)
+    })
+
+    it('is started again when it ends, as an account without rights', async () => {
+      const first = own.registry.pid()
+      const status = await readFile(`/proc/${first}/status`, 'utf8')
+      expect(status).toMatch(/NoNewPrivs:\t1/)
+      if (process.getuid?.() === 0) expect(status).toMatch(/Uid:\t(?!0\t)\d+[^]*CapBnd:\t0{16}/)
+      process.kill(first, 'SIGKILL')
+      const answers = async () =>
+        own.registry.pid() !== first && (await fetch(`http://${own.host}/v2/`).catch(() => undefined))?.status === 401
+      await until(answers, { what: 'the registry to answer again', timeoutMs: 10_000 })
+    })
+  },
+)

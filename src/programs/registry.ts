@@ -1,0 +1,214 @@
+/**
+ * Starts and supervises the installation's own registry: the CNCF distribution (Debian package docker-registry). It
+ * accepts only tokens of the control plane.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type RegistryTrust, tokenIssuer, tokenService } from '../control/registries/index.ts'
+import { backoffMs } from '../lib/backoff.ts'
+import { childEnv } from '../lib/child-env.ts'
+import { writeFileAtomic } from '../lib/files.ts'
+import { lineReader } from '../lib/lines.ts'
+import { findProgram } from '../lib/programs.ts'
+
+export interface RegistryOptions {
+  /** Configuration and images; created if missing. */
+  readonly dir: string
+  readonly host: string
+  readonly port: number
+  /** Address of the control plane, as clients reach it: the registry sends them there for tokens. */
+  readonly publicUrl: string
+  readonly trust: RegistryTrust
+  readonly log: Logger
+}
+
+export interface Registry {
+  /** Changes when it died and was started again. */
+  pid(): number
+  stop(): Promise<void>
+}
+
+interface Account {
+  readonly uid: number
+  readonly gid: number
+}
+
+const startMs = 10_000
+const stopMs = 5000
+
+/** @throws Error with the reason if it is not installed or does not start */
+export async function startRegistry(options: RegistryOptions): Promise<Registry> {
+  const program = await findProgram('docker-registry')
+  if (program === undefined)
+    throw new Error('MOTE_REGISTRY_PORT is set, but docker-registry is not installed: apt-get install docker-registry')
+  const account = await registryAccount()
+  const config = await writeFiles(options, account)
+  const launch = () => start([...identity(account), program, 'serve', config], options.log)
+  let child = launch()
+  try {
+    await answering(child, options)
+  } catch (cause) {
+    await stopChild(child.process)
+    throw cause
+  }
+  options.log.info({ pid: child.process.pid, port: options.port }, 'the registry is ready')
+  const ended = new AbortController()
+  const kept = keepAlive(options.log, ended.signal, async () => {
+    await once(child.process, 'exit')
+    return () => {
+      child = launch()
+    }
+  })
+  return {
+    pid: () => child.process.pid ?? 0,
+    async stop() {
+      ended.abort()
+      await stopChild(child.process)
+      await kept
+    },
+  }
+}
+
+/** Starts the registry again whenever it ends, with growing delays. */
+async function keepAlive(log: Logger, signal: AbortSignal, exited: () => Promise<() => void>): Promise<void> {
+  for (let failures = 0; ; failures++) {
+    const sinceMs = performance.now()
+    const again = await exited()
+    if (performance.now() - sinceMs > 60_000) failures = 0
+    if (signal.aborted) return
+    log.error('the registry ended; starting it again')
+    await delay(backoffMs(failures, Math.random(), { capMs: 30_000 }), undefined, { signal }).catch(() => undefined)
+    if (signal.aborted) return
+    again()
+  }
+}
+
+/** Images come from tenants: root starts the registry as an account that can do nothing else. */
+async function registryAccount(): Promise<Account | undefined> {
+  if (process.getuid?.() !== 0) return undefined
+  const lines = (await readFile('/etc/passwd', 'utf8')).split('\n')
+  // Debian's package makes the first.
+  const line = ['docker-registry', 'nobody'].map(name => lines.find(one => one.startsWith(`${name}:`))).find(Boolean)
+  const [, , uid, gid] = (line ?? '').split(':')
+  if (!uid || !gid) throw new Error('There is no account "docker-registry" or "nobody" to run the registry as.')
+  return { uid: Number(uid), gid: Number(gid) }
+}
+
+/** The registry ends with this process, even if that is killed. */
+function identity(account: Account | undefined): string[] {
+  const user = account
+    ? ['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups', '--bounding-set', '-all']
+    : []
+  return ['setpriv', ...user, '--no-new-privs', '--pdeathsig', 'KILL']
+}
+
+/** Writes what the registry reads. @returns the file of its configuration */
+async function writeFiles(options: RegistryOptions, account: Account | undefined): Promise<string> {
+  const { dir, host, port, publicUrl, trust } = options
+  const images = join(dir, 'images')
+  await mkdir(images, { recursive: true, mode: 0o711 })
+  if (account) await enterable(dir, account)
+  const certificates = join(dir, 'token-certificates.pem')
+  const config = join(dir, 'config.yml')
+  await writeFileAtomic(certificates, trust.certificates)
+  // JSON is YAML.
+  const content = {
+    version: '0.1',
+    // Refused requests are warnings, and anybody can make them.
+    log: { level: 'error', formatter: 'json', accesslog: { disabled: true } },
+    storage: {
+      filesystem: { rootdirectory: images },
+      delete: { enabled: true },
+      cache: { blobdescriptor: 'inmemory' },
+    },
+    http: { addr: `${host.includes(':') ? `[${host}]` : host}:${port}`, secret: trust.uploadSecret },
+    auth: {
+      token: {
+        realm: `${publicUrl}/v1/registry/token`,
+        service: tokenService,
+        issuer: tokenIssuer,
+        rootcertbundle: certificates,
+      },
+    },
+  }
+  await writeFile(config, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+  if (!account) return config
+  for (const path of [images, certificates, config]) await chown(path, account.uid, account.gid)
+  return config
+}
+
+/** @throws Error if a parent directory is closed to the account */
+async function enterable(dir: string, { uid, gid }: Account): Promise<void> {
+  for (let path = dir; path !== dirname(path); path = dirname(path)) {
+    const found = await stat(path)
+    const bit = found.uid === uid ? 0o100 : found.gid === gid ? 0o010 : 0o001
+    if ((found.mode & bit) === 0)
+      throw new Error(
+        `The registry runs as user ${uid}, which cannot enter ${path}: choose another --data, or run chmod o+x ${path}`,
+      )
+  }
+}
+
+interface Child {
+  readonly process: ChildProcess
+  /** The last line that it wrote. */
+  readonly said: () => string
+}
+
+const mostLineBytes = 16_384
+
+function start([command = '', ...args]: readonly string[], log: Logger): Child {
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env: childEnv('docker-registry') })
+  let last = ''
+  const read = lineReader(
+    mostLineBytes,
+    line => {
+      last = line
+      log.warn({ line }, 'the registry reports')
+    },
+    () => undefined,
+  )
+  child.stderr.on('data', (part: Buffer) => void read(part))
+  child.on('error', err => log.error({ err }, 'cannot start the registry'))
+  return { process: child, said: () => last }
+}
+
+async function answering({ process: child, said }: Child, { host, port }: RegistryOptions): Promise<void> {
+  const untilMs = performance.now() + startMs
+  while (child.exitCode === null && child.signalCode === null && performance.now() < untilMs) {
+    if (await accepts(host === '0.0.0.0' || host === '::' ? 'localhost' : host, port)) {
+      // Another program may listen there: then this one has just ended.
+      await delay(50)
+      if (child.exitCode === null) return
+    }
+    await delay(20)
+  }
+  const reason = /"msg":"([^"]*)"/.exec(said())?.[1] ?? said()
+  throw new Error(`The registry does not start (MOTE_REGISTRY_PORT ${port}): ${reason || 'it did not answer in time'}`)
+}
+
+async function accepts(host: string, port: number): Promise<boolean> {
+  const socket = connect({ host, port })
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(1000) })
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
+  const gone = once(child, 'exit')
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopMs)
+  await gone
+  clearTimeout(timer)
+}

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
 import { activityCommands } from './commands/activity.ts'
 import { adminCommands } from './commands/admin.ts'
+import { appFileCommands } from './commands/app-files.ts'
 import { appCommands } from './commands/app.ts'
 import { buildCommands } from './commands/build.ts'
 import { configCommands } from './commands/config.ts'
@@ -63,6 +64,7 @@ export function moteCommand(): Command {
       ...domainCommands(),
       ...sourceHostCommands(),
       ...settingCommands(),
+      ...appFileCommands(),
       ...sshKeyCommands(),
       ...projectCommands(),
       ...activityCommands(),

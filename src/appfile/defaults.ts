@@ -8,6 +8,7 @@ import {
   type WebProcess,
   type Worker,
 } from './effective.ts'
+import { filesOf } from './files.ts'
 import type { AppFile } from './schema.ts'
 
 /** Fills in the defaults of the schema. */
@@ -43,6 +44,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
       size_mib: volume.size_mib ?? 1024,
       read_only: volume.read_only ?? false,
     })),
+    ...(file.files && file.files.length > 0 ? { files: filesOf(file) } : {}),
     ...(file.jobs ? { jobs: jobsOf(file.jobs) } : {}),
   }
 }

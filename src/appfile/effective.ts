@@ -1,4 +1,5 @@
 /** The file with every default, which is also the form of what an installation has. */
+import type { GivenFile } from './files.ts'
 
 export type BuildSource =
   | { readonly image: string }
@@ -81,6 +82,8 @@ export interface EffectiveFile {
   /** The other processes, by name. */
   readonly workers: Readonly<Record<string, Worker>>
   readonly volumes: readonly FileVolume[]
+  /** Absent: none. */
+  readonly files?: readonly GivenFile[]
   /** Jobs by name. Absent: the file says nothing about them, and they stay as they are. */
   readonly jobs?: Readonly<Record<string, FileJob>>
 }

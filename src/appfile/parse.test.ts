@@ -76,6 +76,16 @@ describe('a refused file names line, column, field and reason', () => {
       'app = "a"\n[build]\nimage = "a:1"\nenv = ["A"]',
       [/4:1: build\.env cannot be combined with image, which is not built$/],
     ],
+    [
+      'files without a content, at a path of the kernel, and twice',
+      'app = "a"\n[[files]]\npath = "/proc/a"\nsource = "a"\n[[files]]\npath = "/b"\n[[files]]\npath = "/b"\nsource = "../b"',
+      [
+        /3:1: files\[0\]\.path belongs to the system$/,
+        /6:1: files\[1\]\.path needs either a source or a secret$/,
+        /8:1: files\[2\]\.path \/b is in the file twice$/,
+        /9:1: files\[2\]\.source must be below the folder of the file$/,
+      ],
+    ],
     ['another case', 'app = "a"\n[Build]\nroot = "."', [/2:1: Build is unknown\. Did you mean "build"\?/]],
     ['a number as text', 'app = "a"\nprocesses.web.port = "80"', [/2:1: processes\.web\.port must be a whole number$/]],
     [

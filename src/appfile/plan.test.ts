@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { effectiveFile } from './defaults.ts'
+import type { GivenFile } from './files.ts'
 import { parseAppFile } from './parse.ts'
 import { type AppState, isEmpty, planOf, planText, removes } from './plan.ts'
 
@@ -54,10 +55,46 @@ describe('variables of a build', () => {
     expect(made.deploys).toEqual(['the settings change'])
   })
 
+  it('and those of files must exist', () => {
+    const text = '[[files]]\npath = "/run/key"\nsecret = "KEY"'
+    expect(() => plan('', text)).toThrow('files (/run/key): the app has no variable KEY. Set it: mote env set KEY=-')
+    expect(keys(plan('', text, { secrets: ['KEY'] }))).toEqual(['create files./run/key'])
+  })
+
   it('are built again after a change of a secret, which the state only shows by its time', () => {
     const text = '[build]\nsecrets = ["TOKEN"]'
     const made = plan(text, text, { secrets: ['TOKEN'], isBehind: true })
     expect(made.deploys).toEqual(['settings were changed after the active deployment'])
+  })
+})
+
+describe('files', () => {
+  const given = (path: string, more: Partial<GivenFile> = {}): GivenFile => ({ path, mode: '0644', ...more })
+  const planned = (now: readonly GivenFile[], wanted: readonly GivenFile[]) =>
+    planOf({ ...fileOf(''), files: wanted }, { ...stateOf(''), file: { ...fileOf(''), files: now } }, {})
+
+  it('are compared by content and mode, and need a new version', () => {
+    const now = [given('/a', { sha256: '1' }), given('/b', { sha256: '2' }), given('/c', { sha256: '3' })]
+    const wanted = [
+      given('/a', { sha256: '1' }),
+      given('/b', { sha256: '0' }),
+      given('/c', { sha256: '3', mode: '0600' }),
+    ]
+    const made = planned(now, wanted)
+    expect(keys(made)).toEqual(['change files./b', 'change files./c'])
+    expect(made.deploys).toEqual(['the settings change'])
+    expect(keys(planned(now, []))).toEqual(['remove files./a', 'remove files./b', 'remove files./c'])
+    expect(removes(planned(now, []))).toBe(true)
+  })
+
+  it('that are secrets are retained, and set once', () => {
+    const secret = given('/s', { isSecret: true })
+    expect(keys(planned([secret], []))).toEqual([])
+    expect(keys(planned([secret], [given('/s', { isSecret: true, content: new Uint8Array(1) })]))).toEqual([])
+    expect(keys(planned([], [given('/s', { isSecret: true, content: new Uint8Array(1) })]))).toEqual([
+      'create files./s',
+    ])
+    expect(keys(planned([secret], [given('/s', { sha256: '1' })]))).toEqual(['change files./s'])
   })
 })
 

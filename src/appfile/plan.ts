@@ -9,6 +9,7 @@ import {
   type Value,
   type Worker,
 } from './effective.ts'
+import { comparedFiles, flatFiles } from './files.ts'
 
 export interface Change {
   readonly kind: 'create' | 'change' | 'remove'
@@ -76,6 +77,7 @@ function creationOf(file: EffectiveFile): Change[] {
     ...[...flatProcess(file.processes.web)].map(([name, to]) => created(`processes.web.${name}`, to)),
     ...workerChanges({}, file.workers),
     ...Object.entries(file.env).map(([name, to]) => created(`env.${name}`, to)),
+    ...differences('files', new Map(), flatFiles(file.files)),
     ...file.volumes.map(volume => created(`volumes.${volume.name}`, volumeText(volume))),
     ...jobChanges({}, file.jobs ?? {}),
     ...file.domains.map(domain => created(`domains.${domain}`, domain)),
@@ -94,10 +96,16 @@ function changesOf(file: EffectiveFile, { file: now, secrets, volumeSizes }: App
     ...differences('processes.web', flatProcess(now.processes.web), flatProcess(file.processes.web)),
     ...workerChanges(now.workers, file.workers),
     ...differences('env', new Map(Object.entries(now.env)), new Map(Object.entries(file.env))),
+    ...fileChanges(file, now),
     ...volumeChanges(now.volumes, file.volumes),
     ...(file.jobs ? jobChanges(now.jobs ?? {}, file.jobs) : []),
     ...differences('domains', new Map(now.domains.map(twice)), new Map(file.domains.map(twice))),
   ]
+}
+
+function fileChanges(file: EffectiveFile, now: EffectiveFile): Change[] {
+  const compared = comparedFiles(file.files, now.files)
+  return differences('files', flatFiles(compared.now), flatFiles(compared.wanted))
 }
 
 const flatRelease = ({ release }: EffectiveFile): ReadonlyMap<string, Value> =>
@@ -167,8 +175,8 @@ function refuseSecrets({ env }: EffectiveFile, secrets: readonly string[]): void
     )
 }
 
-/** A build that gets a variable which the app does not have would fail. */
-function refuseUnknown({ app, env, inputs }: EffectiveFile, state: AppState | undefined): void {
+/** A build or a file that gets a variable which the app does not have would fail. */
+function refuseUnknown({ app, env, inputs, files = [] }: EffectiveFile, state: AppState | undefined): void {
   const secrets = state?.secrets ?? []
   for (const name of inputs?.env ?? []) {
     if (Object.hasOwn(env, name)) continue
@@ -177,10 +185,14 @@ function refuseUnknown({ app, env, inputs }: EffectiveFile, state: AppState | un
     throw new Error(`build.env: there is no variable ${name}. Add it to [env], or remove it from build.env.`)
   }
   const create = state ? '' : `mote apps create ${app}, then `
-  for (const name of inputs?.secrets ?? [])
+  const named = [
+    ...(inputs?.secrets ?? []).map(name => ['build.secrets', name] as const),
+    ...files.flatMap(({ path, variable }) => (variable === undefined ? [] : [[`files (${path})`, variable] as const])),
+  ]
+  for (const [key, name] of named)
     if (!Object.hasOwn(env, name) && !secrets.includes(name))
       throw new Error(
-        `build.secrets: the app has no variable ${name}. Set it: ${create}mote env set ${name}=- --app ${app} < file`,
+        `${key}: the app has no variable ${name}. Set it: ${create}mote env set ${name}=- --app ${app} < file`,
       )
 }
 
@@ -205,7 +217,7 @@ const needsVersion = (path: string) => (change: Change) =>
   !(change.kind === 'remove' && (change.key.startsWith('volumes.') || change.key === path)) &&
   !live.some(pattern => pattern.test(change.key))
 
-const partsOfApp = ['build', 'release', 'processes.web', 'env', 'volumes']
+const partsOfApp = ['build', 'release', 'processes.web', 'env', 'files', 'volumes']
 
 function reasonsOf(
   file: EffectiveFile,

@@ -1,6 +1,7 @@
 /** Rules of the file that concern more than one key. */
 import type { FieldFault } from '../lib/faults.ts'
 import { workerApp } from './effective.ts'
+import { brokenFiles } from './files.ts'
 import type { AppFile } from './schema.ts'
 
 /** Returns a fault for each rule that the file breaks. Fields as in `describeFaults`. */
@@ -8,6 +9,7 @@ export const brokenRules = (file: AppFile): FieldFault[] => [
   ...ofBuild(file.build ?? {}),
   ...Object.entries(file.processes ?? {}).flatMap(([name, process]) => ofScale(name, process ?? {})),
   ...ofWorkers(file),
+  ...brokenFiles(file),
   ...ofVolumes(file),
   ...(file.env && Object.hasOwn(file.env, 'PORT')
     ? [{ field: 'env/PORT', message: 'is set by the platform; set processes.web.port instead' }]

@@ -6,6 +6,7 @@ import { type Static, Type } from 'typebox'
 import { Build } from './build-schema.ts'
 import { Canary, maybe, table } from './canary-schema.ts'
 import { restarts } from './restart-schema.ts'
+import { GivenFiles } from './file-schema.ts'
 import { Jobs } from './job-schema.ts'
 
 /** A pattern with its explanation for error messages (lib/faults.ts). */
@@ -235,6 +236,7 @@ export const AppFile = Type.Object(
     ),
     processes: maybe(Processes),
     jobs: maybe(Jobs),
+    files: maybe(GivenFiles),
     volumes: maybe(
       Type.Array(Volume, {
         maxItems: 16,

@@ -11,6 +11,7 @@ import {
   type WebProcess,
   type Worker,
 } from './effective.ts'
+import { filesWith, type GivenFile } from './files.ts'
 import { parseAppFile } from './parse.ts'
 import type { AppFile } from './schema.ts'
 
@@ -24,8 +25,20 @@ export const newFileText = (file: AppFile, apiUrl: string): string =>
   ].join('\n')
 
 /** The file with all defaults. */
-export const effectiveText = ({ workers, processes, build, inputs, ...rest }: EffectiveFile): string =>
-  stringify({ ...rest, build: { ...build, ...inputs }, processes: { ...processes, ...workers } })
+export const effectiveText = ({ workers, processes, build, inputs, files = [], ...rest }: EffectiveFile): string =>
+  stringify({
+    ...rest,
+    ...(files.length > 0 ? { files: files.map(shownFile) } : {}),
+    build: { ...build, ...inputs },
+    processes: { ...processes, ...workers },
+  })
+
+const shownFile = ({ path, mode, source, variable }: GivenFile) => ({
+  path,
+  mode,
+  ...(source === undefined ? {} : { source }),
+  ...(variable === undefined ? {} : { secret: variable }),
+})
 
 export interface Pulled {
   readonly text: string
@@ -35,10 +48,17 @@ export interface Pulled {
 
 /** Returns the text with the state of the app. Keys that already say the same stay as they are. */
 export async function pulledText(text: string, state: EffectiveFile): Promise<Pulled> {
-  const file = withState(parseAppFile(text), state)
+  const given = parseAppFile(text)
+  const file = withState(given, state)
   const { patch } = await import('@decimalturn/toml-patch')
   // New tables get a header down to [processes.web.autoscaling], instead of being written in one line.
-  const edited = textSaying(file, () => patch(text, file, { inlineTableStart: 3 }))
+  const edited = textSaying(file, () => {
+    // The library cannot add the first table of an array.
+    const { files, ...others } = file
+    const isNew = files !== undefined && given.files === undefined
+    const changed = patch(text, isNew ? others : file, { inlineTableStart: 3 })
+    return isNew ? `${changed.replace(/\n*$/, '\n\n')}${stringify({ files })}` : changed
+  })
   if (edited !== undefined) return { text: edited, isRewritten: false }
   return { text: `${headOf(text)}${stringify(file)}`, isRewritten: true }
 }
@@ -76,6 +96,8 @@ export function withState(file: AppFile, state: EffectiveFile): AppFile {
   if (!isSame) next.processes = processesWith(file, before, state)
   if (!isDeepStrictEqual(before.volumes, state.volumes))
     next.volumes = state.volumes.map(volume => volumeWith(file, before, volume))
+  const files = filesWith(file.files ?? [], state.files ?? [])
+  if (!isDeepStrictEqual(file.files ?? [], files)) next.files = files
   const { jobs = {} } = state
   if (!isDeepStrictEqual(before.jobs ?? {}, jobs))
     next.jobs = Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, jobWith(file.jobs?.[name], job)]))

@@ -5,6 +5,7 @@ import { effectiveFile } from '../appfile/defaults.ts'
 import type { EffectiveFile } from '../appfile/effective.ts'
 import { appFileName } from '../appfile/name.ts'
 import { parseAppFile } from '../appfile/parse.ts'
+import { withContents } from './file-contents.ts'
 import { text, type Flags } from './verb.ts'
 
 /** The text of the folder's file; undefined if there is none. */
@@ -23,7 +24,7 @@ export async function fileOfFolder(flags: Flags): Promise<EffectiveFile | undefi
   if (given === undefined) return undefined
   const file = effectiveFile(parseAppFile(given))
   const app = text(flags, 'app')
-  return app === undefined || app === file.app ? file : undefined
+  return app === undefined || app === file.app ? withContents(file) : undefined
 }
 
 /** @throws Error if the folder has no file */

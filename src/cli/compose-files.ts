@@ -1,7 +1,7 @@
 /** Reads the compose files of a folder. */
 import { existsSync } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
-import { basename, resolve } from 'node:path'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, join, relative, resolve } from 'node:path'
 import type { Files } from '../compose/load.ts'
 import { mostFileBytes } from '../compose/tree.ts'
 import type { StackSource } from '../stack/source.ts'
@@ -14,7 +14,7 @@ export const composeFileIn = (dir: string): string | undefined =>
   composeNames.find(name => existsSync(resolve(dir, name)))
 
 /** Files of this computer, relative to the current directory. */
-const localFiles: Files = {
+export const localFiles: Files = {
   async read(path) {
     try {
       const { size } = await stat(path)
@@ -26,7 +26,31 @@ const localFiles: Files = {
       throw cause
     }
   },
+  async bytes(path) {
+    const found = await stat(path).catch(() => undefined)
+    return found?.isFile() === true && found.size <= mostGivenBytes ? new Uint8Array(await readFile(path)) : undefined
+  },
+  async list(path) {
+    const found = await stat(path).catch(() => undefined)
+    const isExecutable = (mode: number) => (mode & 0o111) !== 0
+    if (found?.isFile() === true)
+      return { isFolder: false, entries: [{ path: '', isExecutable: isExecutable(found.mode) }] }
+    if (found?.isDirectory() !== true) return undefined
+    // Links are not followed: they could lead anywhere on this computer.
+    const names = await readdir(path, { withFileTypes: true, recursive: true })
+    const files = names.filter(one => one.isFile()).slice(0, mostListed)
+    const entries = files.map(async one => {
+      const file = join(one.parentPath, one.name)
+      return { path: relative(path, file), isExecutable: isExecutable((await stat(file)).mode) }
+    })
+    return { isFolder: true, entries: (await Promise.all(entries)).toSorted((a, b) => (a.path < b.path ? -1 : 1)) }
+  },
 }
+
+/** More than the API accepts, so that the limit is reported and not the file as missing. */
+const mostGivenBytes = 64 << 20
+/** More than an app can have. */
+const mostListed = 100
 
 /** The files of `-f`, or that of the current directory with its override. @throws Error if there is none */
 export function stackSource(flags: Flags): StackSource {

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
 import { activityCommands } from './commands/activity.ts'
 import { adminCommands } from './commands/admin.ts'
+import { appFileCommands } from './commands/app-files.ts'
 import { appCommands } from './commands/app.ts'
 import { buildCommands } from './commands/build.ts'
 import { configCommands } from './commands/config.ts'
@@ -65,6 +66,7 @@ export function moteCommand(): Command {
       ...sourceHostCommands(),
       ...registryCommands(),
       ...settingCommands(),
+      ...appFileCommands(),
       ...sshKeyCommands(),
       ...projectCommands(),
       ...activityCommands(),

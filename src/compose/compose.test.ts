@@ -100,14 +100,12 @@ describe('a service', () => {
   })
 
   it.each([
-    ['volumes: ["./a:/a"]', 4, 'files of this computer are not in a VM'],
+    ['volumes: ["./a:/a"]', 4, 'only files and small folders below that of the compose file are copied'],
     ['volumes: ["/var/run/docker.sock:/var/run/docker.sock"]', 4, 'there is no Docker'],
     ['volumes: ["d:/etc/x"]', 4, 'belongs to the system'],
     ['tty: true\nnetwork_mode: host', 5, 'a service has its own address'],
     ['devices: ["/dev/kvm"]', 4, 'no devices'],
     ['gpus: all', 4, 'no GPUs'],
-    ['configs: [c]', 4, 'files cannot be put into a VM'],
-    ['secrets: [c]', 4, 'files cannot be put into a VM'],
     ['platform: windows', 4, 'VMs run Linux'],
     ['pid: host', 4, 'do not share processes'],
     ['environment: { a.b: 1 }', 4, 'is not a name of a variable'],

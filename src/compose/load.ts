@@ -10,6 +10,21 @@ import { type Mapping, readTree, type Tree } from './tree.ts'
 export interface Files {
   /** Returns undefined for a file that does not exist. */
   read(path: string): Promise<string | undefined>
+  /** Returns undefined for what is no file. Absent where files of a computer cannot be read. */
+  bytes?(path: string): Promise<Uint8Array<ArrayBuffer> | undefined>
+  /** The files of a folder and below it, or the only one of a file; undefined if there is neither. */
+  list?(path: string): Promise<FolderListing | undefined>
+}
+
+export interface FolderListing {
+  readonly isFolder: boolean
+  readonly entries: readonly FolderEntry[]
+}
+
+export interface FolderEntry {
+  /** Relative to the folder; empty for a file. */
+  readonly path: string
+  readonly isExecutable: boolean
 }
 
 export interface Model {

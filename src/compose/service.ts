@@ -3,6 +3,7 @@ import type { EffectiveFile, FileVolume, Worker } from '../appfile/effective.ts'
 import { closestTo } from '../appfile/suggest.ts'
 import { type BuildOptions, buildOf } from './build.ts'
 import type { Place } from './faults.ts'
+import type { ServiceFiles } from './files.ts'
 import { healthPath } from './health.ts'
 import { allKeys, different, impossible } from './keys.ts'
 import { type PortChoice, portOf } from './ports.ts'
@@ -48,6 +49,7 @@ export interface ServiceContext {
   readonly volumes: ReadonlyMap<string, StackVolume>
   /** Variables of the `env_file` files of the service, and whether they exist. */
   readonly envFiles: ReadonlyMap<string, string>
+  readonly files: ServiceFiles
   /** Value of a variable that the service names without one. */
   readonly variable: (name: string) => string | undefined
 }
@@ -70,7 +72,7 @@ export function serviceOf(name: string, field: Field, context: ServiceContext): 
   const choice = portOf(field, environment)
   const entrypoint = argv(member(field, 'entrypoint'))
   const command = argv(member(field, 'command'))
-  const volumes = mountsOf(field, context)
+  const volumes = mountsOf(field, { volumes: context.volumes, copied: context.files.mounts })
   const secrets = oneOrMany(member(own, 'secrets')).map(one => text(one) ?? '')
   return {
     name,
@@ -101,6 +103,7 @@ export function serviceOf(name: string, field: Field, context: ServiceContext): 
       },
       workers: {},
       volumes,
+      ...(context.files.files.length > 0 ? { files: context.files.files } : {}),
     },
   }
 }
@@ -115,14 +118,6 @@ function checkKeys(field: Field): void {
       const meant = closestTo(key, allKeys)
       faultOf(value, meant === undefined ? 'is unknown' : `is unknown. Did you mean "${meant}"?`)
     }
-  }
-  for (const key of ['configs', 'secrets'] as const) {
-    const given = member(field, key)
-    if (given && isGiven(given))
-      unsupported(
-        given,
-        'is not supported: files cannot be put into a VM. Use a variable, or add the file to the image with build',
-      )
   }
   const mode = member(field, 'network_mode')
   const network = text(mode)

@@ -4,6 +4,7 @@ import { closestTo } from '../appfile/suggest.ts'
 import type { BuildOptions } from './build.ts'
 import { readEnvFile } from './env-file.ts'
 import { Invalid } from './faults.ts'
+import { filesOf } from './files.ts'
 import { beside, type Files, type Model } from './load.ts'
 import { byPlace, type Field, type Finding, flag, member, newReader, oneOrMany, type Reader, text } from './reader.ts'
 import { asReleases } from './releases.ts'
@@ -52,7 +53,8 @@ export async function stackOf(model: Model, files: Files, options: StackOptions)
     const field: Field = { reader, tree, path: `services.${name}` }
     if (!isActive(field, options.profiles)) continue
     const envFiles = await envFilesOf(field, model, files)
-    const context = { stack: options.name, appName, volumes, envFiles, variable: model.variables.get }
+    const given = await filesOf(field, model, files)
+    const context = { stack: options.name, appName, volumes, envFiles, files: given, variable: model.variables.get }
     const service = serviceOf(name, field, context)
     if (service) services.set(name, checkedName(service, field))
   }

@@ -1,6 +1,7 @@
 /** Maps volumes and mounts. */
 import { isAbsolute, join } from '../lib/posix-path.ts'
 import type { FileVolume } from '../appfile/effective.ts'
+import type { Place } from './faults.ts'
 import { mountPointFault } from '../lib/mount-point.ts'
 import {
   bytes,
@@ -56,7 +57,7 @@ function sizeOf(volume: Field | undefined, options: Field | undefined): number {
   return Math.round(own ?? (given === undefined ? defaultMib : Math.max(smallestMib, given / 2 ** 20)))
 }
 
-interface Mount {
+export interface Mount {
   readonly field: Field
   readonly type: string
   readonly source: string
@@ -66,10 +67,11 @@ interface Mount {
 
 export function mountsOf(
   service: Field,
-  { volumes }: { readonly volumes: ReadonlyMap<string, StackVolume> },
+  { volumes, copied }: { readonly volumes: ReadonlyMap<string, StackVolume>; readonly copied: ReadonlySet<Place> },
 ): FileVolume[] {
   const found = new Map<string, FileVolume>()
   for (const one of items(member(service, 'volumes'))) {
+    if (copied.has(one.tree.at)) continue
     const mount = mountOf(one)
     const mapped = mount && fileVolume(service, mount, volumes)
     // Of several mounts at one path, the last one counts: that of an override.
@@ -80,7 +82,7 @@ export function mountsOf(
   return [...found.values()]
 }
 
-function mountOf(field: Field): Mount | undefined {
+export function mountOf(field: Field): Mount | undefined {
   if (field.tree.kind === 'map') {
     const target = text(member(field, 'target'))
     if (target === undefined) {
@@ -106,7 +108,7 @@ function mountOf(field: Field): Mount | undefined {
 }
 
 /** Whether the files are uploaded with the folder of the build: such a mount only shows changes during development. */
-function isOfBuild(service: Field, source: string): boolean {
+export function isOfBuild(service: Field, source: string): boolean {
   const build = member(service, 'build')
   if (!build) return false
   const given = build.tree.kind === 'scalar' ? build : member(build, 'context')
@@ -131,7 +133,7 @@ function fileVolume(service: Field, mount: Mount, volumes: ReadonlyMap<string, S
     else
       unsupported(
         field,
-        `is not supported: files of this computer are not in a VM. Add ${source || 'them'} to the image with build, or use a named volume`,
+        `is not supported: only files and small folders below that of the compose file are copied. Add ${source || 'it'} to the image with build, or use a named volume`,
       )
     return undefined
   }

@@ -2,7 +2,7 @@
 import type { AnyWorkflow } from '../engine/workflow.ts'
 import type { Sweep } from '../engine/sweep.ts'
 import { appLogFeature, logRetention } from './app-logs/index.ts'
-import { appContents, appFeature, appWorkflow } from './apps/index.ts'
+import { appContents, appFeature, appFileFeature, appWorkflow } from './apps/index.ts'
 import { auditFeature, auditHeads, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
 import { billingWebhookFeature, billingFeature, billingPlans, billingSync } from './billing/index.ts'
@@ -70,6 +70,7 @@ export const features = (deps: ControlDeps, security: Security): readonly Featur
   scmWebhookFeature(deps, createSourceHost(deps)),
   scmFeature(deps, createSourceHost(deps)),
   appFeature(deps),
+  appFileFeature(deps),
   domainFeature(deps, createResolver(deps.config.dnsServers)),
   deploymentFeature(deps),
   appLogFeature(deps),

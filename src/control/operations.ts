@@ -1,4 +1,5 @@
 import { appLogOperations } from './app-logs/schema.ts'
+import { appFileOperations } from './apps/file-schema.ts'
 import { appOperations } from './apps/schema.ts'
 import { auditOperations } from './audit/schema.ts'
 import { authOperations } from './auth/schema.ts'
@@ -42,6 +43,7 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...scmOperations,
   ...projectOperations,
   ...appOperations,
+  ...appFileOperations,
   ...domainOperations,
   ...deploymentOperations,
   ...appLogOperations,

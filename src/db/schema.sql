@@ -107,6 +107,20 @@ CREATE TABLE app_env (
   CONSTRAINT app_env_pkey PRIMARY KEY (app_id, name)
 );
 
+CREATE TABLE app_file (
+  app_id uuid NOT NULL,
+  content bytea,
+  mode integer NOT NULL,
+  path text NOT NULL,
+  sha256 text,
+  size_bytes integer NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  variable text,
+  CONSTRAINT app_file_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_file_check CHECK (((content IS NULL) <> (variable IS NULL))),
+  CONSTRAINT app_file_pkey PRIMARY KEY (app_id, path)
+);
+
 CREATE TABLE app_history (
   aborted bigint NOT NULL DEFAULT 0,
   app_id uuid NOT NULL,
@@ -510,6 +524,16 @@ CREATE TABLE deployment_env (
   value bytea NOT NULL,
   CONSTRAINT deployment_env_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
   CONSTRAINT deployment_env_pkey PRIMARY KEY (deployment_id, name)
+);
+
+CREATE TABLE deployment_file (
+  content bytea,
+  deployment_id uuid NOT NULL,
+  mode integer NOT NULL,
+  path text NOT NULL,
+  variable text,
+  CONSTRAINT deployment_file_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
+  CONSTRAINT deployment_file_pkey PRIMARY KEY (deployment_id, path)
 );
 
 CREATE TABLE domain (

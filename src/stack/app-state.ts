@@ -9,8 +9,9 @@ import {
   type Worker,
   workerApp,
 } from '../appfile/effective.ts'
+import type { GivenFile } from '../appfile/files.ts'
 import type { AppState } from '../appfile/plan.ts'
-import { type App, type Build, type Client, type Deployment, everyItem } from '../client/index.ts'
+import { type App, type AppFile, type Build, type Client, type Deployment, everyItem } from '../client/index.ts'
 
 type Sizes = Pick<WebProcess, 'vcpus' | 'memory_mib' | 'disk_mib'>
 
@@ -32,7 +33,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
     throw cause
   })
   if (!app) return undefined
-  const [env, attached, volumes, domains, active, workers, jobs] = await Promise.all([
+  const [env, attached, volumes, domains, active, workers, jobs, files] = await Promise.all([
     Array.fromAsync(everyItem(query => client.listAppEnv({ app_name, query }))),
     Array.fromAsync(everyItem(query => client.listAppVolumes({ app_id: app.id, query }))),
     Array.fromAsync(everyItem(query => client.listVolumes({ query }))),
@@ -40,6 +41,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
     activeOf(client, app),
     workersOf(client, app),
     Array.fromAsync(everyItem(query => client.listJobs({ app_name, query }))),
+    Array.fromAsync(everyItem(query => client.listAppFiles({ app_name, query }))),
   ])
   const plain = env.flatMap(({ name, value }) => (value === null ? [] : [[name, value] as const]))
   return {
@@ -59,6 +61,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
         ]),
       ),
       volumes: attached.map(volumeOf),
+      ...(files.length > 0 ? { files: files.map(fileOf) } : {}),
       jobs: Object.fromEntries(jobs.map(job => [job.name, jobOf(job)])),
     },
     secrets: env.filter(({ secret }) => secret).map(({ name }) => name),
@@ -176,6 +179,14 @@ const jobOf = ({ schedule, command, time_zone, overlap, retries, timeout_seconds
   overlap,
   retries,
   timeout_seconds,
+})
+
+const fileOf = ({ path, mode, variable, sha256 }: AppFile): GivenFile => ({
+  path,
+  mode,
+  ...(variable === null ? {} : { variable }),
+  ...(sha256 === null ? {} : { sha256 }),
+  ...(variable === null && sha256 === null ? { isSecret: true } : {}),
 })
 
 const volumeOf = (volume: {

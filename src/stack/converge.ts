@@ -83,6 +83,7 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
     ...(isNew ? [step('app', () => client.createApp({ body: newApp(file) }))] : []),
     ...(!isNew && settings ? [step('settings', () => client.updateApp({ app_name, body: settingsOf(file) }))] : []),
     ...below('env').map(change => variable(context, file, change)),
+    ...below('files').map(change => givenFile(context, file, change)),
     ...volumes
       .filter(({ kind }) => kind === 'remove')
       .map(change => step(change.key, () => detach(context, app_name, nameIn(change)))),
@@ -123,6 +124,27 @@ function variable({ client }: Reach, { app: app_name, secrets = [] }: EffectiveF
       ? client.deleteAppEnv({ app_name, name })
       : client.putAppEnv({ app_name, name, body: { value: String(change.to), secret: isSecret } }),
   )
+}
+
+function givenFile({ client }: Reach, { app: app_name, files = [] }: EffectiveFile, change: Change): Step {
+  const path = nameIn(change)
+  const file = files.find(one => one.path === path)
+  return step(change.key, () => {
+    if (change.kind === 'remove' || !file) return client.deleteAppFile({ app_name, query: { path } })
+    const { mode, variable, content, isSecret } = file
+    const body =
+      variable === undefined
+        ? { path, mode, content: base64Of(content), secret: isSecret === true }
+        : { path, mode, variable }
+    return client.putAppFile({ app_name, body })
+  })
+}
+
+/** For the command line and for browsers. */
+function base64Of(content: Uint8Array | undefined): string {
+  let text = ''
+  for (const byte of content ?? []) text += String.fromCharCode(byte)
+  return btoa(text)
 }
 
 function domain({ client }: Reach, app_name: string, change: Change): Step {

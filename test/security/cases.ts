@@ -135,6 +135,7 @@ const bodies: Readonly<Record<string, object>> = {
   updateApp: { port: 8080 },
   scaleApp: { desired_replicas: 1 },
   putAppEnv: { value: 'x' },
+  putAppFile: { path: '/etc/x', content: '' },
   putGitCredential: { kind: 'token', token: 'x' },
   putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },
   addDomain: { name: 'www.example.com' },

@@ -31,6 +31,7 @@ export const bodies: { readonly [id: string]: object } = {
   inviteMember: { email: 'x@example.com', role: 'viewer' },
   updateMember: { role: 'owner' },
   putAppEnv: { value: 'x' },
+  putAppFile: { path: '/etc/x', content: '' },
   createApp: { name: 'unused', git_url: '' },
   updateApp: { port: 8080 },
   scaleApp: { desired_replicas: 1 },

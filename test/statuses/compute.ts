@@ -26,6 +26,12 @@ export async function apps(world: World): Promise<void> {
   await see('getAppEnv', 200)
   await see('putAppEnv', 200, { params: { name: 'OTHER' }, body: { value: 'x' } })
   await see('deleteAppEnv', 200, { params: { name: 'OTHER' } })
+  const path = '/etc/app/app.conf'
+  await see('putAppFile', 200, { body: { path, content: 'aGVsbG8=' } })
+  await see('putAppFile', 200, { body: { path: '/run/token', variable: 'GREETING', mode: '0400' } })
+  await see('listAppFiles', 200)
+  await see('getAppFileContent', 200, { query: { path } })
+  await see('deleteAppFile', 200, { query: { path } })
   params['domain'] = 'www.example.com'
   await see('addDomain', 200, { body: { name: 'www.example.com' } })
   await see('addDomain', 200, { body: { name: 'spare.example.com' } })
@@ -45,6 +51,11 @@ export async function apps(world: World): Promise<void> {
     params: { app_name: 'spare' },
     body: { value: 'x' },
     how: 'worker with the variables of another app',
+  })
+  await see('putAppFile', 409, {
+    params: { app_name: 'spare' },
+    body: { path, content: '' },
+    how: 'worker with the files of another app',
   })
   await see('deleteApp', 200, { params: { app_name: 'spare' } })
   await registries(world)

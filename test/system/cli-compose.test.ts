@@ -70,7 +70,7 @@ describe('mote compose', () => {
     expect([code, err]).toEqual([
       1,
       expect.stringMatching(
-        /compose\.yaml:14:\d+: services\.db\.volumes\[0\] is not supported: files of this[^]*Nothing was/,
+        /compose\.yaml:14:\d+: services\.db\.volumes\[0\] is not supported: only files and small folders[^]*Nothing was/,
       ),
     ])
     expect((await run('compose plan')).code).toBe(1)
@@ -188,5 +188,40 @@ describe('mote launch', () => {
     )
     expect([code, out]).toEqual([0, expect.stringContaining('The stack shop runs')])
     expect(await app('solo')).toMatchObject({ kind: 'worker', stack: 'shop' })
+  })
+})
+
+describe('files of a stack', () => {
+  it('are given to its apps; a changed one makes a new version, and secrets are set once', async () => {
+    await mkdir(join(folder, 'conf'), { recursive: true })
+    await writeFile(join(folder, 'conf', 'a.yml'), 'a: 1\n')
+    await writeFile(join(folder, 'password'), 'a-long-password')
+    const compose = `services:
+  given:
+    image: oci:hello
+    configs: [{ source: motd, target: /etc/motd }]
+    secrets: [password]
+    volumes: ["./conf:/etc/given:ro"]
+configs:
+  motd: { content: hello }
+secrets:
+  password: { file: ./password }
+`
+    await write(compose)
+    expect((await run('compose up --stack files --yes')).code).toBe(0)
+    const files = async () => (await user.get('/v1/apps/given/files')).body
+    expect(await files()).toMatchObject([
+      { path: '/etc/given/a.yml', mode: '0644', secret: false },
+      { path: '/etc/motd', mode: '0444', secret: false, size_bytes: 5 },
+      { path: '/run/secrets/password', mode: '0444', secret: true, size_bytes: 15 },
+    ])
+    expect((await run('compose up --stack files --yes')).out).toContain('No changes')
+    await writeFile(join(folder, 'conf', 'a.yml'), 'a: 2\n')
+    await writeFile(join(folder, 'password'), 'another-password')
+    const changed = await run('compose up --stack files --yes')
+    expect(changed.out + changed.err).toContain('~ files./etc/given/a.yml')
+    expect((await files())[2]).toMatchObject({ size_bytes: 15 })
+    expect((await user.get('/v1/apps/given/deployments')).body).toHaveLength(2)
+    expect((await run('compose down --stack files --yes')).code).toBe(0)
   })
 })

@@ -402,3 +402,45 @@ command = ["node", "${script}"]
     expect((await user.get('/v1/apps/shop-mails')).status).toBe(404)
   })
 })
+
+describe('files and inputs of builds', () => {
+  const files = async () => (await user.get('/v1/apps/conf/files')).body
+  const toml = (more: string) => `app = "conf"\n\n[build]\nimage = "oci:hello"\n\n${more}`
+
+  it('reach the app with its first deployment, and a change makes a new version', async () => {
+    await writeFile(join(folder, 'web.conf'), 'level = 1\n')
+    const given = '[[files]]\npath = "/etc/web.conf"\nsource = "web.conf"\nmode = "0600"\n'
+    await write(toml(given))
+    expect((await run('deploy')).code).toBe(0)
+    expect(await files()).toMatchObject([{ path: '/etc/web.conf', mode: '0600', secret: false, size_bytes: 10 }])
+    expect((await run('deploy')).out).toContain('No changes')
+    await writeFile(join(folder, 'web.conf'), 'level = 2\n')
+    const changed = await run('deploy')
+    expect(changed.err + changed.out).toContain('~ files./etc/web.conf')
+    expect((await user.get('/v1/apps/conf/deployments')).body).toHaveLength(2)
+    await write(toml(`${given}\n[[files]]\npath = "/run/key"\nsecret = "KEY"\n`))
+    expect((await run('deploy')).err).toContain('files (/run/key): the app has no variable KEY')
+    await run('env set KEY=secret-value')
+    expect((await run('deploy')).code).toBe(0)
+    expect(await files()).toMatchObject([{}, { path: '/run/key', variable: 'KEY' }])
+    const pulled = await run('config pull')
+    expect(pulled.out).toContain('matches the app')
+    await write(toml('[build.args]\nA = "1"\n'))
+    const refused = await run('config validate')
+    expect(refused.out + refused.err).toContain('build.args cannot be combined with image')
+    await write(toml(''))
+    expect((await run('deploy --yes')).code).toBe(0)
+    expect(await files()).toEqual([])
+  })
+
+  it('are changed and shown by commands', async () => {
+    expect((await run('app-files set /etc/web.conf web.conf --app conf --mode 0640')).code).toBe(0)
+    expect((await run('app-files list --app conf')).out).toMatch(/\/etc\/web\.conf\s+0640\s+10 B/)
+    expect((await run('app-files show /etc/web.conf --app conf')).out).toBe('level = 2\n')
+    expect((await run('app-files unset /etc/web.conf --app conf')).code).toBe(0)
+    const settings = 'builds settings --app conf --dockerfile a/Dockerfile --arg A=1 B=2 --secret KEY'
+    expect((await run(settings)).out).toMatch(/a\/Dockerfile[^]*A=1 B=2[^]*KEY/)
+    const { body } = await user.get('/v1/apps/conf')
+    expect(body.build).toEqual({ dockerfile: 'a/Dockerfile', args: { A: '1', B: '2' }, env: [], secrets: ['KEY'] })
+  })
+})

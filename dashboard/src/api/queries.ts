@@ -144,6 +144,11 @@ export const queries = {
       queryKey: inProject('env', app_name),
       queryFn: ({ signal }) => api.listAppEnv({ app_name }, { signal }),
     }),
+  appFiles: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('app-files', app_name),
+      queryFn: ({ signal }) => api.listAppFiles({ app_name }, { signal }),
+    }),
   domains: (app_name: string) =>
     queryOptions({
       queryKey: inProject('domains', app_name),

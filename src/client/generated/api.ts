@@ -170,6 +170,32 @@ export interface AppEnv {
   readonly value: string | null
 }
 
+/** A file that the VMs of an app get before their program starts. */
+export interface AppFile {
+  /** Absolute path in the VM. */
+  readonly path: string
+  /** Mode of the file, in octal digits. */
+  readonly mode: string
+  /** Whether its content is never shown. */
+  readonly secret: boolean
+  /** Variable whose value is its content; null: it has its own. */
+  readonly variable: string | null
+  /** Size of its own content; 0 with a variable. */
+  readonly size_bytes: number
+  /** SHA-256 of its content, 64 hexadecimal digits; null for a secret. */
+  readonly sha256: string | null
+  /** When it was last set. */
+  readonly updated_at: string
+}
+
+/** The content of a file of an app. */
+export interface AppFileContent {
+  /** Absolute path in the VM. */
+  readonly path: string
+  /** Its content in base64; null for a secret. */
+  readonly content: string | null
+}
+
 /** The JSON Schema of `mote.toml` (docs/mote-toml.md). */
 export interface AppFileSchema {
   /** Version of JSON Schema. */
@@ -2138,6 +2164,19 @@ export interface PutAppEnvRequest {
   readonly secret?: boolean | null | undefined
 }
 
+export interface PutAppFileRequest {
+  /** Absolute path in the VM. */
+  readonly path: string
+  /** Mode of the file, in octal digits. Default: 0644. */
+  readonly mode?: string | null | undefined
+  /** Content in base64. Either this or `variable` is required. */
+  readonly content?: string | null | undefined
+  /** Variable of the app whose value becomes the content. */
+  readonly variable?: string | null | undefined
+  /** Whether the content is never shown again. Default: false; always with `variable`. */
+  readonly secret?: boolean | null | undefined
+}
+
 /** Token, or request for a new deploy key. */
 export interface PutGitCredentialRequest {
   /** `token`: for a `git_url` that starts with `https://`. `ssh_key`: for one over SSH; a key pair is made here and its private half is never shown. */
@@ -3504,6 +3543,27 @@ export const createOperations = (transport: Transport) => ({
   deploy: (input: { readonly body: DeployRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/deploy`, body: input.body }, options),
   /** Deploy an app. `POST /v1/apps/{app_name}/deploy` */
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
+  /** List the files of an app. `GET /v1/apps/{app_name}/files` */
+  listAppFiles: (input: { readonly app_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly AppFile[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/files`, query: input.query }, options),
+  /** Set a file of an app. `PUT /v1/apps/{app_name}/files` */
+  putAppFile: (input: { readonly app_name: string; readonly body: PutAppFileRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/files`, body: input.body }, options),
+  /** Delete a file of an app. `DELETE /v1/apps/{app_name}/files` */
+  deleteAppFile: (input: { readonly app_name: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/files`, query: input.query }, options),
+  /** Get the content of a file of an app. `GET /v1/apps/{app_name}/files/content` */
+  getAppFileContent: (input: { readonly app_name: string; readonly query?: {
+  /** Absolute path in the VM. */
+  readonly path?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<AppFileContent>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/files/content`, query: input.query }, options),
   /** List domains of an app. `GET /v1/apps/{app_name}/domains` */
   listDomains: (input: { readonly app_name: string; readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

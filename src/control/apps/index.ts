@@ -7,6 +7,7 @@ export { createSystemApp, prepareApp, setSystemEnv } from './create.ts'
 export { startDeletingApp } from './end.ts'
 export { appWorkflow } from './workflow.ts'
 export { appFeature } from './routes.ts'
+export { appFileFeature } from './file-routes.ts'
 
 export const appContents: ProjectContents = {
   name: 'apps',

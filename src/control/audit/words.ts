@@ -40,6 +40,8 @@ const words: Readonly<Record<string, Words>> = {
   'app.delete': withName('deleted the app'),
   'app.env.delete': d => `removed the variable${name(d)}${ofApp(d)}`,
   'app.env.set': d => `set the variable${name(d)}${ofApp(d)}`,
+  'app.file.delete': d => `removed the file${name(d)}${ofApp(d)}`,
+  'app.file.set': d => `set the file${name(d)}${ofApp(d)}`,
   'app.git_credential.delete': withName('removed the git credential of', app),
   'app.git_credential.set': withName('set the git credential of', app),
   'app.scale': scaled,

@@ -1,5 +1,6 @@
 /** Creates deployments: the rows, and what the limits of the project compare. */
 import { type Tx, statement } from '../../db/db.ts'
+import { invalidField } from '../http/errors.ts'
 import type { DeployBuild } from './deploy.ts'
 import type { Deployment } from './store.ts'
 
@@ -61,6 +62,17 @@ const copyEnv = statement(
   `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value FROM app_env
    WHERE app_id = (SELECT coalesce(env_of, id) FROM app WHERE id = $2)`,
 )
+const copyFiles = statement(
+  'deployments.copyFiles',
+  `INSERT INTO deployment_file (deployment_id, path, mode, content, variable)
+   SELECT $1, path, mode, content, variable FROM app_file
+   WHERE app_id = (SELECT coalesce(env_of, id) FROM app WHERE id = $2)`,
+)
+const lackingVariable = statement<{ path: string; variable: string }>(
+  'deployments.lackingVariable',
+  `SELECT path, variable FROM deployment_file f WHERE deployment_id = $1 AND variable IS NOT NULL
+     AND NOT EXISTS (SELECT FROM deployment_env e WHERE e.deployment_id = $1 AND e.name = f.variable) ORDER BY path LIMIT 1`,
+)
 
 const copyReleaseCommand = statement<{ has: boolean }>(
   'deployments.copyReleaseCommand',
@@ -95,6 +107,19 @@ export const insert = (tx: Tx, d: NewDeployment) =>
   ])
 /** Copies the app's current environment for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
+/**
+ * Copies the app's current files for all VMs of the deployment, which has its environment already.
+ * @throws ApiError 400 if a file has the value of a variable that the app does not have any more
+ */
+export async function keepFiles(tx: Tx, id: string, appId: string): Promise<void> {
+  if ((await tx.run(copyFiles, [id, appId])) === 0) return
+  const lacking = await tx.maybe(lackingVariable, [id])
+  if (lacking)
+    throw invalidField(
+      'files',
+      `${lacking.path} has the value of ${lacking.variable}, which the app does not have. Set the variable, or remove the file`,
+    )
+}
 /** Copies the app's release command. Returns whether it has one. */
 export const keepReleaseCommand = async (tx: Tx, id: string, appId: string) =>
   (await tx.one(copyReleaseCommand, [id, appId])).has

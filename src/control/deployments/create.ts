@@ -27,6 +27,7 @@ export async function createDeployment(
   const jobId = `job-${randomUUID().replaceAll('-', '').slice(0, 16)}`
   await creating.insert(tx, { ...request, id, jobId })
   await creating.keepEnv(tx, id, request.appId)
+  await creating.keepFiles(tx, id, request.appId)
   const awaitsImage = request.image === ''
   const releases = await creating.keepReleaseCommand(tx, id, request.appId)
   const first = awaitsImage ? 'building' : releases ? 'releasing' : 'rolling'

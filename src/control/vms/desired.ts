@@ -23,17 +23,31 @@ const same = (disk: DiskSpec) => disk
 export function desiredVms(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): DesiredVms {
   return {
     async put(vm, signal, { disk: diskHere = same, ...more } = {}) {
-      const [sealed, sealedDisks] =
+      const [sealed, sealedDisks, sealedFiles] =
         vm.want === 'absent'
-          ? [[], []]
-          : await Promise.all([store.sealedEnv(deps.db, vm.deploymentId), desiredFor(deps.db, vm.id)])
+          ? [[], [], []]
+          : await Promise.all([
+              store.sealedEnv(deps.db, vm.deploymentId),
+              desiredFor(deps.db, vm.id),
+              store.sealedFiles(deps.db, vm.deploymentId),
+            ])
       const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
       const disks = sealedDisks.map(({ key, cloneOf: _cloneOf, ...disk }) =>
         diskHere({ ...disk, ...(key ? { key: deps.vault.open('volume.key', key) } : {}) }),
       )
       const clones = sealedDisks.flatMap(({ volumeId, cloneOf }) => (cloneOf ? [{ volumeId, of: cloneOf }] : []))
+      const files = sealedFiles.map(({ path, mode, content, variable }) => ({
+        path,
+        mode,
+        data: content
+          ? deps.vault.open('app.file', content)
+          : Buffer.from(env[variable ?? ''] ?? '').toString('base64'),
+      }))
       const desired = wanted(vm, deps.config, env, disks, clones)
-      return agentClient(deps.bus, vm.hostId).put({ ...desired, spec: { ...desired.spec, ...more } }, signal)
+      return agentClient(deps.bus, vm.hostId).put(
+        { ...desired, spec: { ...desired.spec, ...(files.length > 0 ? { files } : {}), ...more } },
+        signal,
+      )
     },
   }
 }

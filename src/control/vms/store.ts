@@ -129,6 +129,10 @@ const envOfDeployment = statement<{ name: string; value: Buffer }>(
   'vms.env',
   `SELECT name, value FROM deployment_env WHERE deployment_id = $1`,
 )
+const filesOfDeployment = statement<{ path: string; mode: number; content: Buffer | null; variable: string | null }>(
+  'vms.files',
+  `SELECT path, mode, content, variable FROM deployment_file WHERE deployment_id = $1 ORDER BY path`,
+)
 const insertVm = statement(
   'vms.insert',
   `INSERT INTO vm (id, project_id, app_id, deployment_id, vcpus, memory_mib, disk_mib, ipv6_address, from_snapshot_id,
@@ -205,6 +209,8 @@ export interface StartFrom {
 
 export const byIds = (sql: Sql, ids: readonly string[]) => sql.rows(vmsById, [ids])
 export const byId = (sql: Sql, id: string) => sql.maybe(vmsById, [[id]])
+/** Contents are sealed, purpose `app.file`; without one, the file has the value of the variable. */
+export const sealedFiles = (sql: Sql, deploymentId: string) => sql.rows(filesOfDeployment, [deploymentId])
 /** Values are sealed, purpose `app.env`. */
 export const sealedEnv = (sql: Sql, deploymentId: string) => sql.rows(envOfDeployment, [deploymentId])
 export const insert = (tx: Tx, vm: NewVm) =>

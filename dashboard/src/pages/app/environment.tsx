@@ -1,3 +1,4 @@
+import type { App } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { ClipboardPaste, KeySquare } from 'lucide-react'
 import { api } from '../../api/client.ts'
@@ -11,10 +12,20 @@ import { ListCard } from '../../ui/listing.tsx'
 import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { envPlaceholder, setVariables, variablesIn } from './env-text.ts'
+import { GivenFiles } from './given-files.tsx'
 import { useApp } from './use-app.ts'
 
 export function Environment() {
   const app = useApp()
+  return (
+    <div className="space-y-4">
+      <Variables app={app} />
+      {app.env_of === null && <GivenFiles app_name={app.name} />}
+    </div>
+  )
+}
+
+function Variables({ app }: { readonly app: App }) {
   const env = useQuery(queries.env(app.name))
   return (
     <ListCard

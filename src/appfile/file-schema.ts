@@ -1,0 +1,49 @@
+/** The part of the schema of `mote.toml` that is about files of VMs. */
+import { Type } from 'typebox'
+import { maybe, table } from './canary-schema.ts'
+
+export const GivenFiles = Type.Array(
+  table(
+    {
+      path: Type.String({
+        pattern: '^/',
+        'x-mote-pattern': 'a "/" at the start',
+        maxLength: 512,
+        description: 'Absolute path in the VM. A file of the image is replaced.',
+        examples: ['/etc/web/web.conf'],
+      }),
+      source: maybe(
+        Type.String({
+          minLength: 1,
+          maxLength: 1024,
+          description: 'File with the content, relative to mote.toml. Give this or `secret`.',
+          examples: ['deploy/web.conf'],
+        }),
+      ),
+      secret: maybe(
+        Type.String({
+          pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
+          'x-mote-pattern': 'only letters, digits and underscores, and not start with a digit',
+          description: 'Variable of the app whose value is the content.',
+          examples: ['TLS_KEY'],
+        }),
+      ),
+      mode: maybe(
+        Type.String({
+          pattern: '^0?[0-7]{3}$',
+          'x-mote-pattern': 'three octal digits, such as 0400',
+          default: '0644',
+          description: 'Mode of the file. The user of the program owns it.',
+          examples: ['0400'],
+        }),
+      ),
+    },
+    'A file in each VM.',
+  ),
+  {
+    maxItems: 64,
+    default: [],
+    description:
+      'Files that VMs get before their program starts, at most 512 KiB in total. A file that is removed here is removed from the app.',
+  },
+)

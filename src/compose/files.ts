@@ -1,0 +1,168 @@
+/** Maps configs, secrets and mounted files of the project folder to files of VMs. */
+import { type GivenFile, filePathFault } from '../appfile/files.ts'
+import { dirname, isAbsolute, join } from '../lib/posix-path.ts'
+import type { Place } from './faults.ts'
+import type { Files, FolderEntry, Model } from './load.ts'
+import { differs, faultOf, type Field, items, member, text, unsupported } from './reader.ts'
+import { isOfBuild, mountOf } from './volumes.ts'
+
+/** Limits of the API for an app. */
+const mostFiles = 64
+const mostBytes = 512 << 10
+
+export interface ServiceFiles {
+  readonly files: readonly GivenFile[]
+  /** Places of the mounts that became files. */
+  readonly mounts: ReadonlySet<Place>
+}
+
+/** Reads everything that the service gets as files. */
+export async function filesOf(service: Field, model: Model, files: Files): Promise<ServiceFiles> {
+  const found = new Map<string, GivenFile>()
+  const mounts = new Set<Place>()
+  const reading: Reading = { service, model, files, add: file => void found.set(file.path, file) }
+  for (const one of items(member(service, 'volumes'))) if (await mounted(one, reading)) mounts.add(one.tree.at)
+  for (const kind of ['configs', 'secrets'] as const)
+    for (const one of items(member(service, kind))) await named(kind, one, reading)
+  const all = [...found.values()]
+  checkLimits(all, service)
+  return { files: all, mounts }
+}
+
+interface Reading {
+  readonly service: Field
+  readonly model: Model
+  readonly files: Files
+  add(file: GivenFile): void
+}
+
+function checkLimits(files: readonly GivenFile[], service: Field): void {
+  const total = files.reduce((sum, { content }) => sum + (content?.length ?? 0), 0)
+  if (files.length > mostFiles || total > mostBytes)
+    unsupported(
+      service,
+      `has ${files.length} files with ${total} bytes in "configs", "secrets" and "volumes", but at most ${mostFiles} files with ${mostBytes} bytes in total fit. Add them to the image with build`,
+    )
+}
+
+const sections = {
+  configs: { isSecret: false, target: (name: string) => `/${name}` },
+  secrets: { isSecret: true, target: (name: string) => `/run/secrets/${name}` },
+} as const
+
+/** A config or a secret that the service names. */
+async function named(kind: keyof typeof sections, field: Field, reading: Reading): Promise<void> {
+  const isMap = field.tree.kind === 'map'
+  const name = text(isMap ? member(field, 'source') : field)
+  if (name === undefined) return
+  const section = reading.model.others.get(kind)
+  const entries = section?.kind === 'map' ? section.entries : undefined
+  const tree = entries?.get(name)
+  if (!tree) return void faultOf(field, `names ${name}, which is not in "${kind}"`)
+  const { isSecret, target } = sections[kind]
+  for (const key of ['uid', 'gid']) {
+    const owner = member(field, key)
+    if (isMap && owner) differs(owner, 'is ignored: the user of the program owns the file')
+  }
+  const given = (isMap ? text(member(field, 'target')) : undefined) ?? name
+  const path = isAbsolute(given) ? given : target(given)
+  const content = await contentOf({ ...field, tree, path: `${kind}.${name}` }, reading)
+  if (content) await addFile({ field, path, mode: modeOf(member(field, 'mode'), isMap), isSecret }, content, reading)
+}
+
+function modeOf(field: Field | undefined, isMap: boolean): string {
+  const given = (isMap ? text(field) : undefined) ?? '0444'
+  const digits = /^0?o?([0-7]{3})$/.exec(given)?.[1]
+  if (digits === undefined && field) faultOf(field, 'must be three octal digits, such as 0440')
+  return `0${digits ?? '444'}`
+}
+
+/** The content of a config or a secret at the top of the file. */
+async function contentOf(field: Field, { model, files }: Reading): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const external = member(field, 'external')
+  if (external && text(external) !== 'false')
+    return void unsupported(external, 'is not supported: give its file, environment or content')
+  const content = member(field, 'content')
+  if (content) return bytesOf(text(content) ?? '')
+  const variable = member(field, 'environment')
+  if (variable) {
+    const value = model.variables.get(text(variable) ?? '')
+    return value === undefined ? void faultOf(variable, `names ${text(variable)}, which is not set`) : bytesOf(value)
+  }
+  const file = member(field, 'file')
+  if (!file) return void faultOf(field, 'needs a file, environment or content')
+  const path = besidePath(file, text(file) ?? '')
+  const found = await files.bytes?.(path)
+  if (!files.bytes) return void unsupported(file, 'is not supported here: files of this computer cannot be read')
+  return found ?? void faultOf(file, `names ${path}, which is not a file`)
+}
+
+const besidePath = (field: Field, name: string) => (isAbsolute(name) ? name : join(dirname(field.tree.at.file), name))
+
+/** Binds of the project folder are copied. @returns whether the mount is one */
+async function mounted(field: Field, reading: Reading): Promise<boolean> {
+  const { files, service } = reading
+  const mount = mountOf(field)
+  if (!mount || mount.type !== 'bind' || !files.list || !/^\.{0,2}[\w/@+-]/.test(mount.source)) return false
+  if (isAbsolute(mount.source) || mount.source.startsWith('~')) return false
+  const source = besidePath(field, mount.source)
+  // What an included file or an override of another folder names may be beside it.
+  if (isAbsolute(source) ? !source.startsWith(`${dirname(field.tree.at.file)}/`) : source.startsWith('..')) return false
+  const found = await files.list(source)
+  if (!found || found.entries.length === 0) return false
+  if (found.isFolder && isOfBuild(service, mount.source)) return false
+  const target = mount.target.length > 1 ? mount.target.replace(/\/$/, '') : mount.target
+  if (found.entries.length > mostFiles) {
+    unsupported(field, `has more than ${mostFiles} files. Add them to the image with build`)
+    return true
+  }
+  for (const entry of found.entries) await copied(field, entry, { source, target, isFolder: found.isFolder }, reading)
+  if (!mount.isReadOnly)
+    differs(
+      field,
+      'is copied with each deployment: changes that programs make are lost with the VM. A named volume keeps them',
+    )
+  return true
+}
+
+interface Copy {
+  readonly source: string
+  readonly target: string
+  readonly isFolder: boolean
+}
+
+async function copied(field: Field, entry: FolderEntry, copy: Copy, reading: Reading): Promise<void> {
+  const content = await reading.files.bytes?.(copy.isFolder ? join(copy.source, entry.path) : copy.source)
+  const path = copy.isFolder ? `${copy.target === '/' ? '' : copy.target}/${entry.path}` : copy.target
+  const mode = entry.isExecutable ? '0755' : '0644'
+  if (content) await addFile({ field, path, mode, isSecret: false }, content, reading)
+}
+
+interface Target {
+  readonly field: Field
+  readonly path: string
+  readonly mode: string
+  readonly isSecret: boolean
+}
+
+async function addFile(
+  { field, path, mode, isSecret }: Target,
+  content: Uint8Array<ArrayBuffer>,
+  reading: Reading,
+): Promise<void> {
+  const fault = filePathFault(path)
+  if (fault !== undefined) return void unsupported(field, `cannot be at ${path}: the path ${fault}`)
+  reading.add({
+    path,
+    mode,
+    content,
+    ...(isSecret ? { isSecret } : { sha256: await digestOf(content) }),
+  })
+}
+
+const bytesOf = (content: string) => new TextEncoder().encode(content)
+
+async function digestOf(content: Uint8Array<ArrayBuffer>): Promise<string> {
+  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
+  return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('')
+}

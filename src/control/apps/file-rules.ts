@@ -1,0 +1,54 @@
+/** Which files the VMs of an app may get. */
+import { invalidField } from '../http/errors.ts'
+
+export const maxFiles = 64
+/** With base64 and the environment, a VM still fits in one message of the bus. */
+export const maxFileBytes = 512 << 10
+/** Longer than any real path, and short enough for a list. */
+export const maxPathChars = 512
+
+/** File systems of the kernel: nothing can be kept there. */
+const kernelTrees = ['/proc', '/sys', '/dev']
+
+/** @throws ApiError 400 */
+export function checkFilePath(path: string): string {
+  const parts = path.split('/')
+  const isNormal = parts[0] === '' && parts.length > 1 && parts.slice(1).every(part => !['', '.', '..'].includes(part))
+  if (!isNormal)
+    throw invalidField('path', 'must be absolute and without empty parts, "." and "..", such as /etc/app/app.conf')
+  if (path.length > maxPathChars || parts.some(part => Buffer.byteLength(part) > 255))
+    throw invalidField('path', `must have at most ${maxPathChars} characters, and 255 bytes between slashes`)
+  if (kernelTrees.some(tree => path === tree || path.startsWith(`${tree}/`)) || path.startsWith('/.mote'))
+    throw invalidField('path', 'belongs to the system; use a path elsewhere, such as /etc/app/app.conf')
+  return path
+}
+
+export const defaultFileMode = 0o644
+
+/** Three or four octal digits. A file cannot run as another user. @throws ApiError 400 */
+export function checkFileMode(mode: string): number {
+  if (!/^0?[0-7]{3}$/.test(mode)) throw invalidField('mode', 'must be three octal digits, such as 0644 or 0400')
+  return Number.parseInt(mode, 8)
+}
+
+export const modeText = (mode: number) => `0${mode.toString(8).padStart(3, '0')}`
+
+/** @returns the content, as canonical base64. @throws ApiError 400 */
+export function checkContent(content: string): Buffer {
+  const bytes = Buffer.from(content, 'base64')
+  if (bytes.toString('base64').replace(/=+$/, '') !== content.replace(/=+$/, ''))
+    throw invalidField('content', 'must be base64')
+  if (bytes.length > maxFileBytes) throw invalidField('content', `can have at most ${maxFileBytes} bytes`)
+  return bytes
+}
+
+/** @throws ApiError 400 if the files of an app exceed its limits, or one is in the place of a directory of another */
+export function checkFiles(files: readonly { readonly path: string; readonly sizeBytes: number }[]): void {
+  if (files.length > maxFiles) throw invalidField('path', `an app can have at most ${maxFiles} files`)
+  if (files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) > maxFileBytes)
+    throw invalidField('content', `the files of an app can have at most ${maxFileBytes} bytes in total`)
+  for (const { path } of files) {
+    const above = files.find(other => path.startsWith(`${other.path}/`))
+    if (above) throw invalidField('path', `${above.path} is a file, so ${path} cannot be below it`)
+  }
+}

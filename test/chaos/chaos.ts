@@ -10,7 +10,7 @@ import { type Db, statement } from '../../src/db/db.ts'
 import { api } from '../support/api.ts'
 import { type Random, random } from '../simulation/random.ts'
 import { act, type Call, type Ledger, persistentCall, type Taste } from './client.ts'
-import { type Cluster, type Program, startCluster } from './cluster.ts'
+import { type Cluster, type Program, type RealHypervisor, startCluster } from './cluster.ts'
 import { leftOver } from './left-over.ts'
 
 export interface ChaosOptions {
@@ -20,8 +20,10 @@ export interface ChaosOptions {
   /** Mean time between two kills. */
   readonly killEveryMs: number
   readonly settleSeconds: number
-  /** Hosts with QEMU in addition to those with simulated VMs, and one user who deploys there. Default 0. */
+  /** Hosts with real VMs in addition to those with simulated ones, and one user who deploys there. Default 0. */
   readonly realHosts?: number
+  /** Default: QEMU. */
+  readonly hypervisor?: RealHypervisor
 }
 
 export interface ChaosResult {
@@ -48,25 +50,35 @@ const simulated: Taste & { readonly pauseMs: number } = {
   mostReplicas: 3,
   pauseMs: 150,
 }
-/** Emulated VMs, which share the cores with everything else. */
-const real: Taste & { readonly pauseMs: number } = {
-  deploy: () => ({ image: 'oci:hello', hypervisor: 'qemu' }),
+/** Real VMs, which share the cores with everything else. */
+const realTaste = (hypervisor: RealHypervisor['name']): Taste & { readonly pauseMs: number } => ({
+  deploy: () => ({ image: 'oci:hello', hypervisor }),
   mostApps: 2,
   mostReplicas: 1,
-  pauseMs: 8000,
-}
+  pauseMs: hypervisor === 'qemu' ? 8000 : 1000,
+})
 
 export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
   const dice = random(options.seed)
   const { url, db } = options.database
-  const { realHosts = 0 } = options
-  await using cluster = await startCluster({ databaseUrl: url, planes: 2, hosts, realHosts, hostTimeoutSeconds })
+  const { realHosts = 0, hypervisor = { name: 'qemu' } } = options
+  await using cluster = await startCluster({
+    databaseUrl: url,
+    planes: 2,
+    hosts,
+    realHosts,
+    hypervisor,
+    hostTimeoutSeconds,
+  })
   const token = await signIn(cluster.planes[0] ?? '')
   const ending = new AbortController()
   const working = new AbortController()
   const ledgers: Ledger[] = []
   const calls: Call[] = []
-  const tastes = [...Array.from({ length: clients }, () => simulated), ...(realHosts > 0 ? [real] : [])]
+  const tastes = [
+    ...Array.from({ length: clients }, () => simulated),
+    ...(realHosts > 0 ? [realTaste(hypervisor.name)] : []),
+  ]
   const users = tastes.map(async (taste, n) => {
     const ledger: Ledger = { apps: new Map(), deleted: [], counts: { acknowledged: 0, refused: 0, repeated: 0 } }
     const own = random(options.seed * 1000 + n)

@@ -30,7 +30,7 @@ export interface Cluster extends AsyncDisposable {
   /** Base addresses of the control planes. */
   readonly planes: readonly string[]
   readonly hostIds: readonly string[]
-  /** The hosts that run QEMU. */
+  /** The hosts that run real VMs. */
   readonly realHostIds: readonly string[]
   /** Contains all files on disk; the command line of every started process contains this path. */
   readonly dir: string
@@ -39,13 +39,17 @@ export interface Cluster extends AsyncDisposable {
   lately(): string
 }
 
+/** How hosts run real VMs. `runsc`: the program for gVisor. */
+export type RealHypervisor = { readonly name: 'qemu' } | { readonly name: 'gvisor'; readonly runsc: string }
+
 export interface ClusterOptions {
   readonly databaseUrl: string
   readonly planes: number
   /** Number of hosts with simulated VMs. */
   readonly hosts: number
-  /** Number of hosts with QEMU and the image `oci:hello`. */
+  /** Number of hosts with real VMs and the image `oci:hello`. */
   readonly realHosts: number
+  readonly hypervisor: RealHypervisor
   readonly hostTimeoutSeconds: number
 }
 
@@ -106,10 +110,13 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   )
   for (const id of realHostIds) await writeSampleImage(join(dir, id, 'images', 'hello'))
   const agents = hostIds.map((id, n) => {
-    const machines = realHostIds.includes(id) ? ['qemu', '--cache', join(homedir(), '.cache', 'mote')] : ['fake']
+    const { hypervisor } = options
+    const real = [hypervisor.name, '--cache', join(homedir(), '.cache', 'mote')]
+    const machines = realHostIds.includes(id) ? real : ['fake']
     const name = ['--host-id', id, '--host-name', `host-${n}`, '--data', join(dir, id)]
     return program(`agent-${n}`, 'agent', ['agent', '--hypervisor', ...machines, ...name], {
       NATS_URL: url(`host-${id}`),
+      ...(hypervisor.name === 'gvisor' ? { MOTE_RUNSC_BIN: hypervisor.runsc } : {}),
     })
   })
   const programs = [...controls, ...agents, restartable(nats)]

@@ -1,12 +1,15 @@
 /** Finds processes and network interfaces of real VMs on this machine, independently of the database. */
-import { readdir, readlink } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { removeTap, tapNames } from '../../src/agent/net/devices.ts'
+import { namespaceNames, removeNamespace, removeTap, tapNames } from '../../src/agent/net/devices.ts'
 import { tableName, tapPrefix } from '../../src/agent/net/rules.ts'
+import { unbindBelow } from '../../src/agent/hypervisor/bind.ts'
 import { releaseSlot } from '../../src/agent/net/slot.ts'
-import { vmmsIn } from '../support/agent/agent.ts'
+import { vmDirOf, vmmsIn } from '../support/agent/agent.ts'
 import { CommandError, run } from '../../src/lib/exec.ts'
 import { readIfExists } from '../../src/lib/files.ts'
+import { identifyProcess } from '../../src/lib/process-identity.ts'
+import { until } from '../support/wait.ts'
 
 const slotDir = '/run/mote/slots'
 
@@ -19,8 +22,7 @@ export async function leftOver(dir: string, wanted: readonly string[]): Promise<
   const missing = new Set(wanted)
   const faults: string[] = []
   for (const pid of await vmmsIn(dir)) {
-    // Each VMM runs in the directory of its VM.
-    const vmId = basename(await readlink(`/proc/${pid}/cwd`).catch(() => ''))
+    const vmId = basename(await vmDirOf(pid))
     if (!missing.delete(vmId)) faults.push(`left over: process ${pid} of ${vmId}`)
   }
   for (const vmId of missing) faults.push(`no process of ${vmId}`)
@@ -31,9 +33,13 @@ export async function leftOver(dir: string, wanted: readonly string[]): Promise<
 
 /** Removes what hosts leave behind if all their programs are killed for good. */
 export async function clearHosts(dir: string): Promise<void> {
-  for (const pid of await vmmsIn(dir)) process.kill(pid, 'SIGKILL')
+  const vmms = await vmmsIn(dir)
+  for (const pid of vmms) process.kill(pid, 'SIGKILL')
+  await until(() => vmms.every(pid => identifyProcess(pid) === undefined), { what: 'the VMMs have ended' })
+  await unbindBelow(dir)
   for (const slot of await slotsOf(dir)) {
     for (const tap of tapNames(tapPrefix(slot))) await removeTap(tap)
+    for (const name of namespaceNames(tapPrefix(slot))) await removeNamespace(name, run)
     await run('nft', ['delete', 'table', 'inet', tableName(slot)]).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
     })

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -59,11 +59,19 @@ export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   }
 }
 
+/** The directory of the VM that the process runs; empty for other processes. */
+export async function vmDirOf(pid: string | number): Promise<string> {
+  // A sandbox of gVisor has a root directory of its own.
+  const args = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+  const sandbox = args.startsWith('runsc-sandbox') && /--overlay2=root:dir=([^,\0]+)\/overlay,/.exec(args)?.[1]
+  return sandbox || readlink(`/proc/${pid}/cwd`).catch(() => '')
+}
+
 /** PIDs of VMM processes whose VM directory is below `dir`. Idle processes of the VMM pool are not included. */
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
-    const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '')
+    const cwd = await vmDirOf(name)
     const program = await readlink(`/proc/${name}/exe`).catch(() => '')
     if (
       cwd.startsWith(`${dir}/`) &&

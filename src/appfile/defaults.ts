@@ -36,6 +36,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
       read_only: volume.read_only ?? false,
     })),
     ...(file.jobs ? { jobs: jobsOf(file.jobs) } : {}),
+    ...(file.services ? { services: portsOf(file.services) } : {}),
   }
 }
 
@@ -53,6 +54,9 @@ const jobsOf = (jobs: NonNullable<AppFile['jobs']>): Record<string, FileJob> =>
       },
     ]),
   )
+
+const portsOf = (services: NonNullable<AppFile['services']>): Record<string, number> =>
+  Object.fromEntries(Object.entries(services).map(([name, { port }]) => [name, port]))
 
 type Web = NonNullable<NonNullable<AppFile['processes']>['web']>
 

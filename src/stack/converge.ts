@@ -92,6 +92,7 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
       .map(volume => step(`volumes.${volume.name}`, () => provide(context, app_name, volume))),
     ...below('domains').map(change => domain(context, app_name, change)),
     ...jobSteps(context, file, below('jobs')),
+    ...below('services').map(change => service(context, app_name, change)),
   ]
 }
 
@@ -122,6 +123,15 @@ function variable({ client }: Reach, { app: app_name, secrets = [] }: EffectiveF
     change.kind === 'remove'
       ? client.deleteAppEnv({ app_name, name })
       : client.putAppEnv({ app_name, name, body: { value: String(change.to), secret: isSecret } }),
+  )
+}
+
+function service({ client }: Reach, app_name: string, change: Change): Step {
+  const service_name = nameIn(change)
+  return step(change.key, () =>
+    change.kind === 'remove'
+      ? client.deleteTcpService({ app_name, service_name })
+      : client.putTcpService({ app_name, service_name, body: { port: Number(change.to) } }),
   )
 }
 

@@ -1,5 +1,6 @@
 /** TCP services through control plane, gateway and simulated hosts. */
 import { globSync, readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -118,6 +119,23 @@ describe('a TCP service', { timeout: 60_000 }, () => {
     expect((await mote.run(['services', 'list', '--app', 'taker'])).out).toMatch(/mqtt +8883 +taker-/)
     expect((await mote.run(['services', 'delete', 'mqtt', '--app', 'taker'])).code).toBe(0)
     expect((await mote.run(['services', 'list', '--app', 'taker'])).out).toContain('No services')
+
+    // The same from a file.
+    const file = 'app = "taker"\n[build]\nimage = "example.com/a:1"\n'
+    const cwd = join(system.dir, 'folder')
+    await mkdir(cwd)
+    const deploy = async (more: string) => {
+      await writeFile(join(cwd, 'mote.toml'), file + more)
+      expect(await mote.run(['deploy', '--yes'], { cwd })).toMatchObject({ code: 0 })
+      return (await bob.get('/v1/apps/taker/services')).body.map((one: { name: string; port: number }) => [
+        one.name,
+        one.port,
+      ])
+    }
+    expect(await deploy('[services.mqtt]\nport = 1883\n')).toEqual([['mqtt', 1883]])
+    expect(await deploy('[services.mqtt]\nport = 1884\n')).toEqual([['mqtt', 1884]])
+    expect(await deploy('')).toEqual([['mqtt', 1884]])
+    expect(await deploy('[services]\n')).toEqual([])
   })
 })
 

@@ -46,6 +46,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
     })),
     ...(file.files && file.files.length > 0 ? { files: filesOf(file) } : {}),
     ...(file.jobs ? { jobs: jobsOf(file.jobs) } : {}),
+    ...(file.services ? { services: portsOf(file.services) } : {}),
   }
 }
 
@@ -63,6 +64,9 @@ const jobsOf = (jobs: NonNullable<AppFile['jobs']>): Record<string, FileJob> =>
       },
     ]),
   )
+
+const portsOf = (services: NonNullable<AppFile['services']>): Record<string, number> =>
+  Object.fromEntries(Object.entries(services).map(([name, { port }]) => [name, port]))
 
 type Web = NonNullable<NonNullable<AppFile['processes']>['web']>
 

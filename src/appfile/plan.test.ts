@@ -126,6 +126,10 @@ describe('a plan', () => {
     ],
     ['a removed job', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', '[jobs]', ['remove jobs.a'], false],
     ['no word about jobs', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', '', [], false],
+    ['a new service', '', '[services.a]\nport = 1883', ['create services.a'], false],
+    ['a service', '[services.a]\nport = 1', '[services.a]\nport = 2', ['change services.a'], false],
+    ['a removed service', '[services.a]\nport = 1', '[services]', ['remove services.a'], false],
+    ['no word about services', '[services.a]\nport = 1', '', [], false],
     ['a new volume', '', '[[volumes]]\nname = "v"', ['create volumes.v'], true],
     ['a removed volume', '[[volumes]]\nname = "v"', '', ['remove volumes.v'], false],
     [
@@ -159,7 +163,7 @@ describe('a plan', () => {
     const made = plan(before, after)
     expect(keys(made)).toEqual(expected)
     expect(made.deploys).toEqual(deploys ? ['the settings change'] : [])
-    expect(removes(made)).toBe(expected.some(one => /^remove (env|jobs|volumes|domains)/.test(one)))
+    expect(removes(made)).toBe(expected.some(one => /^remove (env|jobs|services|volumes|domains)/.test(one)))
   })
 
   it('deploys another image, folder or repository', () => {

@@ -80,6 +80,7 @@ function creationOf(file: EffectiveFile): Change[] {
     ...differences('files', new Map(), flatFiles(file.files)),
     ...file.volumes.map(volume => created(`volumes.${volume.name}`, volumeText(volume))),
     ...jobChanges({}, file.jobs ?? {}),
+    ...serviceChanges({}, file.services),
     ...file.domains.map(domain => created(`domains.${domain}`, domain)),
   ]
 }
@@ -99,6 +100,7 @@ function changesOf(file: EffectiveFile, { file: now, secrets, volumeSizes }: App
     ...fileChanges(file, now),
     ...volumeChanges(now.volumes, file.volumes),
     ...(file.jobs ? jobChanges(now.jobs ?? {}, file.jobs) : []),
+    ...serviceChanges(now.services, file.services),
     ...differences('domains', new Map(now.domains.map(twice)), new Map(file.domains.map(twice))),
   ]
 }
@@ -139,6 +141,9 @@ function jobChanges(before: Readonly<Record<string, FileJob>>, after: Readonly<R
     ...removed.map((name): Change => ({ kind: 'remove', key: `jobs.${name}`, from: before[name]?.schedule ?? '' })),
   ]
 }
+
+const serviceChanges = (before: EffectiveFile['services'], after: EffectiveFile['services']): Change[] =>
+  after ? differences('services', new Map(Object.entries(before ?? {})), new Map(Object.entries(after))) : []
 
 const jobText = ({ schedule, time_zone, command }: FileJob) => `${schedule} (${time_zone}): ${command.join(' ')}`
 

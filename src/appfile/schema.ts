@@ -8,6 +8,7 @@ import { Canary, maybe, table } from './canary-schema.ts'
 import { restarts } from './restart-schema.ts'
 import { GivenFiles } from './file-schema.ts'
 import { Jobs } from './job-schema.ts'
+import { Services } from './service-schema.ts'
 
 /** A pattern with its explanation for error messages (lib/faults.ts). */
 const shaped = (pattern: string, form: string, options: Readonly<Record<string, unknown>>) =>
@@ -237,6 +238,7 @@ export const AppFile = Type.Object(
     processes: maybe(Processes),
     jobs: maybe(Jobs),
     files: maybe(GivenFiles),
+    services: maybe(Services),
     volumes: maybe(
       Type.Array(Volume, {
         maxItems: 16,

@@ -45,6 +45,7 @@ const states: Readonly<Record<string, EffectiveFile>> = {
     ],
   },
   domains: { ...now, domains: ['www.example.com', 'a.example.com'] },
+  services: { ...now, services: { mqtt: 1883 } },
   jobs: {
     ...now,
     jobs: {

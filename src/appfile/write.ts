@@ -101,6 +101,9 @@ export function withState(file: AppFile, state: EffectiveFile): AppFile {
   const { jobs = {} } = state
   if (!isDeepStrictEqual(before.jobs ?? {}, jobs))
     next.jobs = Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, jobWith(file.jobs?.[name], job)]))
+  const { services = {} } = state
+  if (!isDeepStrictEqual(before.services ?? {}, services))
+    next.services = Object.fromEntries(Object.entries(services).map(([name, port]) => [name, { port }]))
   return next
 }
 

@@ -25,6 +25,7 @@ import { sessionCommands } from './commands/session.ts'
 import { jobCommands } from './commands/job.ts'
 import { registryCommands } from './commands/registry.ts'
 import { runCommands } from './commands/run.ts'
+import { serviceCommands } from './commands/service.ts'
 import { settingCommands } from './commands/setting.ts'
 import { sshKeyCommands } from './commands/ssh-key.ts'
 import { sourceHostCommands } from './commands/source-host.ts'
@@ -63,6 +64,7 @@ export function moteCommand(): Command {
       ...storageCommands(),
       ...databaseCommands(),
       ...domainCommands(),
+      ...serviceCommands(),
       ...sourceHostCommands(),
       ...registryCommands(),
       ...settingCommands(),

@@ -40,6 +40,15 @@ export const Route = Type.Object({
 })
 export type Route = Static<typeof Route>
 
+const tcpPrefix = 'tcp/'
+
+/** The name of the route of a TCP service, which no hostname has. */
+export const tcpName = (publicPort: number) => `${tcpPrefix}${publicPort}`
+
+/** Returns the public port of a TCP service; undefined for the route of a hostname. */
+export const tcpPortOf = (hostname: string): number | undefined =>
+  hostname.startsWith(tcpPrefix) ? Number(hostname.slice(tcpPrefix.length)) : undefined
+
 /** `subjects.routes`: returns every route with version > `after` (0: the whole table), oldest first. */
 export const RoutesRequest = Type.Object({ after: Type.Integer({ minimum: 0 }) })
 export const RoutesAnswer = Type.Object({ version: Type.Integer(), routes: Type.Array(Route) })

@@ -40,6 +40,7 @@ import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './vm-operations/index.ts'
 import { runFeature } from './run-operations/index.ts'
 import { runRetention, runWorkflow } from './runs/index.ts'
+import { tcpServiceFeature } from './tcp-services/index.ts'
 import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { scmWebhookFeature, createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
 import { sessionUpkeep, vmFileFeature, vmSessionFeature } from './vm-sessions/index.ts'
@@ -87,6 +88,7 @@ export const features = (deps: ControlDeps, security: Security): readonly Featur
   volumeFeature(deps),
   networkFeature(deps),
   registryFeature(deps, security),
+  tcpServiceFeature(deps),
 ]
 
 /** The contents of a project, in the order of deletion. */

@@ -21,6 +21,7 @@ import { registryOperations } from './registries/schema.ts'
 import { runOperations } from './run-operations/schema.ts'
 import { scmOperations } from './scm/schema.ts'
 import { scmWebhookOperations } from './scm/webhook-schema.ts'
+import { tcpServiceOperations } from './tcp-services/schema.ts'
 import { usageOperations } from './usage/schema.ts'
 import { vmFileOperations } from './vm-sessions/file-schema.ts'
 import { vmSessionOperations } from './vm-sessions/schema.ts'
@@ -58,5 +59,6 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...volumeOperations,
   ...databaseOperations,
   ...registryOperations,
+  ...tcpServiceOperations,
   ...hostOperations,
 }

@@ -1083,6 +1083,19 @@ CREATE TABLE sweep_run (
   CONSTRAINT sweep_run_pkey PRIMARY KEY (name)
 );
 
+CREATE TABLE tcp_service (
+  app_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  name text NOT NULL,
+  port integer NOT NULL,
+  public_port integer NOT NULL,
+  CONSTRAINT tcp_service_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT tcp_service_pkey PRIMARY KEY (app_id, name),
+  CONSTRAINT tcp_service_port_check CHECK (((port >= 1) AND (port <= 65535))),
+  CONSTRAINT tcp_service_public_port_check CHECK (((public_port >= 1) AND (public_port <= 65535))),
+  CONSTRAINT tcp_service_public_port_key UNIQUE (public_port)
+);
+
 CREATE TABLE tunnel_password (
   account_id uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,

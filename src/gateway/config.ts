@@ -1,5 +1,6 @@
 /** The gateway's configuration: parsed once at start; nothing else reads the environment. */
 import type { BastionConfig } from './bastion/bastion.ts'
+import { parsePortRange, type PortRange } from '../lib/port-range.ts'
 import type { Limits } from './limits.ts'
 import { haproxyDefaults } from './publish/haproxy-config.ts'
 import type { PublishConfig } from './publish/server.ts'
@@ -19,6 +20,8 @@ export interface GatewayConfig {
     readonly connectionsPerClient: number
   }
   readonly tls: TlsConfig
+  /** Ports of TCP services; undefined: none. */
+  readonly tcp: { readonly ports: PortRange; readonly idleMs: number } | undefined
   /** For sites that run their own edge proxy. */
   readonly publish: PublishConfig
   /** A file, `-` for the standard output, or empty: no log. */
@@ -55,6 +58,7 @@ export const gatewayDefaults = {
     connectionsPerClient: 4096,
   },
   tls: { port: undefined, certificates: '', redirect: false, hstsSeconds: 0 },
+  tcp: undefined,
   publish: { port: undefined, entryPoints: [], haproxy: undefined },
   accessLog: '',
   trustedProxies: [],
@@ -113,6 +117,11 @@ export const gatewaySettings = {
     0,
     'max-age of the Strict-Transport-Security header in seconds; 0: no header',
   ),
+  tcpIdle: setting(
+    'MOTE_TCP_IDLE_TIMEOUT',
+    3600,
+    'seconds without data after which a connection to a TCP service is closed; 0: never',
+  ),
   publishPort: setting(
     'MOTE_GATEWAY_PUBLISH_PORT',
     '',
@@ -156,6 +165,7 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
     return text(one) === 'true'
   }
   const s = gatewaySettings
+  const tcpPorts = portsOf(env['MOTE_TCP_PORTS'] ?? '', faults)
   const config = {
     wakeTimeoutMs: whole(s.wakeTimeout, 1) * 1000,
     responseTimeoutMs: whole(s.responseTimeout, 1) * 1000,
@@ -174,6 +184,7 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
       redirect: flag(s.redirect),
       hstsSeconds: whole(s.hsts),
     },
+    tcp: tcpPorts && { ports: tcpPorts, idleMs: whole(s.tcpIdle) * 1000 },
     publish: {
       port: text(s.publishPort) === '' ? undefined : whole(s.publishPort),
       entryPoints: listOf(text(s.traefikEntryPoints)),
@@ -187,6 +198,15 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
   }
   if (faults.length > 0) throw new Error(`The gateway's configuration has faults:\n  ${faults.join('\n  ')}`)
   return config
+}
+
+function portsOf(text: string, faults: string[]): PortRange | undefined {
+  try {
+    return parsePortRange(text)
+  } catch (cause) {
+    faults.push(`MOTE_TCP_PORTS="${text}": ${cause instanceof Error ? cause.message : 'invalid'}`)
+    return undefined
+  }
 }
 
 const listOf = (text: string | undefined) =>

@@ -22,6 +22,7 @@ import type { ProxyDeps } from './admission.ts'
 import { type RouteTable, startRouteTable } from './route-table.ts'
 import { startHaproxyPublisher } from './publish/haproxy.ts'
 import { startPublishServer } from './publish/server.ts'
+import { startTcpServices } from './tcp/services.ts'
 import { openCertificates } from './tls/certificates.ts'
 import { watchCertificateFiles } from './tls/files.ts'
 import { listenTls } from './tls/listener.ts'
@@ -109,6 +110,9 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
         )
   started.defer(() => https?.stop(drainMs))
   tlsPort = https?.port
+  const services =
+    config.tcp && startTcpServices({ ...config.limits, ...config.tcp, host: config.host }, { ...proxy, ...deps })
+  started.defer(() => services?.stop(drainMs))
   const bastion = config.bastion && (await startBastion(config.bastion, deps))
   started.defer(() => bastion?.stop())
   const published = await publishRoutes(config, table, http.port, deps.log)

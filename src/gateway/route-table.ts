@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import { abortable } from '../lib/abortable.ts'
 import { coalesced } from '../lib/coalesced.ts'
 import type { Bus } from '../bus/bus.ts'
-import { type Route, gatewaySubjects } from '../contract/gateway.ts'
+import { type Route, gatewaySubjects, tcpPortOf } from '../contract/gateway.ts'
 import { readRoute, readRoutes } from '../contract/tolerant.ts'
 
 const refreshMs = 10_000
@@ -28,7 +28,10 @@ export interface RouteTable {
   current(hostname: string): Promise<Route | undefined>
   /** Routes of every hostname of the app, without removed ones. */
   ofApp(appId: string): readonly Route[]
+  /** Of hostnames. */
   all(): Iterable<Route>
+  /** Of TCP services. */
+  services(): Iterable<Route>
   /** Also returns the version of a removed route. */
   versionOf(hostname: string): number | undefined
   /** Resolves with the route as soon as it satisfies `ready`; undefined when the signal aborts first. */
@@ -107,7 +110,12 @@ export async function startRouteTable(deps: { readonly bus: Bus; readonly log: L
     ofApp: appId => [...(hostnames.get(appId) ?? [])].flatMap(hostname => routes.get(hostname) ?? []),
     versionOf: hostname => routes.get(hostname)?.version,
     *all() {
-      for (const route of routes.values()) if (route.state !== 'gone') yield route
+      for (const route of routes.values())
+        if (route.state !== 'gone' && tcpPortOf(route.hostname) === undefined) yield route
+    },
+    *services() {
+      for (const route of routes.values())
+        if (route.state !== 'gone' && tcpPortOf(route.hostname) !== undefined) yield route
     },
     waitFor(hostname, ready, signal) {
       const now = routes.get(hostname)

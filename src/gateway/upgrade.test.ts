@@ -1,6 +1,4 @@
 import { once } from 'node:events'
-import { IncomingMessage } from 'node:http'
-import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
 import { joinStreams } from './upgrade.ts'
@@ -9,8 +7,7 @@ import { joinStreams } from './upgrade.ts'
 const backend = () =>
   new Duplex({ read: () => undefined, write: (_data, _encoding, done) => done(), allowHalfOpen: false })
 
-const join = (client: Duplex, socket: Duplex) =>
-  joinStreams(client, { socket, head: Buffer.alloc(0), answer: new IncomingMessage(new Socket()) })
+const join = (client: Duplex, socket: Duplex) => joinStreams(client, { socket, head: Buffer.alloc(0) })
 
 /** Accepts a message each time the test says so. */
 function slowReader() {

@@ -59,7 +59,7 @@ export async function handleUpgrade(
  * Copies both ways until one side closes, then closes the other one: the client only after it has received everything
  * that the backend sent, however slowly it reads.
  */
-export function joinStreams(client: Duplex, { socket, head }: Agreement): void {
+export function joinStreams(client: Duplex, { socket, head }: Pick<Agreement, 'socket' | 'head'>): void {
   if (head.length > 0) client.write(head)
   client.on('error', () => socket.destroy()).once('close', () => socket.destroy())
   // A client that still sends to a closed backend causes an error too, but still receives the rest.

@@ -33,7 +33,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
     throw cause
   })
   if (!app) return undefined
-  const [env, attached, volumes, domains, active, workers, jobs, files] = await Promise.all([
+  const [env, attached, volumes, domains, active, workers, jobs, files, services] = await Promise.all([
     Array.fromAsync(everyItem(query => client.listAppEnv({ app_name, query }))),
     Array.fromAsync(everyItem(query => client.listAppVolumes({ app_id: app.id, query }))),
     Array.fromAsync(everyItem(query => client.listVolumes({ query }))),
@@ -42,6 +42,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
     workersOf(client, app),
     Array.fromAsync(everyItem(query => client.listJobs({ app_name, query }))),
     Array.fromAsync(everyItem(query => client.listAppFiles({ app_name, query }))),
+    servicesOf(client, app_name),
   ])
   const plain = env.flatMap(({ name, value }) => (value === null ? [] : [[name, value] as const]))
   return {
@@ -63,6 +64,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
       volumes: attached.map(volumeOf),
       ...(files.length > 0 ? { files: files.map(fileOf) } : {}),
       jobs: Object.fromEntries(jobs.map(job => [job.name, jobOf(job)])),
+      services: Object.fromEntries(services.map(({ name, port }) => [name, port])),
     },
     secrets: env.filter(({ secret }) => secret).map(({ name }) => name),
     volumeSizes: new Map(volumes.map(({ name, size_mib }) => [name, size_mib])),
@@ -170,6 +172,16 @@ function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
   if (!isAutomatic) return worker
   const { max_replicas, cpu_threshold: cpu_percent, mem_threshold: memory_percent } = app
   return { ...worker, autoscaling: { max_replicas, cpu_percent, memory_percent } }
+}
+
+/** A control plane of an earlier release has no services. */
+async function servicesOf(client: Client, app_name: string) {
+  try {
+    return await client.listTcpServices({ app_name })
+  } catch (cause) {
+    if (cause instanceof Error && Reflect.get(cause, 'status') === 404) return []
+    throw cause
+  }
 }
 
 const jobOf = ({ schedule, command, time_zone, overlap, retries, timeout_seconds }: FileJob): FileJob => ({

@@ -93,6 +93,7 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
       .map(volume => step(`volumes.${volume.name}`, () => provide(context, app_name, volume))),
     ...below('domains').map(change => domain(context, app_name, change)),
     ...jobSteps(context, file, below('jobs')),
+    ...below('services').map(change => service(context, app_name, change)),
   ]
 }
 
@@ -145,6 +146,15 @@ function base64Of(content: Uint8Array | undefined): string {
   let text = ''
   for (const byte of content ?? []) text += String.fromCharCode(byte)
   return btoa(text)
+}
+
+function service({ client }: Reach, app_name: string, change: Change): Step {
+  const service_name = nameIn(change)
+  return step(change.key, () =>
+    change.kind === 'remove'
+      ? client.deleteTcpService({ app_name, service_name })
+      : client.putTcpService({ app_name, service_name, body: { port: Number(change.to) } }),
+  )
 }
 
 function domain({ client }: Reach, app_name: string, change: Change): Step {

@@ -91,6 +91,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       host_id: newId(),
       name: 'GREETING',
       domain: 'www.example.com',
+      service_name: 'mqtt',
       host: 'ghcr.io',
     },
   }
@@ -138,6 +139,7 @@ const bodies: Readonly<Record<string, object>> = {
   putAppFile: { path: '/etc/x', content: '' },
   putGitCredential: { kind: 'token', token: 'x' },
   putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },
+  putTcpService: { port: 1883 },
   addDomain: { name: 'www.example.com' },
   confirmScm: { confirmation: 'x' },
   createAnnouncement: { title: 'x', body: 'x' },

@@ -26,6 +26,7 @@ export const bodies: { readonly [id: string]: object } = {
   confirmScm: { confirmation: 'x' },
   putGitCredential: { kind: 'token', token: 'x' },
   putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },
+  putTcpService: { port: 1883 },
   createProject: { name: 'x' },
   updateProject: { name: 'x' },
   inviteMember: { email: 'x@example.com', role: 'viewer' },

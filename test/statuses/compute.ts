@@ -39,6 +39,13 @@ export async function apps(world: World): Promise<void> {
   await see('getDomain', 200)
   await see('verifyDomain', 200)
   await see('deleteDomain', 200, { params: { domain: 'spare.example.com' } })
+  params['service_name'] = 'mqtt'
+  await see('putTcpService', 200, { body: { port: 1883 } })
+  await see('listTcpServices', 200)
+  await see('getTcpService', 200)
+  await see('putTcpService', 200, { params: { service_name: 'spare' }, body: { port: 1 } })
+  await see('putTcpService', 409, { params: { service_name: 'third' }, body: { port: 1 }, how: 'no free port' })
+  await see('deleteTcpService', 200, { params: { service_name: 'spare' } })
   const rule = { protocol: 'tcp', port_start: 80, port_end: 80, action: 'allow' }
   const spare = (await see('createSecurityRule', 200, { body: { ...rule, port_start: 79 } })).body
   params['rule_id'] = (await see('createSecurityRule', 200, { body: rule })).body.id

@@ -107,7 +107,16 @@ export async function createWorld(): Promise<World> {
   })
   const { billing, scm, registry } = parsed
   const system = undo.use(
-    await testSystem({ agents: 0, config: { billing, scm, registry, registryUrl: 'http://localhost:5000' } }),
+    await testSystem({
+      agents: 0,
+      config: {
+        billing,
+        scm,
+        registry,
+        registryUrl: 'http://localhost:5000',
+        tcpPorts: { first: 20_000, last: 20_001 },
+      },
+    }),
   )
   const config: ControlConfig = {
     ...parsed,

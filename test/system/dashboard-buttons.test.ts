@@ -25,7 +25,10 @@ browserSuite('the buttons of the dashboard', () => {
     source = await sourceHost()
     const { scm } = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), ...source.env })
     browser = await openBrowser()
-    system = await testSystem({ agents: 2, config: { scm, privateGitHosts: true } })
+    system = await testSystem({
+      agents: 2,
+      config: { scm, privateGitHosts: true, tcpPorts: { first: 20_000, last: 20_009 } },
+    })
     ada = await walker(system, browser)
     await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
     await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
@@ -105,8 +108,14 @@ browserSuite('the buttons of the dashboard', () => {
     expect(await saved()).toBeNull()
   })
 
-  it('network: adds and deletes a rule, adds, views and removes a domain', async () => {
+  it('network: adds and deletes a rule and a TCP service, adds, views and removes a domain', async () => {
     await ada.open('/apps/web/network', 'web')
+    await ada.button('Add service').click()
+    await ada.send({ Name: 'mqtt', 'Port in the VM': '1883' }, 'Add service')
+    await ada.row(/mqtt 1883/).waitFor()
+    await ada.button('Delete service mqtt').click()
+    await ada.confirm('Delete', 'mqtt')
+    await ada.says('No TCP services')
     await ada.button('Add rule').click()
     await ada.send({ 'First port': '5432', 'Remote address': '10.0.0.0/8' }, 'Add rule')
     await ada.row(/TCP 5432/).waitFor()

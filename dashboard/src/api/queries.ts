@@ -154,6 +154,11 @@ export const queries = {
       queryKey: inProject('domains', app_name),
       queryFn: ({ signal }) => api.listDomains({ app_name }, { signal }),
     }),
+  services: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('services', app_name),
+      queryFn: ({ signal }) => api.listTcpServices({ app_name }, { signal }),
+    }),
   rules: (app_name: string) =>
     queryOptions({
       queryKey: inProject('rules', app_name),

@@ -160,7 +160,8 @@ export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string 
   const table = `inet ${tableName(slot)}`
   const { leaving, entering } = chainsOf(tap)
   const project = plan.ipv6?.project
-  const { rules } = plan.firewall
+  const { rules, ports: ofServices = [] } = plan.firewall
+  const ports = ofServices.length === 0 ? plan.appPort : `{ ${[...new Set([plan.appPort, ...ofServices])].join(', ')} }`
   const ownNetwork = project ? [`ip6 saddr ${project} return`] : []
   return lines([
     `add chain ${table} ${leaving}`,
@@ -174,9 +175,9 @@ export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string 
     ...rulesOf(rules, 'inbound').map(rule => `add rule ${table} ${entering} ${rule}`),
     ...[
       ...ownNetwork,
-      `fib saddr type local tcp dport ${plan.appPort} return`,
-      `iifname "${meshDevice}" ip6 saddr @gateways tcp dport ${plan.appPort} return`,
-      `iifname "${meshDevice}" ip saddr @gateways4 tcp dport ${plan.appPort} return`,
+      `fib saddr type local tcp dport ${ports} return`,
+      `iifname "${meshDevice}" ip6 saddr @gateways tcp dport ${ports} return`,
+      `iifname "${meshDevice}" ip saddr @gateways4 tcp dport ${ports} return`,
       'drop',
     ].map(rule => `add rule ${table} ${entering} ${rule}`),
     ...(owner === undefined ? [] : [`add element ${table} vmms { ${owner} }`]),

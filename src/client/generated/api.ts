@@ -2217,6 +2217,12 @@ export interface PutRegistryCredentialRequest {
   readonly password: string
 }
 
+/** Port of a TCP service in the VM. */
+export interface PutTcpServiceRequest {
+  /** TCP port that the program listens on in the VM. */
+  readonly port: number
+}
+
 /** A tenant that is attached to a storage node. */
 export interface ReAttachedTenant {
   /** Tenant, 32 hexadecimal digits. */
@@ -2680,6 +2686,20 @@ export interface StartRunRequest {
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
   /** Seconds after which the run is ended. Default: 3600. */
   readonly timeout_seconds?: number | null | undefined
+}
+
+/** Public TCP port that leads to a port of an app. */
+export interface TcpService {
+  /** Name of the service; unique in its app. */
+  readonly name: string
+  /** TCP port that the program listens on in the VM. */
+  readonly port: number
+  /** Port on every gateway. It stays as long as the service. */
+  readonly public_port: number
+  /** Where clients connect: hostname of the app and public port. */
+  readonly address: string
+  /** When the service was created. */
+  readonly created_at: string
 }
 
 /** A tenant and its generation on a storage node. */
@@ -4172,6 +4192,23 @@ export const createOperations = (transport: Transport) => ({
   getRegistryCredential: (input: { readonly host: string }, options?: CallOptions) => transport.json<RegistryCredential>({ method: 'GET', path: `/v1/registry-credentials/${encodeURIComponent(input.host)}` }, options),
   /** Delete a registry credential. `DELETE /v1/registry-credentials/{host}` */
   deleteRegistryCredential: (input: { readonly host: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/registry-credentials/${encodeURIComponent(input.host)}` }, options),
+  /** List the TCP services of an app. `GET /v1/apps/{app_name}/services` */
+  listTcpServices: (input: { readonly app_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items whose `name` is exactly this. */
+  readonly name?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly TcpService[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/services`, query: input.query }, options),
+  /** Get a TCP service. `GET /v1/apps/{app_name}/services/{service_name}` */
+  getTcpService: (input: { readonly app_name: string; readonly service_name: string }, options?: CallOptions) => transport.json<TcpService>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/services/${encodeURIComponent(input.service_name)}` }, options),
+  /** Create or change a TCP service. `PUT /v1/apps/{app_name}/services/{service_name}` */
+  putTcpService: (input: { readonly app_name: string; readonly service_name: string; readonly body: PutTcpServiceRequest }, options?: CallOptions) => transport.json<TcpService>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/services/${encodeURIComponent(input.service_name)}`, body: input.body }, options),
+  /** Delete a TCP service. `DELETE /v1/apps/{app_name}/services/{service_name}` */
+  deleteTcpService: (input: { readonly app_name: string; readonly service_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/services/${encodeURIComponent(input.service_name)}` }, options),
   /** List hosts. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

@@ -147,6 +147,8 @@ const words: Readonly<Record<string, Words>> = {
   'vm.session_ended': 'ended a session in a VM',
   'vm.session_opened': withName('opened a session in a VM:', named('program')),
   'vm.session_signaled': 'sent a signal to a session in a VM',
+  'tcp_service.delete': d => `removed the TCP service${named('service')(d)}${ofApp(d)}`,
+  'tcp_service.set': d => `set the TCP service${named('service')(d)}${ofApp(d)}`,
   'volume.attach': withName('attached the volume'),
   'volume.attach_runtime': withName('attached the volume'),
   'volume.clone': withName('cloned the volume'),

@@ -2,6 +2,7 @@
  * The control plane's configuration: one frozen object, parsed once at start, with all errors reported together. Only
  * this file and config-parts.ts read the environment. settings.ts lists the settings.
  */
+import type { PortRange } from '../../lib/port-range.ts'
 import { type Environment, readBilling, readDatabases, readScm, readSecrets, settingReader } from './config-parts.ts'
 import { controlSettings } from './settings.ts'
 
@@ -68,6 +69,8 @@ export interface ControlConfig {
   readonly registry: string
   /** Public address of the installation's own registry; empty: there is none. */
   readonly registryUrl: string
+  /** Ports on gateways for TCP services; undefined: none. */
+  readonly tcpPorts: PortRange | undefined
   readonly buildTimeoutMinutes: number
   /** Directory of uploaded sources until they are built; empty: uploads are refused. */
   readonly sourceDir: string
@@ -198,6 +201,7 @@ export function parseControlConfig(env: Environment, fallbackSecretFile?: string
     databases,
     registry: read(s.registry),
     registryUrl: read(s.registryUrl),
+    tcpPorts: read(s.tcpPorts),
     buildTimeoutMinutes: read(s.buildTimeoutMinutes),
     sourceDir: read(s.sourceDir),
     privateGitHosts: read(s.privateGitHosts),

@@ -1,5 +1,5 @@
 /** Every setting of the control plane, as printed by `--help` and in `docs/operating.md`. */
-import { registrySettings } from './registry-settings.ts'
+import { edgeSettings } from './edge-settings.ts'
 import {
   billingProvider,
   databaseBackend,
@@ -151,7 +151,7 @@ export const controlSettings = {
     'mail server: smtp://user:password@host:587 or smtps://...; no e-mail when empty',
   ),
   mailFrom: setting('MOTE_MAIL_FROM', 'Mote <mote@localhost>', word, 'sender of e-mails'),
-  ...registrySettings,
+  ...edgeSettings,
   sourceDir: setting(
     'MOTE_SOURCES',
     '',

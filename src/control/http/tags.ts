@@ -26,6 +26,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Networking: 'The private network between hosts.',
   Volumes: 'Disks that outlive VMs.',
   Databases: 'Managed databases.',
+  'TCP services': 'Public ports that lead to TCP ports of apps.',
   Registries: 'Credentials of a project for image registries.',
   Hosts: 'The servers that VMs run on. For operators.',
 }

@@ -6,6 +6,7 @@ import { meshHandlers } from './mesh-routes.ts'
 import { ruleHandlers } from './rule-routes.ts'
 import { networkOperations } from './schema.ts'
 
+export { changeFirewall } from './rule-routes.ts'
 export { startNetworkPublisher } from './publisher.ts'
 
 export const networkFeature = (deps: Deps & { readonly live: LiveStats }) =>

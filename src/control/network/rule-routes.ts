@@ -33,7 +33,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
           throw invalidState(`An app has at most ${mostRules} rules. Delete one first, or use wider port ranges.`)
         const priority = shape.priority ?? nextPriority(last)
         const rule = await store.insert(tx, newId(), call.project.id, app.id, { ...shape, priority })
-        const version = await notifyVms(tx, app.id)
+        const version = await changeFirewall(tx, app.id)
         const change = { rule_id: rule.id, app_name: app.name, version }
         publishEvent(tx, {
           projectId: call.project.id,
@@ -57,7 +57,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
       const { app_name: name, rule_id: id } = call.params
       const app = await store.lock(tx, call.project.id, name)
       if (!app || !isUuid(id) || !(await store.remove(tx, app.id, id))) throw notFound()
-      const version = await notifyVms(tx, app.id)
+      const version = await changeFirewall(tx, app.id)
       const change = { rule_id: id, app_name: app.name, version }
       publishEvent(tx, { projectId: call.project.id, kind: 'security_rule.deleted', appId: app.id, data: change })
       call.audit({
@@ -72,7 +72,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
 })
 
 /** Raises the version and pokes the workflows of the app's VMs, which send it to their hosts. Returns the version. */
-async function notifyVms(tx: Tx, appId: string): Promise<number> {
+export async function changeFirewall(tx: Tx, appId: string): Promise<number> {
   const { version, vmIds } = await store.raise(tx, appId)
   for (const id of vmIds) await pokeVm(tx, id)
   return version

@@ -11,6 +11,7 @@ const refreshRoute = statement<{ hostname: string }>(
      SELECT a.hostname, a.project_id, a.id AS app_id, a.drain_timeout,
             coalesce(jsonb_agg(jsonb_build_object('vmId', v.id, 'host', v.endpoint_host, 'port', v.endpoint_port)
                                ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]'::jsonb) AS backends,
+            (SELECT d.port FROM deployment d WHERE d.id = a.active_deployment_id) AS app_port,
             a.want, a.scale_state, EXISTS (
               SELECT FROM migration g JOIN vm moving ON moving.id = g.vm_id AND moving.want = 'running'
               WHERE g.deployment_id = a.active_deployment_id AND g.ended_at IS NULL
@@ -31,7 +32,7 @@ const refreshRoute = statement<{ hostname: string }>(
      -- Platform apps and workers have no route.
      WHERE a.id = $1 AND a.owner = 'user' AND a.kind = 'web' GROUP BY a.id
    ), described AS (
-     SELECT hostname, project_id, app_id, drain_timeout, leaving,
+     SELECT hostname, project_id, app_id, drain_timeout, leaving, app_port,
             CASE WHEN want <> 'deleted' AND scale_state = 'active' AND backends <> '[]'::jsonb THEN canary END AS canary,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
             CASE WHEN want = 'deleted' THEN 'gone'
@@ -43,11 +44,18 @@ const refreshRoute = statement<{ hostname: string }>(
                  ELSE 'down' END AS state
      FROM wanted
    ), named AS (
-     SELECT hostname AS name FROM described
-     UNION ALL SELECT name FROM domain WHERE app_id = $1 AND state = 'verified'
+     SELECT hostname AS name, NULL::int AS port FROM described
+     UNION ALL SELECT name, NULL FROM domain WHERE app_id = $1 AND state = 'verified'
+     UNION ALL SELECT 'tcp/' || public_port, port FROM tcp_service WHERE app_id = $1
    )
    INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds, leaving, canary)
-   SELECT name, project_id, app_id, state, backends, drain_timeout, leaving, canary FROM described, named
+   SELECT name, project_id, app_id, state,
+          -- The port of the app may be reached at another one of the host.
+          CASE WHEN port IS NULL OR port = app_port THEN backends
+               ELSE (SELECT coalesce(jsonb_agg(b || jsonb_build_object('port', port) ORDER BY n), '[]'::jsonb)
+                     FROM jsonb_array_elements(backends) WITH ORDINALITY AS e (b, n)) END,
+          -- TCP services lead to the active version only.
+          drain_timeout, leaving, CASE WHEN port IS NULL THEN canary END FROM described, named
    ON CONFLICT (hostname) DO UPDATE
      SET project_id = excluded.project_id, app_id = excluded.app_id, state = excluded.state,
          backends = excluded.backends, drain_seconds = excluded.drain_seconds,
@@ -67,6 +75,7 @@ const retireRoutes = statement<{ hostname: string }>(
    WHERE r.app_id = $1 AND r.state <> 'gone'
      AND NOT EXISTS (SELECT FROM app a WHERE a.id = $1 AND a.hostname = r.hostname)
      AND NOT EXISTS (SELECT FROM domain d WHERE d.app_id = $1 AND d.name = r.hostname AND d.state = 'verified')
+     AND NOT EXISTS (SELECT FROM tcp_service s WHERE s.app_id = $1 AND 'tcp/' || s.public_port = r.hostname)
    RETURNING hostname`,
 )
 // Without this lock, a statement that started before another transaction switched the route would wait for that commit

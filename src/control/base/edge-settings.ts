@@ -1,7 +1,8 @@
-/** Settings of image registries. */
+/** Settings of image registries and TCP services. */
+import { parsePortRange, type PortRange } from '../../lib/port-range.ts'
 import { imagePath, setting, url } from './setting.ts'
 
-export const registrySettings = {
+export const edgeSettings = {
   registry: setting(
     'MOTE_REGISTRY',
     '',
@@ -13,5 +14,11 @@ export const registrySettings = {
     '',
     url,
     "address of the installation's own registry, as clients and hosts reach it; http://localhost:<port> with MOTE_REGISTRY_PORT",
+  ),
+  tcpPorts: setting<PortRange | undefined>(
+    'MOTE_TCP_PORTS',
+    undefined,
+    parsePortRange,
+    'ports of gateways for TCP services, such as 20000-20999; set it for gateways too; none when empty',
   ),
 } as const

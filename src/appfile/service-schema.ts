@@ -1,0 +1,23 @@
+/** TCP services in `mote.toml`. */
+import { Type } from 'typebox'
+import { table } from './canary-schema.ts'
+
+const Service = table(
+  {
+    port: Type.Integer({
+      minimum: 1,
+      maximum: 65_535,
+      description: 'TCP port that the program listens on. `mote services list` shows the public one.',
+      examples: [1883],
+    }),
+  },
+  'A public port of the gateways that leads to a TCP port of the app, unchanged.',
+)
+
+export const Services = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }), Service, {
+  additionalProperties: false,
+  maxProperties: 10,
+  'x-mote-names': 'lower-case letters, digits and dashes, starting and ending with a letter or a digit',
+  description:
+    'TCP services. With this table, services that are not in the file are deleted; without it, all services stay as they are.',
+})

@@ -1,0 +1,46 @@
+/** TCP services of an app. */
+import type { Command } from 'commander'
+import { appFlag, appOf } from '../folder.ts'
+import { listing } from '../output.ts'
+import { noun, said, type Verb } from '../verb.ts'
+
+export const serviceCommands = (): Command[] => [
+  noun('services', 'Public TCP ports that lead to ports of an app', [list, set, remove]),
+]
+
+const list: Verb = {
+  usage: 'list',
+  says: 'List the services with their addresses',
+  aliases: ['ls'],
+  options: [appFlag],
+  async run(call) {
+    const all = await call.client.listTcpServices({ app_name: await appOf(call) })
+    const rows = all.map(one => [one.name, one.port, one.address])
+    return said(all, listing(['NAME', 'PORT', 'ADDRESS'], rows, 'No services: mote services set <name> <port>'))
+  },
+}
+
+const set: Verb = {
+  usage: 'set <name> <port>',
+  says: 'Open a public port for a TCP port of the app, or change the latter',
+  options: [appFlag],
+  example: 'mote services set mqtt 1883 --app broker',
+  async run(call) {
+    const [service_name = '', given = ''] = call.args
+    const port = Number(given)
+    if (!Number.isInteger(port)) throw new Error(`"${given}" is not a port. Give a number from 1 to 65535.`)
+    const service = await call.client.putTcpService({ app_name: await appOf(call), service_name, body: { port } })
+    return said(service, `${service.address} leads to port ${service.port}.`)
+  },
+}
+
+const remove: Verb = {
+  usage: 'delete <name>',
+  says: 'Close the public port and its connections',
+  options: [appFlag],
+  async run(call) {
+    const [service_name = ''] = call.args
+    const answer = await call.client.deleteTcpService({ app_name: await appOf(call), service_name })
+    return said(answer, `Deleted the service ${service_name}.`)
+  },
+}

@@ -1,0 +1,70 @@
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface TcpServiceRow {
+  readonly name: string
+  readonly port: number
+  readonly publicPort: number
+  readonly createdAt: Date
+}
+
+/** The app of a service. */
+export interface ServedApp {
+  readonly id: string
+  readonly name: string
+  readonly hostname: string
+  readonly kind: 'web' | 'worker'
+}
+
+const appColumns = `id, name, hostname, kind`
+const condition = `project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`
+const findApp = statement<ServedApp>('tcpServices.app', `SELECT ${appColumns} FROM app WHERE ${condition}`)
+const lockApp = statement<ServedApp>('tcpServices.lock', `SELECT ${appColumns} FROM app WHERE ${condition} FOR UPDATE`)
+
+const columns = `name, port, public_port AS "publicPort", created_at AS "createdAt"`
+const allOfApp = statement<TcpServiceRow>(
+  'tcpServices.ofApp',
+  `SELECT ${columns} FROM tcp_service WHERE app_id = $1 ORDER BY name`,
+)
+const changePort = statement<TcpServiceRow>(
+  'tcpServices.change',
+  `UPDATE tcp_service SET port = $3 WHERE app_id = $1 AND name = $2 RETURNING ${columns}`,
+)
+// At random, so that a released port is rarely the next one to be used.
+const insertOne = statement<TcpServiceRow>(
+  'tcpServices.insert',
+  `INSERT INTO tcp_service (app_id, name, port, public_port)
+   SELECT $1, $2, $3, p FROM generate_series($4::int, $5::int) p
+   WHERE NOT EXISTS (SELECT FROM tcp_service s WHERE s.public_port = p) ORDER BY random() LIMIT 1
+   ON CONFLICT (public_port) DO NOTHING RETURNING ${columns}`,
+)
+const removeOne = statement('tcpServices.remove', `DELETE FROM tcp_service WHERE app_id = $1 AND name = $2`)
+
+export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
+/** Locks the app, to serialize changes of its services. */
+export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
+export const ofApp = (sql: Sql, appId: string) => sql.rows(allOfApp, [appId])
+export const change = (tx: Tx, appId: string, name: string, port: number) => tx.maybe(changePort, [appId, name, port])
+
+export interface NewTcpService {
+  readonly appId: string
+  readonly name: string
+  readonly port: number
+}
+
+/** A port may be taken by another transaction between the choice and the insertion. */
+const tries = 5
+
+/** Returns undefined if no port of the range is free. */
+export async function insert(
+  tx: Tx,
+  { appId, name, port }: NewTcpService,
+  { first, last }: { readonly first: number; readonly last: number },
+): Promise<TcpServiceRow | undefined> {
+  for (let n = 0; n < tries; n++) {
+    const made = await tx.maybe(insertOne, [appId, name, port, first, last])
+    if (made) return made
+  }
+  return undefined
+}
+/** Returns false if there was none. */
+export const remove = async (tx: Tx, appId: string, name: string) => (await tx.run(removeOne, [appId, name])) === 1

@@ -1,0 +1,172 @@
+/**
+ * TCP services: listens on the public port of each service, and forwards connections to the VMs of its app, unchanged.
+ * Their routes are in the table under names that no hostname has, so waking, draining and moves work as for HTTP.
+ */
+import { type Server, type Socket, connect, createServer } from 'node:net'
+import type { Logger } from 'pino'
+import { type Route, tcpPortOf } from '../../contract/gateway.ts'
+import type { PortRange } from '../../lib/port-range.ts'
+import type { BackendPools, Target } from '../backends.ts'
+import { faultOf } from '../faults.ts'
+import type { Limiter } from '../limits.ts'
+import { limitConnections } from '../listener.ts'
+import type { RouteTable } from '../route-table.ts'
+import type { Traffic } from '../traffic.ts'
+import { joinStreams } from '../upgrade.ts'
+
+export interface TcpOptions {
+  readonly host: string
+  /** The only ports on which this gateway listens for services. */
+  readonly ports: PortRange
+  /** Connections without data for this long are closed; 0: never. */
+  readonly idleMs: number
+  readonly connections: number
+  readonly connectionsPerClient: number
+}
+
+export interface TcpDeps {
+  readonly table: RouteTable
+  readonly pools: BackendPools
+  readonly traffic: Traffic
+  readonly limiter: Limiter
+  readonly trusts: (address: string) => boolean
+  readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
+  readonly log: Logger
+}
+
+export interface TcpServices {
+  /** Takes no new connections, gives the open ones `drainMs`, then closes them. */
+  stop(drainMs: number): Promise<void>
+}
+
+interface Listening {
+  readonly server: Server
+  readonly sockets: Set<Socket>
+}
+
+const connectMs = 2000
+const maxTries = 3
+/** A port that another program uses is tried again. */
+const againMs = 5000
+
+export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpServices {
+  const open = new Map<number, Listening>()
+  const { first, last } = options.ports
+  const follow = (route: Route) => {
+    const port = tcpPortOf(route.hostname)
+    if (port === undefined || port < first || port > last) return
+    const known = open.get(port)
+    if (route.state === 'gone') {
+      open.delete(port)
+      known?.server.close()
+      for (const socket of known?.sockets ?? []) socket.destroy()
+    } else if (!known) open.set(port, listen(options, deps, port, route.hostname))
+  }
+  for (const route of deps.table.services()) follow(route)
+  deps.table.onChange(follow)
+  return {
+    async stop(drainMs) {
+      const all = [...open.values()]
+      open.clear()
+      const cut = setTimeout(() => {
+        for (const { sockets } of all) for (const socket of sockets) socket.destroy()
+      }, drainMs)
+      await Promise.all(all.map(({ server }) => new Promise<void>(resolve => server.close(() => resolve()))))
+      clearTimeout(cut)
+    },
+  }
+}
+
+function listen(options: TcpOptions, deps: TcpDeps, port: number, name: string): Listening {
+  // A client that has sent everything still reads.
+  const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true, keepAlive: true })
+  const sockets = new Set<Socket>()
+  limitConnections(server, options, deps.trusts)
+  server.on('connection', (client: Socket) => {
+    // Above the limit of its address.
+    if (client.destroyed) return
+    sockets.add(client)
+    client.once('close', () => sockets.delete(client)).on('error', () => client.destroy())
+    if (options.idleMs > 0) client.setTimeout(options.idleMs, () => client.destroy())
+    serve(deps, name, client).catch((cause: unknown) => {
+      deps.log.error({ err: cause, port }, 'a TCP connection failed inside the gateway')
+      client.destroy()
+    })
+  })
+  let isClosed = false
+  server.once('close', () => (isClosed = true))
+  const start = () => void server.listen(port, options.host)
+  server.on('error', err => {
+    deps.log.error({ err, port }, 'cannot listen for a TCP service; retrying')
+    setTimeout(() => isClosed || server.listening || start(), againMs).unref()
+  })
+  start()
+  return { server, sockets }
+}
+
+/** Closes the connection without a word if the app cannot take it: TCP has no other answer. */
+async function serve(deps: TcpDeps, name: string, client: Socket): Promise<void> {
+  const known = await deps.table.current(name)
+  if (client.destroyed) return
+  const address = client.remoteAddress ?? ''
+  if (!known) return void client.destroy()
+  if (deps.limiter.enter(known.appId, address)) {
+    deps.traffic.refused(known.appId)
+    return void client.destroy()
+  }
+  const end = deps.traffic.begin(known.appId)
+  let failed = true
+  const gone = new AbortController()
+  client.once('close', () => {
+    gone.abort()
+    deps.limiter.leave(known.appId, address)
+    end(failed, client.bytesWritten)
+  })
+  const route = known.state === 'sleeping' ? await deps.wake(known, gone.signal) : known
+  const socket = route && !client.destroyed ? await reach(deps, route, client) : undefined
+  failed = socket === undefined && !client.destroyed
+  if (!socket) return void client.destroy()
+  joinStreams(client, socket)
+}
+
+/** Connects to one of the VMs. Nothing was read from the client yet, so any of them will do. */
+async function reach({ pools }: TcpDeps, route: Route, client: Socket) {
+  const tried = new Set<string>()
+  for (let n = 0; n < maxTries; n++) {
+    const target = pools.pick(route, tried)
+    if (!target || client.destroyed) return undefined
+    tried.add(target.key)
+    const use = pools.begin(target)
+    use.lasts()
+    try {
+      const socket = await connected(target)
+      pools.answered(target)
+      const forget = pools.onCut(target, () => socket.destroy())
+      socket.once('close', () => {
+        use.end()
+        forget()
+      })
+      return { socket, head: Buffer.alloc(0) }
+    } catch (cause) {
+      use.end()
+      pools.failed(target, cause instanceof Error ? faultOf(cause) : 'other')
+    }
+  }
+  return undefined
+}
+
+function connected({ backend: { host, port } }: Target): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+  const socket = connect({ host, port, allowHalfOpen: true, noDelay: true, timeout: connectMs })
+  const late = () =>
+    socket.destroy(Object.assign(new Error('no connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' }))
+  socket
+    .once('timeout', late)
+    .once('error', reject)
+    .once('connect', () => {
+      socket.setTimeout(0)
+      socket.off('timeout', late).off('error', reject)
+      resolve(socket)
+    })
+  return promise
+}

@@ -1,0 +1,15 @@
+/** TCP ports from `first` to `last`, both included. */
+export interface PortRange {
+  readonly first: number
+  readonly last: number
+}
+
+/** Reads `20000-20999`; undefined when empty. @throws Error */
+export function parsePortRange(text: string): PortRange | undefined {
+  if (text === '') return undefined
+  const [, from, to] = /^(\d{1,5})-(\d{1,5})$/.exec(text) ?? []
+  const [first, last] = [Number(from), Number(to)]
+  if (!(first >= 1024 && last >= first && last <= 65_535))
+    throw new Error('must be a range of ports from 1024 to 65535, such as 20000-20999')
+  return { first, last }
+}

@@ -24,6 +24,7 @@ import { projectCommands } from './commands/project.ts'
 import { sessionCommands } from './commands/session.ts'
 import { jobCommands } from './commands/job.ts'
 import { runCommands } from './commands/run.ts'
+import { envGroupCommands } from './commands/env-group.ts'
 import { settingCommands } from './commands/setting.ts'
 import { sshKeyCommands } from './commands/ssh-key.ts'
 import { sourceHostCommands } from './commands/source-host.ts'
@@ -64,6 +65,7 @@ export function moteCommand(): Command {
       ...domainCommands(),
       ...sourceHostCommands(),
       ...settingCommands(),
+      ...envGroupCommands(),
       ...appFileCommands(),
       ...sshKeyCommands(),
       ...projectCommands(),

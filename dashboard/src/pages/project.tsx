@@ -13,6 +13,7 @@ import { Card, Page } from '../ui/layout.tsx'
 import { Loaded, Missing } from '../ui/states.tsx'
 import { toast } from '../ui/toast.tsx'
 import { Activity } from './activity.tsx'
+import { EnvGroups } from './env-groups.tsx'
 
 export const MissingProject = () => (
   <Card>
@@ -53,6 +54,7 @@ export function ProjectSettings() {
                   </div>
                 </Form>
               </Card>
+              {project.id === current?.id && <EnvGroups />}
               {project.id === current?.id && <Activity />}
               <Card
                 danger

@@ -40,7 +40,10 @@ export const sections: readonly Section[] = [
       'benchmarks',
     ],
   },
-  { title: 'Explanation', pages: ['architecture', 'compute', 'engine', 'identity', 'security', 'scale', 'comparison'] },
+  {
+    title: 'Explanation',
+    pages: ['architecture', 'compute', 'environment', 'engine', 'identity', 'security', 'scale', 'comparison'],
+  },
   { title: 'Change Mote', pages: ['style', 'adding-an-endpoint'] },
   { title: 'Decisions', pages: pagesIn('decisions'), isCollapsed: true },
   { title: 'Notes', pages: pagesIn('notes'), isCollapsed: true },

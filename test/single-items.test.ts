@@ -31,6 +31,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   listHosts: '/v1/admin/hosts/{host_id}',
   listRepositories: 'belongs to the source host',
   listScmAccounts: 'belongs to the source host',
+  listAppEnvGroups: '/v1/env-groups/{group_name}',
   listAppFiles: '/v1/apps/{app_name}/files/content',
   listAuditLogs: 'an entry is only useful in sequence',
 }

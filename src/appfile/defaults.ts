@@ -44,6 +44,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
       size_mib: volume.size_mib ?? 1024,
       read_only: volume.read_only ?? false,
     })),
+    ...(file.env_groups ? { envGroups: file.env_groups } : {}),
     ...(file.files && file.files.length > 0 ? { files: filesOf(file) } : {}),
     ...(file.jobs ? { jobs: jobsOf(file.jobs) } : {}),
     ...(file.services ? { services: portsOf(file.services) } : {}),

@@ -73,6 +73,8 @@ export interface EffectiveFile {
   readonly inputs?: BuildInputs
   readonly release?: { readonly command: readonly string[] }
   readonly env: Readonly<Record<string, string>>
+  /** Attached environment groups, in their order. Absent: the file says nothing about them, and they stay as they are. */
+  readonly envGroups?: readonly string[]
   /** Variables whose values are never shown. */
   readonly secrets?: readonly string[]
   /** What a new app is; that of a compose file may be a worker of a stack. */

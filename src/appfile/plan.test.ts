@@ -55,6 +55,17 @@ describe('variables of a build', () => {
     expect(made.deploys).toEqual(['the settings change'])
   })
 
+  it('may be those of a group', () => {
+    const text = '[build]\nenv = ["URL"]\nsecrets = ["TOKEN"]'
+    const groupVariables = [
+      { name: 'URL', isSecret: false },
+      { name: 'TOKEN', isSecret: true },
+    ]
+    expect(keys(plan('', text, { groupVariables }))).toEqual(['create build.env', 'create build.secrets'])
+    expect(() => plan('', '[build]\nenv = ["TOKEN"]', { groupVariables })).toThrow('TOKEN is a secret')
+    expect(() => plan('', '[build]\nenv = ["URL"]', { groupVariables, secrets: ['URL'] })).toThrow('URL is a secret')
+  })
+
   it('and those of files must exist', () => {
     const text = '[[files]]\npath = "/run/key"\nsecret = "KEY"'
     expect(() => plan('', text)).toThrow('files (/run/key): the app has no variable KEY. Set it: mote env set KEY=-')
@@ -116,6 +127,9 @@ describe('a plan', () => {
     ['a removed domain', 'domains = ["a.b"]', '', ['remove domains.a.b'], false],
     ['a release command', '', '[release]\ncommand = ["a"]', ['create release.command'], true],
     ['no release command', '[release]\ncommand = ["a"]', '', ['remove release.command'], true],
+    ['another order of groups', 'env_groups = ["a", "b"]', 'env_groups = ["b", "a"]', ['change env_groups'], true],
+    ['no groups', 'env_groups = ["a"]', 'env_groups = []', ['change env_groups'], true],
+    ['no word about groups', 'env_groups = ["a"]', '', [], false],
     ['a new job', '', '[jobs.a]\nschedule = "@daily"\ncommand = ["a"]', ['create jobs.a'], false],
     [
       'a job',
@@ -157,13 +171,15 @@ describe('a plan', () => {
       ],
       false,
     ],
-  ])('for %s has a change, and a new version only if VMs need it', (_what, now, wanted, expected, deploys) => {
-    const before = now.startsWith('domains') ? `${now}\n${image}` : `${image}${now}`
-    const after = wanted.startsWith('domains') ? `${wanted}\n${image}` : `${image}${wanted}`
+  ])('for %s has a change, and a new version only if VMs need it', (what, now, wanted, expected, deploys) => {
+    const before = /^(domains|env_groups)/.test(now) ? `${now}\n${image}` : `${image}${now}`
+    const after = /^(domains|env_groups)/.test(wanted) ? `${wanted}\n${image}` : `${image}${wanted}`
     const made = plan(before, after)
     expect(keys(made)).toEqual(expected)
     expect(made.deploys).toEqual(deploys ? ['the settings change'] : [])
-    expect(removes(made)).toBe(expected.some(one => /^remove (env|jobs|services|volumes|domains)/.test(one)))
+    expect(removes(made)).toBe(
+      expected.some(one => /^remove (env|jobs|services|volumes|domains)/.test(one)) || what === 'no groups',
+    )
   })
 
   it('deploys another image, folder or repository', () => {

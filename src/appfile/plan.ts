@@ -25,6 +25,8 @@ export interface AppState {
   readonly file: EffectiveFile
   /** Names of variables whose values cannot be read. */
   readonly secrets: readonly string[]
+  /** Variables of the groups that the file wants, or of those that the app has. */
+  readonly groupVariables?: readonly { readonly name: string; readonly isSecret: boolean }[]
   /** Sizes in MiB of all volumes of the project, by name. */
   readonly volumeSizes: ReadonlyMap<string, number>
   /** Whether a deployment serves, or is asleep. */
@@ -76,6 +78,7 @@ function creationOf(file: EffectiveFile): Change[] {
     ...differences('release', new Map(), flatRelease(file)),
     ...[...flatProcess(file.processes.web)].map(([name, to]) => created(`processes.web.${name}`, to)),
     ...workerChanges({}, file.workers),
+    ...groupChanges(file.envGroups, []),
     ...Object.entries(file.env).map(([name, to]) => created(`env.${name}`, to)),
     ...differences('files', new Map(), flatFiles(file.files)),
     ...file.volumes.map(volume => created(`volumes.${volume.name}`, volumeText(volume))),
@@ -96,6 +99,7 @@ function changesOf(file: EffectiveFile, { file: now, secrets, volumeSizes }: App
     ...differences('release', flatRelease(now), flatRelease(file)),
     ...differences('processes.web', flatProcess(now.processes.web), flatProcess(file.processes.web)),
     ...workerChanges(now.workers, file.workers),
+    ...groupChanges(file.envGroups, now.envGroups ?? []),
     ...differences('env', new Map(Object.entries(now.env)), new Map(Object.entries(file.env))),
     ...fileChanges(file, now),
     ...volumeChanges(now.volumes, file.volumes),
@@ -109,6 +113,10 @@ function fileChanges(file: EffectiveFile, now: EffectiveFile): Change[] {
   const compared = comparedFiles(file.files, now.files)
   return differences('files', flatFiles(compared.now), flatFiles(compared.wanted))
 }
+
+/** Without a word about groups, they stay as they are. */
+const groupChanges = (wanted: readonly string[] | undefined, now: readonly string[]): Change[] =>
+  wanted && !isSame(now, wanted) ? [{ kind: 'change', key: 'env_groups', from: now, to: wanted }] : []
 
 const flatRelease = ({ release }: EffectiveFile): ReadonlyMap<string, Value> =>
   new Map(release ? [['command', release.command]] : [])
@@ -181,10 +189,14 @@ function refuseSecrets({ env }: EffectiveFile, secrets: readonly string[]): void
 }
 
 /** A build or a file that gets a variable which the app does not have would fail. */
-function refuseUnknown({ app, env, inputs, files = [] }: EffectiveFile, state: AppState | undefined): void {
-  const secrets = state?.secrets ?? []
+function refuseUnknown({ app, env, envGroups, inputs, files = [] }: EffectiveFile, state: AppState | undefined): void {
+  // The groups of a new app are not read. Its deployment is refused if a variable is missing.
+  if (!state && envGroups && envGroups.length > 0) return
+  const shared = state?.groupVariables ?? []
+  const secrets = [...(state?.secrets ?? []), ...shared.flatMap(({ name, isSecret }) => (isSecret ? [name] : []))]
+  const plain = shared.flatMap(({ name, isSecret }) => (isSecret ? [] : [name]))
   for (const name of inputs?.env ?? []) {
-    if (Object.hasOwn(env, name)) continue
+    if (Object.hasOwn(env, name) || (plain.includes(name) && !state?.secrets.includes(name))) continue
     if (secrets.includes(name))
       throw new Error(`build.env: ${name} is a secret, and arguments stay in the image. Move it to build.secrets.`)
     throw new Error(`build.env: there is no variable ${name}. Add it to [env], or remove it from build.env.`)
@@ -195,7 +207,7 @@ function refuseUnknown({ app, env, inputs, files = [] }: EffectiveFile, state: A
     ...files.flatMap(({ path, variable }) => (variable === undefined ? [] : [[`files (${path})`, variable] as const])),
   ]
   for (const [key, name] of named)
-    if (!Object.hasOwn(env, name) && !secrets.includes(name))
+    if (!Object.hasOwn(env, name) && !secrets.includes(name) && !plain.includes(name))
       throw new Error(
         `${key}: the app has no variable ${name}. Set it: ${create}mote env set ${name}=- --app ${app} < file`,
       )
@@ -222,7 +234,7 @@ const needsVersion = (path: string) => (change: Change) =>
   !(change.kind === 'remove' && (change.key.startsWith('volumes.') || change.key === path)) &&
   !live.some(pattern => pattern.test(change.key))
 
-const partsOfApp = ['build', 'release', 'processes.web', 'env', 'files', 'volumes']
+const partsOfApp = ['build', 'release', 'processes.web', 'env', 'env_groups', 'files', 'volumes']
 
 function reasonsOf(
   file: EffectiveFile,
@@ -242,7 +254,11 @@ function reasonsOf(
 
 /** Whether the plan takes away a variable, a volume, a domain or a worker, which needs consent. */
 export const removes = ({ changes }: Plan) =>
-  changes.some(({ kind, key }) => kind === 'remove' && !/^(processes\.[^.]+|release)\./.test(key))
+  changes.some(
+    ({ kind, key, from, to }) =>
+      (kind === 'remove' && !/^(processes\.[^.]+|release)\./.test(key)) ||
+      (key === 'env_groups' && Array.isArray(from) && from.some(name => !(Array.isArray(to) && to.includes(name)))),
+  )
 export const isEmpty = ({ changes, deploys, workers }: Plan) =>
   changes.length === 0 && deploys.length === 0 && workers.length === 0
 

@@ -235,6 +235,15 @@ export const AppFile = Type.Object(
         },
       ),
     ),
+    env_groups: maybe(
+      Type.Array(name({ examples: ['shared'] }), {
+        maxItems: 10,
+        uniqueItems: true,
+        description:
+          'Environment groups of the project that are attached to the app. Of equal variables, those of the app win, then those of later groups. Without this key, the groups stay as they are.',
+        examples: [['shared']],
+      }),
+    ),
     processes: maybe(Processes),
     jobs: maybe(Jobs),
     files: maybe(GivenFiles),

@@ -68,6 +68,7 @@ const states: Readonly<Record<string, EffectiveFile>> = {
     inputs: { dockerfile: 'a/b.Dockerfile', args: { A: 'x "y"' }, env: ['LEVEL'], secrets: ['TOKEN'] },
   },
   'a file with the value of a variable': { ...now, files: [{ path: '/run/key', mode: '0400', variable: 'KEY' }] },
+  'environment groups': { ...now, envGroups: ['base', 'team'] },
   'an image': { ...now, build: { image: 'a:1' } },
   'a repository': { ...now, build: { repository: 'https://a/b', branch: 'main', submodules: true } },
 }

@@ -25,9 +25,18 @@ export const newFileText = (file: AppFile, apiUrl: string): string =>
   ].join('\n')
 
 /** The file with all defaults. */
-export const effectiveText = ({ workers, processes, build, inputs, files = [], ...rest }: EffectiveFile): string =>
+export const effectiveText = ({
+  workers,
+  processes,
+  build,
+  inputs,
+  envGroups,
+  files = [],
+  ...rest
+}: EffectiveFile): string =>
   stringify({
     ...rest,
+    ...(envGroups ? { env_groups: envGroups } : {}),
     ...(files.length > 0 ? { files: files.map(shownFile) } : {}),
     build: { ...build, ...inputs },
     processes: { ...processes, ...workers },
@@ -96,6 +105,7 @@ export function withState(file: AppFile, state: EffectiveFile): AppFile {
   if (!isSame) next.processes = processesWith(file, before, state)
   if (!isDeepStrictEqual(before.volumes, state.volumes))
     next.volumes = state.volumes.map(volume => volumeWith(file, before, volume))
+  if (!isDeepStrictEqual(before.envGroups ?? [], state.envGroups ?? [])) next.env_groups = [...(state.envGroups ?? [])]
   const files = filesWith(file.files ?? [], state.files ?? [])
   if (!isDeepStrictEqual(file.files ?? [], files)) next.files = files
   const { jobs = {} } = state

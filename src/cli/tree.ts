@@ -26,6 +26,7 @@ import { jobCommands } from './commands/job.ts'
 import { registryCommands } from './commands/registry.ts'
 import { runCommands } from './commands/run.ts'
 import { serviceCommands } from './commands/service.ts'
+import { envGroupCommands } from './commands/env-group.ts'
 import { settingCommands } from './commands/setting.ts'
 import { sshKeyCommands } from './commands/ssh-key.ts'
 import { sourceHostCommands } from './commands/source-host.ts'
@@ -68,6 +69,7 @@ export function moteCommand(): Command {
       ...sourceHostCommands(),
       ...registryCommands(),
       ...settingCommands(),
+      ...envGroupCommands(),
       ...appFileCommands(),
       ...sshKeyCommands(),
       ...projectCommands(),

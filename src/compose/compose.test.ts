@@ -30,6 +30,16 @@ const first = async (lines: string, more = '') => {
   return { ...app, web: app.processes.web }
 }
 
+it('a repository gets a Dockerfile and arguments as inputs of its build', async () => {
+  const { services } = await plan(
+    'services:\n  a:\n    build: { context: "https://github.com/a/b.git#main", dockerfile: ./docker/web, args: { V: 1 } }\n',
+  )
+  expect(services[0]?.app).toMatchObject({
+    build: { repository: 'https://github.com/a/b.git', branch: 'main' },
+    inputs: { dockerfile: 'docker/web', args: { V: '1' }, env: [], secrets: [] },
+  })
+})
+
 describe('a service', () => {
   it.each([
     [

@@ -19,6 +19,7 @@ import {
   upcallFeature,
 } from './databases/index.ts'
 import type { Deps } from './base/deps.ts'
+import { variableFeature } from './variables/index.ts'
 import { apiDocsFeature } from './api-docs/index.ts'
 import { allOperations } from './operations.ts'
 import { certificates, createIssuer, createResolver, domainChecks, domainFeature } from './domains/index.ts'
@@ -72,6 +73,7 @@ export const features = (deps: ControlDeps, security: Security): readonly Featur
   scmFeature(deps, createSourceHost(deps)),
   appFeature(deps),
   appFileFeature(deps),
+  variableFeature(deps),
   domainFeature(deps, createResolver(deps.config.dnsServers)),
   deploymentFeature(deps),
   appLogFeature(deps),

@@ -23,6 +23,7 @@ import { scmOperations } from './scm/schema.ts'
 import { scmWebhookOperations } from './scm/webhook-schema.ts'
 import { tcpServiceOperations } from './tcp-services/schema.ts'
 import { usageOperations } from './usage/schema.ts'
+import { variableOperations } from './variables/schema.ts'
 import { vmFileOperations } from './vm-sessions/file-schema.ts'
 import { vmSessionOperations } from './vm-sessions/schema.ts'
 import { vmOperations } from './vms/schema.ts'
@@ -45,6 +46,7 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...projectOperations,
   ...appOperations,
   ...appFileOperations,
+  ...variableOperations,
   ...domainOperations,
   ...deploymentOperations,
   ...appLogOperations,

@@ -107,6 +107,15 @@ CREATE TABLE app_env (
   CONSTRAINT app_env_pkey PRIMARY KEY (app_id, name)
 );
 
+CREATE TABLE app_env_group (
+  app_id uuid NOT NULL,
+  group_id uuid NOT NULL,
+  "position" integer NOT NULL,
+  CONSTRAINT app_env_group_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_env_group_group_id_fkey FOREIGN KEY (group_id) REFERENCES env_group(id) ON DELETE CASCADE,
+  CONSTRAINT app_env_group_pkey PRIMARY KEY (app_id, group_id)
+);
+
 CREATE TABLE app_file (
   app_id uuid NOT NULL,
   content bytea,
@@ -567,6 +576,53 @@ CREATE TABLE email_link (
   CONSTRAINT email_link_email_check CHECK ((email = lower(email))),
   CONSTRAINT email_link_pkey PRIMARY KEY (account_id, purpose),
   CONSTRAINT email_link_purpose_check CHECK ((purpose = ANY (ARRAY['verify'::text, 'reset'::text, 'change'::text])))
+);
+
+CREATE TABLE env_group (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  id uuid NOT NULL,
+  name text NOT NULL,
+  project_id uuid NOT NULL,
+  CONSTRAINT env_group_name UNIQUE (project_id, name),
+  CONSTRAINT env_group_pkey PRIMARY KEY (id),
+  CONSTRAINT env_group_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
+CREATE TABLE env_group_value (
+  group_id uuid NOT NULL,
+  name text NOT NULL,
+  plain_at timestamp with time zone,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  value bytea NOT NULL,
+  CONSTRAINT env_group_value_group_id_fkey FOREIGN KEY (group_id) REFERENCES env_group(id) ON DELETE CASCADE,
+  CONSTRAINT env_group_value_pkey PRIMARY KEY (group_id, name)
+);
+
+CREATE TABLE env_version (
+  app_id uuid,
+  author_id uuid,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  group_id uuid,
+  id uuid NOT NULL,
+  removed_names text[] NOT NULL,
+  restored integer,
+  set_names text[] NOT NULL,
+  version integer NOT NULL,
+  CONSTRAINT env_version_app UNIQUE (app_id, version),
+  CONSTRAINT env_version_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT env_version_group UNIQUE (group_id, version),
+  CONSTRAINT env_version_group_id_fkey FOREIGN KEY (group_id) REFERENCES env_group(id) ON DELETE CASCADE,
+  CONSTRAINT env_version_owner CHECK (((app_id IS NULL) <> (group_id IS NULL))),
+  CONSTRAINT env_version_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE env_version_value (
+  name text NOT NULL,
+  plain boolean NOT NULL,
+  value bytea NOT NULL,
+  version_id uuid NOT NULL,
+  CONSTRAINT env_version_value_pkey PRIMARY KEY (version_id, name),
+  CONSTRAINT env_version_value_version_id_fkey FOREIGN KEY (version_id) REFERENCES env_version(id) ON DELETE CASCADE
 );
 
 CREATE TABLE event (
@@ -1441,6 +1497,8 @@ CREATE UNIQUE INDEX app_name ON public.app USING btree (project_id, name) WHERE 
 CREATE INDEX app_owned ON public.app USING btree (project_id, id) WHERE (owner <> 'user'::text);
 
 CREATE INDEX app_scm_repo ON public.app USING btree (scm_repo_id) WHERE (want = 'live'::text);
+
+CREATE INDEX app_env_group_group ON public.app_env_group USING btree (group_id);
 
 CREATE INDEX app_history_age ON public.app_history USING btree (step_seconds, at);
 

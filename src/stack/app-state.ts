@@ -33,7 +33,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
     throw cause
   })
   if (!app) return undefined
-  const [env, attached, volumes, domains, active, workers, jobs, files, services] = await Promise.all([
+  const [env, appVolumes, volumes, domains, active, workers, jobs, files, services, groups] = await Promise.all([
     Array.fromAsync(everyItem(query => client.listAppEnv({ app_name, query }))),
     Array.fromAsync(everyItem(query => client.listAppVolumes({ app_id: app.id, query }))),
     Array.fromAsync(everyItem(query => client.listVolumes({ query }))),
@@ -43,7 +43,9 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
     Array.fromAsync(everyItem(query => client.listJobs({ app_name, query }))),
     Array.fromAsync(everyItem(query => client.listAppFiles({ app_name, query }))),
     servicesOf(client, app_name),
+    Array.fromAsync(everyItem(query => client.listAppEnvGroups({ app_name, query }))),
   ])
+  const attached = groups.map(({ name }) => name)
   const plain = env.flatMap(({ name, value }) => (value === null ? [] : [[name, value] as const]))
   return {
     file: {
@@ -54,6 +56,7 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
       ...inputsOf(app),
       ...(app.release_command ? { release: { command: app.release_command } } : {}),
       env: Object.fromEntries(plain),
+      ...(attached.length > 0 ? { envGroups: attached } : {}),
       processes: { web: webOf(app, active ?? file.processes.web) },
       workers: Object.fromEntries(
         workers.map(({ name, app: worker, active: deployed }) => [
@@ -61,12 +64,13 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
           workerOf(worker, deployed ?? file.workers[name] ?? smallest),
         ]),
       ),
-      volumes: attached.map(volumeOf),
+      volumes: appVolumes.map(volumeOf),
       ...(files.length > 0 ? { files: files.map(fileOf) } : {}),
       jobs: Object.fromEntries(jobs.map(job => [job.name, jobOf(job)])),
       services: Object.fromEntries(services.map(({ name, port }) => [name, port])),
     },
     secrets: env.filter(({ secret }) => secret).map(({ name }) => name),
+    groupVariables: await variablesOfGroups(client, file.envGroups ?? attached),
     volumeSizes: new Map(volumes.map(({ name, size_mib }) => [name, size_mib])),
     isDeployed: active !== undefined,
     isBehind: active !== undefined && (app.settings_changed_at ?? '') > active.createdAt,
@@ -79,6 +83,33 @@ export async function readState(client: Client, file: EffectiveFile): Promise<Ap
       })
       .map(({ name }) => name),
   }
+}
+
+/** @throws Error if there is no such group */
+async function variablesOfGroups(
+  client: Client,
+  groups: readonly string[],
+): Promise<NonNullable<AppState['groupVariables']>> {
+  const all = await Promise.all(
+    groups.map(group_name =>
+      Array.fromAsync(everyItem(query => client.listEnvGroupVariables({ group_name, query }))).catch(
+        (cause: unknown) => {
+          if (!(cause instanceof Error) || Reflect.get(cause, 'status') !== 404) throw cause
+          throw new Error(
+            `env_groups: there is no environment group ${group_name}. Create it: mote env-groups create`,
+            {
+              cause,
+            },
+          )
+        },
+      ),
+    ),
+  )
+  // A later group wins.
+  return [...new Map(all.flat().map(one => [one.name, one])).values()].map(({ name, secret }) => ({
+    name,
+    isSecret: secret,
+  }))
 }
 
 interface WorkerState {

@@ -82,6 +82,9 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
   return [
     ...(isNew ? [step('app', () => client.createApp({ body: newApp(file) }))] : []),
     ...(!isNew && settings ? [step('settings', () => client.updateApp({ app_name, body: settingsOf(file) }))] : []),
+    ...below('env_groups').map(() =>
+      step('env_groups', () => client.setAppEnvGroups({ app_name, body: { groups: [...(file.envGroups ?? [])] } })),
+    ),
     ...below('env').map(change => variable(context, file, change)),
     ...below('files').map(change => givenFile(context, file, change)),
     ...volumes

@@ -54,6 +54,8 @@ export async function settle(api: Identity): Promise<Belongings> {
   const [project] = (await ok('GET', '/v1/projects')) as unknown as [{ id: string; tenant_id: string }]
   const name = `app-${newId().slice(-8)}`
   const app = await ok('POST', '/v1/apps', { name, git_url: '' })
+  const group = `group-${newId().slice(-8)}`
+  await ok('POST', '/v1/env-groups', { name: group })
   const deployment = await ok('POST', `/v1/apps/${name}/deploy`, { image: 'example.com/image:1' })
   const pat = await ok('POST', '/v1/auth/tokens', { name: 'for the tests' })
   const [notification] = (await ok('GET', '/v1/notifications'))['notifications']
@@ -90,6 +92,8 @@ export async function settle(api: Identity): Promise<Belongings> {
       job_name: 'nightly',
       host_id: newId(),
       name: 'GREETING',
+      group_name: group,
+      version: '1',
       domain: 'www.example.com',
       service_name: 'mqtt',
       host: 'ghcr.io',
@@ -136,6 +140,9 @@ const bodies: Readonly<Record<string, object>> = {
   updateApp: { port: 8080 },
   scaleApp: { desired_replicas: 1 },
   putAppEnv: { value: 'x' },
+  createEnvGroup: { name: 'x' },
+  putEnvGroupVariable: { value: 'x' },
+  setAppEnvGroups: { groups: [] },
   putAppFile: { path: '/etc/x', content: '' },
   putGitCredential: { kind: 'token', token: 'x' },
   putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },

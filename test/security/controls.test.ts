@@ -31,6 +31,7 @@ const rawFields = [
   'verifyTotp.password',
   'addSshKey.public_key',
   'putAppEnv.value',
+  'putEnvGroupVariable.value',
   'putGitCredential.known_hosts',
   'setDatabaseBackupTarget.ca_certificate',
   'execInVm.command',

@@ -26,6 +26,11 @@ export async function apps(world: World): Promise<void> {
   await see('getAppEnv', 200)
   await see('putAppEnv', 200, { params: { name: 'OTHER' }, body: { value: 'x' } })
   await see('deleteAppEnv', 200, { params: { name: 'OTHER' } })
+  params['version'] = '1'
+  await see('listAppEnvVersions', 200)
+  await see('getAppEnvVersion', 200)
+  await see('restoreAppEnvVersion', 200)
+  await envGroups(world)
   const path = '/etc/app/app.conf'
   await see('putAppFile', 200, { body: { path, content: 'aGVsbG8=' } })
   await see('putAppFile', 200, { body: { path: '/run/token', variable: 'GREETING', mode: '0400' } })
@@ -59,6 +64,11 @@ export async function apps(world: World): Promise<void> {
     body: { value: 'x' },
     how: 'worker with the variables of another app',
   })
+  await see('setAppEnvGroups', 409, {
+    params: { app_name: 'spare' },
+    body: { groups: [] },
+    how: 'worker with the variables of another app',
+  })
   await see('putAppFile', 409, {
     params: { app_name: 'spare' },
     body: { path, content: '' },
@@ -86,6 +96,27 @@ async function registries({ see, ask, params, system, config }: World): Promise<
   const further = { body: body('further.example.com') }
   await see('putRegistryCredential', 409, { ...further, how: 'project with 50 credentials' })
   await see('deleteRegistryCredential', 200, { params: { host: 'r1.example.com' } })
+}
+
+async function envGroups({ see, params }: World): Promise<void> {
+  params['group_name'] = 'shared'
+  await see('createEnvGroup', 200, { body: { name: 'shared' } })
+  await see('createEnvGroup', 200, { body: { name: 'spare' } })
+  await see('createEnvGroup', 409, { body: { name: 'shared' }, how: 'name of another group' })
+  await see('listEnvGroups', 200)
+  await see('getEnvGroup', 200)
+  await see('putEnvGroupVariable', 200, { body: { value: 'x' } })
+  await see('putEnvGroupVariable', 200, { params: { name: 'OTHER' }, body: { value: 'x' } })
+  await see('deleteEnvGroupVariable', 200, { params: { name: 'OTHER' } })
+  await see('listEnvGroupVariables', 200)
+  await see('getEnvGroupVariable', 200)
+  await see('listEnvGroupVersions', 200)
+  await see('getEnvGroupVersion', 200)
+  await see('restoreEnvGroupVersion', 200)
+  await see('setAppEnvGroups', 200, { body: { groups: ['shared'] } })
+  await see('listAppEnvGroups', 200)
+  await see('deleteEnvGroup', 409, { how: 'attached to an app' })
+  await see('deleteEnvGroup', 200, { params: { group_name: 'spare' } })
 }
 
 async function sources({ see, params, system, config }: World): Promise<void> {

@@ -444,3 +444,33 @@ describe('files and inputs of builds', () => {
     expect(body.build).toEqual({ dockerfile: 'a/Dockerfile', args: { A: '1', B: '2' }, env: [], secrets: ['KEY'] })
   })
 })
+
+describe('environment groups', () => {
+  it('are created, attached by the file, and give their variables to new versions', async () => {
+    await write('app = "grouped"\nenv_groups = ["shared"]\n\n[build]\nimage = "oci:hello"\n')
+    expect((await run('apps create grouped')).code).toBe(0)
+    expect((await run('deploy --yes')).err).toContain('there is no environment group shared')
+    expect((await run('env-groups create shared')).code).toBe(0)
+    expect((await run('env-groups set shared LEVEL=debug OTHER=1 --plain')).code).toBe(0)
+    expect((await run('deploy --yes')).code).toBe(0)
+    expect((await run('env-groups list')).out).toMatch(/shared\s+2\s+grouped/)
+    expect((await run('deploy')).out).toContain('No changes')
+    expect((await run('env-groups set shared LEVEL=info --plain')).code).toBe(0)
+    expect((await run('deploy --plan')).out).toContain('settings were changed after the active deployment')
+    expect((await run('env-groups show shared')).out).toMatch(/LEVEL\s+info/)
+    expect((await run('env-groups history shared')).out).toMatch(/3\s+\+LEVEL/)
+    expect((await run('env-groups rollback shared 2')).code).toBe(0)
+    expect((await run('env-groups show shared')).out).toMatch(/LEVEL\s+debug/)
+    expect((await run('env-groups delete shared --yes')).err).toContain('is attached to grouped')
+    expect((await run('env-groups attach --app grouped')).code).toBe(0)
+    expect((await run('env-groups delete shared --yes')).code).toBe(0)
+  })
+
+  it('and variables of an app have a history, to which they can be rolled back', async () => {
+    for (const value of ['one', 'two']) await run(`env set NAME=${value} --plain --app grouped`)
+    expect((await run('env history --app grouped')).out).toMatch(/2\s+\+NAME[^]*1\s+\+NAME/)
+    expect((await run('env rollback 1 --app grouped')).code).toBe(0)
+    expect((await run('env list --app grouped')).out).toMatch(/NAME\s+one/)
+    expect((await run('env history --app grouped')).out).toMatch(/3\s+\+NAME\s+of 1/)
+  })
+})

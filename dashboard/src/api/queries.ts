@@ -144,6 +144,28 @@ export const queries = {
       queryKey: inProject('env', app_name),
       queryFn: ({ signal }) => api.listAppEnv({ app_name }, { signal }),
     }),
+  appEnvGroups: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('app-env-groups', app_name),
+      queryFn: ({ signal }) => api.listAppEnvGroups({ app_name }, { signal }),
+    }),
+  appEnvVersions: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('env-versions', app_name),
+      queryFn: ({ signal }) => api.listAppEnvVersions({ app_name }, { signal }),
+    }),
+  envGroups: () =>
+    queryOptions({ queryKey: inProject('env-groups'), queryFn: ({ signal }) => api.listEnvGroups({}, { signal }) }),
+  envGroup: (group_name: string) =>
+    queryOptions({
+      queryKey: inProject('env-group', group_name),
+      queryFn: ({ signal }) => api.listEnvGroupVariables({ group_name }, { signal }),
+    }),
+  envGroupVersions: (group_name: string) =>
+    queryOptions({
+      queryKey: inProject('env-group-versions', group_name),
+      queryFn: ({ signal }) => api.listEnvGroupVersions({ group_name }, { signal }),
+    }),
   appFiles: (app_name: string) =>
     queryOptions({
       queryKey: inProject('app-files', app_name),

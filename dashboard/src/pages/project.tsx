@@ -14,6 +14,7 @@ import { Loaded, Missing } from '../ui/states.tsx'
 import { toast } from '../ui/toast.tsx'
 import { Activity } from './activity.tsx'
 import { Registries } from './registries.tsx'
+import { EnvGroups } from './env-groups.tsx'
 
 export const MissingProject = () => (
   <Card>
@@ -55,6 +56,7 @@ export function ProjectSettings() {
                 </Form>
               </Card>
               {project.id === current?.id && <Registries />}
+              {project.id === current?.id && <EnvGroups />}
               {project.id === current?.id && <Activity />}
               <Card
                 danger

@@ -1,7 +1,9 @@
 /** Settings of an app besides its code: environment and firewall rules. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
-import { importEnv, pullEnv, readInput } from './env-file.ts'
+import { importEnv, pullEnv } from './env-file.ts'
+import { envHistory, envRollback } from './env-group.ts'
+import { pairOf, valueOf } from './env-pair.ts'
 import { age, listing } from '../output.ts'
 import { noun, said, type Verb, wholeNumber } from '../verb.ts'
 
@@ -12,6 +14,8 @@ export const settingCommands = (): Command[] => [
     unsetEnv,
     importEnv,
     pullEnv,
+    envHistory,
+    envRollback,
   ]).alias('secrets'),
   noun('rules', 'Firewall rules of an app', [listRules, addRule, deleteRule]),
 ]
@@ -42,14 +46,9 @@ const setEnv: Verb = {
   async run(call) {
     const app_name = await appOf(call)
     for (const pair of call.rest) {
-      const at = pair.indexOf('=')
-      if (at <= 0) throw new Error(`"${pair}" does not have the form name=value`)
-      const value = pair.slice(at + 1) === '-' ? (await readInput()).replace(/\n$/, '') : pair.slice(at + 1)
-      await call.client.putAppEnv({
-        app_name,
-        name: pair.slice(0, at),
-        body: { value, secret: call.flags.plain !== true },
-      })
+      const [name, given] = pairOf(pair)
+      const body = { value: await valueOf(given), secret: call.flags.plain !== true }
+      await call.client.putAppEnv({ app_name, name, body })
     }
     return said({ set: call.rest.length }, 'Set. VMs get the variables with the next deployment: mote deploy')
   },

@@ -170,6 +170,14 @@ export interface AppEnv {
   readonly value: string | null
 }
 
+/** A group that is attached to an app. */
+export interface AppEnvGroup {
+  /** Name of the group. */
+  readonly name: string
+  /** Of equal names, the group with the highest position wins. */
+  readonly position: number
+}
+
 /** A file that the VMs of an app get before their program starts. */
 export interface AppFile {
   /** Absolute path in the VM. */
@@ -681,6 +689,11 @@ export interface CreatedToken {
   readonly project?: string | null | undefined
   /** When the token stops working; null for never. */
   readonly expires_at?: string | null | undefined
+}
+
+export interface CreateEnvGroupRequest {
+  /** Unique in the project. It cannot be changed later. */
+  readonly name: string
 }
 
 /** Name of a new project. */
@@ -1210,6 +1223,48 @@ export interface DryRun {
   readonly rejected: readonly RejectedHost[]
   /** Effect on the limits of the plan. */
   readonly plan: string
+}
+
+/** Variables that several apps of a project share. */
+export interface EnvGroup {
+  /** Id of the group. */
+  readonly id: string
+  /** Name of the group. */
+  readonly name: string
+  /** How many variables it has. */
+  readonly variables: number
+  /** Apps that it is attached to. */
+  readonly apps: readonly string[]
+  /** When it was created. */
+  readonly created_at: string
+}
+
+/** A variable of a group. */
+export interface EnvGroupVariable {
+  /** Name of the variable. */
+  readonly name: string
+  /** When its value was last set. */
+  readonly updated_at: string
+  /** Whether its value is never shown. */
+  readonly secret: boolean
+  /** Its value; null for a secret. */
+  readonly value: string | null
+}
+
+/** A change of variables. Values are not part of it. */
+export interface EnvVersion {
+  /** Number of the version. */
+  readonly version: number
+  /** When the variables were changed. */
+  readonly created_at: string
+  /** Name or e-mail address of the account that changed them; null if unknown, and for what was set before versions were recorded. */
+  readonly author: string | null
+  /** Variables that were set. */
+  readonly set: readonly string[]
+  /** Variables that were removed. */
+  readonly removed: readonly string[]
+  /** The version that this one restored; null: none. */
+  readonly restored: number | null
 }
 
 /** Error of any operation. */
@@ -2177,6 +2232,13 @@ export interface PutAppFileRequest {
   readonly secret?: boolean | null | undefined
 }
 
+export interface PutEnvGroupVariableRequest {
+  /** The value. It is stored encrypted. */
+  readonly value: string
+  /** Whether the value is never shown again. `false`: members of the project can read it. Default: true. */
+  readonly secret?: boolean | null | undefined
+}
+
 /** Token, or request for a new deploy key. */
 export interface PutGitCredentialRequest {
   /** `token`: for a `git_url` that starts with `https://`. `ssh_key`: for one over SSH; a key pair is made here and its private half is never shown. */
@@ -2620,6 +2682,11 @@ export interface Session {
   readonly created_at: string
   /** Whether this request was made with this session. */
   readonly current: boolean
+}
+
+export interface SetAppEnvGroupsRequest {
+  /** Names of groups; of equal variables, those of later groups win. */
+  readonly groups: readonly string[]
 }
 
 export interface SetBalloonRequest {
@@ -3584,6 +3651,73 @@ export const createOperations = (transport: Transport) => ({
   /** Absolute path in the VM. */
   readonly path?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<AppFileContent>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/files/content`, query: input.query }, options),
+  /** List the environment groups of a project. `GET /v1/env-groups` */
+  listEnvGroups: (input: { readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly EnvGroup[]>({ method: 'GET', path: `/v1/env-groups`, query: input.query }, options),
+  /** Create an environment group. `POST /v1/env-groups` */
+  createEnvGroup: (input: { readonly body: CreateEnvGroupRequest }, options?: CallOptions) => transport.json<EnvGroup>({ method: 'POST', path: `/v1/env-groups`, body: input.body }, options),
+  /** Get an environment group. `GET /v1/env-groups/{group_name}` */
+  getEnvGroup: (input: { readonly group_name: string }, options?: CallOptions) => transport.json<EnvGroup>({ method: 'GET', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}` }, options),
+  /** Delete an environment group. `DELETE /v1/env-groups/{group_name}` */
+  deleteEnvGroup: (input: { readonly group_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}` }, options),
+  /** List the variables of a group. `GET /v1/env-groups/{group_name}/env` */
+  listEnvGroupVariables: (input: { readonly group_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly EnvGroupVariable[]>({ method: 'GET', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/env`, query: input.query }, options),
+  /** Get a variable of a group. `GET /v1/env-groups/{group_name}/env/{name}` */
+  getEnvGroupVariable: (input: { readonly group_name: string; readonly name: string }, options?: CallOptions) => transport.json<EnvGroupVariable>({ method: 'GET', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/env/${encodeURIComponent(input.name)}` }, options),
+  /** Set a variable of a group. `PUT /v1/env-groups/{group_name}/env/{name}` */
+  putEnvGroupVariable: (input: { readonly group_name: string; readonly name: string; readonly body: PutEnvGroupVariableRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/env/${encodeURIComponent(input.name)}`, body: input.body }, options),
+  /** Delete a variable of a group. `DELETE /v1/env-groups/{group_name}/env/{name}` */
+  deleteEnvGroupVariable: (input: { readonly group_name: string; readonly name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/env/${encodeURIComponent(input.name)}` }, options),
+  /** List the versions of the variables of a group. `GET /v1/env-groups/{group_name}/versions` */
+  listEnvGroupVersions: (input: { readonly group_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly EnvVersion[]>({ method: 'GET', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/versions`, query: input.query }, options),
+  /** Get a version of the variables of a group. `GET /v1/env-groups/{group_name}/versions/{version}` */
+  getEnvGroupVersion: (input: { readonly group_name: string; readonly version: string }, options?: CallOptions) => transport.json<EnvVersion>({ method: 'GET', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/versions/${encodeURIComponent(input.version)}` }, options),
+  /** Restore a version of the variables of a group. `POST /v1/env-groups/{group_name}/versions/{version}/restore` */
+  restoreEnvGroupVersion: (input: { readonly group_name: string; readonly version: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/env-groups/${encodeURIComponent(input.group_name)}/versions/${encodeURIComponent(input.version)}/restore` }, options),
+  /** List the environment groups of an app. `GET /v1/apps/{app_name}/env-groups` */
+  listAppEnvGroups: (input: { readonly app_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly AppEnvGroup[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-groups`, query: input.query }, options),
+  /** Attach environment groups to an app. `PUT /v1/apps/{app_name}/env-groups` */
+  setAppEnvGroups: (input: { readonly app_name: string; readonly body: SetAppEnvGroupsRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-groups`, body: input.body }, options),
+  /** List the versions of the variables of an app. `GET /v1/apps/{app_name}/env-versions` */
+  listAppEnvVersions: (input: { readonly app_name: string; readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly EnvVersion[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-versions`, query: input.query }, options),
+  /** Get a version of the variables of an app. `GET /v1/apps/{app_name}/env-versions/{version}` */
+  getAppEnvVersion: (input: { readonly app_name: string; readonly version: string }, options?: CallOptions) => transport.json<EnvVersion>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-versions/${encodeURIComponent(input.version)}` }, options),
+  /** Restore a version of the variables of an app. `POST /v1/apps/{app_name}/env-versions/{version}/restore` */
+  restoreAppEnvVersion: (input: { readonly app_name: string; readonly version: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env-versions/${encodeURIComponent(input.version)}/restore` }, options),
   /** List domains of an app. `GET /v1/apps/{app_name}/domains` */
   listDomains: (input: { readonly app_name: string; readonly query?: {
   /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */

@@ -2,10 +2,10 @@
  * Environment variables of an app. Values of secrets are never shown. VMs get variables from the next deployment.
  */
 import type { Deps } from '../base/deps.ts'
-import { invalidField, invalidState, notFound } from '../http/errors.ts'
+import { invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
+import { appSize, changeVariables, checkEnvName, checkEnvSize } from '../variables/index.ts'
 import * as env from './env-store.ts'
-import { checkEnvName, maxEnvBytes, maxEnvNames } from './rules.ts'
 import type { appOperations } from './schema.ts'
 import * as store from './store.ts'
 
@@ -33,12 +33,12 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
         if (!app) throw notFound()
         if (app.envOf !== null)
           throw invalidState(`${app.name} gets the variables of ${app.envOf}. Set the variable there.`)
-        await env.put(tx, app.id, { name, sealed, isPlain: call.body.secret === false })
+        await changeVariables(tx, { kind: 'app', id: app.id, authorId: call.caller.userId }, async () => {
+          await env.put(tx, app.id, { name, sealed, isPlain: call.body.secret === false })
+          return { set: [name], removed: [] }
+        })
         await store.settingsChanged(tx, app.id)
-        const { names, bytes } = await env.size(tx, app.id)
-        if (names > maxEnvNames) throw invalidField('name', `an app can have at most ${maxEnvNames} variables`)
-        if (bytes > maxEnvBytes)
-          throw invalidField('value', `the variables of an app can have at most ${maxEnvBytes} bytes in total`)
+        checkEnvSize('an app', await appSize(tx, app.id))
         call.audit({ action: 'app.env.set', resourceType: 'app', resourceId: app.id, details: { app: app.name, name } })
         return { status: 'set' as const }
       }
@@ -47,7 +47,11 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
   deleteAppEnv: {
     write: async call => async tx => {
       const app = await store.lock(tx, call.project.id, call.params.app_name)
-      if (!app || !(await env.remove(tx, app.id, call.params.name))) throw notFound()
+      if (!app) throw notFound()
+      await changeVariables(tx, { kind: 'app', id: app.id, authorId: call.caller.userId }, async () => {
+        if (!(await env.remove(tx, app.id, call.params.name))) throw notFound()
+        return { set: [], removed: [call.params.name] }
+      })
       await store.settingsChanged(tx, app.id)
       call.audit({
         action: 'app.env.delete',

@@ -18,10 +18,6 @@ const putEnv = statement(
      SET value = excluded.value, updated_at = excluded.updated_at, plain_at = excluded.plain_at`,
 )
 const deleteEnv = statement('apps.deleteEnv', `DELETE FROM app_env WHERE app_id = $1 AND name = $2`)
-const sizeOfEnv = statement<{ names: number; bytes: number }>(
-  'apps.sizeOfEnv',
-  `SELECT count(*)::int AS names, coalesce(sum(length(value) + length(name)), 0)::int AS bytes FROM app_env WHERE app_id = $1`,
-)
 
 /** Values of secrets are not read. */
 export const list = (sql: Sql, appId: string) => sql.rows(listEnv, [appId])
@@ -36,4 +32,3 @@ export const put = (tx: Tx, appId: string, { name, sealed, isPlain }: NewEntry) 
   tx.run(putEnv, [appId, name, sealed, isPlain])
 /** Returns false when the variable does not exist. */
 export const remove = async (tx: Tx, appId: string, name: string) => (await tx.run(deleteEnv, [appId, name])) === 1
-export const size = (tx: Tx, appId: string) => tx.one(sizeOfEnv, [appId])

@@ -4,10 +4,10 @@ import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
+import { checkEnvName } from '../variables/index.ts'
 import * as rules from './file-rules.ts'
 import { appFileOperations } from './file-schema.ts'
 import * as files from './file-store.ts'
-import { checkEnvName } from './rules.ts'
 import * as store from './store.ts'
 
 interface PutRequest {

@@ -1,4 +1,5 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { variablesOf } from '../base/variables.ts'
 
 export interface FileEntry {
   readonly path: string
@@ -27,7 +28,7 @@ const putFile = statement(
 const deleteFile = statement('apps.deleteFile', `DELETE FROM app_file WHERE app_id = $1 AND path = $2`)
 const hasVariable = statement<{ ok: boolean }>(
   'apps.hasVariable',
-  `SELECT EXISTS (SELECT FROM app_env WHERE app_id = $1 AND name = $2) AS ok`,
+  `SELECT EXISTS (SELECT FROM ${variablesOf('$1')} every WHERE name = $2) AS ok`,
 )
 
 export interface NewFile {

@@ -111,18 +111,6 @@ export function checkScale(scale: Scale): Scale {
   return scale
 }
 
-export const maxEnvNames = 200
-/** Fits on the disk that the guest reads it from, with room to spare. */
-export const maxEnvBytes = 65_536
-
-/** @throws ApiError 400 for names that a shell could not set, and for names that the platform sets itself. */
-export function checkEnvName(name: string): string {
-  if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name))
-    throw invalidField('name', 'use letters, digits and underscores, and do not start with a digit')
-  if (name === 'PORT') throw invalidField('name', 'PORT is set by the platform; change the port of the app instead')
-  return name
-}
-
 export const defaults = {
   port: 8080,
   healthCheckPath: '/',

@@ -54,6 +54,8 @@ it('encrypts everything with the new key, once', async () => {
   const token = person.token
   const setup = await api.call('GET', '/v1/auth/2fa/setup', { token })
   await api.call('PUT', `/v1/apps/${params['app_name']}/env/GREETING`, { token, body: { value: 'a secret value' } })
+  const shared = `/v1/env-groups/${params['group_name']}/env/SHARED`
+  await api.call('PUT', shared, { token, body: { value: 'a secret value' } })
   const file = { path: '/etc/app.conf', content: 'c2VjcmV0' }
   await api.call('PUT', `/v1/apps/${params['app_name']}/files`, { token, body: file })
   await api.call('POST', `/v1/apps/${params['app_name']}/deploy`, { token, body: { image: 'example.com/image:2' } })

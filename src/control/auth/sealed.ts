@@ -34,6 +34,8 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'volume', column: 'key', key: { id: 'uuid' }, purpose: 'volume.key' },
   { table: 'outgoing_mail', column: 'body', key: { id: 'uuid' }, purpose: mailBodyPurpose },
   { table: 'deployment_env', column: 'value', key: { deployment_id: 'uuid', name: 'text' }, purpose: 'app.env' },
+  { table: 'env_group_value', column: 'value', key: { group_id: 'uuid', name: 'text' }, purpose: 'app.env' },
+  { table: 'env_version_value', column: 'value', key: { version_id: 'uuid', name: 'text' }, purpose: 'app.env' },
   { table: 'app_file', column: 'content', key: { app_id: 'uuid', path: 'text' }, purpose: 'app.file' },
   { table: 'deployment_file', column: 'content', key: { deployment_id: 'uuid', path: 'text' }, purpose: 'app.file' },
 ]

@@ -1,5 +1,6 @@
 /** How an app is built: its Dockerfile, and the arguments and variables that the build gets. */
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { ownerOfVariables, variablesOf } from '../base/variables.ts'
 import { invalidField } from '../http/errors.ts'
 
 /** As stored and as in the API. */
@@ -69,8 +70,7 @@ const settingsOfApp = statement<{ build: BuildSettings | null }>(
 )
 const variablesOfApp = statement<{ name: string; isPlain: boolean }>(
   'builds.variablesOfApp',
-  `SELECT name, plain_at IS NOT DISTINCT FROM updated_at AS "isPlain" FROM app_env
-   WHERE app_id = (SELECT coalesce(env_of, id) FROM app WHERE id = $1)`,
+  `SELECT name, plain AS "isPlain" FROM ${variablesOf(ownerOfVariables('$1'))} every`,
 )
 const namedValues = statement<{ name: string; value: Buffer }>(
   'builds.namedValues',

@@ -1,5 +1,6 @@
 /** Creates deployments: the rows, and what the limits of the project compare. */
 import { type Tx, statement } from '../../db/db.ts'
+import { ownerOfVariables, variablesOf } from '../base/variables.ts'
 import { invalidField } from '../http/errors.ts'
 import type { DeployBuild } from './deploy.ts'
 import type { Deployment } from './store.ts'
@@ -59,8 +60,8 @@ const insertDeployment = statement(
 )
 const copyEnv = statement(
   'deployments.copyEnv',
-  `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value FROM app_env
-   WHERE app_id = (SELECT coalesce(env_of, id) FROM app WHERE id = $2)`,
+  `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value
+   FROM ${variablesOf(ownerOfVariables('$2'))} every`,
 )
 const copyFiles = statement(
   'deployments.copyFiles',
@@ -105,7 +106,7 @@ export const insert = (tx: Tx, d: NewDeployment) =>
     d.authorId ?? null,
     d.build?.commit.author ?? '',
   ])
-/** Copies the app's current environment for all VMs of the deployment. */
+/** Copies the app's current environment, with that of its groups, for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
 /**
  * Copies the app's current files for all VMs of the deployment, which has its environment already.

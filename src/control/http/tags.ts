@@ -11,6 +11,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   'Source host': 'The integration with GitHub.',
   Projects: 'Projects (tenants) and their members.',
   Apps: 'Apps and their scaling.',
+  'Environment groups': 'Variables that several apps of a project share.',
   Domains: 'Custom domain names of apps.',
   Deployments: 'Deployments of an app to microVMs.',
   Builds: 'Images built from the repository of an app, with their logs.',

@@ -103,6 +103,11 @@ const copyEnv = statement(
    SELECT $2, name, value, now(), CASE WHEN plain_at = updated_at THEN now() END FROM app_env WHERE app_id = $1
    ON CONFLICT DO NOTHING`,
 )
+const copyGroups = statement(
+  'scm.copyGroups',
+  `INSERT INTO app_env_group (app_id, group_id, position)
+   SELECT $2, group_id, position FROM app_env_group WHERE app_id = $1 ON CONFLICT DO NOTHING`,
+)
 const copyFiles = statement(
   'scm.copyFiles',
   `INSERT INTO app_file (app_id, path, mode, content, variable, size_bytes, sha256)
@@ -172,7 +177,7 @@ export const previewOf = async (tx: Tx, appId: string, number: number) =>
 export const keepPreview = (tx: Tx, appId: string, number: number, previewAppId: string) =>
   tx.run(setPreviewApp, [appId, number, previewAppId])
 export async function copyEnvironment(tx: Tx, from: string, to: string): Promise<void> {
-  await Promise.all([copyEnv, copyFiles, copyBuildSettings].map(one => tx.run(one, [from, to])))
+  await Promise.all([copyEnv, copyGroups, copyFiles, copyBuildSettings].map(one => tx.run(one, [from, to])))
 }
 export const leftOver = async (sql: Sql) => (await sql.rows(orphanPreviews)).map(row => row.id)
 export const bindTo = async (tx: Tx, installationId: number, projectId: string) =>

@@ -11,6 +11,8 @@ import { Mono } from '../../ui/layout.tsx'
 import { ListCard } from '../../ui/listing.tsx'
 import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { AppEnvGroups } from './app-env-groups.tsx'
+import { EnvHistory } from './env-history.tsx'
 import { envPlaceholder, setVariables, variablesIn } from './env-text.ts'
 import { GivenFiles } from './given-files.tsx'
 import { useApp } from './use-app.ts'
@@ -20,8 +22,25 @@ export function Environment() {
   return (
     <div className="space-y-4">
       <Variables app={app} />
+      {app.env_of === null && <AppEnvGroups app_name={app.name} />}
       {app.env_of === null && <GivenFiles app_name={app.name} />}
+      <Versions app_name={app.name} />
     </div>
+  )
+}
+
+function Versions({ app_name }: { readonly app_name: string }) {
+  const versions = useQuery(queries.appEnvVersions(app_name))
+  if ((versions.data?.length ?? 0) === 0) return null
+  return (
+    <EnvHistory
+      title="History of variables"
+      query={versions}
+      restore={async version => {
+        await api.restoreAppEnvVersion({ app_name, version })
+        await refreshAll('env', 'env-versions', 'app')
+      }}
+    />
   )
 }
 
@@ -63,7 +82,7 @@ function Variables({ app }: { readonly app: App }) {
             consequence={`The next deployment of ${app.name} no longer has it. Running deployments keep it.`}
             send={async () => {
               await api.deleteAppEnv({ app_name: app.name, name: one.name })
-              await refreshAll('env')
+              await refreshAll('env', 'env-versions')
             }}
           />
         </>
@@ -89,7 +108,7 @@ function PasteVariables({ app_name }: { readonly app_name: string }) {
         const entries = variablesIn(values.text('env'))
         if (entries.length === 0) throw new Error('The text has no variables. Write NAME=value, one in each line.')
         await setVariables(app_name, entries, !values.checked('plain'))
-        await refreshAll('env')
+        await refreshAll('env', 'env-versions')
         toast({ tone: 'good', title: `Set ${plural(entries.length, 'variable')}` })
       }}
       fields={
@@ -139,7 +158,7 @@ function SetVariable({
           name: name ?? values.text('name'),
           body: { value: values.text('value'), secret },
         })
-        await refreshAll('env')
+        await refreshAll('env', 'env-versions')
       }}
       fields={
         <>

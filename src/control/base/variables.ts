@@ -1,0 +1,18 @@
+/** The variables that deployments of an app get. */
+
+/**
+ * SQL for the variables of an app with the id `app`: its own, and those of its groups. Of equal names, that of the app
+ * wins, then that of the group that was attached last.
+ * @returns a table with `name`, `value` (sealed, purpose `app.env`) and `plain`
+ */
+export const variablesOf = (app: string): string =>
+  `(SELECT DISTINCT ON (name) name, value, plain FROM (
+      SELECT name, value, plain_at IS NOT DISTINCT FROM updated_at AS plain, NULL::integer AS position
+      FROM app_env WHERE app_id = ${app}
+      UNION ALL
+      SELECT v.name, v.value, v.plain_at IS NOT DISTINCT FROM v.updated_at, g.position
+      FROM app_env_group g JOIN env_group_value v ON v.group_id = g.group_id WHERE g.app_id = ${app}
+    ) every ORDER BY name, position DESC NULLS FIRST)`
+
+/** SQL for the id of the app whose variables the deployments of an app get. */
+export const ownerOfVariables = (app: string): string => `(SELECT coalesce(env_of, id) FROM app WHERE id = ${app})`

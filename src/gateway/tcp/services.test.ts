@@ -174,6 +174,21 @@ describe('a TCP service', () => {
     await first.closed
   })
 
+  it('listens once another program releases its port, and not if it was deleted meanwhile', async () => {
+    const { port, name } = await start()
+    const taken = createServer(socket => socket.destroy()).listen(port, '127.0.0.1')
+    await once(taken, 'listening')
+    await fixture.publish({ hostname: name, backends: [await vm('one')] })
+    await fixture.publish({ hostname: name, state: 'gone' })
+    await fixture.publish({ hostname: name, backends: [await vm('two')] })
+    taken.close()
+    await once(taken, 'close')
+    await listening(port)
+    await sees(dial(port), 'two ')
+    await fixture.publish({ hostname: name, state: 'gone' })
+    await refused(port)
+  })
+
   it('counts open connections as traffic of its app', async () => {
     const { port, name } = await start()
     await fixture.publish({ hostname: name, backends: [await vm('one')] })

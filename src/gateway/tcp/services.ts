@@ -40,14 +40,15 @@ export interface TcpServices {
 }
 
 interface Listening {
-  readonly server: Server
   readonly sockets: Set<Socket>
+  /** Takes no new connections; resolves when the open ones have ended. */
+  close(): Promise<void>
 }
 
 const connectMs = 2000
 const maxTries = 3
 /** A port that another program uses is tried again. */
-const againMs = 5000
+const againMs = 1000
 
 export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpServices {
   const open = new Map<number, Listening>()
@@ -58,7 +59,7 @@ export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpService
     const known = open.get(port)
     if (route.state === 'gone') {
       open.delete(port)
-      known?.server.close()
+      void known?.close()
       for (const socket of known?.sockets ?? []) socket.destroy()
     } else if (!known) open.set(port, listen(options, deps, port, route.hostname))
   }
@@ -71,7 +72,7 @@ export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpService
       const cut = setTimeout(() => {
         for (const { sockets } of all) for (const socket of sockets) socket.destroy()
       }, drainMs)
-      await Promise.all(all.map(({ server }) => new Promise<void>(resolve => server.close(() => resolve()))))
+      await Promise.all(all.map(one => one.close()))
       clearTimeout(cut)
     },
   }
@@ -93,15 +94,27 @@ function listen(options: TcpOptions, deps: TcpDeps, port: number, name: string):
       client.destroy()
     })
   })
+  const closing = listenUntilClosed(server, options.host, port, err =>
+    deps.log.error({ err, port }, 'cannot listen for a TCP service; retrying'),
+  )
+  return { sockets, close: closing }
+}
+
+/** Listens as soon as the port is free. @returns closes the server, whether it listens or not */
+function listenUntilClosed(server: Server, host: string, port: number, onError: (error: Error) => void) {
+  let again: NodeJS.Timeout | undefined
   let isClosed = false
-  server.once('close', () => (isClosed = true))
-  const start = () => void server.listen(port, options.host)
-  server.on('error', err => {
-    deps.log.error({ err, port }, 'cannot listen for a TCP service; retrying')
-    setTimeout(() => isClosed || server.listening || start(), againMs).unref()
+  server.on('error', error => {
+    if (isClosed) return
+    onError(error)
+    again = setTimeout(() => void server.listen(port, host), againMs)
   })
-  start()
-  return { server, sockets }
+  server.listen(port, host)
+  return () => {
+    isClosed = true
+    clearTimeout(again)
+    return new Promise<void>(resolve => void server.close(() => resolve()))
+  }
 }
 
 /** Closes the connection without a word if the app cannot take it: TCP has no other answer. */

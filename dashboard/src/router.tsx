@@ -75,12 +75,14 @@ const apps = createRoute({
   path: '/apps',
   component: lazyRouteComponent(() => import('./pages/apps.tsx'), 'Apps'),
 })
-type Source = 'image' | 'repository'
+const sources = ['repository', 'folder'] as const
 const newApp = createRoute({
   ...inside,
   path: '/apps/new',
-  validateSearch: (search: Record<string, unknown>): { readonly source?: Source } =>
-    search.source === 'repository' ? { source: 'repository' } : {},
+  validateSearch: (search: Record<string, unknown>): { readonly source?: (typeof sources)[number] } => {
+    const source = sources.find(one => one === search.source)
+    return source ? { source } : {}
+  },
   component: lazyRouteComponent(() => import('./pages/new-app.tsx'), 'NewApp'),
 })
 

@@ -97,7 +97,7 @@ for (const { name, ...look } of looks)
     })
 
     it('deploys an app and follows the deployment until it serves', async () => {
-      await page.getByRole('link', { name: 'Deploy your first app' }).click()
+      await page.getByRole('link', { name: 'Image', exact: true }).click()
       await field('Name').fill('web')
       await field('Image').fill('docker.io/library/nginx:1.27')
       await expectGood()

@@ -1,7 +1,7 @@
 import type { App, LiveDeployment } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { Boxes, ExternalLink, Plus, Search } from 'lucide-react'
+import { ExternalLink, Plus, Search } from 'lucide-react'
 import { useState } from 'react'
 import { queries } from '../api/queries.ts'
 import { LinkButton } from '../ui/button.tsx'
@@ -10,10 +10,11 @@ import { controlLook } from '../ui/form.tsx'
 import { bytes, mib, percent, plural } from '../ui/format.ts'
 import { Card, Page } from '../ui/layout.tsx'
 import { Meter } from '../ui/meter.tsx'
-import { Empty, Loaded } from '../ui/states.tsx'
+import { Loaded } from '../ui/states.tsx'
 import { Status } from '../ui/status.tsx'
 import { Ago } from '../ui/time.tsx'
 import { appStatus, liveOf } from './app/live.ts'
+import { FirstApp } from './first-app.tsx'
 
 /** The search field appears from this number of apps on. */
 const searchFrom = 6
@@ -59,17 +60,7 @@ export function Apps() {
         <Loaded query={apps}>
           {all =>
             all.length === 0 ? (
-              <Empty
-                icon={Boxes}
-                title="No apps yet"
-                action={
-                  <LinkButton to="/apps/new" look="primary">
-                    Deploy your first app
-                  </LinkButton>
-                }
-              >
-                Deploy your own container image or a public one such as nginx. It runs in a microVM within seconds.
-              </Empty>
+              <FirstApp />
             ) : (
               <ul aria-label="Apps" className="divide-y divide-line">
                 {found?.map(app => (

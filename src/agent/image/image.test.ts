@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib'
 import { type Pack, pack } from 'tar-stream'
 import { describe, expect, test } from 'vitest'
 import { endOfArchive, globalHeaderBomb, paxData, rawEntry, rawHeader } from '../../../test/support/lib/archive.ts'
+import { sampleImage } from '../../lib/sample.ts'
 import { run } from '../../lib/exec.ts'
 import { builtTag } from '../build/compose.ts'
 import { keepBuilt } from '../build/retention.ts'
@@ -14,7 +15,7 @@ import { showFile } from '../hypervisor/isolation.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
 import { parseImage } from './reference.ts'
 import { ImageError } from '../base/image-error.ts'
-import { writeSampleImage } from './sample.ts'
+import { sampleLayout, writeSampleImage } from './sample.ts'
 import { context } from '../../../test/support/agent/image.ts'
 import { imageStore } from './store.ts'
 
@@ -143,6 +144,15 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     const digests = await Promise.all(['a', 'b'].map(name => writeSampleImage(join(dir.path, name))))
     expect(digests[0]).toBe(digests[1])
     expect(await writeSampleImage(join(dir.path, 'c'), { greeting: 'Bye' })).not.toBe(digests[0])
+  })
+
+  test('every host makes the sample by itself, and another tag of it does not exist', async () => {
+    await using dir = await testDir()
+    const store = storeIn(dir.path)
+    const { config: found } = await store.base(sampleImage, context())
+    expect(found).toMatchObject({ cwd: '/app', env: { PORT: '8080' } })
+    expect(existsSync(join(dir.path, sampleLayout))).toBe(false)
+    await expect(store.base(`${sampleImage}:2`, context())).rejects.toMatchObject({ code: 'image_not_found' })
   })
 
   test('twenty concurrent requests build the base once, and two names of one image share one file', async () => {

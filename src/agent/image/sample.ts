@@ -4,8 +4,12 @@ import { arch, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { pack } from 'tar-stream'
+import { sampleImage } from '../../lib/sample.ts'
 import { run } from '../../lib/exec.ts'
 import { platform, refName } from './layout.ts'
+
+/** Name of the layout behind the reserved reference. */
+export const sampleLayout = sampleImage.slice('oci:'.length)
 
 export interface SampleOptions {
   /** Tag in the layout; default `latest`. */

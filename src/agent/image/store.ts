@@ -25,6 +25,7 @@ import { copyImage, manifestDigest } from './registry.ts'
 import { type RegistryConfig } from '../base/registry-config.ts'
 import { type ImageReference, parseImage } from './reference.ts'
 import { ImageError } from '../base/image-error.ts'
+import { sampleLayout, writeSampleImage } from './sample.ts'
 import { keepsSeed, seedOf } from './seed.ts'
 
 export interface Base {
@@ -83,13 +84,27 @@ type LayoutReference = Extract<ImageReference, { kind: 'layout' }>
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
 async function fromLayout(config: BaseDeps, reference: LayoutReference, context: PrepareContext): Promise<Base> {
-  const layoutDir = join(config.imageDir, reference.name)
+  const layoutDir =
+    reference.name === sampleLayout ? await sampleIn(config.cacheDir) : join(config.imageDir, reference.name)
   const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
   return context.time('base', () =>
     ensureBase(config, { digest: found.digest, withSeed: keepsSeed(reference) }, context, (_partial, use) =>
       use(layoutDir, found),
     ),
   )
+}
+
+/** Increased when the content of the sample changes. */
+const sampleVersion = 1
+
+/** Makes the layout of the sample, once on each host. @throws ImageError without a static busybox */
+function sampleIn(cacheDir: string): Promise<string> {
+  const write = async (dir: string) => {
+    await writeSampleImage(dir)
+  }
+  return cachedDir(join(cacheDir, `sample-${sampleVersion}`), write).catch((cause: unknown) => {
+    throw new ImageError('image_unusable', 'the sample image needs a static busybox: install busybox-static', { cause })
+  })
 }
 
 async function fromRegistry(

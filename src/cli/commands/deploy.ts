@@ -135,13 +135,18 @@ const launch: Verb = {
     ['--upload', 'upload the folder and build it; the default for a folder that can be built'],
     ['--git-url <url>', 'build from this repository instead'],
     ['-i, --image <image>', 'deploy this image instead'],
+    ['--sample', 'deploy the sample that comes with Mote instead; needs no folder and no registry'],
     ['--port <port>', 'port that the app listens on'],
     ...size,
     ['--no-wait', 'return immediately'],
   ],
   example:
-    'mote launch\nmote launch --upload --name shop --port 3000\nmote launch --name web --image docker.io/library/nginx:1.27 --port 80',
+    'mote launch\nmote launch --sample\nmote launch --upload --name shop --port 3000\nmote launch --name web --image docker.io/library/nginx:1.27 --port 80',
   async run(call) {
+    if (call.flags.sample === true) {
+      const { launchSample } = await import('../sample.ts')
+      return launchSample(call, requestOf(call.flags), (app, answer) => followed(call, app, answer))
+    }
     const dir = resolve(call.args[0] || '.')
     const linked = await readLink(dir)
     if (linked)

@@ -1,6 +1,7 @@
 /** Signing in and out. */
 import { hostname } from 'node:os'
 import { Command, Option } from 'commander'
+import type { Client } from '../../client/index.ts'
 import { access, type AccessFlags, apiUrl, configFile, forget, keep, readRetained } from '../session.ts'
 import { facts } from '../output.ts'
 import { readAll } from '../standard-input.ts'
@@ -29,10 +30,18 @@ const login = () =>
       const url = await apiUrl(flags)
       const token = await obtain(url, flags)
       const { createClient } = await import('../../client/index.ts')
-      const me = await createClient({ baseUrl: url, token: () => token }).getMe()
+      const client = createClient({ baseUrl: url, token: () => token })
+      const me = await client.getMe()
       await keep({ ...(await readRetained()), url, token })
-      out(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n`)
+      out(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n${await firstStep(client)}`)
     })
+
+/** What to do next without an app. A token that cannot list apps gets no advice. */
+async function firstStep(client: Client): Promise<string> {
+  const apps = await client.listApps({ query: { limit: 1 } }).catch(() => undefined)
+  if (apps?.length !== 0) return ''
+  return 'You have no apps yet. Try the sample: mote launch --sample. In the folder of an app: mote launch\n'
+}
 
 async function obtain(url: string, flags: LoginFlags): Promise<string> {
   if (flags.token === '-') return (await readAll(process.stdin)).trim()

@@ -18,6 +18,7 @@ import { Canary } from './canary.tsx'
 import { Changes } from './changes.tsx'
 import { Exec } from './exec.tsx'
 import { Migration } from './migration.tsx'
+import { Online } from './online.tsx'
 import { Progress } from './progress.tsx'
 import { Snapshots } from './snapshots.tsx'
 import { isOnTheWay } from './steps.ts'
@@ -96,6 +97,7 @@ export function DeploymentPage() {
                 {hasImage(live) && <Machine app_name={name} live={live} />}
               </div>
               <div className={cx('space-y-4', isOnTheWay(live.status) && 'order-first lg:order-none')}>
+                {app.data && <Online app={app.data} live={live} />}
                 <Canary live={live} />
                 <Progress live={live} build={build} />
                 {hasImage(live) && (

@@ -11,8 +11,10 @@ import { context } from '../../test/support/agent/image.ts'
 import { writeSampleImage } from '../agent/image/sample.ts'
 import { imageStore } from '../agent/image/store.ts'
 import { loginsFrom } from '../agent/image/logins.ts'
+import { pushImage } from '../agent/image/registry.ts'
 import { statement } from '../db/db.ts'
 import { run } from '../lib/exec.ts'
+import { newId } from '../lib/ids.ts'
 
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
@@ -124,6 +126,25 @@ describe.skipIf(missing.length > 0)(
       const isThief = async () => (vm = await own.system.database.db.maybe(vmOf))?.id !== user.signsInFor
       await until(isThief, { what: 'the other VM', timeoutMs: 20_000 })
       expect(await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))).toBeUndefined()
+    })
+
+    it('holds built images in a project of the operator, as the documents say', async () => {
+      const { tenant_id } = (await ann.post('/v1/projects', { name: 'Builds' })).body
+      const password = await accessToken(ann, ['deploy'], { project: tenant_id })
+      // The second entry is the one of the all-in-one.
+      const registries = [
+        { host: own.host, plainHttp: true, username: 'mote', password },
+        { host: own.host, plainHttp: true },
+      ]
+      const repository = `${own.host}/${tenant_id}/${newId()}`
+      const signal = AbortSignal.timeout(30_000)
+      await pushImage(join(dir.path, 'hello'), 'latest', `${repository}:built`, registries, signal)
+      const cacheDir = join(dir.path, 'cache-of-builds')
+      const store = imageStore({ cacheDir, imageDir: dir.path, registries, maxImageMib: 64 })
+      const user = { projectId: 'any', builtImage: true }
+      expect((await store.base(`${repository}@${digest}`, context(), user)).config.digest).toBe(digest)
+      const other = store.base(`${repository}@${digest}`, context(), { projectId: 'any' })
+      await expect(other).rejects.toMatchObject({ code: 'image_not_found' })
     })
 
     it('keeps the name of a deleted project from others', async () => {

@@ -1,6 +1,6 @@
 /** Files of a VM are there before its program starts, at each boot, with every driver. */
 import { describe, expect, test } from 'vitest'
-import type { VmSpec } from '../../contract/agent.ts'
+import type { VmSpec, VmWant } from '../../contract/agent.ts'
 import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 
@@ -36,6 +36,29 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
         expect(lines).toEqual(boot === 1 ? once : [...once, ...once])
         await host.put(desired(boot * 2 + 1, 'stopped', files))
         await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
+      }
+    })
+
+    test.skipIf(skip)('a restored VM and a fork of it have them', { timeout: 180_000 }, async () => {
+      await using host = await testAgent(config)
+      const files = [{ path: '/etc/shop/a.conf', mode: 0o600, data: base64('a\n') }]
+      const put = (vmId: string, generation: number, more: Partial<VmSpec> = {}, want: VmWant = 'running') =>
+        host.put({ vmId, generation, want, spec: testSpec({ ...spec, files, ...more }) })
+      await put('vm-1', 1)
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+      expect(await host.snapshot('snap-1', 'vm-1')).toMatchObject({ state: 'ready' })
+      await put('vm-1', 2, {}, 'stopped')
+      await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
+      await put('vm-1', 3, { from: { snapshotId: 'snap-1', renew: false } })
+      await put('fork', 1, { from: { snapshotId: 'snap-1', renew: true } })
+      for (const vmId of ['vm-1', 'fork']) {
+        await host.until(vmId, 'healthy', vm => vm.healthy)
+        const { stdout } = await host.exec(vmId, [
+          'sh',
+          '-c',
+          'cat /etc/shop/a.conf; ls -l /etc/shop/a.conf | cut -c1-10',
+        ])
+        expect(stdout).toBe('a\n-rw-------\n')
       }
     })
 

@@ -27,6 +27,8 @@ describe('the limit of an operation', () => {
       putGitCredential: 128,
       setDatabaseBackupTarget: 128,
       putAppEnv: 256,
+      putAppFile: 1024,
+      putEnvGroupVariable: 256,
       openVmSession: 128,
       startRun: 128,
       putJob: 128,

@@ -39,8 +39,10 @@ const planNames: ReadonlySet<string> = new Set([
     'CMakeLists.txt',
     'meson.build',
     'yarn.lock',
+    'pnpm-lock.yaml',
+    'package-lock.json',
   ],
-  ...['pnpm-workspace.yaml', 'manage.py', 'settings.py', 'nx.json', 'app.json', '.yarnrc.yml'],
+  ...['pnpm-workspace.yaml', 'manage.py', 'settings.py', 'nx.json', 'app.json', 'railpack.json', '.yarnrc.yml'],
 ])
 const planPatterns = [/^[\w.-]+\.config\.(?:[cm]?[jt]s)$/, /\.csproj$/]
 
@@ -103,11 +105,14 @@ const commaOrString = new RegExp(`(${string})|,(?=\\s*[}\\]])`, 'g')
 /** Removes the comments of JavaScript and of JSON with comments. */
 export const withoutComments = (text: string) => text.replace(commentOrString, '$1')
 
-const plainJson = (text: string) => withoutComments(text).replace(commaOrString, '$1')
+export const plainJson = (text: string) => withoutComments(text).replace(commaOrString, '$1')
+
+/** JSON files whose own tool allows comments. */
+const commented: ReadonlySet<string> = new Set(['global.json', 'railpack.json'])
 
 function parseObject(text: string, file: string): Record<string, unknown> {
   try {
-    return objectOr(JSON.parse(file.endsWith('c') || file === 'global.json' ? plainJson(text) : text))
+    return objectOr(JSON.parse(file.endsWith('c') || commented.has(file) ? plainJson(text) : text))
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : ''
     const line = Number(

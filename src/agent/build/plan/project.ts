@@ -59,6 +59,18 @@ export function isPlanFile(path: string): boolean {
   return parts.length <= deepest && (planNames.has(name) || planPatterns.some(pattern => pattern.test(name)))
 }
 
+const lockFiles: ReadonlySet<string> = new Set(['yarn.lock', 'pnpm-lock.yaml', 'package-lock.json'])
+const isLockFile = (path: string) => lockFiles.has(path.split('/').at(-1) ?? '')
+const mostBytes = { lock: 1536 << 10, other: 256 << 10 } as const
+/** The format and the own dependencies of a project are at the start of its lock file. */
+const keptOfLock = 64 << 10
+
+/** Whether a file of this size is read. */
+export const fitsPlan = (path: string, bytes: number) => bytes <= mostBytes[isLockFile(path) ? 'lock' : 'other']
+
+/** The part of the text that a plan sees: the whole one, except of lock files, which are large. */
+export const keptText = (path: string, text: string) => (isLockFile(path) ? text.slice(0, keptOfLock) : text)
+
 /** @param root a directory of the files, empty for all */
 export function openProject({ paths, texts }: ProjectFiles, root = ''): Project {
   const prefix = root === '' ? '' : `${root}/`

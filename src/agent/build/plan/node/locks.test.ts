@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { planProject } from '../index.ts'
-import { isPlanFile } from '../project.ts'
+import { isPlanFile, keptText } from '../project.ts'
 
 type Files = Readonly<Record<string, string>>
 
@@ -61,6 +61,24 @@ test.each([
 
 test.each(['', JSON.stringify({ lockfileVersion: 1, dependencies: {} })])(
   'a package-lock.json that names no dependencies of the project is trusted: %j',
+  text => {
+    expect(planOf({ 'package.json': own(), 'package-lock.json': text }).install).toEqual(['npm ci'])
+  },
+)
+
+test('of a large lock file, the first part decides', () => {
+  const packages = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`node_modules/a${n}`, { version: '1' }]))
+  const large = (root: object) =>
+    JSON.stringify({ name: 'a "{', packages: { '': { name: '}"', ...root }, ...packages } }, null, 2)
+  const planned = (root: object) =>
+    planOf({ 'package.json': own(), 'package-lock.json': keptText('package-lock.json', large(root)) }).install
+  expect(large({}).length).toBeGreaterThan(256 << 10)
+  expect(planned({ dependencies: { dayjs: '1' } })).toEqual(['npm ci'])
+  expect(planned({ dependencies: { dayjs: '2' } })).toEqual(['npm install'])
+})
+
+test.each(['{"packages": {"": {"dependencies":', '<<<<<<< ours', '{"packages": {"": {]}}'])(
+  'a package-lock.json that is no JSON is left to npm: %j',
   text => {
     expect(planOf({ 'package.json': own(), 'package-lock.json': text }).install).toEqual(['npm ci'])
   },

@@ -36,12 +36,30 @@ export function managerVersion(project: Project, { tool }: PackageManager, lock:
 
 const newestBerry = '4'
 
-/** Whether `npm ci` accepts the lock file. True if the file has an old format or is too large to be read. */
+/** Whether `npm ci` accepts the lock file. True if the file has an old format or cannot be read. */
 export function isInSync(project: Project, lock: string): boolean {
-  const root = project.text(lock) === '' ? undefined : objectOr(project.json(lock)['packages'])['']
+  const root = rootEntry(project.text(lock))
   if (root === undefined) return true
-  const locked = dependenciesOf(objectOr(root))
+  const locked = dependenciesOf(root)
   return [...dependenciesOf(project.json('package.json'))].every(one => locked.has(one))
+}
+
+/** The project's own entry, which is the first of `packages`. Only the first part of a large file is known. */
+function rootEntry(text: string): Record<string, unknown> | undefined {
+  const start = /"packages"\s*:\s*\{\s*""\s*:\s*(?=\{)/.exec(text)
+  if (!start) return undefined
+  const from = start.index + start[0].length
+  let depth = 0
+  for (const { 0: one, index } of text.slice(from).matchAll(/"(?:[^"\\]|\\.)*"|[{}]/g)) {
+    depth += one === '{' ? 1 : one === '}' ? -1 : 0
+    if (depth > 0) continue
+    try {
+      return objectOr(JSON.parse(text.slice(from, from + index + 1)))
+    } catch {
+      return undefined
+    }
+  }
+  return undefined
 }
 
 /** npm lists a dependency of two kinds once in the lock file. */

@@ -112,7 +112,7 @@ describe('a service', () => {
   it.each([
     ['volumes: ["./a:/a"]', 4, 'only files and small folders below that of the compose file are copied'],
     ['volumes: ["/var/run/docker.sock:/var/run/docker.sock"]', 4, 'there is no Docker'],
-    ['volumes: ["d:/etc/x"]', 4, 'belongs to the system'],
+    ['volumes: ["d:/etc/passwd"]', 4, 'belongs to the system'],
     ['tty: true\nnetwork_mode: host', 5, 'a service has its own address'],
     ['devices: ["/dev/kvm"]', 4, 'no devices'],
     ['gpus: all', 4, 'no GPUs'],
@@ -139,6 +139,7 @@ describe('a service', () => {
     ['ports: [80]\nhealthcheck: { test: [CMD, curl, "http://localhost:81/"] }', 'GET / on port 80'],
     ['volumes: [/data]', 'Name the volume'],
     ['volumes: ["/etc/localtime:/etc/localtime:ro"]', 'TZ'],
+    ['volumes: ["d:/etc/timezone:ro"]\nx-b: 1', 'TZ'],
     ['mem_limit: 8g', '4096 MiB'],
     ['tmpfs: /tmp', 'on the disk of the VM'],
     ['networks: { n: { aliases: [b] } }', 'only its own name'],

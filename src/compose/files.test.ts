@@ -109,6 +109,13 @@ describe('files of a service', () => {
     expect(findings[0]).toContain(message)
   })
 
+  it('is written in a mount, as Coolify allows it', async () => {
+    const lines = 'volumes: [{ type: bind, source: ./a.conf, target: /etc/a.conf, content: "a: ${B}" }]'
+    const { files, findings } = await filesOf(service(lines), {}, { B: '1' })
+    expect(files.map(({ path, mode, content }) => [path, mode, content])).toEqual([['/etc/a.conf', '0644', 'a: 1']])
+    expect(findings).toEqual([])
+  })
+
   it.each([
     ['configs: [c]', '', '4:15: services.a.configs[0] names c, which is not in "configs"'],
     ['configs: [c]', 'configs:\n  c: { file: ./none }\n', '6:8: configs.c.file names none, which is not a file'],
@@ -125,5 +132,45 @@ describe('files of a service', () => {
   it('of an external secret are not supported', async () => {
     const { findings } = await filesOf(service('secrets: [c]', 'secrets:\n  c: { external: true }\n'))
     expect(findings).toEqual(['unsupported 6 is not supported: give its file, environment or content'])
+  })
+})
+
+describe('a folder that does not exist', () => {
+  it.each([
+    ['./data:/data', 'shop-data', '/data'],
+    ['./db/my_data/:/var/lib/x', 'shop-db-my-data', '/var/lib/x'],
+    ['./conf.d:/etc/nginx/conf.d', 'shop-conf-d', '/etc/nginx/conf.d'],
+    ['./.cache:/root/.cache', 'shop-cache', '/root/.cache'],
+    ['/opt/shop/data:/data', 'shop-opt-shop-data', '/data'],
+    ['~/shop:/data', 'shop-home-ada-shop', '/data'],
+  ])('becomes a volume: %s', async (mount, name, target) => {
+    const stack = await plan(service(`volumes: ["${mount}"]`), {}, { HOME: '/home/ada' })
+    expect(stack.services[0]?.app.volumes).toEqual([{ name, mount: target, size_mib: 1024, read_only: false }])
+    expect(stack.volumes).toEqual([{ name, sizeMib: 1024, isExternal: false }])
+    expect(stack.findings).toMatchObject([{ level: 'differs', at: { line: 4 } }])
+    expect(stack.findings[0]?.message).toContain(`does not exist or is empty: it becomes the volume ${name}`)
+  })
+
+  it('is one volume for all services, of which only one may write', async () => {
+    const two = 'services:\n  a: { image: i, volumes: ["./d:/d"] }\n  b: { image: i, volumes: ["./d/:/d"] }\n'
+    const { findings } = await plan(two)
+    expect(findings.filter(({ level }) => level === 'unsupported')).toMatchObject([
+      { field: 'services.b.volumes', message: expect.stringContaining('has the volume shop-d of a') },
+    ])
+  })
+
+  it.each([
+    './app.conf:/etc/app.conf',
+    './none:/none:ro',
+    '../up:/up',
+    '~/shop:/data',
+    '/proc/none:/p',
+    '/run/none:/r',
+    '/var/lib/docker/none:/d',
+    '/:/host',
+  ])('is refused if it is a file, cannot be written or belongs to the host: %s', async mount => {
+    const { services, findings } = await plan(service(`volumes: ["${mount}"]`))
+    expect(services[0]?.app.volumes).toEqual([])
+    expect(findings).toMatchObject([{ level: 'unsupported', message: expect.stringContaining('only files and small') }])
   })
 })

@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join } from '../lib/posix-path.ts'
 import type { Place } from './faults.ts'
 import type { Files, FolderEntry, Model } from './load.ts'
 import { differs, faultOf, type Field, items, member, text, unsupported } from './reader.ts'
-import { isOfBuild, mountOf } from './volumes.ts'
+import { isOfBuild, type Mount, mountOf } from './volumes.ts'
 
 /** Limits of the API for an app. */
 const mostFiles = 64
@@ -14,19 +14,28 @@ export interface ServiceFiles {
   readonly files: readonly GivenFile[]
   /** Places of the mounts that became files. */
   readonly mounts: ReadonlySet<Place>
+  /** Mounts of folders that do not exist: Docker creates such a folder, which is empty. */
+  readonly created: ReadonlyMap<Place, string>
 }
 
 /** Reads everything that the service gets as files. */
 export async function filesOf(service: Field, model: Model, files: Files): Promise<ServiceFiles> {
   const found = new Map<string, GivenFile>()
   const mounts = new Set<Place>()
+  const created = new Map<Place, string>()
   const reading: Reading = { service, model, files, add: file => void found.set(file.path, file) }
-  for (const one of items(member(service, 'volumes'))) if (await mounted(one, reading)) mounts.add(one.tree.at)
+  for (const one of items(member(service, 'volumes'))) {
+    if (await mounted(one, reading)) mounts.add(one.tree.at)
+    else {
+      const folder = await missingFolder(one, reading)
+      if (folder !== undefined) created.set(one.tree.at, folder)
+    }
+  }
   for (const kind of ['configs', 'secrets'] as const)
     for (const one of items(member(service, kind))) await named(kind, one, reading)
   const all = [...found.values()]
   checkLimits(all, service)
-  return { files: all, mounts }
+  return { files: all, mounts, created }
 }
 
 interface Reading {
@@ -99,15 +108,53 @@ async function contentOf(field: Field, { model, files }: Reading): Promise<Uint8
 
 const besidePath = (field: Field, name: string) => (isAbsolute(name) ? name : join(dirname(field.tree.at.file), name))
 
+/** Directories of the host itself: what is there on one computer says nothing of another. */
+const ofHost = ['/boot', '/dev', '/lib', '/proc', '/run', '/sys', '/tmp', '/usr/src', '/var/lib/docker', '/var/run']
+
+/** A path outside of the project folder. */
+function outsidePath({ source }: Mount, { model }: Reading): string | undefined {
+  const home = model.variables.get('HOME')
+  const path = source.startsWith('~/') && home !== undefined ? join(home, source.slice(2)) : source
+  const isOfHost = ofHost.some(tree => path === tree || path.startsWith(`${tree}/`))
+  return isAbsolute(path) && path !== '/' && !isOfHost ? path : undefined
+}
+
+/** The path of a bind of the project folder. */
+function boundPath(field: Field, mount: Mount): string | undefined {
+  if (mount.type !== 'bind' || !/^\.{0,2}[\w/@+-]/.test(mount.source)) return undefined
+  if (isAbsolute(mount.source) || mount.source.startsWith('~')) return undefined
+  const source = besidePath(field, mount.source)
+  // What an included file or an override of another folder names may be beside it.
+  const isOutside = isAbsolute(source) ? !source.startsWith(`${dirname(field.tree.at.file)}/`) : source.startsWith('..')
+  return isOutside ? undefined : source
+}
+
+/** `.conf` or `.sock`, but not `conf.d` or `.cache`: Docker would create a folder where a file is meant. */
+const fileName = /[^/]\.(?!d$)[A-Za-z][A-Za-z0-9]{0,5}$/
+
+/** @returns the folder, if it does not exist or is empty */
+async function missingFolder(field: Field, reading: Reading): Promise<string | undefined> {
+  const { files, service } = reading
+  const mount = mountOf(field)
+  if (!mount || mount.type !== 'bind' || mount.isReadOnly || isOfBuild(service, mount.source)) return undefined
+  const source = boundPath(field, mount) ?? outsidePath(mount, reading)
+  if (source === undefined) return undefined
+  if (fileName.test(mount.source) || fileName.test(mount.target)) return undefined
+  const found = await files.list?.(source)
+  return files.list && (found === undefined || (found.isFolder && found.entries.length === 0)) ? source : undefined
+}
+
 /** Binds of the project folder are copied. @returns whether the mount is one */
 async function mounted(field: Field, reading: Reading): Promise<boolean> {
   const { files, service } = reading
   const mount = mountOf(field)
-  if (!mount || mount.type !== 'bind' || !files.list || !/^\.{0,2}[\w/@+-]/.test(mount.source)) return false
-  if (isAbsolute(mount.source) || mount.source.startsWith('~')) return false
-  const source = besidePath(field, mount.source)
-  // What an included file or an override of another folder names may be beside it.
-  if (isAbsolute(source) ? !source.startsWith(`${dirname(field.tree.at.file)}/`) : source.startsWith('..')) return false
+  const content = field.tree.kind === 'map' ? member(field, 'content') : undefined
+  if (mount && content) {
+    await addFile({ field, path: mount.target, mode: '0644', isSecret: false }, bytesOf(text(content) ?? ''), reading)
+    return true
+  }
+  const source = mount && boundPath(field, mount)
+  if (!mount || source === undefined || !files.list) return false
   const found = await files.list(source)
   if (!found || found.entries.length === 0) return false
   if (found.isFolder && isOfBuild(service, mount.source)) return false

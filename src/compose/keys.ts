@@ -32,6 +32,8 @@ export const harmless = [
     'security_opt',
   ],
   ...['cap_drop', 'read_only', 'userns_mode', 'uts', 'isolation', 'external_links', 'pull_refresh_after'],
+  // Of Coolify.
+  'exclude_from_hc',
 ] as const
 
 /** Ignored, with the reason. */

@@ -72,7 +72,11 @@ export function serviceOf(name: string, field: Field, context: ServiceContext): 
   const choice = portOf(field, environment)
   const entrypoint = argv(member(field, 'entrypoint'))
   const command = argv(member(field, 'command'))
-  const volumes = mountsOf(field, { volumes: context.volumes, copied: context.files.mounts })
+  const volumes = mountsOf(field, {
+    volumes: context.volumes,
+    copied: context.files.mounts,
+    created: context.files.created,
+  })
   const secrets = oneOrMany(member(own, 'secrets')).map(one => text(one) ?? '')
   return {
     name,

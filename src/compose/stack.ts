@@ -9,7 +9,7 @@ import { beside, type Files, type Model } from './load.ts'
 import { byPlace, type Field, type Finding, flag, member, newReader, oneOrMany, type Reader, text } from './reader.ts'
 import { asReleases } from './releases.ts'
 import { type Service, serviceOf } from './service.ts'
-import { type StackVolume, volumesOf } from './volumes.ts'
+import { folderVolume, type StackVolume, volumesOf } from './volumes.ts'
 
 export interface Stack {
   readonly name: string
@@ -54,6 +54,12 @@ export async function stackOf(model: Model, files: Files, options: StackOptions)
     if (!isActive(field, options.profiles)) continue
     const envFiles = await envFilesOf(field, model, files)
     const given = await filesOf(field, model, files)
+    for (const [at, folder] of given.created) {
+      const volume = folderVolume(options.name, folder)
+      volumes.set(folder, volume)
+      const message = `has the folder ${folder}, which does not exist or is empty: it becomes the volume ${volume.name}`
+      reader.findings.push({ level: 'differs', at, field: `${field.path}.volumes`, message })
+    }
     const context = { stack: options.name, appName, volumes, envFiles, files: given, variable: model.variables.get }
     const service = serviceOf(name, field, context)
     if (service) services.set(name, checkedName(service, field))

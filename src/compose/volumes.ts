@@ -65,14 +65,30 @@ export interface Mount {
   readonly isReadOnly: boolean
 }
 
-export function mountsOf(
-  service: Field,
-  { volumes, copied }: { readonly volumes: ReadonlyMap<string, StackVolume>; readonly copied: ReadonlySet<Place> },
-): FileVolume[] {
+interface MountContext {
+  readonly volumes: ReadonlyMap<string, StackVolume>
+  /** Places of the mounts that became files. */
+  readonly copied: ReadonlySet<Place>
+  /** Folders that become volumes, by the place of their mount. */
+  readonly created: ReadonlyMap<Place, string>
+}
+
+/** The volume that stands for a folder that does not exist. */
+export const folderVolume = (stack: string, folder: string): StackVolume => ({
+  name: `${stack}-${folder.replaceAll(/[^A-Za-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '')}`
+    .slice(0, 63)
+    .replace(/-+$/, ''),
+  sizeMib: defaultMib,
+  isExternal: false,
+})
+
+export function mountsOf(service: Field, { volumes, copied, created }: MountContext): FileVolume[] {
   const found = new Map<string, FileVolume>()
   for (const one of items(member(service, 'volumes'))) {
     if (copied.has(one.tree.at)) continue
-    const mount = mountOf(one)
+    const folder = created.get(one.tree.at)
+    const given = mountOf(one)
+    const mount = given && folder !== undefined ? { ...given, type: 'volume', source: folder } : given
     const mapped = mount && fileVolume(service, mount, volumes)
     // Of several mounts at one path, the last one counts: that of an override.
     if (mapped) found.set(mapped.mount, mapped)
@@ -124,10 +140,10 @@ const clocks = ['/etc/localtime', '/etc/timezone']
 function fileVolume(service: Field, mount: Mount, volumes: ReadonlyMap<string, StackVolume>): FileVolume | undefined {
   const { field, type, source, isReadOnly } = mount
   const target = mount.target.length > 1 ? mount.target.replace(/\/$/, '') : mount.target
+  if (clocks.includes(target)) return void differs(field, 'is ignored: set the variable TZ for another time zone')
   if (type === 'tmpfs') return void differs(field, 'is ignored: the directory is on the disk of the VM')
   if (type !== 'volume') {
-    if (clocks.includes(source)) differs(field, 'is ignored: set the variable TZ for another time zone')
-    else if (isOfBuild(service, source))
+    if (isOfBuild(service, source))
       differs(field, 'is ignored: the image has what its Dockerfile copies. Deploy again after a change')
     else if (source.endsWith('docker.sock')) unsupported(field, 'is not supported: there is no Docker in the VMs')
     else

@@ -48,6 +48,17 @@ describe('a fetch over smart HTTP', () => {
     expect(old.tar).toBe('index.html\n')
   })
 
+  test('reads the first part of a lock file, and no other large file', async () => {
+    await using large = await gitServer()
+    const text = 'x'.repeat(300_000)
+    await large.push({ 'pnpm-lock.yaml': `lockfileVersion: '9.0'\n${text}`, 'package.json': text })
+    await using dir = await testDir()
+    using worker = await gitWorker(dir.path, limits.signal)
+    const repository = await fetchSource(source({ url: large.url }), worker, limits)
+    expect((await repository.read('pnpm-lock.yaml'))?.length).toBe(65_536)
+    expect(await repository.read('package.json')).toBeUndefined()
+  })
+
   test('nothing of the repository is checked out', async () => {
     await using dir = await testDir()
     using worker = await gitWorker(dir.path, limits.signal)

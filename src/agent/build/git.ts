@@ -5,6 +5,7 @@ import type { BuildPut } from '../../contract/agent.ts'
 import { CommandError } from '../../lib/exec.ts'
 import { type CheckedUrl, checkUrl } from './address.ts'
 import { BuildFault } from './fault.ts'
+import { fitsPlan, keptText } from './plan/project.ts'
 import { takeOver, type Worker } from '../worker/worker.ts'
 import { certificatesFor, type FetchLimits, type Git, gitEnvironment, gitIn, limited } from './git-run.ts'
 import { sshEnvironment } from './ssh.ts'
@@ -18,14 +19,11 @@ export interface Commit {
   readonly message: string
 }
 
-/** Limit on the files that decide a plan. */
-const mostTextBytes = 256 << 10
-
 /** Read access to the source of a build. */
 export interface SourceTree {
   /** Returns the paths of the files; of a very large tree only those at its top and in `public`. */
   list(): Promise<readonly string[]>
-  /** Returns undefined if there is no such file or it is larger than 256 KiB. */
+  /** Returns undefined if there is no such file or it is too large; of a lock file, the first part. */
   read(path: string): Promise<string | undefined>
   /** Writes the whole tree, including submodules, as a tar archive. */
   archive(file: string): Promise<void>
@@ -122,7 +120,7 @@ function repositoryOf(
     list: () => pathsIn(git, hash),
     read: async path => {
       const size = Number(await git(['cat-file', '-s', `${hash}:${path}`]).catch(() => Number.NaN))
-      return size <= mostTextBytes ? git(['cat-file', 'blob', `${hash}:${path}`]) : undefined
+      return fitsPlan(path, size) ? keptText(path, await git(['cat-file', 'blob', `${hash}:${path}`])) : undefined
     },
     archive: async file => {
       const [all, part] = ['source.tar', 'part.tar']

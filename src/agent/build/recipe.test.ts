@@ -173,6 +173,22 @@ test.each([
 })
 
 test.each([
+  ['#!/bin/sh\n', 'exec sh start.sh'],
+  ['#!/usr/bin/env bash\n', 'exec bash start.sh'],
+])('a script that begins with %j runs in an image with its shell', (text, command) => {
+  const recipe = recipeIn({ 'start.sh': text })
+  expect(recipe).toMatchObject({ builder: 'builder', script: scripts.shell, output: { base: 'node' } })
+  expect(startOf({ 'start.sh': text })).toEqual(['/bin/sh', '-c', command])
+  expect(() => recipeIn({ 'start.sh': '#!/bin/zsh\n' })).toThrow(/has no zsh\. Use bash or sh in start\.sh/)
+})
+
+test('a server of Astro listens where requests arrive', () => {
+  const files = nodeProject({ scripts: { start: 'node dist/server/entry.mjs' }, dependencies: { astro: '5' } })
+  const { output } = recipeIn(files)
+  expect(output.kind === 'layer' ? output.config['Env'] : []).toContain('HOST=0.0.0.0')
+})
+
+test.each([
   ['Gemfile', 'a Ruby project'],
   ['composer.json', 'a PHP project'],
   ['mix.exs', 'an Elixir project'],

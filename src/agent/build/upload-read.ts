@@ -5,9 +5,8 @@ import { createGunzip } from 'node:zlib'
 import { ArchiveFault, unreadable } from '../../lib/archive/fault.ts'
 import { type ArchiveLimits, tarEntries } from '../../lib/archive/tar.ts'
 import { hasCode } from '../../lib/files.ts'
-import { isPlanFile, isPlanPath } from './plan/project.ts'
+import { fitsPlan, isPlanFile, isPlanPath, keptText } from './plan/project.ts'
 
-const mostTextBytes = 256 << 10
 /** Limits on the texts at the top and below it: a large monorepo must not displace the files at its top. */
 const mostTexts = { top: 100, below: 300 } as const
 const mostBytesBelow = 8 << 20
@@ -45,11 +44,12 @@ async function scan(file: string, limits: ArchiveLimits): Promise<SentTree> {
     const path = parts.join('/')
     if (type === 'directory' || !isPlanPath(path)) continue
     if (paths.length < mostPaths) paths.push(path)
-    if (type !== 'file' || !isPlanFile(path) || size > mostTextBytes) continue
+    if (type !== 'file' || !isPlanFile(path) || !fitsPlan(path, size)) continue
     const place = parts.length === 1 ? 'top' : 'below'
-    if (texts[place].size >= mostTexts[place] || (place === 'below' && bytesBelow + size > mostBytesBelow)) continue
-    texts[place].set(path, await textOf(body))
-    if (place === 'below') bytesBelow += size
+    if (texts[place].size >= mostTexts[place] || (place === 'below' && bytesBelow > mostBytesBelow)) continue
+    const text = keptText(path, await textOf(body))
+    texts[place].set(path, text)
+    if (place === 'below') bytesBelow += text.length
   }
   return { paths, texts: [...texts.top, ...texts.below] }
 }

@@ -45,6 +45,15 @@ describe('an uploaded source', () => {
     expect((await readFile(target)).includes('src/deep/a.js')).toBe(true)
   })
 
+  it('has the first part of a lock file, and no other large file', async () => {
+    const large = 'x'.repeat(300_000)
+    const data = await archive({ 'yarn.lock': `__metadata:\n${large}`, 'package.json': large })
+    const tree = await fetchUpload(inParts(data, 1 << 20), digestOf(data), place(), limits)
+    expect(await tree.read('yarn.lock')).toMatch(/^__metadata:\nx{10000}/)
+    expect((await tree.read('yarn.lock'))?.length).toBe(65_536)
+    expect(await tree.read('package.json')).toBeUndefined()
+  })
+
   it.each([
     ['another one than was sent', { digest: '0'.repeat(64) }, 'not what was sent'],
     ['one that ends early', { cut: 10 }, 'arrived incomplete'],

@@ -16,6 +16,8 @@ import { ruby } from './providers/ruby.ts'
 import { rust } from './providers/rust.ts'
 import { shell } from './providers/shell.ts'
 import { staticSite } from './providers/static.ts'
+import { railpackProvider, withRailpackFile } from './railpack.ts'
+import { startedBy, webProcess } from './start.ts'
 import type { BuildPlan, Provider } from './types.ts'
 
 /** The first that detects the project wins: servers come before Node, which may only build their assets. */
@@ -51,7 +53,8 @@ export function planProject(files: ProjectFiles, root = '', given = ''): BuildPl
       throw new BuildFault(`The source has no file "${given}". Correct the path of the Dockerfile (build.dockerfile).`)
     return { provider: dockerfile.name, ...dockerfilePlan(project, given) }
   }
-  const provider = providers.find(one => one.detect(project))
+  const named = railpackProvider(project)
+  const provider = providers.find(one => (named === undefined ? one.detect(project) : one.name === named))
   if (!provider)
     throw new BuildFault(
       'The repository has no known build method. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +
@@ -59,15 +62,5 @@ export function planProject(files: ProjectFiles, root = '', given = ''): BuildPl
     )
   const plan = { provider: provider.name, ...provider.plan(project) }
   if (provider === staticSite || provider === dockerfile) return plan
-  const web = webProcess(project.text('Procfile'))
-  if (web === undefined) return plan
-  const own = plan.node ? { node: { ...plan.node, script: null } } : {}
-  return { ...plan, ...own, start: web, staticDir: null }
-}
-
-/** `web: command` of Heroku's Procfile, else its only process. */
-function webProcess(text: string): string | undefined {
-  const lines = [...text.matchAll(/^([\w-]+):\s*(\S.*)$/gm)]
-  const line = lines.find(([, name]) => name === 'web') ?? (lines.length === 1 ? lines[0] : undefined)
-  return line?.[2]?.trim()
+  return withRailpackFile(project, startedBy(plan, webProcess(project.text('Procfile'))))
 }

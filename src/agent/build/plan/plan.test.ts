@@ -97,6 +97,7 @@ const spellings: Readonly<Record<string, (tool: ToolName, version: string) => st
   'global.json': (_, version) => json({ sdk: { version } }),
   'mix.exs': (_, version) => `app: :shop,\nelixir: "${version}"\n`,
   'gleam.toml': (_, version) => `name = "a"\ngleam = "${version}"\n`,
+  '.yarnrc.yml': (_, version) => `yarnPath: .yarn/releases/yarn-${version}.cjs\n`,
   'package.json': (tool, version) =>
     json({ scripts: { start: 'node index.js' }, dependencies: { a: '1' }, engines: { [tool]: version } }),
 }

@@ -39,8 +39,10 @@ const planNames: ReadonlySet<string> = new Set([
     'CMakeLists.txt',
     'meson.build',
     'yarn.lock',
+    'pnpm-lock.yaml',
+    'package-lock.json',
   ],
-  ...['pnpm-workspace.yaml', 'manage.py', 'settings.py', 'nx.json', 'app.json', '.yarnrc.yml'],
+  ...['pnpm-workspace.yaml', 'manage.py', 'settings.py', 'nx.json', 'app.json', 'railpack.json', '.yarnrc.yml'],
 ])
 const planPatterns = [/^[\w.-]+\.config\.(?:[cm]?[jt]s)$/, /\.csproj$/]
 
@@ -56,6 +58,18 @@ export function isPlanFile(path: string): boolean {
   const name = parts.at(-1) ?? ''
   return parts.length <= deepest && (planNames.has(name) || planPatterns.some(pattern => pattern.test(name)))
 }
+
+const lockFiles: ReadonlySet<string> = new Set(['yarn.lock', 'pnpm-lock.yaml', 'package-lock.json'])
+const isLockFile = (path: string) => lockFiles.has(path.split('/').at(-1) ?? '')
+const mostBytes = { lock: 1536 << 10, other: 256 << 10 } as const
+/** The format and the own dependencies of a project are at the start of its lock file. */
+const keptOfLock = 64 << 10
+
+/** Whether a file of this size is read. */
+export const fitsPlan = (path: string, bytes: number) => bytes <= mostBytes[isLockFile(path) ? 'lock' : 'other']
+
+/** The part of the text that a plan sees: the whole one, except of lock files, which are large. */
+export const keptText = (path: string, text: string) => (isLockFile(path) ? text.slice(0, keptOfLock) : text)
 
 /** @param root a directory of the files, empty for all */
 export function openProject({ paths, texts }: ProjectFiles, root = ''): Project {
@@ -103,11 +117,14 @@ const commaOrString = new RegExp(`(${string})|,(?=\\s*[}\\]])`, 'g')
 /** Removes the comments of JavaScript and of JSON with comments. */
 export const withoutComments = (text: string) => text.replace(commentOrString, '$1')
 
-const plainJson = (text: string) => withoutComments(text).replace(commaOrString, '$1')
+export const plainJson = (text: string) => withoutComments(text).replace(commaOrString, '$1')
+
+/** JSON files whose own tool allows comments. */
+const commented: ReadonlySet<string> = new Set(['global.json', 'railpack.json'])
 
 function parseObject(text: string, file: string): Record<string, unknown> {
   try {
-    return objectOr(JSON.parse(file.endsWith('c') || file === 'global.json' ? plainJson(text) : text))
+    return objectOr(JSON.parse(file.endsWith('c') || commented.has(file) ? plainJson(text) : text))
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : ''
     const line = Number(

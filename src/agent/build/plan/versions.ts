@@ -85,7 +85,13 @@ export const versionSources = {
   ],
   npm: [packageManagerField('npm'), mise('npm'), jsonField('package.json', 'engines', 'npm')],
   pnpm: [packageManagerField('pnpm'), mise('pnpm'), toolVersions('pnpm'), jsonField('package.json', 'engines', 'pnpm')],
-  yarn: [packageManagerField('yarn'), mise('yarn'), toolVersions('yarn'), jsonField('package.json', 'engines', 'yarn')],
+  yarn: [
+    packageManagerField('yarn'),
+    mise('yarn'),
+    toolVersions('yarn'),
+    matching('.yarnrc.yml', /^yarnPath:.*\byarn-(\d[\w.-]*)\.c?js/m),
+    jsonField('package.json', 'engines', 'yarn'),
+  ],
   bun: [
     packageManagerField('bun'),
     plainFile('.bun-version'),
@@ -175,6 +181,9 @@ export const defaultVersions = {
   gleam: 'latest',
 } as const satisfies Record<ToolName, string>
 
+/** What `latest` means for tools whose default is older: a version that many packages support. */
+const newestVersions: Readonly<Partial<Record<ToolName, string>>> = { python: '>=3.13', ruby: '>=3.4' }
+
 /** nvm's aliases and the words of other tools for the newest version. */
 const newest = /^(?:lts(?:\/.*)?|latest|current|system|\*|stable|node)$/i
 /** A version or a range of versions. */
@@ -182,7 +191,7 @@ const wellFormed = /^[\w.*^~<>=!| ,+\-@/]+$/
 
 /** @throws BuildFault if the project's value is no version */
 export function versionOf(project: Project, tool: ToolName): ToolVersion {
-  for (const [file, read] of versionSources[tool]) {
+  for (const [file, read] of [jsonField('railpack.json', 'packages', tool), ...versionSources[tool]]) {
     const found = project.has(file) ? read(project, file) : undefined
     if (!found) continue
     const from: Place = { file, line: found.line }
@@ -193,7 +202,7 @@ export function versionOf(project: Project, tool: ToolName): ToolVersion {
         `"${version.slice(0, 60)}" is no version of ${tool}. Write a version such as ${exampleOf(tool)}.`,
       )
     const isNewest = newest.test(version) && tool !== 'rust'
-    return { tool, version: isNewest ? defaultVersions[tool] : version, from }
+    return { tool, version: isNewest ? (newestVersions[tool] ?? defaultVersions[tool]) : version, from }
   }
   return { tool, version: defaultVersions[tool], from: null }
 }

@@ -2,6 +2,7 @@
 import type { Project } from '../project.ts'
 import type { ToolVersion } from '../types.ts'
 import { versionOf } from '../versions.ts'
+import { managerVersion } from './locks.ts'
 import { isBerry, managerOf } from './managers.ts'
 import { readPackage } from './package.ts'
 
@@ -16,7 +17,7 @@ export function assetsOf(project: Project): Assets {
   const { manager, lock } = managerOf(project)
   const { script } = readPackage(project)
   return {
-    tools: [versionOf(project, 'node'), versionOf(project, manager.tool)],
+    tools: [versionOf(project, 'node'), managerVersion(project, manager, lock)],
     install: [manager.install(lock !== null, isBerry(project))],
     build: script('build') === undefined ? [] : [manager.run('build')],
   }

@@ -5,9 +5,13 @@ export interface NodePackage {
   readonly script: (name: string) => string | undefined
   readonly uses: (dependency: string) => boolean
   readonly hasDependencies: boolean
+  /** Whether scripts run when the dependencies are installed. */
+  readonly installsMore: boolean
   readonly mayHaveDevDependencies: boolean
   readonly main: string | undefined
 }
+
+const installScripts = ['preinstall', 'install', 'postinstall', 'prepare']
 
 export function readPackage(project: Project): NodePackage {
   const parsed = project.json('package.json')
@@ -21,6 +25,7 @@ export function readPackage(project: Project): NodePackage {
     script: name => stringOr(scripts[name]),
     uses: dependency => Object.hasOwn(dependencies, dependency),
     hasDependencies: Object.keys(dependencies).length > 0 || parsed['workspaces'] !== undefined,
+    installsMore: installScripts.some(name => stringOr(scripts[name]) !== undefined),
     // Each workspace has its own package.json, which is not read.
     mayHaveDevDependencies:
       Object.keys(objectOr(parsed['devDependencies'])).length > 0 || parsed['workspaces'] !== undefined,

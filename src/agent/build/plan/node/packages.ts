@@ -12,7 +12,6 @@ export interface ToolPackages {
 
 /** npm for a Node that the project names, which may be old, and the npm of the current Node. */
 const npmOf = { named: '10', current: '11' } as const
-const newestBerry = '4'
 
 /** @param tools with a version of Node and of the package manager */
 export function packagesOf(project: Project, tools: readonly ToolVersion[]): ToolPackages {
@@ -29,6 +28,7 @@ export function packagesOf(project: Project, tools: readonly ToolVersion[]): Too
 
 function managerPackage({ tool, version, from }: ToolVersion, namesNode: boolean, berry: boolean): string {
   if (tool === 'npm' && from === null) return `npm@${npmOf[namesNode ? 'named' : 'current']}`
-  if (tool === 'yarn' && berry) return `@yarnpkg/cli-dist@${from === null ? newestBerry : version}`
+  // npm has the last Yarn 2 only under its old name.
+  if (tool === 'yarn' && berry && !/^\D*2\b/.test(version)) return `@yarnpkg/cli-dist@${version}`
   return `${tool}@${version}`
 }

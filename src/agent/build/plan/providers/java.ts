@@ -15,7 +15,11 @@ export const java: Provider = {
       framework: isSpring ? 'spring' : null,
       tools: [versionOf(project, 'java')],
       install: [],
-      build: [isMaven ? `${maven} -B -DskipTests clean package` : `${gradle} clean build -x check -x test`],
+      build: [
+        isMaven
+          ? `${maven} -B -DskipTests clean install -Pproduction`
+          : `${gradle} clean build -x check -x test -Pproduction`,
+      ],
       start: isMaven
         ? 'java $JAVA_OPTS -jar target/*jar'
         : `java $JAVA_OPTS -jar $(ls -1 ${libs}/*jar | grep -v plain)`,

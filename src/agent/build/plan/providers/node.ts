@@ -1,10 +1,12 @@
 import { frameworks, type Served } from '../node/frameworks.ts'
+import { isInSync, managerVersion } from '../node/locks.ts'
 import { isBerry, managerOf, type PackageManager } from '../node/managers.ts'
 import { type NodePackage, readPackage } from '../node/package.ts'
 import { nxOf } from '../node/nx.ts'
 import { packagesOf } from '../node/packages.ts'
 import { faultAt, lineAt, type Project } from '../project.ts'
 import type { Provider, ToolName, ToolVersion } from '../types.ts'
+import { namesStart } from '../start.ts'
 import { versionOf } from '../versions.ts'
 
 export const node: Provider = {
@@ -18,12 +20,13 @@ export const node: Provider = {
     const served = framework?.serve(own, project) ?? { staticDir: null, start: null }
     const builds = own.script('build') !== undefined
     const staticDir = builds && !startsServer(own) ? served.staticDir : null
-    const tools = toolsOf(project, own, manager)
-    const installs = own.hasDependencies || lock !== null
+    const tools = toolsOf(project, own, manager, lock)
+    const installs = own.hasDependencies || own.installsMore || lock !== null
+    const isLocked = lock !== null && (manager.tool !== 'npm' || isInSync(project, lock))
     return {
       framework: framework?.name ?? null,
       tools,
-      install: installs ? [manager.install(lock !== null, isBerry(project))] : [],
+      install: installs ? [manager.install(isLocked, isBerry(project))] : [],
       build: builds ? [manager.run('build')] : (nx?.build ?? []),
       start: staticDir === null ? startOf(project, own, manager, nx?.start ?? served.start, builds) : null,
       staticDir: staticDir ?? (unknownSite(project, own, served, builds) ? 'dist' : null),
@@ -45,10 +48,14 @@ function isPage(project: Project): boolean {
 }
 
 /** Node, the package manager, and bun if a script calls it. */
-function toolsOf(project: Project, own: NodePackage, manager: PackageManager): ToolVersion[] {
+function toolsOf(project: Project, own: NodePackage, manager: PackageManager, lock: string | null): ToolVersion[] {
   const callsBun = ['build', 'start'].some(name => /\bbunx?\b/.test(own.script(name) ?? ''))
-  const tools: ToolName[] = ['node', manager.tool, ...(callsBun ? (['bun'] as const) : [])]
-  return [...new Set(tools)].map(tool => versionOf(project, tool))
+  const more: ToolName[] = callsBun && manager.tool !== 'bun' ? ['bun'] : []
+  return [
+    versionOf(project, 'node'),
+    managerVersion(project, manager, lock),
+    ...more.map(tool => versionOf(project, tool)),
+  ]
 }
 
 /** Development servers, and servers that cannot serve a static export. */
@@ -82,7 +89,7 @@ function startOf(
   const file = own.main !== undefined && builds && fallback === null ? own.main : fileOf(project, own)
   if (file !== undefined) return manager.file(file)
   if (fallback !== null) return fallback
-  if (builds || project.has('Procfile')) return null
+  if (builds || namesStart(project)) return null
   const text = project.text('package.json')
   throw faultAt(
     { file: 'package.json', line: lineAt(text, text.indexOf('"scripts"')) },

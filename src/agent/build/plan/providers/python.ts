@@ -1,4 +1,5 @@
 import { faultAt, lineAt, type Project } from '../project.ts'
+import { namesStart } from '../start.ts'
 import { tomlValue } from '../toml.ts'
 import type { Provider, ToolName } from '../types.ts'
 import { versionOf } from '../versions.ts'
@@ -95,7 +96,7 @@ function startOf(project: Project): { readonly framework: string | null; readonl
   const script = project.toml('pyproject.toml').find(({ table }) => table === 'project.scripts')
   if (script) return { framework: null, start: script.key }
   const place = manifests.find(project.has) ?? 'requirements.txt'
-  if (project.has('Procfile')) return { framework: null, start: '' }
+  if (namesStart(project)) return { framework: null, start: '' }
   throw faultAt({ file: place, line: 1 }, 'The start command is unknown. Add a Procfile (web: <command>) or main.py.')
 }
 

@@ -10,13 +10,21 @@ export const rust: Provider = {
   plan: project => {
     const member = memberWithBinary(project)
     const binary = binaryOf(project, member)
+    const found = binariesOf(project, member)
+    const binaries = found.includes(binary) ? found : [binary]
+    const usesRocket = project.toml(at(member, 'Cargo.toml')).some(({ key }) => key === 'rocket')
     const select = member === '' ? '' : ` --package ${packageName(project, member)}`
     return {
-      framework: null,
+      framework: usesRocket ? 'rocket' : null,
       tools: [versionOf(project, 'rust')],
       install: ['cargo fetch'],
-      build: [`cargo build --release${select}`, 'mkdir -p bin', `cp target/release/${binary} bin/`],
-      start: `./bin/${binary}`,
+      build: [
+        `cargo build --release${select}`,
+        'mkdir -p bin',
+        ...binaries.map(name => `cp target/release/${name} bin/`),
+      ],
+      // Rocket reads variables of its own, and listens on loopback by default.
+      start: `${usesRocket ? 'ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=$PORT ' : ''}./bin/${binary}`,
       staticDir: null,
       port: null,
     }
@@ -41,6 +49,18 @@ function memberWithBinary(project: Project): string {
   if (member === undefined)
     throw faultAt({ file: 'Cargo.toml', line: 1 }, 'The package has no binary. Add src/main.rs or src/bin/<name>.rs.')
   return member
+}
+
+/** The programs that Cargo finds by itself; other processes of the app may run them. */
+function binariesOf(project: Project, dir: string): string[] {
+  const extra = project
+    .under(at(dir, 'src/bin'))
+    .map(path => path.slice(at(dir, 'src/bin/').length))
+    .filter(path => /^[^/]+\.rs$|^[^/]+\/main\.rs$/.test(path))
+    .map(path => path.replace(/\/.*|\.rs$/g, ''))
+  const isOwn = project.has(at(dir, 'src/main.rs'))
+  const isPlain = !project.toml(at(dir, 'Cargo.toml')).some(({ table }) => table === 'bin')
+  return isPlain ? [...(isOwn ? [packageName(project, dir)] : []), ...extra] : []
 }
 
 function binaryOf(project: Project, dir: string): string {

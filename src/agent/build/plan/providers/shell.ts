@@ -1,12 +1,13 @@
+import { railpackStart } from '../start.ts'
 import type { Provider } from '../types.ts'
 
 /** Shells that a `#!` line may choose; other interpreters are not in the image. */
 const shells = ['bash', 'sh', 'dash', 'zsh']
 
-/** Runs `start.sh` with the shell of its first line. */
+/** Runs `start.sh` with the shell of its first line, or the command of railpack.json. */
 export const shell: Provider = {
   name: 'shell',
-  detect: project => project.has('start.sh'),
+  detect: project => project.has('start.sh') || railpackStart(project) !== undefined,
   plan: project => {
     const named = /^#!\s*\S*\/(?:env\s+)?(\w+)/.exec(project.text('start.sh'))?.[1] ?? 'sh'
     const program = shells.includes(named) && named !== 'dash' ? named : 'sh'
@@ -14,7 +15,7 @@ export const shell: Provider = {
       framework: null,
       tools: [],
       install: [],
-      build: ['chmod +x start.sh'],
+      build: project.has('start.sh') ? ['chmod +x start.sh'] : [],
       start: `${program} start.sh`,
       staticDir: null,
       port: null,

@@ -1,0 +1,156 @@
+/** Reads the stacks of a folder: compose files, and templates of Dokploy and Coolify with what their catalog adds. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
+import { parse } from '@decimalturn/toml-patch'
+import { parse as parseYaml } from 'yaml'
+import { objectOr, stringOr } from '../../src/agent/build/plan/project.ts'
+import type { Files } from '../../src/compose/load.ts'
+
+export interface CatalogStack {
+  /** Relative to the folder. */
+  readonly name: string
+  readonly paths: readonly string[]
+  readonly files: Files
+  readonly environment: (name: string) => string | undefined
+}
+
+const homeOnly = (name: string) => (name === 'HOME' ? '/home/someone' : undefined)
+
+const composeName = /^(?:docker-)?compose\.ya?ml$/
+
+/** A folder without files of the usual names is a folder of templates, one a file. */
+export function stacksOf(root: string, local: Files): CatalogStack[] {
+  const paths = readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+    .sort()
+  const named = paths.filter(path => composeName.test(basename(path)))
+  const found = named.length > 0 ? named : paths.filter(path => /\.ya?ml$/.test(path))
+  return found.map(path => {
+    const name = relative(root, path)
+    const template = join(dirname(path), 'template.toml')
+    if (existsSync(template)) return ofDokploy(name, path, template)
+    return named.length > 0 ? { name, paths: [path], files: local, environment: homeOnly } : ofCoolify(name, path)
+  })
+}
+
+/** A file that gives the ports for requests, as `mote compose -f` reads it after the first one. */
+const portsFile = (ports: ReadonlyMap<string, number>) =>
+  `services: ${JSON.stringify(Object.fromEntries([...ports].map(([name, http]) => [name, { 'x-mote': { http } }])))}\n`
+
+function inMemory(texts: ReadonlyMap<string, string>): Files {
+  const bytes = (path: string) => {
+    const text = texts.get(path)
+    return text === undefined ? undefined : new TextEncoder().encode(text)
+  }
+  return {
+    read: async path => texts.get(path),
+    bytes: async path => bytes(path),
+    list: async path => {
+      if (texts.has(path)) return { isFolder: false, entries: [{ path: '', isExecutable: false }] }
+      const below = [...texts.keys()].filter(one => one.startsWith(`${path.replace(/\/$/, '')}/`))
+      const entries = below.map(one => ({ path: relative(path, one), isExecutable: false }))
+      return entries.length === 0 ? undefined : { isFolder: true, entries }
+    },
+  }
+}
+
+/** Templates whose file is not valid TOML are planned without it. */
+function tomlOr(path: string): Record<string, unknown> {
+  try {
+    return objectOr(parse(readFileSync(path, 'utf8')))
+  } catch {
+    return {}
+  }
+}
+
+const listOr = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** Ports, variables and files are in template.toml; files are beside the folder of the compose file. */
+function ofDokploy(name: string, path: string, template: string): CatalogStack {
+  const parsed = tomlOr(template)
+  const config = objectOr(parsed['config'])
+  const texts = new Map([['compose.yml', readFileSync(path, 'utf8').replaceAll('../files/', './files/')]])
+  for (const mount of [...listOr(config['mounts']), ...listOr(parsed['mounts'])].map(objectOr)) {
+    const file = join('files', stringOr(mount['filePath']) ?? '')
+    texts.set(file, typeof mount['content'] === 'string' ? mount['content'] : '')
+  }
+  const answers = new Map(variablesOf(parsed['variables']))
+  const domains = [...listOr(config['domains']), ...listOr(parsed['domains'])].map(objectOr)
+  const ports = domains.flatMap(({ serviceName, port }) =>
+    typeof serviceName === 'string' && Number(portOf(port, answers)) > 0
+      ? [[serviceName, Number(portOf(port, answers))] as const]
+      : [],
+  )
+  texts.set('ports.yml', portsFile(new Map(ports.toReversed())))
+  const env = new Map(
+    [config['env'], parsed['env']].flatMap(variablesOf).map(([key, value]) => [key, answered(value, answers)]),
+  )
+  // Dokploy writes the variables into this file.
+  texts.set('.env', [...env].map(([key, value]) => `${key}=${JSON.stringify(value).replaceAll('$', '\\$')}\n`).join(''))
+  const asked = required(texts.get('compose.yml') ?? '')
+  const paths = ports.length > 0 ? ['compose.yml', 'ports.yml'] : ['compose.yml']
+  return {
+    name: dirname(name),
+    paths,
+    files: inMemory(texts),
+    environment: variable => env.get(variable) ?? (asked.has(variable) ? 'given' : homeOnly(variable)),
+  }
+}
+
+const portOf = (port: unknown, answers: ReadonlyMap<string, string>) => answered(String(port), answers)
+
+/** The value with the answers of the template; generated ones are the same word or port. */
+const answered = (value: string, answers: ReadonlyMap<string, string>, depth = 5): string =>
+  value.replaceAll(/\$\{(\w+)[^}]*\}/g, (_, name: string) => {
+    const answer = answers.get(name)
+    if (answer !== undefined && depth > 0) return answered(answer, answers, depth - 1)
+    return name === 'randomPort' ? '20000' : 'generated'
+  })
+
+/** A map, a list of maps, or a list of NAME=value. */
+function variablesOf(env: unknown): (readonly [string, string])[] {
+  if (!Array.isArray(env)) return Object.entries(objectOr(env)).map(([name, value]) => [name, String(value)])
+  return listOr(env).flatMap(line => {
+    if (typeof line !== 'string') return variablesOf(objectOr(line))
+    const [, name, value = ''] = /^(\w+)=(.*)$/s.exec(line) ?? []
+    return name === undefined ? [] : [[name, value] as const]
+  })
+}
+
+const volumeName = /^([A-Za-z0-9][\w.-]*)(?=:|$)/
+
+/** Variables that a file requires are questions of its template. */
+const required = (text: string): ReadonlySet<string> =>
+  new Set([...text.matchAll(/\$\{(\w+):?\?/g)].map(([, name]) => name ?? ''))
+
+/** Ports are in names of variables and in a comment; Coolify generates the variables `SERVICE_*` and all volumes. */
+function ofCoolify(name: string, path: string): CatalogStack {
+  const text = readFileSync(path, 'utf8')
+  const main = Number(/^# port: (\d+)/m.exec(text)?.[1] ?? 80)
+  const services = Object.entries(objectOr(objectOr(parseYaml(text))['services']))
+  const ports = services.flatMap(([service, value]) => {
+    const environment = objectOr(value)['environment']
+    const names = Array.isArray(environment) ? environment.map(String) : Object.keys(objectOr(environment))
+    const found = names
+      .flatMap(one => /^SERVICE_(?:URL|FQDN)_[A-Z0-9_]*?(?:_(\d+))?(?:=|$)/.exec(one) ?? [])
+      .slice(0, 2)
+    return found.length === 0 ? [] : [[service, Number(found[1] ?? main)] as const]
+  })
+  const mounts = services.flatMap(([, value]) => listOr(objectOr(value)['volumes']))
+  const volumes = mounts.flatMap(one => volumeName.exec(String(objectOr(one)['source'] ?? one))?.[1] ?? [])
+  const added = JSON.stringify(Object.fromEntries(volumes.map(volume => [volume, {}])))
+  const texts = new Map([
+    // Coolify replaces only names after a dollar sign.
+    ['compose.yml', text.replaceAll(/(?<!\$)\$(?![A-Za-z_{$])/g, '$$$$')],
+    ['more.yml', `${portsFile(new Map(ports))}volumes: ${added}\n`],
+  ])
+  const asked = required(text)
+  return {
+    name,
+    paths: ['compose.yml', 'more.yml'],
+    files: inMemory(texts),
+    environment: variable =>
+      variable.startsWith('SERVICE_') || asked.has(variable) ? 'generated' : homeOnly(variable),
+  }
+}

@@ -1,0 +1,85 @@
+/** Compares Mote's build plans with those that Railpack expects of its examples: `node scripts/railpack-table.ts <checkout>`. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { BuildFault } from '../src/agent/build/fault.ts'
+import { planProject } from '../src/agent/build/plan/index.ts'
+import { isPlanFile, isPlanPath, type ProjectFiles } from '../src/agent/build/plan/project.ts'
+import type { BuildPlan } from '../src/agent/build/plan/types.ts'
+import { recipeOf } from '../src/agent/build/recipe.ts'
+import { differences } from './railpack/compare.ts'
+import { readExpected } from './railpack/expected.ts'
+
+/** Whether builds have the toolchain. */
+function hasRecipe(plan: BuildPlan): boolean {
+  try {
+    recipeOf(plan)
+    return true
+  } catch (error) {
+    if (error instanceof BuildFault) return false
+    throw error
+  }
+}
+
+/** Railpack ignores Dockerfiles, so the comparison does too. */
+function filesOf(dir: string): ProjectFiles {
+  const paths = readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && entry.name !== 'Dockerfile')
+    .map(entry => relative(dir, join(entry.parentPath, entry.name)))
+    .filter(isPlanPath)
+  const texts = paths.filter(isPlanFile).map(path => [path, readFileSync(join(dir, path), 'utf8')] as const)
+  return { paths: new Set(paths), texts: new Map(texts) }
+}
+
+interface Row {
+  readonly example: string
+  readonly provider: string
+  readonly plan: string
+  readonly agrees: boolean
+  readonly isBuilt: boolean
+  readonly note: string
+}
+
+const summary = ({ tools, start, staticDir }: BuildPlan) => {
+  const versions = tools.map(({ tool, version }) => `${tool} ${version}`).join(', ')
+  const serves = staticDir === null ? `\`${start ?? ''}\`` : `the site ${staticDir}`
+  return versions === '' ? serves : `${versions}; ${serves}`
+}
+
+function rowOf(root: string, example: string): Row {
+  const expected = readExpected(root, example)
+  try {
+    const plan = planProject(filesOf(join(root, 'examples', example)))
+    const found = differences(plan, expected)
+    const isBuilt = hasRecipe(plan)
+    const note = found.length > 0 ? found.join('; ') : isBuilt ? 'yes' : 'yes; needs a Dockerfile'
+    return { example, provider: plan.provider, plan: summary(plan), agrees: found.length === 0, isBuilt, note }
+  } catch (error) {
+    if (!(error instanceof BuildFault)) throw error
+    const note = `refused: ${error.message}`
+    return { example, provider: expected.provider, plan: '-', agrees: false, isBuilt: false, note }
+  }
+}
+
+const cell = (text: string) => text.replaceAll('|', '\\|')
+
+/** A row of Markdown for each example, and the counts. */
+export function railpackTable(root: string): string {
+  const examples = readdirSync(join(root, 'examples')).sort()
+  const rows = examples.map(example => rowOf(root, example))
+  const agreeing = rows.filter(({ agrees }) => agrees)
+  const lines = rows.map(
+    ({ example, provider, plan, note }) => `| ${example} | ${provider} | ${cell(plan)} | ${cell(note)} |`,
+  )
+  const counts = [
+    `${agreeing.length} of ${rows.length} plans agree;`,
+    `Mote builds ${agreeing.filter(({ isBuilt }) => isBuilt).length} of them,`,
+    `the other ${agreeing.filter(({ isBuilt }) => !isBuilt).length} need a Dockerfile.`,
+  ]
+  return [counts.join(' '), '', '| example | provider | plan | agrees |', '|---|---|---|---|', ...lines, ''].join('\n')
+}
+
+if (import.meta.main) {
+  const [root] = process.argv.slice(2)
+  if (root === undefined) throw new Error('Usage: node scripts/railpack-table.ts <checkout of railwayapp/railpack>')
+  process.stdout.write(railpackTable(root))
+}

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest'
+import { planProject } from './index.ts'
+import { isPlanFile } from './project.ts'
+
+type Files = Readonly<Record<string, string>>
+
+const planOf = (files: Files) =>
+  planProject({
+    paths: new Set(Object.keys(files)),
+    texts: new Map(Object.entries(files).filter(([path]) => isPlanFile(path))),
+  })
+const app = {
+  'package.json': JSON.stringify({ scripts: { start: 'node a.js', build: 'tsc' }, dependencies: { a: '1' } }),
+}
+const withFile = (text: string, files: Files = app) => planOf({ ...files, 'railpack.json': text })
+
+describe('railpack.json', () => {
+  test('replaces the start command, also of a project that has none and of a Procfile', () => {
+    const config = '{\n  // ours\n  "deploy": { "startCommand": "node b.js" },\n}'
+    for (const files of [app, { 'package.json': '{}' }, { ...app, Procfile: 'web: node c.js\n' }, {}]) {
+      const plan = withFile(config, files)
+      expect(plan.start).toBe('node b.js')
+      expect(plan.node?.script ?? null).toBeNull()
+    }
+  })
+
+  test('replaces and extends the commands of the steps', () => {
+    const steps = {
+      install: { commands: [{ src: 'a', dest: 'a' }, 'npm ci'] },
+      build: { commands: ['...', { cmd: 'b' }] },
+    }
+    expect(withFile(JSON.stringify({ steps }))).toMatchObject({ install: ['npm ci'], build: ['npm run build', 'b'] })
+  })
+
+  test('chooses the provider and the versions of its tools', () => {
+    const files = { ...app, 'index.html': '', 'start.sh': '#!/bin/bash\n' }
+    expect(withFile('{"provider":"shell"}', files)).toMatchObject({ provider: 'shell', start: 'bash start.sh' })
+    expect(withFile('{"provider":"staticfile"}', files)).toMatchObject({ provider: 'static', staticDir: '.' })
+    const { tools } = withFile('{\n"packages": {\n"node": "20"}}')
+    expect(tools[0]).toEqual({ tool: 'node', version: '20', from: { file: 'railpack.json', line: 3 } })
+  })
+
+  test.each([
+    ['{\n"buildAptPackages": ["cowsay"]}', /^railpack\.json, line 2: Builds have no setting "buildAptPackages"/],
+    ['{"deploy": {\n"aptPackages": ["cowsay"]}}', /^railpack\.json, line 2: Builds have no setting "aptPackages"/],
+    ['{"steps": {\n\n"seed": {"commands": ["x"]}}}', /^railpack\.json, line 3: Builds have no setting "seed"/],
+    [
+      '{"steps": {"build": {\n"variables": {"A": "b"}}}}',
+      /^railpack\.json, line 2: Builds have no setting "variables"/,
+    ],
+    ['{"packages": {\n"python": "3"}}', /^railpack\.json, line 2: A build of node does not install python\./],
+    ['{"packages": {\n"jq": "1"}}', /^railpack\.json, line 2: Builds cannot install "jq"\./],
+    ['{\n"provider": "cobol"}', /^railpack\.json, line 2: "cobol" is no provider\. Use one of: dockerfile, /],
+  ])('settings without an equivalent are refused with their line: %j', (text, message) => {
+    expect(() => withFile(text)).toThrow(message)
+  })
+
+  test('settings that only arrange layers are ignored', () => {
+    const config = { $schema: 'https://example.com', caches: {}, deploy: { inputs: ['...'], aptPackages: ['...'] } }
+    expect(withFile(JSON.stringify(config))).toEqual(planOf(app))
+  })
+})
+
+test('a Rust project keeps each of its programs, and Rocket listens where requests arrive', () => {
+  const files = { 'src/main.rs': '', 'src/bin/job.rs': '', 'src/bin/tool/main.rs': '', 'src/bin/tool/part.rs': '' }
+  const manifest = '[package]\nname = "shop"\n[dependencies]\nrocket = "0.5"\n'
+  expect(planOf({ ...files, 'Cargo.toml': manifest })).toMatchObject({
+    framework: 'rocket',
+    start: 'ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=$PORT ./bin/shop',
+    build: [
+      'cargo build --release',
+      'mkdir -p bin',
+      'cp target/release/shop bin/',
+      'cp target/release/job bin/',
+      'cp target/release/tool bin/',
+    ],
+  })
+})
+
+test('latest is a newer Python than the default', () => {
+  const { tools } = planOf({ 'main.py': '', 'mise.toml': '[tools]\npython = "latest"\n' })
+  expect(tools[0]?.version).toBe('>=3.13')
+})

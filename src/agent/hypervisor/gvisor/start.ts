@@ -18,7 +18,7 @@ import { readNotes } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import { configFile } from '../snapshot-files.ts'
 import { followConsole, type SandboxConsole } from './console.ts'
-import { makePipes, openStdio, pipePorts } from './pipes.ts'
+import { makePipes, openStdio, pipePorts, widenPipes } from './pipes.ts'
 import type { Runsc } from './runsc.ts'
 import { sandboxSpec, shareFiles } from './spec.ts'
 
@@ -31,6 +31,8 @@ export interface SandboxStart {
   readonly isolation: Isolation
   /** Path of the guest's init. */
   readonly init: string
+  /** Path of the program that enlarges pipes, if it could be compiled. */
+  readonly widener: string | undefined
   readonly limitMs: number
   /** Log lines of the guest up to this number are skipped. */
   readonly fromSeq: number
@@ -148,7 +150,7 @@ async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: st
 
 /** @returns the process id of the sandbox, which outlives this call and the agent */
 async function spawnSandbox(
-  { runsc, home, isolation, checkpoint }: SandboxStart,
+  { runsc, home, isolation, checkpoint, widener }: SandboxStart,
   id: string,
   cgroup: string | undefined,
   console: SandboxConsole,
@@ -168,6 +170,7 @@ async function spawnSandbox(
   const lenient = checkpoint === undefined ? [] : ['--restore-spec-validation=ignore']
   const stdio = await openStdio(dir)
   try {
+    if (widener !== undefined) await widenPipes(dir, widener).catch(() => undefined)
     const child = spawn(runsc.program, [...runsc.options, ...own, ...lenient, ...verb, id], {
       cwd: dir,
       env: childEnv('runsc'),

@@ -94,25 +94,14 @@ export type SessionServerMessage = Static<typeof SessionServerMessage>
 /** Before the data of a message. */
 export const messageHeaderBytes = 9
 
-export function encodeData(stream: StreamName, position: number, data: Uint8Array): Uint8Array {
-  const message = new Uint8Array(messageHeaderBytes + data.length)
-  message.set(data, messageHeaderBytes)
-  putHeader(message, stream, position)
-  return message
-}
-
-/** As `encodeData`, in the memory before the data, which must be free. */
+/** Writes the header of a message into the memory before its data, which must be free. */
 export function encodeDataInPlace(stream: StreamName, position: number, data: Uint8Array): Uint8Array {
   const start = data.byteOffset - messageHeaderBytes
   const message = new Uint8Array(data.buffer, start, messageHeaderBytes + data.length)
-  putHeader(message, stream, position)
-  return message
-}
-
-function putHeader(message: Uint8Array, stream: StreamName, position: number): void {
   const header = new DataView(message.buffer, message.byteOffset, messageHeaderBytes)
   header.setUint8(0, streamNumber[stream])
   header.setBigUint64(1, BigInt(position))
+  return message
 }
 
 /** Returns undefined for a message that is not valid. */

@@ -20,7 +20,7 @@ export interface BenchCloud extends AsyncDisposable {
 
 /** @param env settings in addition to those of every benchmark */
 export async function startBenchCloud(
-  hypervisor: 'qemu' | 'fake',
+  hypervisor: 'qemu' | 'gvisor' | 'fake',
   env: Readonly<Record<string, string>> = {},
 ): Promise<BenchCloud> {
   await using cleanup = new AsyncDisposableStack()

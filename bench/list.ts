@@ -33,6 +33,7 @@ import { restart } from './restart.ts'
 import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
 import { simulation } from './simulation.ts'
+import { sessionBytes } from './session-bytes.ts'
 import { sessions } from './sessions.ts'
 import { sleepers } from './sleepers.ts'
 import { soak } from './soak.ts'
@@ -65,6 +66,7 @@ export const benchmarks: readonly Benchmark[] = [
   wake,
   gvisor,
   sessions,
+  sessionBytes,
   sleepers,
   dashboard,
   chaosBenchmark,

@@ -67,28 +67,41 @@ int exec_wait_ms(void);
 /* user.c */
 int user_take(struct config *config, const char *wanted, char *home, size_t size);
 
-/* backlog.c: output of a session from byte `oldest` to `tail`. The host has acknowledged everything before `acked`. */
-enum { BACKLOG_MAX = 1 << 18 };
+/* record.c: data within lines. RECORD_MAX: of the longest data with its list; a host reads lines of 64 KiB. */
+enum { RECORD_MAX = 65000 };
+size_t record_encode(char *data, size_t *length, char *list, size_t most);
+int record_decode(char *data, size_t length, const char *list, size_t size);
+
+/*
+ * backlog.c: output of a session from byte `oldest` to `tail`. The host has acknowledged everything before `acked`. A ring
+ * grows while a host reads records with a larger window, until it has WINDOW_MAX bytes or all rings grew by GROWN_MAX.
+ */
+enum { BACKLOG_MAX = 1 << 18, WINDOW_MAX = 1 << 21, GROWN_MAX = 1 << 23 };
 struct backlog {
   char *ring;
+  size_t size;
   uint64_t oldest, tail, sent, acked;
 };
+int backlog_open(struct backlog *backlog);
+void backlog_close(struct backlog *backlog);
 size_t backlog_room(const struct backlog *backlog, int held);
-void backlog_put(struct backlog *backlog, const char *data, size_t length);
+char *backlog_space(const struct backlog *backlog, int held, size_t *length);
+void backlog_add(struct backlog *backlog, size_t length);
+void backlog_grow(struct backlog *backlog, uint64_t window);
 size_t backlog_next(const struct backlog *backlog, uint64_t window, char *to, size_t most);
 int backlog_seek(struct backlog *backlog, uint64_t from);
 void backlog_ack(struct backlog *backlog, uint64_t until);
 
 /* session.c: processes that outlive the connection of the host that started them. */
-enum { SESSIONS_MAX = 16, SESSION_INPUT_MAX = 1 << 17 };
+enum { SESSIONS_MAX = 16, SESSION_INPUT_MAX = 1 << 20, WRITING_MAX = 8 };
 struct session {
-  char id[40], attach[40], token[40], writing[40]; /* `attach`, `writing`: requests that are answered later */
+  char id[40], attach[40], token[40], writing[WRITING_MAX][40]; /* `attach`, `writing`: requests that are answered later */
   /* held: output is not overwritten before a host has acknowledged it; from the start until a host detaches */
-  int used, held, tty, signaled, code, input, closing, fds[2];
+  int used, held, records, tty, signaled, code, input, closing, fds[2];
   pid_t pid; /* 0 once it has ended */
   struct backlog out[2];
   char *pending; /* input that the process has not read yet */
-  size_t pending_used;
+  size_t pending_from, pending_to;
   uint64_t input_total, window, started;
 };
 extern struct session sessions[SESSIONS_MAX];
@@ -182,6 +195,10 @@ void control_pump(void);
 /* Space for answers that the output of programs leaves free: control_say() drops what does not fit. */
 enum { CONTROL_RESERVE = 16384 };
 size_t control_room(void);
+char *control_space(size_t wanted);
+void control_add(size_t length);
 void control_read(void (*on_line)(char *line));
+/* The end of the line that is handled, whose data may contain zeros. */
+extern const char *line_end;
 uint64_t now_us(void);
 #endif

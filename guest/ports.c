@@ -198,6 +198,8 @@ static void on_log_line(char *line) {
   }
 }
 
+const char *line_end;
+
 /*
  * Calls on_line for every complete line. An end of file means "no host" and keeps the buffer: the kernel may deliver
  * the first bytes of a new connection before it reports the host as connected, and clearing the buffer would lose them.
@@ -211,7 +213,8 @@ static void read_lines(int fd, char *buffer, size_t size, size_t *used, void (*o
     char *line = buffer, *fresh = buffer + *used;
     *used += (size_t)n;
     buffer[*used] = 0;
-    for (char *end; (end = strchr(fresh, '\n')); fresh = line = end + 1) *end = 0, on_line(line);
+    for (char *end; (end = memchr(fresh, '\n', *used - (size_t)(fresh - buffer))); fresh = line = end + 1)
+      *end = 0, line_end = end, on_line(line);
     *used -= (size_t)(line - buffer);
     memmove(buffer, line, *used);
     if (*used == size - 1) *used = 0;
@@ -224,30 +227,48 @@ void log_read(void) {
   read_lines(log_port, buffer, sizeof buffer, &used, on_log_line);
 }
 
-static char replies[131072];
-static size_t replies_used;
+/* Answers that the port has not taken yet. */
+static char replies[1 << 18];
+static size_t replies_from, replies_to;
+
+size_t control_room(void) {
+  return sizeof replies - (replies_to - replies_from);
+}
+
+/* Space after the answers, or NULL. */
+char *control_space(size_t wanted) {
+  if (sizeof replies - replies_to < wanted) {
+    memmove(replies, replies + replies_from, replies_to - replies_from);
+    replies_to -= replies_from, replies_from = 0;
+  }
+  return sizeof replies - replies_to < wanted ? NULL : replies + replies_to;
+}
+
+void control_add(size_t length) {
+  replies_to += length;
+  control_pump();
+}
 
 void control_say(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  size_t room = sizeof replies - replies_used;
-  int n = vsnprintf(replies + replies_used, room, format, arguments);
+  int length = vsnprintf(NULL, 0, format, arguments);
   va_end(arguments);
-  if (n > 0 && (size_t)n < room) replies_used += (size_t)n;
-  control_pump();
-}
-
-size_t control_room(void) {
-  return sizeof replies - replies_used;
+  char *space = length < 0 ? NULL : control_space((size_t)length + 1);
+  if (!space) return;
+  va_start(arguments, format);
+  vsnprintf(space, (size_t)length + 1, format, arguments);
+  va_end(arguments);
+  control_add((size_t)length);
 }
 
 void control_pump(void) {
-  while (replies_used) {
-    ssize_t n = write(control_port, replies, replies_used);
+  while (replies_from < replies_to) {
+    ssize_t n = write(control_port, replies + replies_from, replies_to - replies_from);
     if (n <= 0) return;
-    replies_used -= (size_t)n;
-    memmove(replies, replies + n, replies_used);
+    replies_from += (size_t)n;
   }
+  replies_from = replies_to = 0;
 }
 
 /* Answers for a disconnected host go to the next one, which recognizes its own requests by their ids. */

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /*
@@ -20,7 +21,7 @@
  * begins with a SYNC frame whose data it expects back after a NUL and "sync ": everything before that belongs to its
  * predecessor. Frames to the host may therefore be longer than the pipe writes at once.
  */
-enum { SYNC = 2, HEADER = 3, DATA_MAX = 4096 - HEADER, OUT_MAX = 1 << 15 };
+enum { SYNC = 2, HEADER = 3, DATA_MAX = 4096 - HEADER, OUT_MAX = 1 << 15, BATCH = 8, ROOM = 1 << 20 };
 
 static int given;
 static pid_t carrier;
@@ -51,6 +52,7 @@ static void write_all(int fd, const char *data, size_t length) {
   }
 }
 
+/* Data of frames for one port that follow each other is written together. */
 static void take_frames(const int *ports) {
   static char buffer[1 << 16];
   static size_t used;
@@ -58,27 +60,41 @@ static void take_frames(const int *ports) {
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) end();
   used += (size_t)n;
-  size_t at = 0;
+  size_t at = 0, joined = 0;
+  char *data = buffer;
+  unsigned char port = SYNC;
   while (used - at >= HEADER) {
     unsigned char *header = (unsigned char *)buffer + at;
     size_t length = header[1] | (size_t)header[2] << 8;
     if (length > DATA_MAX) end();
     if (used - at < HEADER + length) break;
-    if (header[0] == SYNC) write_all(1, "\0sync ", 6), write_all(1, buffer + at + HEADER, length);
-    else if (header[0] < SYNC) write_all(ports[header[0]], buffer + at + HEADER, length);
+    if (header[0] != port && port < SYNC) write_all(ports[port], data, joined);
+    if (header[0] != port) port = header[0], data = buffer + at + HEADER, joined = 0;
+    if (port == SYNC) write_all(1, "\0sync ", 6), write_all(1, buffer + at + HEADER, length);
+    else if (port < SYNC) memmove(data + joined, buffer + at + HEADER, length), joined += length;
     at += HEADER + length;
   }
+  if (port < SYNC) write_all(ports[port], data, joined);
   used -= at;
   memmove(buffer, buffer + at, used);
 }
 
-static void give_frame(int port, int which) {
-  static char frame[HEADER + OUT_MAX];
-  ssize_t n = read(port, frame + HEADER, OUT_MAX);
+/* Passes on what there is in several frames, with one call for each direction. */
+static void give_frames(int port, int which) {
+  static char bytes[BATCH * (HEADER + OUT_MAX)];
+  struct iovec parts[BATCH];
+  for (int i = 0; i < BATCH; i++) parts[i] = (struct iovec){bytes + i * (HEADER + OUT_MAX) + HEADER, OUT_MAX};
+  ssize_t n = readv(port, parts, BATCH);
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) end();
-  frame[0] = (char)which, frame[1] = (char)(n & 0xff), frame[2] = (char)(n >> 8);
-  write_all(1, frame, HEADER + (size_t)n);
+  size_t rest = (size_t)n, used = 0;
+  for (int i = 0; rest; i++) {
+    size_t length = rest < OUT_MAX ? rest : OUT_MAX;
+    char *frame = bytes + i * (HEADER + OUT_MAX);
+    frame[0] = (char)which, frame[1] = (char)(length & 0xff), frame[2] = (char)(length >> 8);
+    used += HEADER + length, rest -= length;
+  }
+  write_all(1, bytes, used);
 }
 
 static void carry(const int *ports) {
@@ -87,7 +103,7 @@ static void carry(const int *ports) {
     if (poll(polled, 3, -1) < 0 && errno != EINTR) end();
     if (polled[0].revents) take_frames(ports);
     for (int which = 0; which < 2; which++)
-      if (polled[1 + which].revents) give_frame(ports[which], which);
+      if (polled[1 + which].revents) give_frames(ports[which], which);
   }
 }
 
@@ -97,6 +113,8 @@ void sandbox_ports(int mine[2]) {
   for (int which = 0; which < 2; which++) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) fatal("port");
+    int room = ROOM;
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
     mine[which] = pair[0], theirs[which] = pair[1];
   }

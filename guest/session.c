@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { PROTOCOL_VERSION = 1 };
+enum { PROTOCOL_VERSION = 1, RECORDS_VERSION = 1 };
 
 struct session sessions[SESSIONS_MAX];
 
@@ -30,17 +30,17 @@ void session_detach(struct session *session, const char *why) {
 }
 
 /* `<token> <window> <out> <err>`: sends output from these offsets, and answers when the session has ended. */
-static void attach(struct session *session, const char *id, const char *text) {
+static void attach(struct session *session, const char *id, const char *text, int records) {
   char token[40];
   uint64_t window, from[2];
   if (sscanf(text, "%39s %" SCNu64 " %" SCNu64 " %" SCNu64, token, &window, &from[0], &from[1]) < 4 || !window ||
-      window > BACKLOG_MAX || from[0] > session->out[0].tail || from[1] > session->out[1].tail) {
+      window > (records ? WINDOW_MAX : BACKLOG_MAX) || from[0] > session->out[0].tail || from[1] > session->out[1].tail) {
     control_say("%s err bad offset or window\n", id);
     return;
   }
   session_detach(session, "another client attached");
   for (int which = 0; which < 2; which++) backlog_seek(&session->out[which], from[which]);
-  session->window = window, session->held = 1;
+  session->window = window, session->held = 1, session->records = records;
   snprintf(session->attach, sizeof session->attach, "%s", id);
   snprintf(session->token, sizeof session->token, "%s", token);
 }
@@ -53,36 +53,65 @@ static void ack(struct session *session, const char *text) {
   for (int which = 0; which < 2; which++) backlog_ack(&session->out[which], until[which]);
 }
 
+/* The request is answered when there is room for more. The oldest one that waits gives way. */
+static void answer_later(struct session *session, const char *id) {
+  int at = 0;
+  while (at < WRITING_MAX && *session->writing[at]) at++;
+  if (at == WRITING_MAX) {
+    control_say("%s err another input request arrived\n", session->writing[0]);
+    memmove(session->writing[0], session->writing[1], sizeof session->writing - sizeof *session->writing);
+    at--;
+  }
+  snprintf(session->writing[at], sizeof *session->writing, "%s", id);
+}
+
 /*
- * `<offset> <base64>`: answers `ok <total>` when there is room for the next request. Bytes before `input_total` arrived
- * with an earlier request whose answer was lost.
+ * Takes input at this offset, as far as there is room. Bytes before `input_total` arrived with an earlier request whose
+ * answer was lost.
  */
-static void input(struct session *session, const char *id, char *text) {
-  char *data = NULL;
-  uint64_t offset = strtoull(text, &data, 10);
-  ssize_t length = *data == ' ' ? base64_decode(++data) : -1;
+static void take_input(struct session *session, const char *id, uint64_t offset, const char *data, ssize_t length) {
   if (session->input < 0 || session->closing) control_say("%s err the input is closed\n", id);
   else if (length < 0 || offset > session->input_total) control_say("%s err bad input\n", id);
   else {
     uint64_t known = session->input_total - offset;
     size_t fresh = (uint64_t)length > known ? (size_t)length - (size_t)known : 0;
-    if (fresh > SESSION_INPUT_MAX - session->pending_used) {
-      control_say("%s err too much input\n", id);
-      return;
+    size_t room = SESSION_INPUT_MAX - (session->pending_to - session->pending_from);
+    if (fresh > room) length -= (ssize_t)(fresh - room), fresh = room;
+    if (fresh > SESSION_INPUT_MAX - session->pending_to) {
+      memmove(session->pending, session->pending + session->pending_from, session->pending_to - session->pending_from);
+      session->pending_to -= session->pending_from, session->pending_from = 0;
     }
-    memcpy(session->pending + session->pending_used, data + ((size_t)length - fresh), fresh);
-    session->pending_used += fresh, session->input_total += fresh;
-    if (*session->writing) control_say("%s err another input request arrived\n", session->writing);
-    snprintf(session->writing, sizeof session->writing, "%s", id);
+    memcpy(session->pending + session->pending_to, data + ((size_t)length - fresh), fresh);
+    session->pending_to += fresh, session->input_total += fresh;
+    answer_later(session, id);
   }
+}
+
+/* `<offset> <base64>`: answers `ok <total>` when there is room for the next request. */
+static void input(struct session *session, const char *id, char *text) {
+  char *data = NULL;
+  uint64_t offset = strtoull(text, &data, 10);
+  ssize_t length = *data == ' ' ? base64_decode(++data) : -1;
+  take_input(session, id, offset, data, length);
+}
+
+/* `<offset> <length> <length of the list> <data><list>`: answers as `session.input`. Several may wait for their answers. */
+static void put(struct session *session, const char *id, char *text) {
+  char *at = text;
+  uint64_t offset = strtoull(at, &at, 10), length = strtoull(at, &at, 10), size = strtoull(at, &at, 10);
+  int valid = *at++ == ' ' && length <= RECORD_MAX && size <= RECORD_MAX && line_end - at == (ssize_t)(length + size);
+  if (valid && record_decode(at, length, at + length, size) < 0) valid = 0;
+  take_input(session, id, offset, at, valid ? (ssize_t)length : -1);
 }
 
 void session_close_input(struct session *session) {
   if (session->input >= 0 && !session->tty) close(session->input);
   session->input = -1;
-  session->pending_used = 0;
-  if (*session->writing) control_say("%s err the input is closed\n", session->writing);
-  *session->writing = 0;
+  session->pending_from = session->pending_to = 0;
+  for (int i = 0; i < WRITING_MAX && *session->writing[i]; i++) {
+    control_say("%s err the input is closed\n", session->writing[i]);
+    *session->writing[i] = 0;
+  }
 }
 
 static void resize(const struct session *session, const char *id, const char *text) {
@@ -107,8 +136,10 @@ static void list(const char *id) {
 /* Commands of one session. Returns 0 for an unknown verb. */
 static int command(struct session *session, const char *verb, const char *id, char *text) {
   int answered = 0;
-  if (!strcmp(verb, "session.attach")) attach(session, id, text), answered = 1;
+  if (!strcmp(verb, "session.attach")) attach(session, id, text, 0), answered = 1;
+  else if (!strcmp(verb, "session.stream")) attach(session, id, text, 1), answered = 1;
   else if (!strcmp(verb, "session.input")) input(session, id, text), answered = 1;
+  else if (!strcmp(verb, "session.put")) put(session, id, text), answered = 1;
   else if (!strcmp(verb, "session.resize")) resize(session, id, text), answered = 1;
   else if (!strcmp(verb, "session.ack")) ack(session, text);
   else if (!strcmp(verb, "session.eof")) session->closing = session->input >= 0;
@@ -130,9 +161,13 @@ static int valid_name(const char *name) {
   return length > 0 && length < sizeof sessions->id && !name[length];
 }
 
-/* `session.list`, or `session.<verb> <session> [arguments]`. Returns 0 for an unknown verb. */
+/* `session.list`, `session.limits`, or `session.<verb> <session> [arguments]`. Returns 0 for an unknown verb. */
 int session_command(const struct config *config, const char *verb, const char *id, char *text, void (*watch)(int fd)) {
   if (!strcmp(verb, "session.list")) return list(id), 1;
+  if (!strcmp(verb, "session.limits")) {
+    control_say("%s ok %d %d %d\n", id, RECORDS_VERSION, WINDOW_MAX, SESSION_INPUT_MAX / 2);
+    return 1;
+  }
   char none[] = "", *rest = NULL, *name = strtok_r(text, " ", &rest);
   if (strncmp(verb, "session.", 8)) return 0;
   struct session *session = name ? find(name) : NULL;

@@ -1,5 +1,6 @@
 import type {
   SessionAnswer,
+  SessionInput,
   SessionRequest,
   SnapshotPut,
   VmExec,
@@ -45,7 +46,7 @@ export interface Reconciler {
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>
   /** @throws StepError as `exec` */
-  session(vmId: string, request: SessionRequest): Promise<SessionAnswer>
+  session(vmId: string, request: SessionRequest | SessionInput): Promise<SessionAnswer | Uint8Array>
   /**
    * @throws StepError `unsupported_by_hypervisor` when the VM is on this host and its hypervisor does not support
    * snapshots

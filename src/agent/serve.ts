@@ -1,14 +1,17 @@
 import { type Static, type TSchema, Type } from 'typebox'
+import { Compile } from 'typebox/compile'
 import { Value } from 'typebox/value'
 import type { Bus, RequestHandler } from '../bus/bus.ts'
 import {
   BuildPut,
   type BuildVerb,
+  decodeInput,
   type HostVerb,
   LogForget,
   LogSearch,
   type NetworkVerb,
   type RuntimeVerb,
+  type SessionInput,
   SnapshotPut,
   subjects,
   VmExec,
@@ -35,6 +38,9 @@ import type { Storage } from './volume/service.ts'
 const VmRef = Type.Object({ vmId: Type.String() })
 const VolumeRef = Type.Object({ volumeId: Type.String() })
 const SnapshotRef = Type.Object({ snapshotId: Type.String() })
+
+/** Compiled, because it checks each read of a session. */
+const vmSession = Compile(VmSession)
 
 /** Searches at the same time: each takes processor time from the VMs. */
 const mostSearches = 2
@@ -82,7 +88,11 @@ export async function serveHost(
     ping: () => ({ incarnation: host.incarnation }),
     'vm.exec': data => reconciler.exec(parsed(VmExec, data)),
     'vm.session': data => {
-      const { vmId, request } = parsed(VmSession, data)
+      if (data instanceof Uint8Array) {
+        const input = inputOf(data)
+        return reconciler.session(input.vmId, input)
+      }
+      const { vmId, request } = vmSession.Check(data) ? data : parsed(VmSession, data)
       return reconciler.session(vmId, request)
     },
     'snapshot.put': data => snapshots.put(parsed(SnapshotPut, data)),
@@ -101,6 +111,14 @@ const verbs = [
   ...(['vm.exec', 'vm.session', 'snapshot.put', 'snapshot.get', 'build.put'] as const),
   ...(['volume.put', 'volume.get', 'volume.snapshot', 'network.put'] as const),
 ]
+
+function inputOf(message: Uint8Array): SessionInput {
+  try {
+    return decodeInput(message)
+  } catch (cause) {
+    throw StepError.wrap('invalid_request', cause)
+  }
+}
 
 function parsed<T extends TSchema>(schema: T, data: unknown): Static<T> {
   if (Value.Check(schema, data)) return data

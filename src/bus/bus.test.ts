@@ -358,6 +358,15 @@ for (const kind of [memory, nats]) {
         expect((await open).code).toBe('closed')
       })
 
+      test('bytes of a request arrive as bytes, beside JSON', async () => {
+        const subject = fresh('rpc')
+        await other.serve(subject, data => (data instanceof Uint8Array ? { bytes: data.length } : { json: data }))
+        const bytes = Uint8Array.from({ length: 600_000 }, (_, n) => n % 251)
+        expect(await bus.request(subject, bytes, { timeoutMs: 5_000 })).toEqual({ bytes: bytes.length })
+        expect(await bus.request(subject, new Uint8Array(), { timeoutMs: 5_000 })).toEqual({ bytes: 0 })
+        expect(await bus.request(subject, { a: 1 }, { timeoutMs: 5_000 })).toEqual({ json: { a: 1 } })
+      })
+
       test('bytes arrive as bytes', async () => {
         const subject = fresh('rpc')
         const bytes = Uint8Array.from({ length: 700_000 }, (_, n) => n % 251)

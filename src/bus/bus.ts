@@ -41,7 +41,7 @@ export interface RequestOptions {
 export type MessageHandler = (message: Message) => void | Promise<void>
 
 /**
- * Returns the answer (JSON, or bytes, which arrive as a Uint8Array). A thrown error reaches the caller as BusError
+ * Returns the answer. Data and answer are JSON, or bytes, which arrive as a Uint8Array that neither side may change. A thrown error reaches the caller as BusError
  * `remote` with the same message and code.
  */
 export type RequestHandler = (data: unknown, subject: string) => unknown | Promise<unknown>

@@ -20,7 +20,18 @@ import { createMessageQueue } from './message-queue.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { SubjectIndex } from './subject-index.ts'
 import { assertPattern, assertSubject, streamPolicyOf } from './subjects.ts'
-import { decode, encode, encodeAnswer, failure, plan, unwrap, type WireAnswer } from './wire.ts'
+import {
+  decode,
+  decodeRequest,
+  encode,
+  encodeAnswer,
+  encodeRequest,
+  failure,
+  plan,
+  unwrap,
+  type WireAnswer,
+  type WireRequest,
+} from './wire.ts'
 
 export interface MemoryBusOptions {
   /** Logs the rejections of handlers. */
@@ -97,10 +108,10 @@ class MemoryBus implements Bus {
   async request(subject: string, data: unknown, { timeoutMs, signal }: RequestOptions): Promise<unknown> {
     this.#assertOpen()
     assertSubject(subject)
-    const text = encode(data)
+    const wire = encodeRequest(data)
     const servers = oneOfEachGroup(this.#servers.matching(subject))
     if (servers.length === 0) throw new BusError('no_responder', `no program serves ${subject}`)
-    const answers = Promise.race(servers.map(server => answerOf(server.handler, subject, text)))
+    const answers = Promise.race(servers.map(server => answerOf(server.handler, subject, wire)))
     return unwrap(await withinLimits(answers, { subject, timeoutMs, signal, closing: this.#closing.signal }))
   }
 
@@ -198,11 +209,11 @@ function oneOfEachGroup<T extends { readonly group: string | undefined }>(all: r
   })
 }
 
-async function answerOf(handler: RequestHandler, subject: string, text: string): Promise<WireAnswer> {
+async function answerOf(handler: RequestHandler, subject: string, wire: WireRequest): Promise<WireAnswer> {
   // Deferred, so that a handler never runs synchronously inside its caller.
   await new Promise(resolve => setImmediate(resolve))
   try {
-    return encodeAnswer(await handler(decode(text), subject))
+    return encodeAnswer(await handler(decodeRequest(wire), subject))
   } catch (error) {
     return encode(failure(error))
   }

@@ -10,7 +10,7 @@ import {
   type JetStreamManager,
   type JsMsg,
 } from '@nats-io/jetstream'
-import { connect, headers, type Msg, type NatsConnection } from '@nats-io/transport-node'
+import { connect, headers, type Msg, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import {
   type Bus,
@@ -37,7 +37,7 @@ import { ensureStream, findStart } from './nats-streams.ts'
 import { createMessageQueue } from './message-queue.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { assertPattern, assertSubject, streamPolicyOf } from './subjects.ts'
-import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'
+import { decode, encode, encodeAnswer, encodeRequest, failure, plan, unwrap } from './wire.ts'
 
 export type { NatsBusOptions }
 
@@ -109,7 +109,11 @@ class NatsBus implements Bus {
     this.#assertOpen()
     assertSubject(subject)
     // The client's own timeout only frees its table; ours applies.
-    const asked = this.#connection.request(subject, encode(data), { timeout: timeoutMs + 1_000 })
+    const wire = encodeRequest(data)
+    const asked = this.#connection.request(subject, wire, {
+      timeout: timeoutMs + 1_000,
+      ...(typeof wire === 'string' ? {} : { headers: marked() }),
+    })
     const limits = { subject, timeoutMs, signal, closing: this.#closing.signal }
     const answer = await withinLimits(asked, limits).catch((error: unknown) => {
       throw busError(error, subject)
@@ -259,16 +263,20 @@ class NatsBus implements Bus {
   }
 }
 
-/** Header of an answer that consists of bytes instead of JSON. */
+/** Header of a request or an answer that consists of bytes instead of JSON. */
 const bytesHeader = 'Mote-Bytes'
+
+function marked(): MsgHdrs {
+  const all = headers()
+  all.set(bytesHeader, '1')
+  return all
+}
 
 async function answer(handler: RequestHandler, message: Msg): Promise<void> {
   if (!message.reply) return
   const result = await Promise.resolve()
-    .then(() => handler(decode(message.string()), message.subject))
+    .then(() => handler(message.headers?.has(bytesHeader) ? message.data : decode(message.string()), message.subject))
     .then(encodeAnswer, error => encode(failure(error)))
   if (typeof result === 'string') return void message.respond(result)
-  const marked = headers()
-  marked.set(bytesHeader, '1')
-  message.respond(result, { headers: marked })
+  message.respond(result, { headers: marked() })
 }

@@ -12,6 +12,12 @@ export function decode(text: string): unknown {
   return JSON.parse(text)
 }
 
+/** The encoded data of a request: JSON, or the bytes that the caller gave. */
+export type WireRequest = string | Uint8Array
+
+export const encodeRequest = (data: unknown): WireRequest => (data instanceof Uint8Array ? data : encode(data))
+export const decodeRequest = (wire: WireRequest): unknown => (typeof wire === 'string' ? decode(wire) : wire)
+
 export type Answer = { readonly ok: unknown } | { readonly error: string; readonly code?: string }
 
 /** The encoded answer: JSON of an Answer, or the bytes that the handler returned. */

@@ -16,6 +16,8 @@ export interface RemoteSession {
 }
 
 const ctrlC = 3
+/** Input that is read before the connection takes it, so that reading and sending take no turns. */
+const readAheadBytes = 1 << 19
 
 /** Runs until the program has ended, and returns the exit code as shells do: 128 plus the number of a signal. */
 export async function runRemote(call: Call, session: RemoteSession): Promise<number> {
@@ -97,12 +99,17 @@ function passInput(connection: SessionConnection, tty: boolean, isWaiting: () =>
     resize()
     stdout.on('resize', resize)
   }
+  let waitingBytes = 0
   const onData = (data: Buffer) => {
     // In raw mode Ctrl-C is a key for the program, unless nobody receives it.
     if (isTerminal && isWaiting() && data.includes(ctrlC)) return connection.detach()
-    stdin.pause()
+    waitingBytes += data.length
+    if (waitingBytes > readAheadBytes) stdin.pause()
     connection.write(data).then(
-      () => stdin.resume(),
+      () => {
+        waitingBytes -= data.length
+        if (waitingBytes <= readAheadBytes) stdin.resume()
+      },
       () => undefined,
     )
   }

@@ -140,7 +140,11 @@ class Connection implements SessionConnection {
 
   #takesInput = () => !this.#over && !this.#isDiscarding
 
-  #waitingBytes = () => this.#unconfirmed.reduce((sum, part) => sum + part.length, 0)
+  #waitingBytes(): number {
+    let bytes = 0
+    for (const part of this.#unconfirmed) bytes += part.length
+    return bytes
+  }
 
   #tell(message: ClientMessage): void {
     if (this.#attached) this.#socket?.send(JSON.stringify(message))

@@ -11,6 +11,7 @@ export * from './agent/log.ts'
 export * from './agent/log-search.ts'
 export * from './agent/registry.ts'
 export * from './agent/session.ts'
+export * from './agent/session-bytes.ts'
 export * from './agent/storage.ts'
 export * from './agent/vm.ts'
 
@@ -19,7 +20,7 @@ export * from './agent/vm.ts'
  * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]}; `vm.logs`
  * VmLogsRequest -> VmLogsAnswer or bytes; `logs.search` LogSearch -> LogSearchAnswer; `logs.forget` LogForget -> {}; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
  * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved; `vm.exec` VmExec ->
- * VmExecAnswer (it takes as long as its command); `vm.session` VmSession -> SessionAnswer (a `read` waits); `build.put` BuildPut -> BuildObserved. `vm.logs`
+ * VmExecAnswer (it takes as long as its command); `vm.session` VmSession or SessionInput -> SessionAnswer or SessionOutput (a `read` waits); `build.put` BuildPut -> BuildObserved. `vm.logs`
  * accepts ids of builds, too.
  */
 export type HostVerb =

@@ -11,7 +11,7 @@ import { type Static, Type } from 'typebox'
 export const sessionSubprotocol = 'mote.session.v1'
 
 /** Input that a client may send beyond what the server has confirmed. */
-export const inputWindowBytes = 1 << 19
+export const inputWindowBytes = 1 << 21
 /** Largest data of one message. */
 export const maxDataBytes = 1 << 16
 
@@ -91,14 +91,16 @@ export const SessionServerMessage = Type.Union([
 ])
 export type SessionServerMessage = Static<typeof SessionServerMessage>
 
-const headerBytes = 9
+/** Before the data of a message. */
+export const messageHeaderBytes = 9
 
-export function encodeData(stream: StreamName, position: number, data: Uint8Array): Uint8Array {
-  const message = new Uint8Array(headerBytes + data.length)
-  const header = new DataView(message.buffer)
+/** Writes the header of a message into the memory before its data, which must be free. */
+export function encodeDataInPlace(stream: StreamName, position: number, data: Uint8Array): Uint8Array {
+  const start = data.byteOffset - messageHeaderBytes
+  const message = new Uint8Array(data.buffer, start, messageHeaderBytes + data.length)
+  const header = new DataView(message.buffer, message.byteOffset, messageHeaderBytes)
   header.setUint8(0, streamNumber[stream])
   header.setBigUint64(1, BigInt(position))
-  message.set(data, headerBytes)
   return message
 }
 
@@ -106,10 +108,10 @@ export function encodeData(stream: StreamName, position: number, data: Uint8Arra
 export function decodeData(
   message: Uint8Array,
 ): { readonly stream: StreamName; readonly position: number; readonly data: Uint8Array } | undefined {
-  if (message.length < headerBytes || message.length > headerBytes + maxDataBytes) return undefined
-  const header = new DataView(message.buffer, message.byteOffset, headerBytes)
+  if (message.length < messageHeaderBytes || message.length > messageHeaderBytes + maxDataBytes) return undefined
+  const header = new DataView(message.buffer, message.byteOffset, messageHeaderBytes)
   const stream = streamNames[header.getUint8(0)]
   const position = header.getBigUint64(1)
   if (stream === undefined || position > BigInt(Number.MAX_SAFE_INTEGER)) return undefined
-  return { stream, position: Number(position), data: message.subarray(headerBytes) }
+  return { stream, position: Number(position), data: message.subarray(messageHeaderBytes) }
 }

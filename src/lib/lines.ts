@@ -45,3 +45,43 @@ export function lineReader(
     return lines.length
   }
 }
+
+/**
+ * Like `lineReader`, with lines as bytes. A line is valid only during the call of `onLine`, which may change it.
+ * @returns a function that takes a chunk and returns how many lines ended in it
+ */
+export function byteLineReader(
+  maxBytes: number,
+  onLine: (line: Buffer) => void,
+  tooLong: () => void,
+): (part: Buffer) => number {
+  let held: Buffer[] = []
+  let heldBytes = 0
+  let over = false
+  const take = (line: Buffer) => {
+    if (line.length > maxBytes) over = true
+    else if (line.length > 0) onLine(line)
+  }
+  return part => {
+    let count = 0
+    let from = 0
+    for (let end = part.indexOf(10); end >= 0 && !over; end = part.indexOf(10, from)) {
+      const rest = part.subarray(from, end)
+      take(held.length === 0 ? rest : Buffer.concat([...held, rest], heldBytes + rest.length))
+      if (held.length > 0) held = []
+      heldBytes = 0
+      count++
+      from = end + 1
+    }
+    const rest = part.subarray(from)
+    heldBytes += rest.length
+    if (heldBytes > maxBytes) over = true
+    if (over) {
+      held = []
+      tooLong()
+      return count
+    }
+    if (rest.length > 0) held.push(rest)
+    return count
+  }
+}

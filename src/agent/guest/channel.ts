@@ -1,11 +1,11 @@
 /** Communication with Mote's init in a guest, over its control and log ports. */
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { lineReader } from '../../lib/lines.ts'
+import { byteLineReader } from '../../lib/lines.ts'
 import { Exit, parseWords } from './answers.ts'
 import { GuestFault } from './fault.ts'
 import { type Frame, frameReader } from './frames.ts'
-import { answerPace, logPace, readPaced, sessionBytesPerSecond } from './pace.ts'
+import { answerPace, logPace, readPaced, recordShare, sessionBytesPerSecond } from './pace.ts'
 import type { GuestPorts } from './ports.ts'
 
 export interface GuestEvents {
@@ -21,11 +21,20 @@ export type GuestWord = 'exit' | 'halted'
 
 /** Receives parts of a command's output (`o`) and errors (`e`) before its answer. */
 export type PartHandler = (kind: 'o' | 'e', text: string) => void
+/** The same for records (records.ts), which are valid only during the call. */
+export type RecordHandler = (kind: 'o' | 'e', record: Buffer) => void
+
+export interface RequestOptions {
+  readonly onPart?: PartHandler
+  readonly onRecord?: RecordHandler
+  /** A record that ends the line. */
+  readonly record?: Buffer
+}
 
 /** The control and log ports of one guest. */
 export interface GuestChannel {
   /** Sends a command. No timeout if `timeoutMs` is 0. @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
-  request(verb: string, timeoutMs: number, onPart?: PartHandler): Promise<string>
+  request(verb: string, timeoutMs: number, options?: RequestOptions): Promise<string>
   /** Resolves at the guest's next notification: its program has exited, or it has flushed its disks and halted. */
   said(what: GuestWord): Promise<void>
   ack(seq: number): void
@@ -119,7 +128,7 @@ function guardOf(ports: readonly Duplex[], onBroken: GuestEvents['onBroken']): G
   }
 }
 
-/** Size of the guest's send buffer (guest/ports.c). Its longest line, a part of a program's output, has 12 KiB. */
+/** Its longest line is a record (RECORD_MAX in guest/mote.h). */
 const maxLineBytes = 65_536
 
 function controlClient(
@@ -130,10 +139,20 @@ function controlClient(
 ): Pick<GuestChannel, 'request'> {
   const pending = new Map<string, Waiter>()
   let nextId = 1
+  let recordBytes = 0
   socket.write('\n')
-  const onLine = (line: string) => {
-    const [id = '', word = ''] = line.split(' ', 2)
-    const text = line.slice(id.length + word.length + 2)
+  const onLine = (line: Buffer) => {
+    const record = recordIn(line)
+    if (record) {
+      const waiter = pending.get(record.id)
+      if (!waiter?.onRecord) return
+      waiter.onRecord(record.kind, record.data)
+      recordBytes += record.data.length
+      return
+    }
+    const said = line.toString()
+    const [id = '', word = ''] = said.split(' ', 2)
+    const text = said.slice(id.length + word.length + 2)
     if (id === '*') onWord(word, text)
     else settle(pending, id, word, text)
   }
@@ -142,9 +161,14 @@ function controlClient(
   }
   // Only attachments to sessions wait for any time.
   const isAttached = () => [...pending.values()].some(waiter => waiter.isAttachment)
-  readPaced(socket, guard.checked(lineReader(maxLineBytes, onLine, tooLong)), {
+  readPaced(socket, guard.checked(byteLineReader(maxLineBytes, onLine, tooLong)), {
     ...answerPace,
     faster: { bytesPerSecond: sessionBytesPerSecond, isAllowed: isAttached },
+    freeBytes() {
+      const free = recordBytes * (1 - recordShare)
+      recordBytes = 0
+      return free
+    },
   })
   socket.on('error', () => undefined)
   socket.on('close', () => {
@@ -152,14 +176,22 @@ function controlClient(
     for (const waiter of pending.values()) waiter.reject(gone)
     pending.clear()
   })
+  const send = (line: string, record: Buffer | undefined) => {
+    if (!record) return void socket.write(`${line}\n`)
+    socket.cork()
+    socket.write(`${line} `)
+    socket.write(record)
+    socket.uncork()
+  }
   return {
-    request(verb, timeoutMs, onPart = ignore) {
+    request(verb, timeoutMs, { onPart, onRecord, record } = {}) {
       // The nonce distinguishes answers that the guest still holds for an earlier connection.
       const id = `${nonce}-${nextId++}`
-      const waiter = { ...Promise.withResolvers<string>(), onPart, isAttachment: timeoutMs === 0 && onPart !== ignore }
+      const isAttachment = timeoutMs === 0 && (onPart ?? onRecord) !== undefined
+      const waiter = { ...Promise.withResolvers<string>(), onPart, onRecord, isAttachment }
       pending.set(id, waiter)
       if (!socket.writable) waiter.reject(new Error('the connection to the guest is closed'))
-      else socket.write(`${id} ${verb}\n`)
+      else send(`${id} ${verb}`, record)
       const slow = () =>
         waiter.reject(new Error(`the guest did not answer "${verb.split(' ')[0]}" within ${timeoutMs} ms`))
       const timer = timeoutMs > 0 ? setTimeout(slow, timeoutMs) : undefined
@@ -171,17 +203,26 @@ function controlClient(
   }
 }
 
+const space = 32
+const kinds: Readonly<Record<number, 'o' | 'e'>> = { 0x4f: 'o', 0x45: 'e' }
+
+/** Returns the parts of `<id> O|E <record>`, or undefined for another line. */
+function recordIn(line: Buffer): { readonly id: string; readonly kind: 'o' | 'e'; readonly data: Buffer } | undefined {
+  const at = line.indexOf(space)
+  const kind = at < 0 || line[at + 2] !== space ? undefined : kinds[line[at + 1] ?? 0]
+  return kind && { id: line.toString('latin1', 0, at), kind, data: line.subarray(at + 3) }
+}
+
 function announce(events: GuestEvents, what: string, text: string): void {
   if (what === 'started') events.onStarted()
   if (what === 'exit') events.onExit(parseWords(Exit, text)[0])
 }
 
 interface Waiter extends PromiseWithResolvers<string> {
-  readonly onPart: PartHandler
+  readonly onPart: PartHandler | undefined
+  readonly onRecord: RecordHandler | undefined
   readonly isAttachment: boolean
 }
-
-const ignore: PartHandler = () => undefined
 
 const shownChars = 300
 
@@ -197,7 +238,7 @@ export class GuestRefusal extends Error {
 
 function settle(pending: ReadonlyMap<string, Waiter>, id: string, word: string, text: string): void {
   const waiter = pending.get(id)
-  if (word === 'o' || word === 'e') waiter?.onPart(word, text)
+  if (word === 'o' || word === 'e') waiter?.onPart?.(word, text)
   else if (word === 'ok') waiter?.resolve(text)
   else waiter?.reject(new GuestRefusal(text))
 }

@@ -24,7 +24,7 @@ export async function execInGuest(
     throw new StepError('invalid_request', `a command has at most ${lineLimitBytes} bytes`)
   const output = { o: boundedOutput(), e: boundedOutput() }
   const [exitCode, truncated] = await guest
-    .request(line, timeoutMs + answerGraceMs, (kind, text) => output[kind].add(text))
+    .request(line, timeoutMs + answerGraceMs, { onPart: (kind, text) => output[kind].add(text) })
     .then(answer => parseWords(ExecResult, answer))
     .catch((error: unknown) => Promise.reject(StepError.wrap('exec_failed', error)))
   const { o, e } = output

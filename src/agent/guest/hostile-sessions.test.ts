@@ -6,6 +6,7 @@ import { until } from '../../../test/support/wait.ts'
 import { openGuest } from './channel.ts'
 import { GuestFault } from './fault.ts'
 import { lastingGuest } from './lasting.ts'
+import { recordOf } from './records.ts'
 import { parseEnd, parsePart, parseRow } from './session-words.ts'
 import { type SessionData, sessionsOf } from './sessions.ts'
 
@@ -18,7 +19,8 @@ const quiet = {
   onBroken: () => undefined,
 }
 
-async function opened() {
+/** @param limits answer to the question for records; that of an older init refuses it */
+async function opened(limits = 'err bad name') {
   const both = await testPorts()
   const faults: GuestFault[] = []
   const guest = await openGuest(both.ports, 0, {
@@ -37,6 +39,10 @@ async function opened() {
       { what: verb },
     )
   return {
+    /** Answers the question that precedes the first attachment, if it is asked. */
+    async answerLimits() {
+      await control.send(`${await asked('limits')} ${limits}\n`)
+    },
     sessions: sessionsOf(guest),
     guest,
     faults,
@@ -69,6 +75,7 @@ describe('the ports of a guest are closed after', () => {
     await using end = await opened()
     const received: SessionData[] = []
     const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, data => received.push(data))
+    await end.answerLimits()
     const id = await end.asked('attach')
     await end.control.send(lines.map(line => `${id} ${line}\n`).join(''))
     await expect(ended).rejects.toThrow(/violated the protocol/)
@@ -86,6 +93,75 @@ describe('the ports of a guest are closed after', () => {
     await expect(listed).rejects.toThrow(/violated the protocol/)
     expect(end.faults).toHaveLength(1)
   })
+})
+
+describe('with records, the ports of a guest are closed after', () => {
+  const largeWindow = 1 << 21
+  const record = (offset: number, data: Buffer) => [Buffer.from(`O ${offset} `), recordOf(data).bytes]
+  const full = Buffer.alloc(60_000, 'x')
+  const text = (line: string) => [Buffer.from(`${line}\n`, 'latin1')]
+  const cases: ReadonlyArray<readonly [string, ReadonlyArray<readonly Buffer[]>]> = [
+    [
+      'more output than the window',
+      Array.from({ length: Math.ceil(largeWindow / full.length) + 1 }, (_, n) => record(n * full.length, full)),
+    ],
+    ['a gap in the middle of the output', [record(0, Buffer.from('abc')), record(4, Buffer.from('abc'))]],
+    ['output that was sent before', [record(0, Buffer.from('abc')), record(2, Buffer.from('abc'))]],
+    ['a record without data', [text('O 0 00000 00000 ')]],
+    ['less data than stated', [text('O 0 00004 00000 abc')]],
+    ['more data than stated', [text('O 0 00002 00000 abc')]],
+    ['a list behind the data', [text('O 0 00003 00001 abcC')]],
+    ['a list that does not end', [text('O 0 00003 00001 abc\xc0')]],
+    ['numbers that are none', [text('O x 00003 00000 abc')]],
+    ['only a letter', [text('O ')]],
+  ]
+  it.each(cases)('%s', async (_, records) => {
+    await using end = await opened('ok 1 2097152 524288')
+    let receivedBytes = 0
+    const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, ({ data }) => (receivedBytes += data.length))
+    ended.catch(() => undefined)
+    await end.answerLimits()
+    const id = Buffer.from(`${await end.asked('stream')} `)
+    await end.control.send(Buffer.concat(records.flatMap(parts => [id, ...parts])))
+    await expect(ended).rejects.toThrow(/violated the protocol/)
+    await end.guest.closed
+    expect([end.faults.length, receivedBytes <= largeWindow]).toEqual([1, true])
+  })
+})
+
+it('records for requests of an earlier connection, and the rest of one, are ignored', async () => {
+  await using end = await opened('ok 1 2097152 524288')
+  const received: string[] = []
+  const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, ({ data }) => received.push(data.toString()))
+  await end.answerLimits()
+  const id = await end.asked('stream')
+  const { bytes } = recordOf(Buffer.from('a\nb'))
+  const words = (text: string) => Buffer.from(text)
+  await end.control.send(
+    Buffer.concat([
+      ...[
+        words('the rest of a record * exit 3\n'),
+        words('0123456789abcdef-7 O 12 '),
+        recordOf(Buffer.alloc(60_000)).bytes,
+      ],
+      ...[words(`${id} O 0 `), bytes, words(`${id} ok exited 0 3 0\n`)],
+    ]),
+  )
+  expect(await ended).toMatchObject({ reason: 'exited', code: 0 })
+  expect([received, end.faults]).toEqual([['a\nb'], []])
+})
+
+it('only the first attachments of a guest have a large window', async () => {
+  await using end = await opened('ok 1 2097152 524288')
+  const none = { stdout: 0, stderr: 0 }
+  const all = Array.from({ length: 6 }, (_, n) => end.sessions.attach(`s${n}`, none, () => undefined))
+  for (const { ended } of all) ended.catch(() => undefined)
+  await end.answerLimits()
+  const lines = () => end.control.lines().filter(line => line.includes(' session.stream '))
+  await until(() => lines().length === 6, { what: 'the attachments' })
+  const windows = lines().map(line => Number(line.split(' ')[4]))
+  expect(windows).toEqual([...Array.from({ length: 4 }, () => 1 << 21), 1 << 18, 1 << 18])
+  expect(all.map(({ windowBytes }) => windowBytes())).toEqual(windows)
 })
 
 it('an init that is older than sessions refuses them, and stays usable', async () => {
@@ -108,6 +184,7 @@ it('a list of another protocol version is refused', async () => {
 it('a session that ends before its output is not reported as complete', async () => {
   await using end = await opened()
   const { ended } = end.sessions.attach('a', { stdout: 0, stderr: 0 }, () => undefined)
+  await end.answerLimits()
   const id = await end.asked('attach')
   await end.control.send(`${id} ${part(0, 3)}\n${id} ok exited 0 4 0\n`)
   await expect(ended).rejects.toThrow(/before its output/)
@@ -116,6 +193,7 @@ it('a session that ends before its output is not reported as complete', async ()
 it('acknowledgments name the attachment and processed bytes, in steps of a quarter of the window', async () => {
   await using end = await opened()
   const attachment = end.sessions.attach('a', { stdout: 10, stderr: 0 }, () => undefined)
+  await end.answerLimits()
   const id = await end.asked('attach')
   const token = end.control
     .lines()

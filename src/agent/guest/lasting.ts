@@ -75,7 +75,7 @@ export function lastingGuest(
   }
   void keep()
   return {
-    async request(verb, timeoutMs, onPart) {
+    async request(verb, timeoutMs, options) {
       const late = new AbortController()
       try {
         const waited = sleep(timeoutMs, undefined, { signal: late.signal }).then(() => undefined)
@@ -83,7 +83,7 @@ export function lastingGuest(
         const connection = await (timeoutMs > 0 ? Promise.race([next.promise, waited]) : next.promise)
         if (!connection)
           throw new Error(`the guest could not be reached for "${verb.split(' ')[0]}" in ${timeoutMs} ms`)
-        return await connection.request(verb, timeoutMs, onPart)
+        return await connection.request(verb, timeoutMs, options)
       } finally {
         late.abort()
       }

@@ -7,6 +7,8 @@ export interface Pace {
   readonly burstBytes: number
   /** Extra cost of each line, in bytes, because a guest can send a million empty lines at once. */
   readonly lineBytes: number
+  /** Bytes of the last chunk that do not count. */
+  readonly freeBytes?: () => number
 }
 
 /** More than the complete output of one `exec`, which must arrive within its timeout. Costs at most 2 % of a core. */
@@ -16,6 +18,8 @@ export const answerPace: Pace = { bytesPerSecond: 16 << 20, burstBytes: 8 << 20,
  * a guest that breaks the protocol, which may then cost 8 % of a core.
  */
 export const sessionBytesPerSecond = 64 << 20
+/** Share of its bytes that output in records counts, which is within the window that the host has granted. */
+export const recordShare = 1 / 16
 /**
  * Four times the rate that the log retains (`AgentConfig.log`), plus the guest's full ring buffer. At the pace of
  * answers, one guest used 8 % of a core for lines that were then dropped. The guest drops and counts lines that do not
@@ -32,7 +36,7 @@ export const consolePace: Pace = { bytesPerSecond: 64 << 10, burstBytes: 1 << 20
 export function readPaced(
   socket: Readable,
   take: (part: Buffer) => number,
-  { bytesPerSecond, faster, burstBytes, lineBytes }: Pace = answerPace,
+  { bytesPerSecond, faster, burstBytes, lineBytes, freeBytes }: Pace = answerPace,
 ): void {
   let credit = burstBytes
   let lastMs = performance.now()
@@ -42,7 +46,7 @@ export function readPaced(
     const rate = faster?.isAllowed() ? faster.bytesPerSecond : bytesPerSecond
     credit = Math.min(burstBytes, credit + ((nowMs - lastMs) / 1000) * rate)
     lastMs = nowMs
-    credit -= part.length + take(part) * lineBytes
+    credit -= part.length + take(part) * lineBytes - (freeBytes?.() ?? 0)
     if (credit >= 0 || socket.destroyed) return
     socket.pause()
     timer = setTimeout(() => socket.resume(), (-credit / rate) * 1000)

@@ -7,9 +7,9 @@ import { encodeWord } from '../../lib/words.ts'
 
 /** Version that the guest reports in its answer to `session.list`. */
 export const sessionProtocol = 1
-/** Output that the guest retains for each stream (BACKLOG_MAX in guest/mote.h), and the largest window. */
+/** Output that the guest retains for each stream (BACKLOG_MAX in guest/mote.h), and the largest window without records. */
 export const maxBacklogBytes = 1 << 18
-/** Half of SESSION_INPUT_MAX in guest/mote.h. */
+/** Input of one request without records. */
 export const maxInputBytes = 1 << 16
 /** CHUNK in guest/session-pump.c, in base64. */
 const maxPartChars = 32_768
@@ -114,6 +114,20 @@ export interface SessionRow {
   readonly total: Offsets
   /** Bytes of input that the guest has received. */
   readonly inputBytes: number
+}
+
+/** Answer to `session.limits`: version of the records, largest window, input that may wait for answers. */
+const Limits = Type.Tuple([Type.Literal(1), Count, Count])
+
+/** What an init that knows records accepts. */
+export interface RecordLimits {
+  readonly windowBytes: number
+  readonly inputBytes: number
+}
+
+export function parseLimits(text: string): RecordLimits {
+  const [, windowBytes, inputBytes] = parseWords(Limits, text)
+  return { windowBytes, inputBytes }
 }
 
 export const parseOpened = (text: string): number => parseWords(Opened, text)[0]

@@ -11,6 +11,8 @@ import { until } from '../../../test/support/wait.ts'
 import type { SessionStart } from './session-words.ts'
 
 const skip = process.getuid?.() !== 0
+/** WINDOW_MAX in guest/mote.h. */
+const window = 1 << 21
 const start0 = { stdout: 0, stderr: 0 }
 let init: Awaited<ReturnType<typeof compiledInit>>
 beforeAll(async () => {
@@ -68,6 +70,67 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     expect(await session.attachment.ended).toMatchObject({ reason: 'exited', code: 0 })
     expect(digest(session.stdout())).toBe(digest(sent))
     await expect(guest.sessions.input(session.sessionId, sent.length, sent.subarray(0, 1))).rejects.toThrow('closed')
+  })
+
+  it.each([
+    ['only newlines', Buffer.alloc(1 << 18, '\n')],
+    ['no newline', Buffer.alloc(1 << 18, 'x')],
+    // A newline behind the place where the list of the others leaves room.
+    [
+      'a newline near the end of a record',
+      Buffer.concat([Buffer.alloc(3_000, '\n'), Buffer.alloc(61_500, 'x'), Buffer.alloc(9_000, '\n')]),
+    ],
+    ['zeros', Buffer.alloc(1 << 18)],
+    ['short lines', Buffer.alloc(1 << 18, 'y\n')],
+    [
+      'lines of 64, 4096 and 60,000 bytes',
+      Buffer.concat([63, 64, 65, 4095, 4096, 4097, 60_000, 60_000].map(n => Buffer.alloc(n, `${'z'.repeat(n - 1)}\n`))),
+    ],
+  ])('input and output with %s pass unchanged', async (_, sent) => {
+    await using guestInit = await init.start()
+    const guest = await guestInit.connect()
+    const session = await run(guest, { command: ['cat'], input: true })
+    for (let at = 0; at < sent.length; ) at = await guest.sessions.input(session.sessionId, at, sent.subarray(at))
+    await guest.sessions.closeInput(session.sessionId)
+    expect(await session.attachment.ended).toMatchObject({ reason: 'exited', code: 0 })
+    expect(session.stdout().equals(sent)).toBe(true)
+    expect(guest.faults).toEqual([])
+  })
+
+  it('an older host attaches and writes in lines of base64, also after a newer one', async () => {
+    await using guestInit = await init.start()
+    const newer = await guestInit.connect()
+    const session = await run(newer, { command: ['cat'], input: true })
+    await newer.sessions.input(session.sessionId, 0, Buffer.from('one\n'))
+    await until(() => session.stdout().length === 4, { what: 'the output' })
+    const older = await guestInit.connect()
+    const parts: string[] = []
+    const attach = `session.attach ${session.sessionId} token 262144 4 0`
+    const ended = older.channel.request(attach, 0, { onPart: (kind, text) => void parts.push(`${kind} ${text}`) })
+    const data = Buffer.from('two\n').toString('base64')
+    expect(await older.channel.request(`session.input ${session.sessionId} 4 ${data}`, 5_000)).toBe('8')
+    await older.channel.request(`session.eof ${session.sessionId}`, 5_000)
+    expect(await ended).toBe('exited 0 8 0')
+    expect(parts).toEqual([`o 4 ${data}`])
+    await expect(older.channel.request(`session.attach ${session.sessionId} token 262145 0 0`, 5_000)).rejects.toThrow(
+      'window',
+    )
+  })
+
+  it('input of a host that died within a line is not written, and the next host continues', async () => {
+    await using guestInit = await init.start()
+    const first = await guestInit.connect()
+    const session = await run(first, { command: ['cat'], input: true })
+    await first.sessions.input(session.sessionId, 0, Buffer.from('begun '))
+    await first.channel.request('ping', 5_000)
+    guestInit.writeControl(`x session.put ${session.sessionId} 6 00009 00000 half`)
+    const second = await guestInit.connect()
+    expect((await second.sessions.list())[0]).toMatchObject({ inputBytes: 6 })
+    const rest = collector(onData => second.sessions.attach(session.sessionId, start0, onData))
+    await second.sessions.input(session.sessionId, 6, Buffer.from('whole\n'))
+    await second.sessions.closeInput(session.sessionId)
+    await rest.attachment.ended
+    expect(rest.stdout().toString()).toBe('begun whole\n')
   })
 
   it('repeated input is written once, and input after a gap is refused', async () => {
@@ -191,13 +254,13 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     const stalled = sessions.attach('a', start0, ({ data }) => {
       receivedBytes += data.length
     })
-    await until(() => receivedBytes === 1 << 18, { what: 'a full window' })
-    const full = async () => (await sessions.list())[0]?.total.stdout === 1 << 18
+    await until(() => receivedBytes === window, { what: 'a full window' })
+    const full = async () => (await sessions.list())[0]?.total.stdout === window
     await until(full, { what: 'a full backlog' })
     const other = await run(guest, { command: ['echo', 'hello'] })
     await other.attachment.ended
     expect(other.stdout().toString()).toBe('hello\n')
-    expect([await full(), receivedBytes]).toEqual([true, 1 << 18])
+    expect([await full(), receivedBytes]).toEqual([true, window])
     await stalled.detach()
     await expect(stalled.ended).rejects.toThrow('detached')
     await until(async () => !(await full()), { what: 'the program goes on' })
@@ -243,7 +306,21 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
     const { channel, sessions } = await guestInit.connect()
     await sessions.open({ sessionId: 'a', command: ['cat'], input: true })
     const answered = async (line: string) => channel.request(line, 5_000).catch((error: unknown) => String(error))
-    for (const verb of ['attach', 'ack', 'input', 'resize', 'detach', 'signal', 'remove', 'open', 'odd', 'eof'])
+    for (const verb of [
+      'attach',
+      'stream',
+      'put',
+      'limits',
+      'ack',
+      'input',
+      'resize',
+      'detach',
+      'signal',
+      'remove',
+      'open',
+      'odd',
+      'eof',
+    ])
       for (const rest of ['', ' a', ' a ', ' b', ' a/b'])
         expect(await answered(`session.${verb}${rest}`)).not.toMatch(/did not answer|closed/)
     expect(await channel.request('ping', 5_000)).toBe('')
@@ -252,10 +329,37 @@ describe.skipIf(skip)('sessions of the guest (needs root)', { timeout: 30_000 },
   it('any command line is answered or ignored, and the init keeps working', { timeout: 60_000 }, async () => {
     await using guestInit = await init.start()
     const { channel, sessions } = await guestInit.connect()
-    const verb = fc.constantFrom('open', 'attach', 'ack', 'input', 'eof', 'resize', 'detach', 'remove', 'odd', '')
+    const verb = fc.constantFrom(
+      'open',
+      'stream',
+      'put',
+      'limits',
+      'attach',
+      'ack',
+      'input',
+      'eof',
+      'resize',
+      'detach',
+      'remove',
+      'odd',
+      '',
+    )
     const word = fc.oneof(
       fc.constantFrom('a', 'arg=true', 'arg=', 'tty=1x1', 'tty=x', 'env=A', 'user=', 'input=1', '0', '-1', '*', '='),
-      fc.constantFrom('99999999999999999999', 'YWJj', '1', '262144', 'x'.repeat(5000), 'cwd=%', '%', '1 YWJj'),
+      fc.constantFrom(
+        '99999999999999999999',
+        'YWJj',
+        '1',
+        '262144',
+        '00003 00001 a bA',
+        '3 0 abc',
+        '3 1 abc\u0080',
+        '65000 65000 x',
+        'x'.repeat(5000),
+        'cwd=%',
+        '%',
+        '1 YWJj',
+      ),
       fc.string({ maxLength: 12 }).map(text => text.replaceAll(/[\n\r]/g, '')),
     )
     const line = fc.tuple(verb, fc.array(word, { maxLength: 6 })).map(([name, words]) => [`session.${name}`, ...words])

@@ -1,8 +1,9 @@
 /** Sessions: processes in a guest with input, output and signals, which go on when their client or the agent is gone. */
 import { randomBytes } from 'node:crypto'
 import { StepError } from '../base/step-error.ts'
-import { type GuestChannel, GuestRefusal } from './channel.ts'
+import { type GuestChannel, GuestRefusal, type RequestOptions } from './channel.ts'
 import { GuestFault } from './fault.ts'
+import { parseRecord, recordOf } from './records.ts'
 import {
   checkId,
   checkListed,
@@ -12,10 +13,12 @@ import {
   type Offsets,
   openLine,
   parseEnd,
+  parseLimits,
   parseOpened,
   parsePart,
   parseRow,
   parseWritten,
+  type RecordLimits,
   type SessionEnd,
   type SessionRow,
   type SessionStart,
@@ -25,10 +28,14 @@ import {
 const answerMs = 5_000
 /** A program may take any time to read its input; the client repeats the request then. */
 const inputMs = 20_000
-/** Output that the guest sends before it waits for an acknowledgment, for each stream. */
-const windowBytes = maxBacklogBytes
-/** Acknowledge in steps, because each acknowledgment is a line in both directions. */
-const ackStepBytes = windowBytes / 4
+/**
+ * Output that the guest sends before it waits for an acknowledgment, for each stream. It limits what a session moves in the
+ * time of an acknowledgment, and takes memory here, so only some sessions of a guest have it.
+ */
+const largeWindowBytes = 1 << 21
+const mostLargeWindows = 4
+/** WRITING_MAX in guest/mote.h: input requests that wait for their answers. */
+const mostWriting = 8
 /** The guest's own limit (SESSIONS_MAX in guest/mote.h), enforced here as well because root in the guest can bypass it. */
 const maxSessions = 16
 
@@ -43,6 +50,8 @@ export interface SessionData {
 export interface Attachment {
   /** Resolves when the session has ended and all its output was delivered. Rejects when the attachment ends before. */
   readonly ended: Promise<SessionEnd>
+  /** Output that the guest sends before it waits for an acknowledgment, for each stream. */
+  windowBytes(): number
   /** The client has processed this many bytes of the output. The guest then sends more, and may drop them. */
   ack(stream: keyof Offsets, until: number): void
   /** The process goes on. */
@@ -76,10 +85,12 @@ export interface GuestSessions {
 }
 
 export function sessionsOf(guest: GuestChannel): GuestSessions {
-  const ask = (line: string, timeoutMs = answerMs, onPart?: (kind: 'o' | 'e', text: string) => void) =>
+  const ask: Ask = (line, timeoutMs = answerMs, options) =>
     guest
-      .request(line, timeoutMs, onPart)
+      .request(line, timeoutMs, options)
       .catch((error: unknown) => Promise.reject(StepError.wrap(codeOf(error), error)))
+  const records = recordLimits(ask)
+  const windows = { large: 0 }
   const to = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => {
     checkId(sessionId)
     return [`session.${verb}`, sessionId, ...rest].join(' ')
@@ -91,22 +102,13 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
         throw new StepError('invalid_request', `a command and its environment have at most ${maxOpenBytes} bytes`)
       return { pid: parseOpened(await ask(line)) }
     },
-    attach: (sessionId, from, onData) => attachTo(ask, to, sessionId, from, onData),
+    attach: (sessionId, from, onData) => attachTo({ ask, to, records, windows }, sessionId, from, onData),
     async input(sessionId, offset, data) {
-      const untilMs = performance.now() + inputMs
-      let received = offset
-      // The guest takes 64 KiB at once. More in one call saves the way from the client for each of them.
-      for (let at = 0; at === 0 || at < data.length; at += maxInputBytes) {
-        const part = data.toString('base64', at, at + maxInputBytes)
-        const leftMs = Math.max(1, untilMs - performance.now())
-        try {
-          received = parseWritten(await ask(to(sessionId, 'input', offset + at, part), leftMs))
-        } catch (error) {
-          if (at === 0) throw error
-          break
-        }
-      }
-      return received
+      const limits = await records.known()
+      const lineAt = (at: number) => to(sessionId, limits ? 'put' : 'input', offset + at)
+      return limits
+        ? putAll((at, record) => ask(lineAt(at), inputMs, { record }), offset, data.subarray(0, limits.inputBytes))
+        : inputAll((at, part, leftMs) => ask(`${lineAt(at)} ${part}`, leftMs), offset, data)
     },
     closeInput: async sessionId => void (await ask(to(sessionId, 'eof'))),
     resize: async (sessionId, { rows, columns }) => void (await ask(to(sessionId, 'resize', rows, columns))),
@@ -117,7 +119,7 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
         if (rows.length === maxSessions) throw new GuestFault(`more than ${maxSessions} sessions`)
         rows.push(parseRow(text))
       }
-      checkListed(await ask('session.list', answerMs, onPart))
+      checkListed(await ask('session.list', answerMs, { onPart }))
       return rows
     },
     release: async sessionId => void (await ask(to(sessionId, 'detach', '*'))),
@@ -131,32 +133,115 @@ function codeOf(error: unknown): string {
   return error.answer === 'no such session' ? 'session_missing' : 'session_refused'
 }
 
-type Ask = (line: string, timeoutMs?: number, onPart?: (kind: 'o' | 'e', text: string) => void) => Promise<string>
+type Ask = (line: string, timeoutMs?: number, options?: RequestOptions) => Promise<string>
 type Line = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => string
 
+/** Asks once whether the init knows records. An older one refuses the question. */
+function recordLimits(ask: Ask) {
+  let asked: Promise<RecordLimits | undefined> | undefined
+  const known = async () => {
+    asked ??= ask('session.limits').then(parseLimits, (error: unknown) => {
+      if (error instanceof StepError && error.code !== 'exec_failed') return undefined
+      asked = undefined
+      throw error
+    })
+    return asked
+  }
+  return { known }
+}
+
+/** Input in lines of base64, one after the other. Resolves with the bytes that the guest has received. */
+async function inputAll(
+  ask: (at: number, part: string, leftMs: number) => Promise<string>,
+  offset: number,
+  data: Buffer,
+): Promise<number> {
+  const untilMs = performance.now() + inputMs
+  let received = offset
+  // The guest takes 64 KiB at once. More in one call saves the way from the client for each of them.
+  for (let at = 0; at === 0 || at < data.length; at += maxInputBytes) {
+    const part = data.toString('base64', at, at + maxInputBytes)
+    try {
+      received = parseWritten(await ask(at, part, Math.max(1, untilMs - performance.now())))
+    } catch (error) {
+      if (at === 0) throw error
+      break
+    }
+  }
+  return received
+}
+
+/** Input in records, several of which are on their way. Resolves with the bytes that the guest has received. */
+async function putAll(
+  put: (at: number, record: Buffer) => Promise<string>,
+  offset: number,
+  data: Buffer,
+): Promise<number> {
+  const answers: Promise<string>[] = []
+  for (let at = 0; (at === 0 || at < data.length) && answers.length < mostWriting; ) {
+    const { bytes, length } = recordOf(data.subarray(at))
+    const answer = put(at, bytes)
+    answer.catch(() => undefined)
+    answers.push(answer)
+    if (length === 0) break
+    at += length
+  }
+  let received = offset
+  for (const [n, answer] of answers.entries())
+    try {
+      received = parseWritten(await answer)
+    } catch (error) {
+      if (n === 0) throw error
+      break
+    }
+  return received
+}
+
+interface Attaching {
+  readonly ask: Ask
+  readonly to: Line
+  readonly records: ReturnType<typeof recordLimits>
+  /** Number of attachments with a large window. */
+  readonly windows: { large: number }
+}
+
 function attachTo(
-  ask: Ask,
-  to: Line,
+  { ask, to, records, windows }: Attaching,
   sessionId: string,
   from: Offsets,
   onData: (part: SessionData) => void,
 ): Attachment {
   const token = randomBytes(8).toString('hex')
+  const isLarge = windows.large < mostLargeWindows
+  if (isLarge) windows.large += 1
   const streams = { stdout: receiver(from.stdout), stderr: receiver(from.stderr) }
-  const onPart = (kind: 'o' | 'e', text: string) => {
+  const take = (kind: 'o' | 'e', part: { readonly offset: number; readonly data: Buffer }) => {
     const stream = kind === 'o' ? 'stdout' : 'stderr'
-    onData({ stream, ...streams[stream].take(text) })
+    onData({ stream, ...streams[stream].take(part) })
   }
-  const line = to(sessionId, 'attach', token, windowBytes, from.stdout, from.stderr)
-  const ended = ask(line, 0, onPart).then(answer => {
-    const end = parseEnd(answer)
-    for (const stream of ['stdout', 'stderr'] as const)
-      if (streams[stream].next() !== end.total[stream]) throw new GuestFault('a session ended before its output')
-    return end
-  })
+  const attached = async () => {
+    const limits = await records.known()
+    const windowBytes = limits && isLarge ? Math.min(limits.windowBytes, largeWindowBytes) : maxBacklogBytes
+    for (const stream of Object.values(streams)) stream.open(windowBytes)
+    const words = [token, windowBytes, from.stdout, from.stderr]
+    return limits
+      ? ask(to(sessionId, 'stream', ...words), 0, { onRecord: (kind, record) => take(kind, parseRecord(record)) })
+      : ask(to(sessionId, 'attach', ...words), 0, { onPart: (kind, text) => take(kind, parsePart(text)) })
+  }
+  const ended = attached()
+    .then(answer => {
+      const end = parseEnd(answer)
+      for (const stream of ['stdout', 'stderr'] as const)
+        if (streams[stream].next() !== end.total[stream]) throw new GuestFault('a session ended before its output')
+      return end
+    })
+    .finally(() => {
+      if (isLarge) windows.large -= 1
+    })
   ended.catch(() => undefined)
   return {
     ended,
+    windowBytes: streams.stdout.windowBytes,
     ack(stream, until) {
       if (!streams[stream].ack(until)) return
       const { stdout, stderr } = streams
@@ -169,22 +254,26 @@ function attachTo(
 
 /** Checks the offsets of one output, and that the guest respects the window. */
 function receiver(from: number) {
+  let windowBytes = maxBacklogBytes
   let next = from
   let processed = from
   let acked = from
   let first = true
   return {
+    open(bytes: number) {
+      windowBytes = bytes
+    },
+    windowBytes: () => windowBytes,
     next: () => next,
     acked: () => acked,
-    /** Returns whether an acknowledgment is due. */
+    /** Returns whether an acknowledgment is due: in steps, because each is a line in both directions. */
     ack(until: number): boolean {
       processed = Math.min(next, Math.max(processed, until))
-      if (processed - acked < ackStepBytes) return false
+      if (processed - acked < windowBytes / 4) return false
       acked = processed
       return true
     },
-    take(text: string): Omit<SessionData, 'stream'> {
-      const { offset, data } = parsePart(text)
+    take({ offset, data }: { readonly offset: number; readonly data: Buffer }): Omit<SessionData, 'stream'> {
       const lostBytes = offset - next
       if (lostBytes < 0 || (lostBytes > 0 && !first)) throw new GuestFault('the output of a session has a gap')
       // The guest's window begins at the first byte that it still retains.

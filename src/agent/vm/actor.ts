@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SnapshotPut, VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
 import type { SessionAnswer, SessionRequest } from '../../contract/agent/session.ts'
+import type { SessionInput } from '../../contract/agent/session-bytes.ts'
 import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { Adjuster } from './adjust.ts'
 import { VmProcess } from './vm-process.ts'
@@ -121,7 +122,7 @@ export class VmActor {
   }
 
   /** @throws StepError as `exec` */
-  async session(request: SessionRequest): Promise<SessionAnswer> {
+  async session(request: SessionRequest | SessionInput): Promise<SessionAnswer | Uint8Array> {
     return sessionIn(this.#vmProcess, this.#recordFile, this.#deps.driver, request)
   }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import type { SessionEnd } from '../guest/session-words.ts'
 import type { Attachment, SessionData } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
 import { UnreadOutput } from './unread-output.ts'
@@ -8,6 +9,7 @@ it('output in parts of one byte, alternating between the streams, becomes one pa
   let onData: (part: SessionData) => void = () => undefined
   const attachment: Attachment = {
     ended: new Promise(() => undefined),
+    windowBytes: () => 1 << 18,
     ack: () => undefined,
     detach: async () => undefined,
   }
@@ -24,12 +26,12 @@ it('output in parts of one byte, alternating between the streams, becomes one pa
     onData({ stream: 'stdout', offset: 5 + n, lostBytes: 0, data })
     onData({ stream: 'stderr', offset: n, lostBytes: 0, data })
   }
-  const { parts } = await reader.read({ stdout: 6, stderr: 0 }, 0)
+  const { parts } = await reader.read({ stdout: 6, stderr: 0 }, { waitMs: 0, most: 1 << 20 })
   expect(parts.map(({ stream, offset, lostBytes }) => [stream, offset, lostBytes])).toEqual([
     ['stdout', 6, 0],
     ['stderr', 0, 0],
   ])
-  expect(parts.map(({ data }) => Buffer.from(data, 'base64').length)).toEqual([bytes - 1, bytes])
+  expect(parts.map(({ data }) => data.length)).toEqual([bytes - 1, bytes])
 })
 
 it('unread output returns the bytes from any acknowledged offset, however it arrives', () => {
@@ -52,8 +54,34 @@ it('unread output returns the bytes from any acknowledged offset, however it arr
         const read = unread.read(offset + at)
         const lost = all.length === 0 ? 0 : Math.max(0, gap - at)
         expect([read.offset, read.lostBytes, unread.next]).toEqual([offset + at + lost, lost, offset + all.length])
-        expect(Buffer.from(read.data, 'base64').equals(all.subarray(at + lost))).toBe(true)
+        expect(read.data.equals(all.subarray(at + lost))).toBe(true)
+        expect(unread.read(offset + at, 3).data.equals(all.subarray(at + lost, at + lost + 3))).toBe(true)
       }
     }),
   )
+})
+
+it('the end is reported only with the last part of the output', async () => {
+  const ended = Promise.withResolvers<SessionEnd>()
+  const attachment: Attachment = {
+    ended: ended.promise,
+    windowBytes: () => 1 << 18,
+    ack: () => undefined,
+    detach: async () => undefined,
+  }
+  let onData: (part: SessionData) => void = () => undefined
+  const sessions = {
+    attach: (_: string, __: unknown, take: typeof onData) => {
+      onData = take
+      return attachment
+    },
+  }
+  const reader = new SessionReader(sessions, 'a', 'one', { stdout: 0, stderr: 0 })
+  onData({ stream: 'stdout', offset: 0, lostBytes: 0, data: Buffer.from('abcde') })
+  const end = { reason: 'exited', code: 0, total: { stdout: 5, stderr: 0 } } as const
+  ended.resolve(end)
+  await ended.promise
+  const read = (stdout: number) => reader.read({ stdout, stderr: 0 }, { waitMs: 1_000, most: 3 })
+  expect(await read(0)).toMatchObject({ parts: [{ offset: 0 }], end: null })
+  expect(await read(3)).toMatchObject({ parts: [{ offset: 3 }], end })
 })

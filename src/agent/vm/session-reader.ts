@@ -1,15 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { SessionAnswer } from '../../contract/agent.ts'
+import type { SessionOutput } from '../../contract/agent.ts'
 import type { Offsets, SessionEnd } from '../guest/session-words.ts'
 import type { Attachment, GuestSessions } from '../guest/sessions.ts'
 import { UnreadOutput } from './unread-output.ts'
 
 const streams = ['stdout', 'stderr'] as const
-type ReadAnswer = Extract<SessionAnswer, { action: 'read' }>
 
 /**
  * One attachment to a session, whose output waits here until it is read and acknowledged. The guest's window limits it
- * to 256 KiB for each stream.
+ * for each stream.
  */
 export class SessionReader {
   readonly id: string
@@ -44,8 +42,18 @@ export class SessionReader {
     return held && this.#failure === undefined
   }
 
-  /** Acknowledges the output before `acked`, and returns what follows `from`, at the latest after `waitMs`. */
-  async read(from: Offsets, waitMs: number, acked = from): Promise<ReadAnswer> {
+  /**
+   * Acknowledges the output before `acked`, and returns at most `most` bytes of each stream that follow `from`, at the
+   * latest after `waitMs`. The data is valid until more arrives.
+   */
+  async read(
+    from: Offsets,
+    {
+      waitMs,
+      acked = from,
+      most,
+    }: { readonly waitMs: number; readonly acked?: Offsets | undefined; readonly most: number },
+  ): Promise<SessionOutput> {
     for (const stream of streams) {
       const until = Math.min(acked[stream], from[stream])
       this.#unread[stream].dropUntil(until)
@@ -56,8 +64,9 @@ export class SessionReader {
     if (this.#failure) throw this.#failure.error
     const parts = streams
       .filter(stream => this.#unread[stream].next > from[stream])
-      .map(stream => ({ stream, ...this.#unread[stream].read(from[stream]) }))
-    return { action: 'read', parts, end: this.#end ?? null }
+      .map(stream => ({ stream, ...this.#unread[stream].read(from[stream], most) }))
+    const isAll = parts.every(({ stream, offset, data }) => offset + data.length === this.#unread[stream].next)
+    return { parts, end: (isAll && this.#end) || null, windowBytes: this.#attachment.windowBytes() }
   }
 
   /** The process goes on. */
@@ -78,9 +87,9 @@ export class SessionReader {
   }
 
   async #untilNews(waitMs: number): Promise<void> {
-    const timer = new AbortController()
-    const late = sleep(waitMs, undefined, { signal: timer.signal }).catch(() => undefined)
-    await Promise.race([this.#news.promise, late])
-    timer.abort()
+    const late = Promise.withResolvers<void>()
+    const timer = setTimeout(late.resolve, waitMs)
+    await Promise.race([this.#news.promise, late.promise])
+    clearTimeout(timer)
   }
 }

@@ -1,9 +1,10 @@
 /** Serves the sessions of the guest's init, which runs as a process of this host. */
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Value } from 'typebox/value'
 import { compiledInit, type TestGuest } from '../../../test/support/agent/guest-init.ts'
 import { until } from '../../../test/support/wait.ts'
-import { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import { decodeOutput, SessionAnswer, SessionRequest } from '../../contract/agent.ts'
 import { VmSessions } from './sessions.ts'
 
 const skip = process.getuid?.() !== 0
@@ -21,6 +22,7 @@ function client(sessions: VmSessions, readerId: string, offset = 0) {
   const serve = async (request: SessionRequest) => {
     expect(Value.Check(SessionRequest, request)).toBe(true)
     const answer = await sessions.serve(request)
+    if (answer instanceof Uint8Array) throw new Error('BUG: bytes without a request for them')
     expect(Value.Check(SessionAnswer, answer)).toBe(true)
     return answer
   }
@@ -77,7 +79,37 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 30_000 }, () =
     expect(await readUntil()).toMatchObject({ reason: 'exited', code: 0 })
     expect(text()).toMatch(/bye\r\n$/)
     await serve({ action: 'remove', sessionId })
-    expect(await serve({ action: 'list' })).toEqual({ action: 'list', sessions: [] })
+    expect(await serve({ action: 'list' })).toEqual({ action: 'list', sessions: [], takesBytes: true })
+    sessions.close()
+  })
+
+  it('passes input and output as bytes, too, in parts of at most 64 KiB', async () => {
+    await using guestInit = await init.start()
+    const sessions = new VmSessions((await guestInit.connect()).sessions)
+    await sessions.serve({ action: 'open', sessionId: 'a', command: ['cat'], input: true })
+    const sent = randomBytes(1 << 20)
+    let stdout = 0
+    const received: Uint8Array[] = []
+    const write = async () => {
+      for (let at = 0; at < sent.length; ) {
+        const answer = await sessions.input({ sessionId: 'a', offset: at, data: sent.subarray(at, at + 300_000) })
+        at = answer.action === 'input' ? answer.receivedBytes : 0
+      }
+    }
+    const written = write()
+    while (stdout < sent.length) {
+      const from = { stdout, stderr: 0 }
+      const request = { action: 'read', sessionId: 'a', readerId: 'one', from, waitMs: 5_000, bytes: true } as const
+      const answer = await sessions.serve(request)
+      if (!(answer instanceof Uint8Array)) throw new Error('BUG: not bytes')
+      for (const { offset, data } of decodeOutput(answer).parts) {
+        expect([offset, data.length <= 1 << 16]).toEqual([stdout, true])
+        received.push(data)
+        stdout += data.length
+      }
+    }
+    await written
+    expect(Buffer.concat(received).equals(sent)).toBe(true)
     sessions.close()
   })
 

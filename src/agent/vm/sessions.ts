@@ -1,5 +1,12 @@
 /** Serves the sessions of one running VM to the control plane. */
-import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import {
+  encodeOutput,
+  maxReadBytes,
+  type SessionAnswer,
+  type SessionInput,
+  type SessionRequest,
+  textWindowBytes,
+} from '../../contract/agent.ts'
 import { StepError } from '../base/step-error.ts'
 import type { GuestSessions } from '../guest/sessions.ts'
 import { SessionReader } from './session-reader.ts'
@@ -31,21 +38,19 @@ export class VmSessions {
     this.#releaseLater()
   }
 
-  /** @throws StepError `exec_failed`, `invalid_request` */
-  async serve(request: SessionRequest): Promise<SessionAnswer> {
+  /** Returns bytes for a `read` that asks for them. @throws StepError `exec_failed`, `invalid_request` */
+  async serve(request: SessionRequest): Promise<SessionAnswer | Uint8Array> {
     const sessions = this.#sessions
     const { action } = request
-    if (action === 'list') return { action, sessions: [...(await sessions.list())] }
+    if (action === 'list') return { action, sessions: [...(await sessions.list())], takesBytes: true }
     const { sessionId } = request
     switch (action) {
       case 'open':
         return this.#open(request)
       case 'read':
         return this.#read(request)
-      case 'input': {
-        const data = Buffer.from(request.data, 'base64')
-        return { action, receivedBytes: await sessions.input(sessionId, request.offset, data) }
-      }
+      case 'input':
+        return this.input({ ...request, data: Buffer.from(request.data, 'base64') })
       case 'close_input':
         await sessions.closeInput(sessionId)
         return { action }
@@ -61,6 +66,12 @@ export class VmSessions {
     }
   }
 
+  /** @throws as `serve` */
+  async input({ sessionId, offset, data }: Omit<SessionInput, 'vmId'>): Promise<SessionAnswer> {
+    const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+    return { action: 'input', receivedBytes: await this.#sessions.input(sessionId, offset, bytes) }
+  }
+
   /** The VM or the agent ends. */
   close(): void {
     clearTimeout(this.#reclaim)
@@ -73,10 +84,10 @@ export class VmSessions {
       throw new StepError('invalid_request', 'a session needs either a command or a port')
     const { pid } = await this.#sessions.open(request)
     this.#releaseLater()
-    return { action: 'open', pid }
+    return { action: 'open', pid, takesBytes: true }
   }
 
-  async #read({ sessionId, readerId, from, acked, waitMs }: Read): Promise<SessionAnswer> {
+  async #read({ sessionId, readerId, from, acked, waitMs, bytes }: Read): Promise<SessionAnswer | Uint8Array> {
     const known = this.#entries.get(sessionId)
     const goesOn = known?.reader.id === readerId && known.reader.covers(from)
     const entry = known && goesOn ? known : this.#attach(sessionId, readerId, from)
@@ -85,7 +96,10 @@ export class VmSessions {
     clearTimeout(entry.idle)
     entry.reads += 1
     try {
-      return await entry.reader.read(from, waitMs, acked)
+      const output = await entry.reader.read(from, { waitMs, acked, most: bytes ? maxReadBytes : textWindowBytes })
+      if (bytes) return encodeOutput(output)
+      const parts = output.parts.map(part => ({ ...part, data: Buffer.from(part.data).toString('base64') }))
+      return { action: 'read', parts, end: output.end }
     } catch (error) {
       if (this.#entries.get(sessionId) === entry) this.#entries.delete(sessionId)
       throw error

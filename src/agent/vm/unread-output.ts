@@ -42,12 +42,16 @@ export class UnreadOutput {
     this.#offset = offset
   }
 
-  /** Returns what follows `from`, which is between `offset` and `next`. */
-  read(from: number): { readonly offset: number; readonly lostBytes: number; readonly data: string } {
+  /**
+   * Returns at most `most` bytes of what follows `from`, which is between `offset` and `next`. The data is valid until
+   * the next `push`.
+   */
+  read(from: number, most = Infinity): { readonly offset: number; readonly lostBytes: number; readonly data: Buffer } {
     const skipped = from - this.#offset
     const lostBytes = Math.max(0, this.#lostBytes - skipped)
     const start = this.#start + Math.max(0, skipped - this.#lostBytes)
-    return { offset: from + lostBytes, lostBytes, data: this.#buffer.toString('base64', start, this.#end) }
+    const data = this.#buffer.subarray(start, Math.min(this.#end, start + most))
+    return { offset: from + lostBytes, lostBytes, data }
   }
 
   /** At least half of the buffer is free afterwards, so each byte is moved about once. */

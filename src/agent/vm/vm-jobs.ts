@@ -1,6 +1,7 @@
 /** Operations on a running VM. Jobs run between two steps of its actor. */
 import type { SnapshotPut, VmExec, VmExecAnswer, VmSpec } from '../../contract/agent.ts'
 import type { SessionAnswer, SessionRequest } from '../../contract/agent/session.ts'
+import type { SessionInput } from '../../contract/agent/session-bytes.ts'
 import type { Driver, RunningVm, SnapshotMade } from '../hypervisor/driver.ts'
 import { StepError } from '../base/step-error.ts'
 import type { ActorDeps } from './deps.ts'
@@ -58,11 +59,11 @@ export async function sessionIn(
   { runningVm, sessions }: VmProcess,
   { record }: VmRecordFile,
   driver: Pick<Driver, 'name'>,
-  request: SessionRequest,
-): Promise<SessionAnswer> {
+  request: SessionRequest | SessionInput,
+): Promise<SessionAnswer | Uint8Array> {
   if (!runningVm || record.paused) throw notRunning()
   if (!sessions) throw unsupported(driver)
-  return sessions.serve(request)
+  return 'action' in request ? sessions.serve(request) : sessions.input(request)
 }
 
 /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */

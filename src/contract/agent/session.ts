@@ -12,14 +12,12 @@ const SessionOffsets = Type.Object({ stdout: Bytes, stderr: Bytes })
 /** Longest wait of a `read`, in ms. */
 export const maxReadWaitMs = 25_000
 /** Input of one request. */
-export const maxInputBytes = 1 << 18
-/** In base64. */
-const maxInputChars = Math.ceil(maxInputBytes / 3) * 4
-/**
- * A client may read on while less than this is not acknowledged. It is half of what the guest sends without an
- * acknowledgment, because an acknowledgment arrives only with the next read.
- */
-export const readAheadBytes = 1 << 17
+export const maxInputBytes = 1 << 19
+/** Input of one request in base64, which older agents accept. */
+export const maxTextInputBytes = 1 << 18
+const maxInputChars = Math.ceil(maxTextInputBytes / 3) * 4
+/** Output that a guest sends before it waits for an acknowledgment, if its agent does not say so. */
+export const textWindowBytes = 1 << 18
 
 const of = <A extends string>(action: A) => ({ action: Type.Literal(action), sessionId: SessionId })
 
@@ -53,6 +51,8 @@ export const SessionRequest = Type.Union([
     readerId: Type.String({ minLength: 1, maxLength: 64 }),
     from: SessionOffsets,
     acked: Type.Optional(SessionOffsets),
+    /** Answer with bytes (session-bytes.ts). Older agents answer as without it. */
+    bytes: Type.Optional(Type.Literal(true)),
     waitMs: Type.Integer({ minimum: 0, maximum: maxReadWaitMs }),
   }),
   /** Writes base64 data at this offset of the input. */
@@ -64,6 +64,12 @@ export const SessionRequest = Type.Union([
   Type.Object({ action: Type.Literal('list') }),
 ])
 export type SessionRequest = Static<typeof SessionRequest>
+
+/** The head of an `input` with bytes (session-bytes.ts). */
+export const SessionInputAt = Type.Object({ vmId: Type.String(), sessionId: SessionId, offset: Bytes })
+
+/** Absent in answers of older agents, which take no `input` with bytes. */
+const takesBytes = Type.Optional(Type.Literal(true))
 
 /** `vm.session`: answers a `SessionAnswer` of the same action. */
 export const VmSession = Type.Object({ vmId: Type.String(), request: SessionRequest })
@@ -92,7 +98,7 @@ const SessionRow = Type.Object({
 })
 
 export const SessionAnswer = Type.Union([
-  Type.Object({ action: Type.Literal('open'), pid: Type.Integer() }),
+  Type.Object({ action: Type.Literal('open'), pid: Type.Integer(), takesBytes }),
   Type.Object({
     action: Type.Literal('read'),
     parts: Type.Array(
@@ -109,6 +115,6 @@ export const SessionAnswer = Type.Union([
   }),
   Type.Object({ action: Type.Literal('input'), receivedBytes: Bytes }),
   Type.Object({ action: Type.Enum(['close_input', 'resize', 'signal', 'remove']) }),
-  Type.Object({ action: Type.Literal('list'), sessions: Type.Array(SessionRow) }),
+  Type.Object({ action: Type.Literal('list'), sessions: Type.Array(SessionRow), takesBytes }),
 ])
 export type SessionAnswer = Static<typeof SessionAnswer>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createMemoryBus } from '../../bus/memory.ts'
-import { type SessionRequest, subjects } from '../../contract/agent.ts'
+import { decodeInput, encodeOutput, type SessionRequest, subjects } from '../../contract/agent.ts'
 import { agentClient } from './agent.ts'
 
 test('session requests reach the agent, and answers that do not match the contract are refused', async () => {
@@ -28,5 +28,34 @@ test('session requests reach the agent, and answers that do not match the contra
     answer = wrong
     await expect(client.session('vm-1', read)).rejects.toThrow()
   }
+  await bus.close()
+})
+
+test('output of a session arrives as bytes, and that of an older agent as text', async () => {
+  const bus = createMemoryBus()
+  const parts = [{ stream: 'stdout', offset: 3, lostBytes: 0, data: Uint8Array.from([97, 98]) }] as const
+  let answer: unknown = encodeOutput({ parts, end: null, windowBytes: 1 << 21 })
+  const received: unknown[] = []
+  await bus.serve(subjects.hostIn('host-1', 'vm.session'), data => {
+    received.push(data)
+    return answer
+  })
+  const client = agentClient(bus, 'host-1')
+  const read = { sessionId: 'a', readerId: 'one', from: { stdout: 3, stderr: 0 }, waitMs: 1_000 }
+  const seen = async () => {
+    const { parts: arrived, ...rest } = await client.sessionOutput('vm-1', read)
+    return [arrived.map(({ offset, data }) => [offset, Buffer.from(data).toString()]), rest]
+  }
+  expect(await seen()).toEqual([[[3, 'ab']], { end: null, windowBytes: 1 << 21, isBytes: true }])
+  expect(received).toEqual([{ vmId: 'vm-1', request: { action: 'read', bytes: true, ...read } }])
+  answer = { action: 'read', parts: [{ ...parts[0], data: 'YWI=' }], end: null }
+  expect(await seen()).toEqual([[[3, 'ab']], { end: null, windowBytes: 1 << 18, isBytes: false }])
+  for (const wrong of [Uint8Array.of(1, 2, 3), { action: 'input', receivedBytes: 1 }, null]) {
+    answer = wrong
+    await expect(client.sessionOutput('vm-1', read)).rejects.toThrow()
+  }
+  answer = { action: 'input', receivedBytes: 5 }
+  expect(await client.sessionInput({ vmId: 'vm-1', sessionId: 'a', offset: 3 }, [Uint8Array.of(1, 2)])).toBe(5)
+  expect(decodeInput(received.at(-1) as Uint8Array)).toMatchObject({ vmId: 'vm-1', sessionId: 'a', offset: 3 })
   await bus.close()
 })

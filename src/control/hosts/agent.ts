@@ -2,14 +2,20 @@ import { type TSchema, type Static, Type } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import type { Bus } from '../../bus/bus.ts'
 import {
+  decodeOutput,
+  encodeInput,
+  encodeOutput,
   type HostVerb,
   type LogSearch,
   LogSearchAnswer,
   type RuntimeVerb,
   maxReadWaitMs,
   SessionAnswer,
+  type SessionInput,
+  type SessionOutput,
   type SessionRequest,
   SnapshotObserved,
+  textWindowBytes,
   type SnapshotPut,
   type VmExec,
   VmExecAnswer,
@@ -48,9 +54,15 @@ export interface AgentClient {
   exec(request: VmExec, signal?: AbortSignal): Promise<VmExecAnswer>
   /** Repeat it with the same offsets when the answer is lost. A `read` takes up to `waitMs`, an `input` up to 20 s. */
   session(vmId: string, request: SessionRequest, signal?: AbortSignal): Promise<SessionAnswer>
+  /** Reads the output of a session. `isBytes`: the agent takes input as bytes, too. */
+  sessionOutput(vmId: string, request: SessionRead, signal?: AbortSignal): Promise<SessionOutput & { isBytes: boolean }>
+  /** Writes input as bytes. Older agents answer with an error. */
+  sessionInput(input: Omit<SessionInput, 'data'>, data: readonly Uint8Array[], signal?: AbortSignal): Promise<number>
   /** Removes a VM that no longer belongs to this host. `generation`: as last reported by the host. */
   forget(vmId: string, generation: number): Promise<VmObserved>
 }
+
+export type SessionRead = Omit<Extract<SessionRequest, { action: 'read' }>, 'action' | 'bytes'>
 
 const timeoutMs = 5000
 const Incarnation = Type.Object({ incarnation: Type.String() })
@@ -64,6 +76,8 @@ function validator(schema: TSchema): Validator {
   validators.set(schema, made)
   return made
 }
+
+const otherAnswer = () => new Error('the host answered something else')
 
 export function agentClient(bus: Bus, hostId: string): AgentClient {
   const call = async <S extends TSchema>(
@@ -80,6 +94,11 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
   const logPage = async (request: Required<VmLogsRequest>): Promise<VmLogsAnswer | Uint8Array> => {
     const raw = await bus.request(subjects.hostIn(hostId, 'vm.logs'), request, { timeoutMs })
     return raw instanceof Uint8Array ? raw : (validator(VmLogsAnswer).Parse(raw) as VmLogsAnswer)
+  }
+  const session = async (data: unknown, signal?: AbortSignal): Promise<SessionAnswer | Uint8Array> => {
+    const options = { timeoutMs: maxReadWaitMs + timeoutMs, ...(signal ? { signal } : {}) }
+    const raw = await bus.request(subjects.hostIn(hostId, 'vm.session'), data, options)
+    return raw instanceof Uint8Array ? raw : (validator(SessionAnswer).Parse(raw) as SessionAnswer)
   }
   return {
     put: (put, signal) => call('vm.put', VmObserved, put, signal),
@@ -98,8 +117,25 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
     putVolume: (put, signal) => call('volume.put', VolumeObserved, put, signal),
     putVolumeSnapshot: (put, signal) => call('volume.snapshot', VolumeSnapshotObserved, put, signal),
     exec: (request, signal) => call('vm.exec', VmExecAnswer, request, signal, request.timeoutMs + timeoutMs),
-    session: (vmId, request, signal) =>
-      call('vm.session', SessionAnswer, { vmId, request }, signal, maxReadWaitMs + timeoutMs),
+    async session(vmId, request, signal) {
+      const answer = await session({ vmId, request }, signal)
+      if (answer instanceof Uint8Array) throw otherAnswer()
+      return answer
+    },
+    async sessionOutput(vmId, read, signal) {
+      const request = { action: 'read', bytes: true, ...read } as const
+      const answer = await session({ vmId, request }, signal)
+      if (answer instanceof Uint8Array) return { ...decodeOutput(answer), isBytes: true }
+      if (answer.action !== 'read') throw otherAnswer()
+      const parts = answer.parts.map(part => ({ ...part, data: Buffer.from(part.data, 'base64') }))
+      const output = { parts, end: answer.end, windowBytes: textWindowBytes }
+      return { ...decodeOutput(encodeOutput(output)), isBytes: false }
+    },
+    async sessionInput(at, data, signal) {
+      const answer = await session(encodeInput(at, data), signal)
+      if (answer instanceof Uint8Array || answer.action !== 'input') throw otherAnswer()
+      return answer.receivedBytes
+    },
     forget: (vmId, generation) => call('vm.forget', VmObserved, { vmId, generation }),
   }
 }

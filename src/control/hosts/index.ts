@@ -1,5 +1,5 @@
 /** Hosts: their rows and reserved capacity, the client of their agents, and live numbers. */
-export { agentClient } from './agent.ts'
+export { agentClient, type SessionRead } from './agent.ts'
 export { type Candidates, createCandidates } from './candidates.ts'
 export { type LiveStats, createLiveStats } from './live.ts'
 export {

@@ -1,17 +1,15 @@
 /** One client's WebSocket on one session: moves output to the client, and input to the guest. */
-import { Value } from 'typebox/value'
+import { Compile } from 'typebox/compile'
 import { BusError } from '../../bus/bus.ts'
 import {
   decodeData,
-  encodeData,
+  encodeDataInPlace,
   inputWindowBytes,
-  maxDataBytes,
   SessionClientMessage,
   type SessionServerMessage,
   signalNumbers,
 } from '../../contract/session-stream.ts'
-import type { SessionAnswer } from '../../contract/agent.ts'
-import { readAheadBytes } from '../../contract/agent/session.ts'
+import type { SessionOutput } from '../../contract/agent.ts'
 import type { MessageSocket } from '../http/operation.ts'
 import type { GuestLine } from './guest-line.ts'
 import { InputQueue } from './input-queue.ts'
@@ -23,12 +21,14 @@ const readWaitMs = 25_000
 /** Control messages that may wait for the guest. */
 const mostControls = 64
 const maxTextBytes = 4096
+/** Data of smaller messages is copied. */
+const ownBytes = 1 << 15
 
 export interface Positions {
   readonly stdout: number
   readonly stderr: number
 }
-type SessionEnd = NonNullable<Extract<SessionAnswer, { action: 'read' }>['end']>
+type SessionEnd = NonNullable<SessionOutput['end']>
 type Control = Extract<SessionClientMessage, { type: 'resize' | 'signal' }>
 
 export interface AttachmentOptions {
@@ -59,7 +59,7 @@ export class Attachment {
     this.#line = line
     this.#options = options
     this.#sent = this.#acked = options.from
-    this.#input = new InputQueue(options.inputBytes, (offset, data) => this.#write(offset, data))
+    this.#input = new InputQueue(options.inputBytes, (offset, parts) => this.#write(offset, parts))
     this.#failure.promise.catch(() => undefined)
     socket.signal.addEventListener('abort', () => this.#wake.resolve(), { once: true })
   }
@@ -81,10 +81,11 @@ export class Attachment {
     const { signal } = this.#socket
     while (!signal.aborted) {
       const positions = { from: this.#sent, acked: this.#acked }
-      const request = { action: 'read', sessionId, readerId, ...positions, waitMs: readWaitMs } as const
-      const { parts, end } = await this.#line.ask(request, signal)
+      const request = { sessionId, readerId, ...positions, waitMs: readWaitMs }
+      const { parts, end, windowBytes } = await this.#line.read(request, signal)
       for (const part of parts) this.#sendPart(part)
-      await this.#until(() => this.#isWithin(end ? 0 : readAheadBytes))
+      // Half of what the VM sends without an acknowledgment, because that arrives only with the next read.
+      await this.#until(() => this.#isWithin(end ? 0 : windowBytes / 2))
       if (!end) continue
       await onEnd(end)
       this.#send({ type: 'end', reason: end.reason, code: end.code, ...end.total })
@@ -100,12 +101,9 @@ export class Attachment {
     return this.#sent.stdout - stdout <= bytes && this.#sent.stderr - stderr <= bytes
   }
 
-  #sendPart(part: Extract<SessionAnswer, { action: 'read' }>['parts'][number]): void {
-    const { stream, offset, lostBytes } = part
+  #sendPart({ stream, offset, lostBytes, data }: SessionOutput['parts'][number]): void {
     if (lostBytes > 0) this.#send({ type: 'lost', stream, bytes: lostBytes })
-    const data = Buffer.from(part.data, 'base64')
-    for (let at = 0; at < data.length; at += maxDataBytes)
-      this.#socket.send(encodeData(stream, offset + at, data.subarray(at, at + maxDataBytes)))
+    this.#socket.send(encodeDataInPlace(stream, offset, data))
     this.#sent = { ...this.#sent, [stream]: offset + data.length }
   }
 
@@ -142,20 +140,21 @@ export class Attachment {
     const part = decodeData(message)
     if (part?.stream !== 'stdin') return this.#refuse('a message is not valid')
     if (this.#isDiscarding) return
-    const fault = this.#input.push(part.position, Buffer.from(part.data))
+    // A small message would keep the buffer that it arrived in.
+    const data = part.data.length < ownBytes ? Uint8Array.from(part.data) : part.data
+    const fault = this.#input.push(part.position, data)
     if (fault !== undefined) this.#refuse(fault)
   }
 
-  async #write(offset: number, data: Buffer | undefined): Promise<number> {
+  async #write(offset: number, parts: readonly Uint8Array[] | undefined): Promise<number> {
     const { sessionId } = this.#options
     const { signal } = this.#socket
     try {
-      if (!data) {
+      if (!parts) {
         await this.#line.ask({ action: 'close_input', sessionId }, signal)
         return offset
       }
-      const request = { action: 'input', sessionId, offset, data: data.toString('base64') } as const
-      const { receivedBytes } = await this.#line.ask(request, signal)
+      const receivedBytes = await this.#line.input({ sessionId, offset }, parts, signal)
       this.#send({ type: 'received', stdin: receivedBytes })
       return receivedBytes
     } catch (cause) {
@@ -206,10 +205,13 @@ export class Attachment {
 export const isClosedInput = (cause: unknown) =>
   cause instanceof BusError && cause.remoteCode === 'session_refused' && /input is closed|has ended/.test(cause.message)
 
+/** Acknowledgments are frequent. */
+const clientMessage = Compile(SessionClientMessage)
+
 function parseMessage(text: string): SessionClientMessage | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(SessionClientMessage, value) ? value : undefined
+    return clientMessage.Check(value) ? value : undefined
   } catch {
     return undefined
   }

@@ -1,36 +1,40 @@
 /** File sessions of a guest that does not do what it should. */
 import { describe, expect, it } from 'vitest'
-import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import type { SessionOutput, SessionRequest } from '../../contract/agent.ts'
 import { readEntries, readSpace, takeHead } from './file-list.ts'
 import { FileSession } from './file-session.ts'
 import type { GuestLine } from './guest-line.ts'
 import { rangeOf } from './range.ts'
 
-type ReadAnswer = Extract<SessionAnswer, { action: 'read' }>
-const nothing: ReadAnswer = { action: 'read', parts: [], end: null }
-const part = (stream: 'stdout' | 'stderr', offset: number, text: string, lostBytes = 0): ReadAnswer => ({
-  action: 'read',
-  parts: [{ stream, offset, lostBytes, data: Buffer.from(text).toString('base64') }],
+const windowBytes = 1 << 18
+const nothing: SessionOutput = { parts: [], end: null, windowBytes }
+const part = (stream: 'stdout' | 'stderr', offset: number, text: string, lostBytes = 0): SessionOutput => ({
+  parts: [{ stream, offset, lostBytes, data: Buffer.from(text) }],
   end: null,
+  windowBytes,
 })
-const ended = (code: number): ReadAnswer => ({
-  action: 'read',
+const ended = (code: number): SessionOutput => ({
   parts: [],
   end: { reason: 'exited', code, total: { stdout: 0, stderr: 0 } },
+  windowBytes,
 })
 
 /** A guest that gives these answers to reads, the last one forever. Each read takes 20 s of the clock. */
-function sessionWith(answers: readonly ReadAnswer[]) {
+function sessionWith(answers: readonly SessionOutput[]) {
   let clockMs = 0
   let reads = 0
   const requests: string[] = []
   const line: GuestLine = {
     async ask(request: SessionRequest) {
       requests.push(request.action === 'signal' ? `signal ${request.number}` : request.action)
-      if (request.action !== 'read') return { action: request.action } as never
-      clockMs += 20_000
-      return answers[Math.min(reads++, answers.length - 1)] as never
+      return { action: request.action } as never
     },
+    async read() {
+      requests.push('read')
+      clockMs += 20_000
+      return answers[Math.min(reads++, answers.length - 1)] ?? nothing
+    },
+    input: async ({ offset }, parts) => parts.reduce((sum, data) => sum + data.length, offset),
   }
   const released = Promise.withResolvers<void>()
   const session = new FileSession({

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { newId } from '../../lib/ids.ts'
 import { printableLine } from '../../lib/printable.ts'
-import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import type { SessionOutput, SessionRequest } from '../../contract/agent.ts'
 import { maxInputBytes } from '../../contract/agent/session.ts'
 import { signalNumbers } from '../../contract/session-stream.ts'
 import type { Deps } from '../base/deps.ts'
@@ -38,7 +38,7 @@ export interface FilePlace {
   readonly signal: AbortSignal
 }
 
-type ReadPart = Extract<SessionAnswer, { action: 'read' }>['parts'][number]
+type ReadPart = SessionOutput['parts'][number]
 
 export type FileDeps = Pick<Deps, 'db' | 'bus' | 'clock'>
 
@@ -121,9 +121,9 @@ export class FileSession implements AsyncDisposable {
   }
 
   /** @returns the data of the standard output */
-  #take({ stream, offset, lostBytes, data: encoded }: ReadPart): Buffer | undefined {
+  #take({ stream, offset, lostBytes, data: bytes }: ReadPart): Buffer | undefined {
     if (lostBytes > 0) throw new ApiError('unavailable', 'The VM did not retain all bytes. Try again.')
-    const data = Buffer.from(encoded, 'base64')
+    const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     if (stream === 'stdout') {
       this.#stdout = offset + data.length
       return data
@@ -180,24 +180,24 @@ export class FileSession implements AsyncDisposable {
     const { id: sessionId, line } = this.#options
     const from = { stdout: this.#stdout, stderr: this.#stderr }
     for (let reads = 0; reads < mostLastReads && !this.#hasEnded; reads++) {
-      const request = { action: 'read', sessionId, readerId: this.#readerId, from, waitMs: lastWaitMs } as const
-      const { parts, end } = await line.ask(request)
-      for (const { stream, offset, data } of parts) from[stream] = offset + Buffer.byteLength(data, 'base64')
+      const request = { sessionId, readerId: this.#readerId, from, waitMs: lastWaitMs }
+      const { parts, end } = await line.read(request)
+      for (const { stream, offset, data } of parts) from[stream] = offset + data.length
       this.#hasEnded = end !== null
     }
   }
 
   async #input(offset: number, data: Buffer): Promise<number> {
-    const request = { action: 'input', sessionId: this.#options.id, offset, data: data.toString('base64') } as const
-    return (await this.#ask(request)).receivedBytes
+    const { id: sessionId, line, signal } = this.#options
+    return line.input({ sessionId, offset }, [data], signal)
   }
 
   async #read() {
-    const { id: sessionId, stallMs } = this.#options
+    const { id: sessionId, line, signal, stallMs } = this.#options
     const from = { stdout: this.#stdout, stderr: this.#stderr }
     const waitMs = Math.min(readWaitMs, stallMs)
-    const request = { action: 'read', sessionId, readerId: this.#readerId, from, waitMs } as const
-    return this.#ask(request).catch((cause: unknown) => Promise.reject(faultForClient(cause)))
+    const request = { sessionId, readerId: this.#readerId, from, waitMs }
+    return line.read(request, signal).catch((cause: unknown) => Promise.reject(faultForClient(cause)))
   }
 
   #ask<A extends SessionRequest['action']>(request: Extract<SessionRequest, { action: A }>) {

@@ -1,10 +1,16 @@
 /** Requests about one session to the host of its VM, wherever the VM is at that time. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { BusError } from '../../bus/bus.ts'
-import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
+import {
+  maxTextInputBytes,
+  type SessionAnswer,
+  type SessionInput,
+  type SessionOutput,
+  type SessionRequest,
+} from '../../contract/agent.ts'
 import { backoffMs } from '../../lib/backoff.ts'
 import type { Deps } from '../base/deps.ts'
-import { agentClient } from '../hosts/index.ts'
+import { agentClient, type SessionRead } from '../hosts/index.ts'
 import { vmById } from '../vms/index.ts'
 
 /** The VM, or the session in it, no longer exists. */
@@ -23,30 +29,57 @@ export interface GuestLine {
     request: Extract<SessionRequest, { action: A }>,
     signal?: AbortSignal,
   ): Promise<Extract<SessionAnswer, { action: A }>>
+  /** As `ask`, with the output as bytes. */
+  read(request: SessionRead, signal?: AbortSignal): Promise<SessionOutput>
+  /** Writes parts of the input that follow each other, or the first of them. Resolves with the position it has reached. */
+  input(at: InputAt, parts: readonly Uint8Array[], signal?: AbortSignal): Promise<number>
 }
 
+export type InputAt = Pick<SessionInput, 'sessionId' | 'offset'>
+
 export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): GuestLine {
-  let hostId: string | undefined
+  let host: { readonly id: string; takesBytes: boolean } | undefined
   const locate = async () => {
     const vm = await vmById(db, vmId)
     if (!vm || vm.want === 'absent') throw new SessionGone('the VM is gone')
     if (!vm.hostId) throw new Unreachable('the VM has no host')
-    return vm.hostId
+    return { id: vm.hostId, takesBytes: false }
+  }
+  const onHost = async <T>(
+    run: (agent: ReturnType<typeof agentClient>, host: { takesBytes: boolean }) => Promise<T>,
+  ): Promise<T> => {
+    try {
+      const found = (host ??= await locate())
+      return await run(agentClient(bus, found.id), found)
+    } catch (cause) {
+      // The VM may be on another host by now, or its agent may be older.
+      host = undefined
+      throw faultOf(cause)
+    }
   }
   return {
-    async ask(request, signal) {
-      try {
-        hostId ??= await locate()
-        const answer = await agentClient(bus, hostId).session(vmId, request, signal)
+    ask: (request, signal) =>
+      onHost(async (agent, found) => {
+        const answer = await agent.session(vmId, request, signal)
         if (answer.action !== request.action) throw new Unreachable('the host answered something else')
+        if ('takesBytes' in answer && answer.takesBytes) found.takesBytes = true
         // The answer has the action of the request, which the union cannot express.
         return answer as never
-      } catch (cause) {
-        // The VM may be on another host by now.
-        hostId = undefined
-        throw faultOf(cause)
-      }
-    },
+      }),
+    read: (request, signal) =>
+      onHost(async (agent, found) => {
+        const { isBytes, ...output } = await agent.sessionOutput(vmId, request, signal)
+        found.takesBytes = isBytes
+        return output
+      }),
+    input: (at, parts, signal) =>
+      onHost(async (agent, found) => {
+        if (found.takesBytes) return agent.sessionInput({ vmId, ...at }, parts, signal)
+        const data = Buffer.concat(parts).subarray(0, maxTextInputBytes).toString('base64')
+        const answer = await agent.session(vmId, { action: 'input', ...at, data }, signal)
+        if (answer.action !== 'input') throw new Unreachable('the host answered something else')
+        return answer.receivedBytes
+      }),
   }
 }
 
@@ -64,16 +97,19 @@ const patienceMs = 60_000
 
 /** Repeats requests while the VM's host does not answer. Only for requests that state their positions. */
 export function patient(line: GuestLine, now: () => number): GuestLine {
+  const repeat = async <T>(act: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> => {
+    const untilMs = now() + patienceMs
+    for (let tries = 1; ; tries++)
+      try {
+        return await act()
+      } catch (cause) {
+        if (!(cause instanceof Unreachable) || now() > untilMs || signal?.aborted) throw cause
+        await delay(Math.min(2_000, backoffMs(tries, Math.random())), undefined, signal ? { signal } : {})
+      }
+  }
   return {
-    async ask(request, signal) {
-      const untilMs = now() + patienceMs
-      for (let tries = 1; ; tries++)
-        try {
-          return await line.ask(request, signal)
-        } catch (cause) {
-          if (!(cause instanceof Unreachable) || now() > untilMs || signal?.aborted) throw cause
-          await delay(Math.min(2_000, backoffMs(tries, Math.random())), undefined, signal ? { signal } : {})
-        }
-    },
+    ask: (request, signal) => repeat(() => line.ask(request, signal), signal),
+    read: (request, signal) => repeat(() => line.read(request, signal), signal),
+    input: (at, parts, signal) => repeat(() => line.input(at, parts, signal), signal),
   }
 }

@@ -4,8 +4,11 @@ import { inputWindowBytes } from '../../contract/session-stream.ts'
 /** Limits the memory that many small messages take. */
 const mostMessages = 4096
 
-/** Writes `data` at this position, or closes the input. Resolves with the position that the program has reached. */
-type Write = (offset: number, data: Buffer | undefined) => Promise<number>
+/**
+ * Writes parts that follow each other at this position, or closes the input. Resolves with the position that the
+ * program has reached.
+ */
+type Write = (offset: number, parts: readonly Uint8Array[] | undefined) => Promise<number>
 
 /** Input of a client that the program has not received yet. One write runs at a time. */
 export class InputQueue {
@@ -13,7 +16,7 @@ export class InputQueue {
   /** Position of the first byte in the queue. */
   #written: number
   #next: number
-  #parts: Buffer[] = []
+  #parts: Uint8Array[] = []
   #closing = false
   #running = false
 
@@ -26,7 +29,7 @@ export class InputQueue {
    * Adds data; bytes that arrived before are ignored.
    * @returns why the client may not send this
    */
-  push(position: number, data: Buffer): string | undefined {
+  push(position: number, data: Uint8Array): string | undefined {
     if (position > this.#next) return 'input is missing before this data'
     const fresh = data.subarray(this.#next - position)
     if (fresh.length === 0) return undefined
@@ -55,27 +58,32 @@ export class InputQueue {
   /** Stops for good when a write fails: the connection ends then. */
   async #run(): Promise<void> {
     while (this.#parts.length > 0) {
-      const data = this.#take()
-      const end = this.#written + data.length
-      while (this.#written < end) {
-        const from = data.length - (end - this.#written)
-        this.#written = Math.min(end, Math.max(this.#written, await this.#write(this.#written, data.subarray(from))))
-      }
+      const written = await this.#write(this.#written, this.#first())
+      this.#dropUntil(Math.min(this.#next, written))
     }
     if (this.#closing) await this.#write(this.#written, undefined)
     this.#running = this.#closing
   }
 
-  /** The first parts together, as far as they fit in one request. */
-  #take(): Buffer {
+  /** The first parts, as far as they fit in one request. */
+  #first(): readonly Uint8Array[] {
     let bytes = 0
+    const end = this.#parts.findIndex(part => (bytes += part.length) > maxInputBytes)
+    return end < 0 ? [...this.#parts] : this.#parts.slice(0, Math.max(1, end))
+  }
+
+  #dropUntil(position: number): void {
     let count = 0
     for (const part of this.#parts) {
-      if (count > 0 && bytes + part.length > maxInputBytes) break
-      bytes += part.length
+      if (this.#written + part.length > position) break
+      this.#written += part.length
       count++
     }
-    const [first = Buffer.alloc(0), ...rest] = this.#parts.splice(0, count)
-    return rest.length === 0 ? first : Buffer.concat([first, ...rest], bytes)
+    this.#parts.splice(0, count)
+    const rest = Math.max(0, position - this.#written)
+    const [first] = this.#parts
+    if (!first || rest === 0) return
+    this.#parts[0] = first.subarray(rest)
+    this.#written += rest
   }
 }

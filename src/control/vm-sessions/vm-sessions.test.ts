@@ -162,7 +162,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
   })
 
   it('no byte is lost or repeated in either direction while connections break and the control plane restarts', async () => {
-    const data = randomBytes(2 << 20)
+    const data = randomBytes(16 << 20)
     await using proxy = await flakyProxy(() => system.control.port)
     const session = await run({ command: ['cat'], stdin: true }, { port: proxy.port })
     const breaking = (async () => {
@@ -389,7 +389,7 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
       'more input than the window',
       socket => {
         const header = (at: number) => Buffer.concat([Buffer.from([0, 0, 0, 0, 0]), uint32(at)])
-        for (let at = 0; at < 1_200_000; at += 60_000) socket.send(Buffer.concat([header(at), Buffer.alloc(60_000)]))
+        for (let at = 0; at < 4_200_000; at += 60_000) socket.send(Buffer.concat([header(at), Buffer.alloc(60_000)]))
       },
     ],
     [

@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import type ssh2 from 'ssh2'
 import { BusError } from '../../bus/bus.ts'
 import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
-import { maxInputBytes, maxReadWaitMs } from '../../contract/agent/session.ts'
+import { maxReadWaitMs, maxTextInputBytes } from '../../contract/agent/session.ts'
 import { backoffMs } from '../../lib/backoff.ts'
 import type { ShellControl } from './shell.ts'
 import { endBySignal } from './signals.ts'
@@ -120,8 +120,8 @@ export class ShellStream {
     // The default would end the output together with the input.
     for await (const chunk of this.#channel.iterator({ destroyOnReturn: false })) {
       const data = chunk as Buffer
-      for (let at = 0; at < data.length; at += maxInputBytes) {
-        const part = data.subarray(at, at + maxInputBytes)
+      for (let at = 0; at < data.length; at += maxTextInputBytes) {
+        const part = data.subarray(at, at + maxTextInputBytes)
         await this.#ask({ action: 'input', sessionId, offset, data: part.toString('base64') })
         offset += part.length
       }

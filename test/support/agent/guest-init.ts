@@ -3,11 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { type GuestConnection, openGuest } from '../../../src/agent/guest/channel.ts'
 import type { GuestFault } from '../../../src/agent/guest/fault.ts'
 import { compileStatic } from '../../../src/agent/guest/init.ts'
-import { serialPorts } from '../../../src/agent/guest/ports.ts'
+import { type GuestPorts, serialPorts } from '../../../src/agent/guest/ports.ts'
 import { type GuestSessions, type SessionData, sessionsOf } from '../../../src/agent/guest/sessions.ts'
 import { until } from '../wait.ts'
 import { testDir } from './agent.ts'
@@ -21,6 +22,7 @@ const parts = [
   'exec',
   'user',
   'backlog',
+  'record',
   'session',
   'session-start',
   'session-pump',
@@ -42,6 +44,8 @@ export interface TestGuest {
 export interface TestInit extends AsyncDisposable {
   /** A connection replaces the previous one. */
   connect(): Promise<TestGuest>
+  /** Writes to the control port of the newest connection, as a host that dies in the middle of it. */
+  writeControl(bytes: string): void
 }
 
 /** Compiles the init once for all tests of a file. */
@@ -60,9 +64,13 @@ async function startInit(program: string): Promise<TestInit> {
   const child = spawn(program, [], { cwd: dir.path, stdio: ['ignore', 'ignore', 'inherit'] })
   await until(() => existsSync(join(dir.path, 'log.sock')), { what: 'the ports of the init' })
   const open = new Set<GuestConnection>()
+  let control: Duplex | undefined
+  const ports = serialPorts(dir.path)
+  const noted: GuestPorts = { log: ports.log, control: async () => (control = await ports.control()) }
   return {
+    writeControl: bytes => void control?.write(bytes),
     async connect() {
-      const guest = await connectGuest(dir.path)
+      const guest = await connectTo(noted)
       open.add(guest.channel)
       return guest
     },
@@ -75,9 +83,11 @@ async function startInit(program: string): Promise<TestInit> {
 }
 
 /** Connects to the ports in the directory, as the agent does. */
-export async function connectGuest(dir: string): Promise<TestGuest> {
+export const connectGuest = (dir: string): Promise<TestGuest> => connectTo(serialPorts(dir))
+
+async function connectTo(ports: GuestPorts): Promise<TestGuest> {
   const faults: GuestFault[] = []
-  const channel = await openGuest(serialPorts(dir), 0, {
+  const channel = await openGuest(ports, 0, {
     onFrames: () => undefined,
     onStarted: () => undefined,
     onExit: () => undefined,

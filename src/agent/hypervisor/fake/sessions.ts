@@ -5,7 +5,13 @@
  */
 import { basename } from 'node:path'
 import { StepError } from '../../base/step-error.ts'
-import type { Offsets, SessionEnd, SessionRow, SessionStart } from '../../guest/session-words.ts'
+import {
+  maxBacklogBytes,
+  type Offsets,
+  type SessionEnd,
+  type SessionRow,
+  type SessionStart,
+} from '../../guest/session-words.ts'
 import { type FakeFiles, fakeFiles } from './files.ts'
 import type { Attachment, GuestSessions, SessionData } from '../../guest/sessions.ts'
 
@@ -155,6 +161,7 @@ function attachTo(session: FakeSession | undefined, from: Offsets, onData: (part
   } else attached.settled.reject(new StepError('session_missing', 'the guest answered: no such session'))
   return {
     ended: attached.settled.promise,
+    windowBytes: () => maxBacklogBytes,
     ack: () => undefined,
     detach: async () => {
       if (session?.attached === attached) leave(session)

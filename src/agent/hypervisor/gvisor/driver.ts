@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { once } from '../../../lib/once.ts'
 import { isRunning } from '../../../lib/process-identity.ts'
 import { buildInit } from '../../guest/init.ts'
+import { nativeProgram } from '../../guest/native.ts'
 import type { Driver, RunningVm, Running, VmHome, Watcher } from '../driver.ts'
 import { identity, identityMs } from '../identity.ts'
 import type { Isolation } from '../isolation.ts'
@@ -42,6 +43,8 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
   const runsc = openRunsc(deps.program ?? 'runsc', runscRoot(dataDir))
   const prepareDeps: PrepareDeps = { ...deps, device: 'namespace', form: 'mapped', kernel: undefined }
   const init = once(() => buildInit(cacheDir, deps.onProgress))
+  // Without a compiler, sessions are slower.
+  const widener = once(() => nativeProgram(cacheDir, new URL('./wide-pipes.c', import.meta.url)).catch(() => undefined))
   const madeBy = once(async () => `gvisor ${await runscVersion(runsc.program)} layout 1, ${arch()}, ${hostCpu()}`)
   const startOf = async (
     home: VmHome,
@@ -57,6 +60,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
       home,
       runsc,
       isolation,
+      widener: await widener(),
       limitMs: deps.bootLimitMs,
       ...(from ?? { init: await init(), fromSeq: 0 }),
     }

@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { closeSync, openSync, readSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { GuestFault } from '../../guest/fault.ts'
-import { frameOf, framesOf } from './pipes.ts'
+import { frameOf, framesFor, framesOf, makePipes, openStdio, pipePorts } from './pipes.ts'
 
 const nonce = '0123456789abcdef'
 const mark = Buffer.from(`\0sync ${nonce}`)
@@ -54,5 +59,54 @@ describe('frames of a sandbox', () => {
       }
       expect(performance.now() - startedMs).toBeLessThan(50)
     }
+  })
+})
+
+describe('frames for a sandbox', () => {
+  test('have a page each, except for the last', () => {
+    for (const bytes of [1, 4092, 4093, 4094, 3 * 4093, 20_000]) {
+      const data = randomBytes(bytes)
+      const frames = framesFor(1, data)
+      const found: Buffer[] = []
+      for (let at = 0; at < frames.length; ) {
+        const length = frames.readUInt16LE(at + 1)
+        expect([frames[at], at % 4096]).toEqual([1, 0])
+        found.push(frames.subarray(at + 3, at + 3 + length))
+        at += 3 + length
+      }
+      expect(Buffer.concat(found).equals(data)).toBe(true)
+    }
+  })
+
+  test('arrive in order and whole, however slowly the pipe is read', async () => {
+    await using undo = new AsyncDisposableStack()
+    const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
+    undo.defer(() => rm(dir, { recursive: true, force: true }))
+    await makePipes(dir)
+    for (const handle of await openStdio(dir)) undo.defer(() => handle.close())
+    const control = await pipePorts(dir).control()
+    undo.defer(() => void control.destroy())
+    const fd = openSync(join(dir, 'in.pipe'), 'r')
+    undo.defer(() => closeSync(fd))
+    const sent = randomBytes(1 << 20)
+    control.write(sent)
+    const buffer = Buffer.alloc(5_000)
+    const found: Buffer[] = []
+    let rest = Buffer.alloc(0)
+    for (let received = 0; received < sent.length; await nextTurn()) {
+      const part = buffer.subarray(0, readSync(fd, buffer, 0, 1 + ((received * 7) % buffer.length), null))
+      rest = Buffer.concat([rest, part])
+      while (rest.length >= 3 && rest.length >= 3 + rest.readUInt16LE(1)) {
+        const end = 3 + rest.readUInt16LE(1)
+        expect(end).toBeLessThanOrEqual(4096)
+        // The first frame is the one that asks for an echo.
+        if (rest[0] === 0) {
+          found.push(Buffer.from(rest.subarray(3, end)))
+          received += end - 3
+        }
+        rest = rest.subarray(end)
+      }
+    }
+    expect(Buffer.concat(found).equals(sent)).toBe(true)
   })
 })

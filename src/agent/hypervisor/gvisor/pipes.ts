@@ -28,6 +28,10 @@ export async function openStdio(dir: string): Promise<readonly [FileHandle, File
   return Promise.all([both(names.in), both(names.out), both(names.console)])
 }
 
+/** Enlarges the pipes of the ports while they are open. @param program compiled wide-pipes.c */
+export const widenPipes = async (dir: string, program: string): Promise<void> =>
+  void (await run(program, [join(dir, names.in), join(dir, names.out)]))
+
 /** Opens the reading end of the sandbox's console: messages of the guest's init, and of runsc at the start. */
 export const openConsolePipe = (dir: string): Socket => readingEnd(join(dir, names.console))
 
@@ -49,14 +53,28 @@ function writingEnd(file: string): WritingEnd {
 /** Numbers of guest/sandbox.c. */
 const port = { control: 0, log: 1, sync: 2 } as const
 const headerBytes = 3
-/** PIPE_BUF minus the header: a frame is written as a whole or not at all. */
-const dataBytes = 4096 - headerBytes
+/** A frame has at most the size of a page (and PIPE_BUF): it is written as a whole or not at all. */
+const frameBytes = 4096
+const dataBytes = frameBytes - headerBytes
 /** OUT_MAX of guest/sandbox.c. */
 const maxGuestFrameBytes = 1 << 15
 
 export function frameOf(which: number, data: Buffer): Buffer {
   const header = Buffer.from([which, data.length & 0xff, data.length >> 8])
   return Buffer.concat([header, data])
+}
+
+/** Frames of a page each, and a shorter one at the end. */
+export function framesFor(which: number, data: Buffer): Buffer {
+  const count = Math.ceil(data.length / dataBytes)
+  const frames = Buffer.allocUnsafe(data.length + count * headerBytes)
+  for (let n = 0; n < count; n++) {
+    const part = data.subarray(n * dataBytes, (n + 1) * dataBytes)
+    frames[n * frameBytes] = which
+    frames.writeUInt16LE(part.length, n * frameBytes + 1)
+    frames.set(part, n * frameBytes + headerBytes)
+  }
+  return frames
 }
 
 /**
@@ -140,48 +158,62 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   return [control, log]
 }
 
-type Write = (frame: Buffer) => Promise<void>
+type Write = (frames: Buffer) => Promise<void>
 
-/** Writes one frame after the other: frames that libuv joins into one write could be cut in the middle. */
+/** Writes one call after the other, in the order of the calls. */
 function writerOf({ fd, socket }: WritingEnd): Write {
   let last: Promise<void> = Promise.resolve()
   const whenWritable = (frame: Buffer) =>
     new Promise<void>((resolve, reject) => {
       socket.write(frame, error => (error ? reject(error) : resolve()))
     })
-  return frame => {
-    const written = last.then(() => {
+  const writeAll = async (frames: Buffer) => {
+    for (let at = 0; at < frames.length; ) {
       if (socket.destroyed) throw new Error('the pipe is closed')
-      // A turn of the event loop for each frame of 4 KiB would take most of the time.
-      return isWrittenAtOnce(fd, frame) ? undefined : whenWritable(frame)
-    })
+      at += writtenAtOnce(fd, frames, at)
+      if (at === frames.length) return
+      // A frame alone: libuv would cut several of them in the middle.
+      const frame = frames.subarray(at, at + frameBytes - (at % frameBytes))
+      await whenWritable(frame)
+      at += frame.length
+    }
+  }
+  return frames => {
+    const written = last.then(() => writeAll(frames))
     last = written.catch(() => undefined)
     return written
   }
 }
 
-/** A pipe takes a frame as a whole, or not at all while it is full. @throws Error EPIPE */
-function isWrittenAtOnce(fd: number, frame: Buffer): boolean {
+/**
+ * Writes what the pipe takes at once. It takes whole pages of a write whose length is a multiple of them, so it cuts no
+ * frame. A turn of the event loop for each frame would take most of the time.
+ * @throws Error EPIPE
+ */
+function writtenAtOnce(fd: number, frames: Buffer, from: number): number {
+  const pages = Math.floor((frames.length - from) / frameBytes) * frameBytes
+  const written = pages > 0 ? taken(fd, frames.subarray(from, from + pages)) : 0
+  return written < pages ? written : written + taken(fd, frames.subarray(from + pages))
+}
+
+function taken(fd: number, bytes: Buffer): number {
+  if (bytes.length === 0) return 0
   try {
-    writeSync(fd, frame)
-    return true
+    return writeSync(fd, bytes)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return false
+    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return 0
     throw error
   }
 }
 
 function portOf(which: number, write: Write, onRead: () => void): Duplex {
-  const writeAll = async (chunk: Buffer) => {
-    for (let at = 0; at < chunk.length; at += dataBytes) await write(frameOf(which, chunk.subarray(at, at + dataBytes)))
-  }
   return new Duplex({
     // The end of the guest's output ends the port, whether or not somebody still writes.
     allowHalfOpen: false,
     read: onRead,
     async write(chunk: Buffer, _encoding, done) {
       try {
-        await writeAll(chunk)
+        await write(framesFor(which, chunk))
       } catch (error) {
         return done(error instanceof Error ? error : new Error(String(error)))
       }

@@ -18,7 +18,7 @@ import { readNotes } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import { configFile } from '../snapshot-files.ts'
 import { followConsole, type SandboxConsole } from './console.ts'
-import { makePipes, openStdio, pipePorts } from './pipes.ts'
+import { makePipes, openStdio, pipePorts, widenPipes } from './pipes.ts'
 import type { Runsc } from './runsc.ts'
 import { sandboxSpec, shareFiles } from './spec.ts'
 
@@ -31,6 +31,8 @@ export interface SandboxStart {
   readonly isolation: Isolation
   /** Path of the guest's init. */
   readonly init: string
+  /** Path of the program that enlarges pipes, if it could be compiled. */
+  readonly widener: string | undefined
   readonly limitMs: number
   /** Log lines of the guest up to this number are skipped. */
   readonly fromSeq: number
@@ -218,7 +220,7 @@ export async function restoreArrived(
 
 /** Runs a command of runsc whose sandbox inherits the pipes. @throws Error with the last line of its console */
 async function callRunsc(
-  { runsc, home, isolation }: SandboxStart,
+  { runsc, home, isolation, widener }: SandboxStart,
   args: readonly string[],
   cgroup: string | undefined,
   console: SandboxConsole,
@@ -229,6 +231,7 @@ async function callRunsc(
   const own = [overlay, ...(cgroup === undefined ? ['--ignore-cgroups'] : [])]
   const stdio = await openStdio(dir)
   try {
+    if (widener !== undefined) await widenPipes(dir, widener).catch(() => undefined)
     const child = spawn(runsc.program, [...runsc.options, ...own, ...args], {
       cwd: dir,
       env: childEnv('runsc'),

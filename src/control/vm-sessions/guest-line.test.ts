@@ -1,0 +1,66 @@
+/** Lines to guests whose agents are of different releases, one after the other. */
+import { expect, it, vi } from 'vitest'
+import { createMemoryBus } from '../../bus/memory.ts'
+import { decodeInput, encodeOutput, type SessionRequest, subjects, type VmSession } from '../../contract/agent.ts'
+import { guestLine, patient } from './guest-line.ts'
+
+vi.mock('../vms/index.ts', () => ({ vmById: async () => ({ want: 'running', hostId: 'host-1' }) }))
+
+const from = { stdout: 0, stderr: 0 }
+const read = { sessionId: 'a', readerId: 'one', from, waitMs: 1 }
+
+it('input is bytes once the agent says that it takes them, and text after an agent that does not', async () => {
+  const bus = createMemoryBus()
+  const kinds: string[] = []
+  let isNew = true
+  await bus.serve(subjects.hostIn('host-1', 'vm.session'), data => {
+    if (data instanceof Uint8Array) {
+      if (!isNew) throw new SyntaxError('Unexpected token in JSON')
+      const { offset, data: bytes } = decodeInput(data)
+      kinds.push(`bytes ${offset}`)
+      return { action: 'input', receivedBytes: offset + bytes.length }
+    }
+    const { request } = data as VmSession
+    return answerTo(request)
+  })
+  const answerTo = (request: SessionRequest) => {
+    switch (request.action) {
+      case 'list':
+        return { action: 'list', sessions: [], ...(isNew ? { takesBytes: true } : {}) }
+      case 'input': {
+        const bytes = Buffer.from(request.data, 'base64')
+        kinds.push(`text ${request.offset}`)
+        return { action: 'input', receivedBytes: request.offset + bytes.length }
+      }
+      default:
+        return isNew
+          ? encodeOutput({ parts: [], end: null, windowBytes: 1 << 21 })
+          : { action: 'read', parts: [], end: null }
+    }
+  }
+  const line = patient(guestLine({ db: {} as never, bus }, 'vm-1'), () => performance.now())
+  const write = (offset: number) => line.input({ sessionId: 'a', offset }, [Buffer.from('ab'), Buffer.from('c')])
+  expect(await write(0)).toBe(3)
+  await line.ask({ action: 'list' })
+  expect(await write(3)).toBe(6)
+  isNew = false
+  expect(await write(6)).toBe(9)
+  expect((await line.read(read)).windowBytes).toBe(1 << 18)
+  expect(await write(9)).toBe(12)
+  isNew = true
+  expect((await line.read(read)).windowBytes).toBe(1 << 21)
+  expect(await write(12)).toBe(15)
+  expect(kinds).toEqual(['text 0', 'bytes 3', 'text 6', 'text 9', 'bytes 12'])
+  await bus.close()
+})
+
+it('text of an input has at most what older agents accept, and the rest follows', async () => {
+  const bus = createMemoryBus()
+  await bus.serve(subjects.hostIn('host-1', 'vm.session'), data => {
+    const { request } = data as { request: Extract<SessionRequest, { action: 'input' }> }
+    return { action: 'input', receivedBytes: request.offset + Buffer.from(request.data, 'base64').length }
+  })
+  const line = guestLine({ db: {} as never, bus }, 'vm-1')
+  expect(await line.input({ sessionId: 'a', offset: 0 }, [Buffer.alloc(200_000), Buffer.alloc(200_000)])).toBe(1 << 18)
+  await bus.close()
+})

@@ -19,6 +19,7 @@ const parts = [
   'text',
   'workload',
   'exec',
+  'given',
   'user',
   'backlog',
   'session',

@@ -20,6 +20,7 @@ const parts = [
   'text',
   'workload',
   'exec',
+  'given',
   'user',
   'backlog',
   'record',

@@ -1,6 +1,6 @@
 /** Maps `build`: a folder that is uploaded, or a repository. */
 import { dirname, isAbsolute, join, normalize } from '../lib/posix-path.ts'
-import type { BuildSource } from '../appfile/effective.ts'
+import { anyInputs, type BuildInputs, type BuildSource } from '../appfile/effective.ts'
 import { type Field, member, members, pairs, text, unsupported } from './reader.ts'
 
 export interface BuildOptions {
@@ -20,8 +20,15 @@ const impossible: Readonly<Record<string, string>> = {
   entitlements: 'is not supported',
 }
 
+export interface ServiceBuild {
+  readonly source: BuildSource
+  readonly options: BuildOptions
+  /** Only of a repository: an uploaded Dockerfile has its arguments in it. */
+  readonly inputs?: BuildInputs | undefined
+}
+
 /** @returns undefined for a service without `build` */
-export function buildOf(service: Field): { readonly source: BuildSource; readonly options: BuildOptions } | undefined {
+export function buildOf(service: Field): ServiceBuild | undefined {
   const build = member(service, 'build')
   if (!build) return undefined
   const isText = build.tree.kind === 'scalar'
@@ -45,16 +52,19 @@ export function buildOf(service: Field): { readonly source: BuildSource; readonl
       'must be in the folder of the build, which is all that is uploaded',
     )
   if (!/^([a-z][a-z0-9+.-]*:\/\/|git@)/i.test(context)) return { source: { root: options.context }, options }
-  return { source: repositoryOf(given ?? build, context, options), options }
+  const inputs = { dockerfile: repositoryFile(dockerfile), args: options.args, env: [], secrets: [] }
+  return { source: repositoryOf(given ?? build, context, options), options, inputs: anyInputs(inputs) }
 }
 
-function repositoryOf(field: Field, context: string, { dockerfile, inline, target, args }: BuildOptions): BuildSource {
+const repositoryFile = (dockerfile: string) => (['', '.', 'Dockerfile'].includes(dockerfile) ? '' : dockerfile)
+
+function repositoryOf(field: Field, context: string, { inline, target }: BuildOptions): BuildSource {
   const [repository = '', fragment = ''] = context.split('#', 2)
   const [branch = '', folder = ''] = fragment.split(':', 2)
-  if (folder !== '' || dockerfile || inline || target || Object.keys(args).length > 0)
+  if (folder !== '' || inline || target)
     unsupported(
       field,
-      'is not supported: a repository is built from its top, with its Dockerfile as it is. Clone it, and name the folder',
+      'is not supported: a repository is built from its top, with a Dockerfile of its own and without a target. Clone it, and name the folder',
     )
   return { repository, branch, submodules: false }
 }

@@ -91,6 +91,7 @@ export function serviceOf(name: string, field: Field, context: ServiceContext): 
       kind: choice.kind,
       domains: [],
       build: build?.source ?? { image: image ?? '' },
+      ...(build?.inputs ? { inputs: build.inputs } : {}),
       env: Object.fromEntries([...environment].filter(([key]) => key !== 'PORT')),
       secrets,
       processes: {

@@ -89,6 +89,14 @@ describe('a service', () => {
       'ports: [80]\nx-mote: { health: /h, scale_to_zero: true }',
       { web: { health: { path: '/h' }, scale_to_zero: true } },
     ],
+    [
+      'a repository with another Dockerfile and arguments',
+      'build: { context: "https://github.com/a/b.git#main", dockerfile: docker/web, args: { A: 1, B: } }',
+      {
+        build: { repository: 'https://github.com/a/b.git', branch: 'main' },
+        inputs: { dockerfile: 'docker/web', args: { A: '1' } },
+      },
+    ],
     ['a merged anchor', 'environment: &e { A: 1 }\nx-b: { <<: *e }', { env: { A: '1' } }],
   ])('maps %s', async (_, lines, expected) => expect(await first(lines)).toMatchObject(expected))
 

@@ -10,7 +10,7 @@ import { hasToolImage, toolImages } from './tool-images.ts'
 
 interface App {
   /** A file of the registry that the build needs. */
-  readonly registry: string
+  readonly registry?: string
   readonly files: SourceFiles
   readonly log: RegExp
   readonly answer: RegExp
@@ -84,7 +84,63 @@ func main() {
     log: /^cargo build --release: took /m,
     answer: /^hello from Rust$/,
   },
+  'CMake with C++': {
+    registry: 'https://pypi.org/simple/cmake/',
+    files: {
+      'CMakeLists.txt': 'cmake_minimum_required(VERSION 3.20)\nproject(shop CXX)\nadd_executable(shop main.cc)\n',
+      'main.cc': `#include <cstdlib>
+#include <iostream>
+#include <netinet/in.h>
+#include <string>
+#include <unistd.h>
+
+int main() {
+  int server = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 at{};
+  at.sin6_family = AF_INET6;
+  at.sin6_port = htons(std::stoi(std::getenv("PORT")));
+  if (bind(server, reinterpret_cast<sockaddr *>(&at), sizeof at) != 0 || listen(server, 8) != 0) return 1;
+  const std::string answer = "HTTP/1.1 200 OK\\r\\nContent-Length: 14\\r\\nConnection: close\\r\\n\\r\\nhello from C++";
+  for (;;) {
+    int client = accept(server, nullptr, nullptr);
+    char request[4096];
+    if (read(client, request, sizeof request) > 0) (void)!write(client, answer.data(), answer.size());
+    close(client);
+  }
 }
+`,
+    },
+    log: /^cmake --build build: took /m,
+    answer: /^hello from C\+\+$/,
+  },
+  'Deno with TypeScript': {
+    registry: 'https://registry.npmjs.org/deno/latest',
+    files: {
+      'deno.json': '{}',
+      'main.ts': `const port: number = Number(Deno.env.get('PORT'))
+Deno.serve({ port, hostname: '::' }, () => new Response('hello from Deno ' + Deno.version.deno))
+`,
+    },
+    log: /^using deno 2\./m,
+    answer: /^hello from Deno 2\./,
+  },
+  'Shell script for bash': {
+    files: {
+      'start.sh': `#!/usr/bin/env bash
+words=(hello from bash)
+exec node -e "require('http').createServer((q, r) => r.end('\${words[*]}')).listen(process.env.PORT)"
+`,
+    },
+    log: /^chmod \+x start\.sh: took /m,
+    answer: /^hello from bash$/,
+  },
+}
+
+const unreachable = (url: string) =>
+  run('curl', ['-sSf', '--max-time', '20', '-o', '/dev/null', url]).then(
+    () => '',
+    (error: unknown) => String(error),
+  )
 
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
@@ -111,10 +167,7 @@ describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeo
   })
 
   test.for(Object.entries(apps))('%s', async ([name, { registry, files, log, answer }], context) => {
-    const reason = await run('curl', ['-sSf', '--max-time', '20', '-o', '/dev/null', registry]).then(
-      () => '',
-      (error: unknown) => String(error),
-    )
+    const reason = registry === undefined ? '' : await unreachable(registry)
     context.skip(reason !== '', `${registry} is out of reach: ${reason}`)
     const id = name.split(' ', 1)[0]?.toLowerCase() ?? ''
     const built = await buildOn(host, git, files, { hypervisor: 'gvisor', appId: id })

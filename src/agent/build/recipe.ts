@@ -55,6 +55,8 @@ const nodeEnv = (plan: BuildPlan, { packages }: NodeSteps) => ({
   PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
 })
 
+const denoEnv = ['DENO_DIR=/app/.mote/deno', 'DENO_NO_UPDATE_CHECK=1']
+
 const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) => ({ kind: 'layer', base, config }) as const
 
 /** Returns null if the project has no start command. */
@@ -145,6 +147,27 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         RUSTUP_SHA256: rustup.sha256,
       },
       // The program needs the C library of the builder.
+      output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
+    }
+  },
+  cpp: (plan, start) => {
+    if (start === null) return null
+    const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
+    return {
+      builder: 'builder',
+      script: scripts.cpp,
+      env: stepsOf(plan),
+      // It has the C++ library.
+      output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
+    }
+  },
+  deno: (plan, start) => {
+    if (start === null) return null
+    const Env = [`PATH=/app/.mote/bin:${debianPath}`, 'PORT=8080', 'HOME=/tmp', ...denoEnv]
+    return {
+      builder: 'builder',
+      script: scripts.deno,
+      env: { ...stepsOf(plan), DENO_PACKAGE: `deno@${toolOf(plan, ['deno'])?.version ?? '2'}` },
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },

@@ -167,6 +167,17 @@ fi
 `
 
 /** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */
+/** The programs that CMake and Meson projects need besides the image's compilers. */
+const cppTools = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+/usr/bin/python3 -m venv --without-pip /opt/mote/tools
+step '/usr/bin/python3 -m pip --python /opt/mote/tools/bin/python install --quiet --timeout 15 cmake ninja meson'
+export PATH="/opt/mote/tools/bin:$PATH"
+`
+/** npm has Deno, and verifies it by the checksum of the registry. The result gets the program and its cached modules. */
+const deno = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
+step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'
+mkdir -p /app/.mote/bin
+`
 const rust = `${download}export HOME=/root RUSTUP_HOME=/cache/rustup CARGO_HOME=/cache/cargo RUSTUP_TOOLCHAIN="$RUST"
 if [ ! -x /cache/cargo/bin/rustup ]; then
   download "$RUSTUP_URL" "$RUSTUP_SHA256" /cache/toolchains/rustup-init
@@ -235,6 +246,25 @@ mv /src /out/app
 finish app
 `,
   rust: `${prelude}${cache}${rust}mv /src /out/app
+finish app
+`,
+  cpp: `${prelude}${cache}${cppTools}unpack /src
+cd /src
+steps "$INSTALL"
+steps "$BUILD"
+cd /
+mv /src /out/app
+finish app
+`,
+  deno: `${prelude}${cache}${deno}unpack /app
+cp /opt/mote/deno/node_modules/@deno/linux-x64-glibc/deno /app/.mote/bin/deno
+export PATH="/app/.mote/bin:$PATH" DENO_DIR=/app/.mote/deno DENO_NO_UPDATE_CHECK=1
+cd /app
+echo "using $(deno --version | head -n 1)"
+steps "$INSTALL"
+steps "$BUILD"
+cd /
+mv /app /out/app
 finish app
 `,
   shell: `${prelude}unpack /src

@@ -16,7 +16,14 @@ export interface Section {
 export const sections: readonly Section[] = [
   {
     title: 'Tutorials',
-    pages: ['quickstart', 'tutorials/first-app', 'tutorials/worker-and-cron', 'tutorials/database', 'examples'],
+    pages: [
+      'quickstart',
+      'tutorials/first-app',
+      'tutorials/worker-and-cron',
+      'tutorials/database',
+      'tutorials/own-apps',
+      'examples',
+    ],
   },
   {
     title: 'How-to guides',

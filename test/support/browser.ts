@@ -51,12 +51,18 @@ export async function visit(browser: Browser, baseUrl: string, options: BrowserC
   return { page, complaints, [Symbol.asyncDispose]: () => context.close() }
 }
 
-/** Serious or critical violations that axe-core finds on the page: rule and location. */
-export async function seriousFindings(page: Page): Promise<readonly string[]> {
+/** Every violation that axe-core finds on the page: rule and location. */
+export const findings = (page: Page): Promise<readonly string[]> => findingsOf(page, () => true)
+
+/** Those that are serious or critical. */
+export const seriousFindings = (page: Page): Promise<readonly string[]> =>
+  findingsOf(page, impact => impact === 'serious' || impact === 'critical')
+
+async function findingsOf(page: Page, counts: (impact: unknown) => boolean): Promise<readonly string[]> {
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate<AxeResults>('axe.run(document)')
   return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .filter(({ impact }) => counts(impact))
     .flatMap(({ id, nodes }) => nodes.map(node => `${page.url()}: ${id} at ${node.target.join(' ')}`))
 }
 

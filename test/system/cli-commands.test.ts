@@ -102,6 +102,10 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
     ['db branches main', expect.arrayContaining([expect.objectContaining({ branch_name: 'try-it' })])],
     ['db promote main try-it', expect.anything(), () => branchIsReady()],
     ['db connection main', { database_user: expect.any(String) }, () => databaseIs('running')],
+    [
+      'db url main',
+      { url: expect.stringMatching(/^postgres:\/\/\w+:[^:@]+@main\.internal:5432\/main\?sslmode=require$/) },
+    ],
     ['db backups main', { backup_strategy: expect.any(String) }],
     ['db delete-branch main {oldBranch}', expect.anything()],
     ['db delete main --yes', null],

@@ -14,8 +14,8 @@ const root = join(import.meta.dirname, '..', '..')
 /** Signing in, the only question of a tutorial. */
 const asksPassword = /^mote login /m
 const startsCloud = 'npm run demo'
-/** Of commands together: a deployment under emulation, beside other tests. */
-const mostSeconds = 240
+/** Of commands together: a build with a registry and two deployments, beside other tests. */
+const mostSeconds = 600
 
 export interface Reader extends AsyncDisposable {
   /** @throws Error with the line of the page, the output, and what was expected */

@@ -157,3 +157,17 @@ export const connection: Verb = {
     return said(at, text)
   },
 }
+
+export const url: Verb = {
+  usage: 'url <database>',
+  says: 'Print the address of a database for apps of its project; contains the password',
+  example: 'mote db url main | mote env set DATABASE_URL=- --app shop',
+  async run(call) {
+    const { id, name } = await databaseOf(call)
+    const at = await call.client.getDatabaseConnection({ id })
+    const login = `${encodeURIComponent(at.database_user)}:${encodeURIComponent(passwordIn(at.psql_command))}`
+    // Not `database_host`, which only the bastion resolves.
+    const address = `postgres://${login}@${name}.internal:${at.database_port}/${at.database_name}?sslmode=require`
+    return said({ url: address }, address)
+  },
+}

@@ -5,11 +5,11 @@ import { untilBranchReady, untilRunning, untilSnapshotReady } from '../database-
 import { logFlags, printLog } from '../log-stream.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { noun, said, text, type Verb, wholeNumber } from '../verb.ts'
-import { connect, connection, databaseOf } from './database-connect.ts'
+import { connect, connection, databaseOf, url } from './database-connect.ts'
 
 export const databaseCommands = (): Command[] => [
   noun('db', 'Managed Postgres', [
-    ...[list, create, update, connect, connection, logs, branches, branch, promote, removeBranch],
+    ...[list, create, update, connect, connection, url, logs, branches, branch, promote, removeBranch],
     ...[backups, snapshot, snapshots, restore, removeSnapshot, remove],
   ]),
 ]

@@ -1,14 +1,11 @@
-import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { SessionAnswer, SessionRequest, VmSpec, VmWant } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
-const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const limit = { timeout: 120_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
-const qemu = { hypervisor: 'qemu', network } as const
 
 /** QEMU moves live, gVisor by stop and copy. */
 const drivers = (await driverCases()).filter(
@@ -23,7 +20,6 @@ const desiredWith =
     want,
     spec: testSpec({ ...spec, ...change }),
   })
-const desired = desiredWith({})
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 describe.each(drivers)('$name', ({ skip, config, spec }) => {
   test.skipIf(skip)('a VM serves requests while it migrates to another agent', limit, async () => {
@@ -138,46 +134,47 @@ describe.each(drivers)('$name', ({ skip, config, spec }) => {
     expect((await source.exec('vm-1', ['echo', 'here'])).stdout).toBe('here\n')
     await healthy(source)
   })
+
+  test.skipIf(skip)(
+    'a VM that waits for its switchover keeps running, also after a restart of the agent or a cancelled migration',
+    limit,
+    async () => {
+      await using source = await testAgent(config)
+      await using target = await testAgent(config)
+      const desired = desiredWith(spec)
+      await source.put(desired(1))
+      const { startedAtMs } = await healthy(source)
+      let generation = 1
+      const ready = async (migrationId: string) => {
+        await target.put(desired(++generation, { incoming: { migrationId } }))
+        const { migration } = await target.until(
+          'vm-1',
+          'listening',
+          vm => vm.migration?.migrationId === migrationId && vm.migration.phase === 'listening',
+        )
+        const uri = migration?.uri ?? ''
+        await source.put(desired(generation, { outgoing: { migrationId, uri, waits: true } }))
+        await source.until('vm-1', 'ready', vm => vm.migration?.migrationId === migrationId && !!vm.migration.ready)
+        expect((await source.exec('vm-1', ['echo', 'runs'])).stdout).toBe('runs\n')
+        return uri
+      }
+      await ready('m-1')
+      await source.restart()
+      await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
+      expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
+
+      await ready('m-2')
+      await source.put(desired(++generation))
+      await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
+      expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
+
+      const uri = await ready('m-3')
+      await source.put(desired(++generation, { outgoing: { migrationId: 'm-3', uri } }))
+      await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
+      await healthy(target)
+    },
+  )
 })
-
-test.skipIf(!hasQemu)(
-  'a VM that waits for its switchover keeps running, also after a restart of the agent or a cancelled migration (needs qemu)',
-  limit,
-  async () => {
-    await using source = await testAgent(qemu)
-    await using target = await testAgent(qemu)
-    await source.put(desired(1))
-    const { startedAtMs } = await healthy(source)
-    let generation = 1
-    const ready = async (migrationId: string) => {
-      await target.put(desired(++generation, { incoming: { migrationId } }))
-      const { migration } = await target.until(
-        'vm-1',
-        'listening',
-        vm => vm.migration?.migrationId === migrationId && vm.migration.phase === 'listening',
-      )
-      const uri = migration?.uri ?? ''
-      await source.put(desired(generation, { outgoing: { migrationId, uri, waits: true } }))
-      await source.until('vm-1', 'ready', vm => vm.migration?.migrationId === migrationId && !!vm.migration.ready)
-      expect((await source.exec('vm-1', ['echo', 'runs'])).stdout).toBe('runs\n')
-      return uri
-    }
-    await ready('m-1')
-    await source.restart()
-    await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
-    expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
-
-    await ready('m-2')
-    await source.put(desired(++generation))
-    await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
-    expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
-
-    const uri = await ready('m-3')
-    await source.put(desired(++generation, { outgoing: { migrationId: 'm-3', uri } }))
-    await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
-    await healthy(target)
-  },
-)
 
 /** Polls the endpoints in turn, and returns the longest time without an answer from any of them, in ms. */
 async function longestGap(

@@ -200,7 +200,10 @@ function checkShared(services: readonly Service[], reader: Reader): void {
           level: 'unsupported',
           at,
           field: `services.${name}.volumes`,
-          message: `has the volume ${volume.name} of ${other.service}: only one VM can use a writable volume`,
+          message:
+            other.service === name
+              ? `mounts the volume ${volume.name} twice: a volume has one mount point`
+              : `has the volume ${volume.name} of ${other.service}: only one VM can use a writable volume`,
         })
       users.set(volume.name, { service: name, isReadOnly: volume.read_only })
     }

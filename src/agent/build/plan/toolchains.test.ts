@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { goToolchainOf, pythonRequest, toolRequirement } from './toolchains.ts'
+import { goToolchainOf, pythonRequest, rustToolchainOf, toolRequirement } from './toolchains.ts'
 
 const from = { file: 'go.mod', line: 3 }
 const go = (version: string) => goToolchainOf({ tool: 'go', version, from })
@@ -45,3 +45,12 @@ test.each([
 ])('uv %s is installed as a requirement', (version, place, requirement) =>
   expect(toolRequirement({ tool: 'uv', version, from: place })).toBe(requirement),
 )
+
+test.each([
+  ['latest', 'mise.toml', 'stable'],
+  ['1.70', 'Cargo.toml', 'stable'],
+  ['nightly', 'rust-toolchain', 'nightly'],
+  ['1.84.0', 'mise.toml', '1.84.0'],
+])('the toolchain of Rust for %s of %s is %s', (version, file, toolchain) => {
+  expect(rustToolchainOf({ tool: 'rust', version, from: { file, line: 1 } })).toBe(toolchain)
+})

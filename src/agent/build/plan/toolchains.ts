@@ -42,9 +42,9 @@ export const rustup = {
   sha256: '20a06e644b0d9bd2fbdbfd52d42540bdde820ea7df86e92e533c073da0cdd43c',
 } as const
 
-/** `rust-version` of Cargo.toml is a minimum, so the current toolchain compiles the project. */
+/** `rust-version` of Cargo.toml is a minimum, so the current toolchain compiles the project. mise writes `latest`. */
 export const rustToolchainOf = ({ version, from }: ToolVersion): string =>
-  from?.file.endsWith('Cargo.toml') ? 'stable' : version
+  from?.file.endsWith('Cargo.toml') || version === 'latest' ? 'stable' : version
 
 function compare(a: string, b: string): number {
   const [one, other] = [a, b].map(text => text.split('.').map(Number))

@@ -69,3 +69,9 @@ async function findingsOf(page: Page, counts: (impact: unknown) => boolean): Pro
 /** Horizontal overflow of the page, in px. */
 export const overflow = (page: Page): Promise<number> =>
   page.evaluate<number>('Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)')
+
+/** Cards that reach into the margin of the page at the right: the page itself may still fit. */
+export const cardsTooWide = (page: Page): Promise<readonly string[]> =>
+  page.evaluate<readonly string[]>(`[...document.querySelectorAll('main section')]
+    .filter(card => card.getBoundingClientRect().right > document.documentElement.clientWidth - 15)
+    .map(card => card.textContent.slice(0, 40))`)

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { sampleImage } from '../../src/lib/sample.ts'
-import { findings, noBrowser, openBrowser, overflow, type Visit, visit } from '../support/browser.ts'
+import { cardsTooWide, findings, noBrowser, openBrowser, overflow, type Visit, visit } from '../support/browser.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 import { browserSuite, type Walker, walker } from '../support/walker.ts'
@@ -149,6 +149,7 @@ browserSuite('every page of the dashboard', () => {
       await until(() => page.evaluate<boolean>(isStill), { what: 'the end of transitions' })
       if (isAudited) expect(await findings(page), look).toEqual([])
       expect(await overflow(page), `${look}: ${address} is wider than the window`).toBe(0)
+      expect(await cardsTooWide(page), look).toEqual([])
       await page.screenshot({ path: join(folder, `${name}-${look}.png`) })
     }
   })

@@ -58,7 +58,10 @@ browserSuite('the first run in the dashboard', () => {
     expect([await seriousFindings(page), await overflow(page)]).toEqual([[], 0])
     await page.getByRole('button', { name: 'Deploy the sample' }).click()
     await page.waitForURL(`**/apps/${sampleApp.name}/deployments/**`)
-    await page.getByRole('heading', { name: `${sampleApp.name} is online` }).waitFor()
+    const online = page.getByRole('heading', { name: `${sampleApp.name} is online` })
+    await online.waitFor()
+    // Nobody should have to look for it.
+    expect((await online.boundingBox())?.y).toBeLessThan(400)
     expect([await seriousFindings(page), await overflow(page)]).toEqual([[], 0])
     const opened = context.waitForEvent('page')
     await page.getByRole('link', { name: /^hello-.*opens in a new tab/ }).click()

@@ -2,6 +2,7 @@ import { type LiveDeploymentStatus, authorOf, imageName, shortImage, versionOf }
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { Rocket } from 'lucide-react'
+import { sampleImage } from '../../../../src/lib/sample.ts'
 import { api } from '../../api/client.ts'
 import { queries } from '../../api/queries.ts'
 import { cx } from '../../ui/cx.ts'
@@ -85,7 +86,7 @@ export function DeploymentPage() {
       ) : (
         <Loaded query={deployment}>
           {live => (
-            <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_320px]">
+            <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_320px]">
               <div className="min-w-0 space-y-4">
                 {live.error_message && !build?.error && (
                   <Notice tone={isOnTheWay(live.status) ? 'warn' : 'bad'}>
@@ -96,7 +97,7 @@ export function DeploymentPage() {
                 <Changes app_name={name} job_id={job} deployments={deployments.data ?? []} />
                 {hasImage(live) && <Machine app_name={name} live={live} />}
               </div>
-              <div className={cx('space-y-4', isOnTheWay(live.status) && 'order-first lg:order-none')}>
+              <div className={cx('min-w-0 space-y-4', comesFirst(live) && 'order-first lg:order-none')}>
                 {app.data && <Online app={app.data} live={live} />}
                 <Canary live={live} />
                 <Progress live={live} build={build} />
@@ -114,6 +115,9 @@ export function DeploymentPage() {
     </Page>
   )
 }
+
+/** Whether narrow screens show the progress and the address above everything else. */
+const comesFirst = ({ status, image }: LiveDeploymentStatus) => isOnTheWay(status) || image === sampleImage
 
 /** A deployment without an image never had a VM: its build is in progress or failed. */
 const hasImage = ({ image }: LiveDeploymentStatus) => image !== ''

@@ -1,6 +1,7 @@
 /**
  * Tests with real packets which guests can reach each other. Network namespaces stand for guests and are connected by
- * the same code. Every pair is tried in both directions, and each refusal has a control: a packet that passes the same
+ * the same code. One of them has its tap in the host's namespace, one in that of its VMM, and one is connected as sandboxes
+ * are (gVisor). Every pair is tried in both directions, and each refusal has a control: a packet that passes the same
  * way.
  */
 import { spawn } from 'node:child_process'
@@ -15,7 +16,15 @@ import { networkPlan } from './addresses.ts'
 import { evaluate } from './evaluate.ts'
 import type { Network, Nic } from './net.ts'
 import { tapNetwork } from './tap.ts'
-import { becomeGuest, type Place, place, type Reach, shortName, wire } from '../../../test/support/agent/net.ts'
+import {
+  becomeGuest,
+  existingPlace,
+  type Place,
+  place,
+  type Reach,
+  shortName,
+  wire,
+} from '../../../test/support/agent/net.ts'
 
 const why = process.getuid?.() === 0 ? '' : 'needs root'
 const appPort = 8080
@@ -58,15 +67,17 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     make: Map<string, string>,
     vmId: string,
     ipv6Address: string,
-    device: 'here' | 'apart' = 'here',
+    device: 'here' | 'apart' | 'namespace' = 'here',
   ): Promise<Guest> => {
-    const made = stack.use(await place(shortName('mg')))
-    make.set('next', made.name)
     const spec = { port: appPort, ipv6Address }
+    const own = device === 'namespace' ? undefined : stack.use(await place(shortName('mg')))
+    if (own) make.set('next', own.name)
     const nic = await network.connect(vmId, appPort, networkPlan(spec), device)
     stack.defer(() => network.release(vmId))
     if (device === 'apart') await passThrough(network, vmId)
-    await becomeGuest(made, nic)
+    // The agent configures the namespace of a sandbox.
+    const made = own ?? stack.use(await existingPlace(nic.tap ?? ''))
+    if (own) await becomeGuest(own, nic)
     await made.listen(appPort)
     await made.listen(otherPort)
     return {
@@ -102,7 +113,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     const [first, second] = [await agent(), await agent()]
     one = await guest(first.network, first.make, 'one', 'fd77:1:1:1::1')
     sibling = await guest(first.network, first.make, 'sibling', 'fd77:1:1:1::2', 'apart')
-    cousin = await guest(second.network, second.make, 'cousin', 'fd77:1:1:1::3')
+    cousin = await guest(second.network, second.make, 'cousin', 'fd77:1:1:1::3', 'namespace')
     stranger = await guest(first.network, first.make, 'stranger', 'fd77:1:1:2::1')
     host = stack.use(await place(null))
     outside = stack.use(await place(shortName('mo')))

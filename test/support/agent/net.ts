@@ -47,6 +47,15 @@ export const shortName = (prefix: string) => `${prefix}${process.pid.toString(36
 /** Creates a network namespace; with `name: null` it is the host's own. */
 export async function place(name: string | null): Promise<Place> {
   if (name !== null) await run('ip', ['netns', 'add', name])
+  return placeIn(name, async () => {
+    if (name !== null) await run('ip', ['netns', 'del', name])
+  })
+}
+
+/** Uses a network namespace that exists, such as the one that an agent creates for a sandbox. */
+export const existingPlace = (name: string): Promise<Place> => placeIn(name, () => Promise.resolve())
+
+async function placeIn(name: string | null, remove: () => Promise<void>): Promise<Place> {
   const inside = name === null ? [] : ['ip', 'netns', 'exec', name]
   const [program = '', ...args] = [...inside, process.execPath, helper]
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -67,7 +76,7 @@ export async function place(name: string | null): Promise<Place> {
     ip,
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
-      if (name !== null) await run('ip', ['netns', 'del', name])
+      await remove()
     },
   }
 }

@@ -54,7 +54,7 @@ function itemParameter({ by }: ItemRule, item: TSchema | 'free') {
   return text({
     maxLength: 300,
     description: `The \`${by}\` of the item, as the list shows it.`,
-    ...(examples ? { examples } : {}),
+    ...(examples ? { examples: examples.map(String) } : {}),
   })
 }
 

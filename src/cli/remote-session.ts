@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import type { ReadStream } from 'node:tty'
 import { connectSession, type SessionConnection, type SessionResult } from '../client/index.ts'
 import { childEnv } from '../lib/child-env.ts'
-import { err, rawBytes } from './terminal.ts'
+import { raw, rawBytes } from './terminal.ts'
 import type { Call } from './verb.ts'
 
 export interface RemoteSession {
@@ -24,6 +24,7 @@ export async function runRemote(call: Call, session: RemoteSession): Promise<num
   const { app_name, job_id, session_id } = session
   const place = { app_name, job_id, session_id }
   const words = [app_name, job_id, session_id].map(encodeURIComponent)
+  const note = (text: string) => raw('stderr', noteFor(session.tty, text))
   let isWaiting = false
   const connection = connectSession({
     baseUrl: call.url,
@@ -32,10 +33,9 @@ export async function runRemote(call: Call, session: RemoteSession): Promise<num
     token: () => call.token,
     state: async () => resultOf(await call.client.getVmSession(place)),
     onOutput: rawBytes,
-    onLost: (_, bytes) => err(`\r\n(${bytes} bytes of output are missing: the VM retains the last 256 KiB)\r\n`),
+    onLost: (_, bytes) => note(`(${bytes} bytes of output are missing: the VM retains the last 256 KiB)`),
     onState: state => {
-      if (state === 'waiting' && !isWaiting)
-        err('\r\n(The connection was lost. Connecting again; Ctrl-C gives up.)\r\n')
+      if (state === 'waiting' && !isWaiting) note('(The connection was lost. Connecting again; Ctrl-C gives up.)')
       isWaiting = state === 'waiting'
     },
   })
@@ -44,6 +44,9 @@ export async function runRemote(call: Call, session: RemoteSession): Promise<num
   using _input = session.stdin ? passInput(connection, session.tty, () => isWaiting) : nothing
   return codeOf(await connection.ended)
 }
+
+/** A terminal in raw mode needs carriage returns, and its cursor may be in the middle of a line. */
+export const noteFor = (tty: boolean, text: string): string => (tty ? `\r\n${text}\r\n` : `${text}\n`)
 
 const nothing: Disposable = { [Symbol.dispose]: () => undefined }
 

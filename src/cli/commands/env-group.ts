@@ -104,7 +104,7 @@ const remove: Verb = {
 
 const groupHistory: Verb = {
   usage: 'history <group>',
-  says: 'List the changes of the variables of a group: which, when and by whom',
+  says: 'List the versions of a group: which variables changed, when, and who changed them',
   async run({ client, args: [group_name = ''] }) {
     const all = await Array.fromAsync(everyItem(query => client.listEnvGroupVersions({ group_name, query })))
     return said(all, historyText(all))
@@ -123,7 +123,7 @@ const groupRestore: Verb = {
 
 export const envHistory: Verb = {
   usage: 'history',
-  says: 'List the changes of the variables: which, when and by whom; values are never shown',
+  says: 'List the versions of the variables of an app: which changed, when, and who changed them; never their values',
   options: [appFlag],
   async run(call) {
     const app_name = await appOf(call)

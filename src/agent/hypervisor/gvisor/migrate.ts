@@ -4,13 +4,12 @@ import { join } from 'node:path'
 import type { PrepareContext } from '../../base/prepare-context.ts'
 import type { Arrival, MigrationProgress, RunningVm } from '../driver.ts'
 import { identity, identityMs } from '../identity.ts'
-import { endProcess } from '../process.ts'
 import { readNotes } from '../prepare.ts'
 import { parseWorkload } from '../running-vm.ts'
 import { sendFile } from '../transfer/files.ts'
-import { clearMark, setMark } from '../transfer/marks.ts'
-import { leaveByCopy, receiveFiles } from '../transfer/stop-and-copy.ts'
-import { listenForVm, type Wire } from '../transfer/wire.ts'
+import { clearMark } from '../transfer/marks.ts'
+import { awaitArrival, leaveByCopy, receiveFiles } from '../transfer/stop-and-copy.ts'
+import type { Wire } from '../transfer/wire.ts'
 import type { SandboxVm } from './running-vm.ts'
 import { shareFiles } from './spec.ts'
 import { restoreArrived, type Sandbox, type SandboxStart, shareDir, startSandbox } from './start.ts'
@@ -60,34 +59,10 @@ export async function receiveSandbox(
   context: PrepareContext,
   runningVm: (sandbox: Sandbox, workload: RunningVm['workload']) => RunningVm,
 ): Promise<Arrival> {
-  return startSandbox(plan, context, async sandbox => {
-    await setMark(plan.home.dir, 'arriving')
-    const listener = await listenForVm(host, madeBy)
-    const arrived = listener.wire.then(async wire => {
-      try {
-        return runningVm(sandbox, await take(wire, plan, sandbox))
-      } catch (error) {
-        await endProcess(sandbox.running)
-        const reason = error instanceof Error ? error.message : String(error)
-        await wire.say({ say: 'failed', reason }).catch(() => undefined)
-        throw error
-      } finally {
-        wire.close()
-      }
-    })
-    arrived.catch(() => undefined)
-    return {
-      running: sandbox.running,
-      uri: listener.uri,
-      arrived,
-      cancel: async () => {
-        listener.close()
-        sandbox.guest.close()
-        await endProcess(sandbox.running)
-        await arrived.catch(() => undefined)
-      },
-    }
-  })
+  const at = { host, madeBy, vmDir: plan.home.dir }
+  return startSandbox(plan, context, sandbox =>
+    awaitArrival(at, sandbox, async wire => runningVm(sandbox, await take(wire, plan, sandbox))),
+  )
 }
 
 /** A restored sandbox runs at once, so it is restored when the source has given the VM up. */

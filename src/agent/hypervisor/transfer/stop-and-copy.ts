@@ -5,11 +5,12 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { abortable } from '../../../lib/abortable.ts'
-import type { MigrationProgress, Running } from '../driver.ts'
+import type { GuestChannel } from '../../guest/channel.ts'
+import type { Arrival, MigrationProgress, Running, RunningVm } from '../driver.ts'
 import { endProcess } from '../process.ts'
 import { fileReceiver } from './files.ts'
 import { clearMark, hasMark, setMark } from './marks.ts'
-import { openWire, type Wire } from './wire.ts'
+import { listenForVm, openWire, type Wire } from './wire.ts'
 
 /** Timeouts for the target to load the guest after the last byte, and then to start it. */
 const loadMs = 120_000
@@ -109,6 +110,44 @@ async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
   if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
   await clearMark(vmDir, 'left')
   throw new Error(`the target could not start the VM: ${answer.message.reason}`)
+}
+
+/**
+ * Listens for a VM from another host, for a process that waits for it. If `take` fails, the process is ended and the
+ * source gets the reason.
+ * @param madeBy VMM, its version and the CPU model. The source needs the same ones
+ */
+export async function awaitArrival(
+  at: { readonly host: string; readonly madeBy: string; readonly vmDir: string },
+  { running, guest }: { readonly running: Running; readonly guest: Pick<GuestChannel, 'close'> },
+  take: (wire: Wire) => Promise<RunningVm>,
+): Promise<Arrival> {
+  await setMark(at.vmDir, 'arriving')
+  const listener = await listenForVm(at.host, at.madeBy)
+  const arrived = listener.wire.then(async wire => {
+    try {
+      return await take(wire)
+    } catch (error) {
+      await endProcess(running)
+      const reason = error instanceof Error ? error.message : String(error)
+      await wire.say({ say: 'failed', reason }).catch(() => undefined)
+      throw error
+    } finally {
+      wire.close()
+    }
+  })
+  arrived.catch(() => undefined)
+  return {
+    running,
+    uri: listener.uri,
+    arrived,
+    cancel: async () => {
+      listener.close()
+      guest.close()
+      await endProcess(running)
+      await arrived.catch(() => undefined)
+    },
+  }
 }
 
 /**

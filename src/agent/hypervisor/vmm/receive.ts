@@ -3,9 +3,8 @@ import type { PrepareContext } from '../../base/prepare-context.ts'
 import { identity, identityMs } from '../identity.ts'
 import { parseWorkload } from '../running-vm.ts'
 import { readNotes } from '../prepare.ts'
-import { endProcess } from '../process.ts'
-import { setMark } from '../transfer/marks.ts'
-import { listenForVm, type Wire } from '../transfer/wire.ts'
+import { awaitArrival } from '../transfer/stop-and-copy.ts'
+import type { Wire } from '../transfer/wire.ts'
 import { launch, type Launched, type LaunchPlan } from './launch.ts'
 import type { Platform } from './platform.ts'
 
@@ -16,34 +15,10 @@ export async function receiveVm(
   plan: LaunchPlan,
   context: PrepareContext,
 ): Promise<Arrival> {
-  return launch(platform, plan, context, async launched => {
-    await setMark(plan.home.dir, 'arriving')
-    const listener = await listenForVm(host, plan.madeBy)
-    const arrived = listener.wire.then(async wire => {
-      try {
-        return await take(platform, wire, plan, launched)
-      } catch (error) {
-        await endProcess(launched.running)
-        const reason = error instanceof Error ? error.message : String(error)
-        await wire.say({ say: 'failed', reason }).catch(() => undefined)
-        throw error
-      } finally {
-        wire.close()
-      }
-    })
-    arrived.catch(() => undefined)
-    return {
-      running: launched.running,
-      uri: listener.uri,
-      arrived,
-      cancel: async () => {
-        listener.close()
-        launched.guest.close()
-        await endProcess(launched.running)
-        await arrived.catch(() => undefined)
-      },
-    }
-  })
+  const at = { host, madeBy: plan.madeBy, vmDir: plan.home.dir }
+  return launch(platform, plan, context, launched =>
+    awaitArrival(at, launched, wire => take(platform, wire, plan, launched)),
+  )
 }
 
 async function take(platform: Platform, wire: Wire, plan: LaunchPlan, launched: Launched): Promise<RunningVm> {

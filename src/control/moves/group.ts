@@ -5,8 +5,8 @@
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
 import * as snapshots from './snapshot-store.ts'
-import * as store from './store.ts'
-import type { VolumeMove } from './store.ts'
+import * as store from './volume-store.ts'
+import type { VolumeMove } from './volume-store.ts'
 
 const underWay: ReadonlySet<string> = new Set(['preparing', 'copying', 'copied', 'complete'])
 
@@ -41,7 +41,7 @@ export async function settleGroup(tx: Tx, groupId: string): Promise<void> {
 /** Switches the group's snapshots to the target in this commit; cancelled ones stay on their host. */
 export async function completeSnapshots(tx: Tx, groupId: string): Promise<void> {
   for (const move of await snapshots.snapshotMovesOf(tx, groupId))
-    if (await snapshots.completeSnapshot(tx, move.id)) await poke(tx, 'vm-snapshot-move', move.id)
+    if (await snapshots.complete(tx, move.id)) await poke(tx, 'vm-snapshot-move', move.id)
 }
 
 /** Cancels all moves of the group; everything stays on its host. */
@@ -50,7 +50,7 @@ export async function cancelGroup(tx: Tx, groupId: string, error: string | null 
   for (const { id } of await store.ofGroup(tx, groupId))
     if (await store.cancel(tx, id, error)) await poke(tx, 'volume-move', id)
   for (const { id } of await snapshots.snapshotMovesOf(tx, groupId))
-    if (await snapshots.cancelSnapshot(tx, id, error)) await poke(tx, 'vm-snapshot-move', id)
+    if (await snapshots.cancel(tx, id, error)) await poke(tx, 'vm-snapshot-move', id)
 }
 
 export async function pokeDependents(tx: Tx, m: Pick<VolumeMove, 'volumeId'>): Promise<void> {

@@ -13,7 +13,7 @@ import * as vms from '../vms/store.ts'
 import { attachVolume, createVolume, createVolumeSnapshot, drainedVolumes, findVolume } from '../volumes/index.ts'
 import { moveVolume } from '../volumes/move.ts'
 import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
-import { cancelSnapshot, liveSnapshotMoves, snapshotMove } from './snapshot-store.ts'
+import { cancel, liveSnapshotMoves, snapshotMove } from './snapshot-store.ts'
 
 // Each test runs some hundred workflow steps on shared cores.
 vi.setConfig({ testTimeout: 120_000 })
@@ -277,7 +277,7 @@ describe('draining a host', () => {
       await drainedSnapshots(world.deps).run(round)
       const [id] = await liveSnapshotMoves(db, one.snapshotId)
       tried.add((await snapshotMove(db, id!))!.targetHostId)
-      await db.tx(tx => cancelSnapshot(tx, id!))
+      await db.tx(tx => cancel(tx, id!))
       await world.until(async () => (await snapshots.byId(db, one.snapshotId))?.moving === false)
       await fails(id!)
     }

@@ -88,7 +88,7 @@ export const olderRuns = someRunnerLacks(snapshotMoveKind)
 const lockSnapshot = statement('moves.lockSnapshot', `SELECT id FROM vm_snapshot WHERE id = $1 FOR NO KEY UPDATE`)
 // Refuses while clones are being made from the snapshot, a fork has yet to start from it, or a VM is being restored
 // from it.
-const begin = statement<{ id: string }>(
+const beginMove = statement<{ id: string }>(
   'moves.beginSnapshot',
   `WITH leaving AS (
      UPDATE vm_snapshot s SET moving_to = $3, generation = s.generation + 1
@@ -130,16 +130,16 @@ const arrive = statement<{ id: string }>(
    UPDATE vm_snapshot s SET host_id = d.target_host_id, generation = s.generation + 1 FROM done d WHERE s.id = d.snapshot_id
    RETURNING s.id`,
 )
-const land = statement(
+const landOnTarget = statement(
   'moves.landSnapshot',
   `UPDATE vm_snapshot s SET moving_to = NULL FROM vm_snapshot_move x WHERE x.id = $1 AND s.id = x.snapshot_id AND x.state = 'clearing'`,
 )
-const lose = statement(
+const markLost = statement(
   'moves.loseSnapshot',
   `UPDATE vm_snapshot s SET moving_to = NULL, state = 'failed', error = $2 FROM vm_snapshot_move x
    WHERE x.id = $1 AND s.id = x.snapshot_id AND x.state = 'clearing'`,
 )
-const giveUp = statement(
+const giveUpMove = statement(
   'moves.giveUpSnapshot',
   `WITH given_up AS (UPDATE vm_snapshot_move SET state = 'cancelling' WHERE id = $1 AND state IN ${underWay} RETURNING snapshot_id)
    UPDATE vm_snapshot s SET generation = s.generation + 1 FROM given_up d WHERE s.id = d.snapshot_id`,
@@ -149,7 +149,7 @@ const stay = statement(
   `WITH stays AS (UPDATE vm_snapshot_move SET state = 'dropping' WHERE id = $1 AND state = 'cancelling' RETURNING snapshot_id)
    UPDATE vm_snapshot s SET moving_to = NULL FROM stays d WHERE s.id = d.snapshot_id`,
 )
-const end = statement(
+const endMove = statement(
   'moves.endSnapshot',
   `UPDATE vm_snapshot_move SET state = $2, ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
 )
@@ -174,26 +174,23 @@ export interface NewSnapshotMove {
   readonly migrationId: string | null
 }
 /** Returns false when the snapshot is not on the expected host, or is in use there. */
-export const beginSnapshot = async (tx: Tx, m: NewSnapshotMove) => {
+export const begin = async (tx: Tx, m: NewSnapshotMove) => {
   await tx.rows(lockSnapshot, [m.snapshotId])
-  return (await tx.rows(begin, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
+  return (await tx.rows(beginMove, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
 }
-export const enterSnapshot = (tx: Tx, id: string, state: SnapshotMove['state'], uri: string | null = null) =>
+export const enter = (tx: Tx, id: string, state: SnapshotMove['state'], uri: string | null = null) =>
   tx.run(setState, [id, state, uri])
-export const progressSnapshot = (
-  tx: Tx,
-  id: string,
-  observed: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>,
-) => tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
-export const cancelSnapshot = async (tx: Tx, id: string, error: string | null = null) =>
+export const progress = (tx: Tx, id: string, observed: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>) =>
+  tx.run(recordProgress, [id, observed.percent, observed.transferredBytes, observed.totalBytes])
+export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(requestCancel, [id, error])) === 1
 /** Assigns the snapshot to the target. Returns false when the move was cancelled, or the copy is incomplete. */
-export const completeSnapshot = async (tx: Tx, id: string) => (await tx.rows(arrive, [id])).length === 1
+export const complete = async (tx: Tx, id: string) => (await tx.rows(arrive, [id])).length === 1
 /** Ends the wait for the new host: it has the complete snapshot. */
-export const landSnapshot = (tx: Tx, id: string) => tx.run(land, [id])
+export const land = (tx: Tx, id: string) => tx.run(landOnTarget, [id])
 /** Marks the snapshot as failed: its new host has lost it. */
-export const loseSnapshot = (tx: Tx, id: string, error: string) => tx.run(lose, [id, error])
-export const giveUpSnapshot = (tx: Tx, id: string) => tx.run(giveUp, [id])
+export const lose = (tx: Tx, id: string, error: string) => tx.run(markLost, [id, error])
+export const giveUp = (tx: Tx, id: string) => tx.run(giveUpMove, [id])
 /** Makes the snapshot usable again on its host, which knows that the move was cancelled. */
-export const releaseSnapshot = (tx: Tx, id: string) => tx.run(stay, [id])
-export const endSnapshot = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(end, [id, state])
+export const release = (tx: Tx, id: string) => tx.run(stay, [id])
+export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(endMove, [id, state])

@@ -5,7 +5,7 @@ import { minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { cancelGroup, completeSnapshots, lockGroup, pokeDependents } from './group.ts'
 import * as snapshots from './snapshot-store.ts'
-import * as store from './store.ts'
+import * as store from './volume-store.ts'
 
 export interface MoveRequest {
   readonly volumeId: string
@@ -47,7 +47,7 @@ export async function startSnapshotMove(
   request: Omit<snapshots.NewSnapshotMove, 'id'>,
 ): Promise<string | undefined> {
   const id = newId()
-  if (!(await snapshots.beginSnapshot(tx, { ...request, id }))) return undefined
+  if (!(await snapshots.begin(tx, { ...request, id }))) return undefined
   await createWorkflow(tx, 'vm-snapshot-move', id, 'preparing', { deadlineMs: minutes(5) })
   return id
 }

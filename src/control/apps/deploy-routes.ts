@@ -31,7 +31,7 @@ export const deployHandlers = (deps: Deps): Pick<Handlers<typeof appOperations>,
         if (!app) throw notFound()
         return upload === undefined
           ? rollOut(deps, call, tx, app, call.body)
-          : deployFromUpload(deps, call, tx, app, call.body, upload)
+          : deployFromUpload(deps, call, tx, app, { body: call.body, digest: upload })
       }
     },
   },
@@ -55,7 +55,9 @@ async function sentSource(
 
 /** Deploys the named image, otherwise the app's repository, otherwise the previous image. */
 const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: store.App, body: DeployBody) =>
-  !body.image && app.gitUrl !== '' ? deployFromSource(deps, call, tx, app, body) : deploy(deps, call, tx, app, body)
+  !body.image && app.gitUrl !== ''
+    ? deployFromSource(deps, call, tx, app, { body })
+    : deploy(deps, call, tx, app, { body })
 
 /** Switches the app to the repository that a deployment names. */
 async function followRepository(

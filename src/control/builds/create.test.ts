@@ -27,7 +27,7 @@ const ask = ({ projectId, name }: { projectId: string; name: string }, body: Dep
   world.db.tx(async tx => {
     const row = await lock(tx, projectId, name)
     if (!row) throw new Error('no app')
-    return deployFromSource(world.deps, call(), tx, row, body)
+    return deployFromSource(world.deps, call(), tx, row, { body })
   })
 const states = async (appId: string) =>
   (await world.rows<{ state: string }>(`SELECT state FROM build WHERE app_id = $1 ORDER BY id`, appId)).map(

@@ -44,8 +44,7 @@ export async function deployFromSource(
   call: DeployCall,
   tx: Tx,
   app: SourceApp,
-  body: DeployBody,
-  given: SourceCommit = newestCommit,
+  { body, commit: given = newestCommit }: { readonly body: DeployBody; readonly commit?: SourceCommit },
 ) {
   const commit = given.branch === '' ? { ...given, branch: app.gitBranch } : given
   await refuseUnreadable(tx, app)
@@ -61,7 +60,7 @@ export async function deployFromSource(
       await supersedeDeployment(tx, old.deploymentId)
     }
   const buildId = newId()
-  const answer = await deploy(deps, call, tx, app, body, { buildId, commit })
+  const answer = await deploy(deps, call, tx, app, { body, build: { buildId, commit } })
   if (answer.deployment_id === '') return answer
   await store.insert(tx, {
     id: buildId,
@@ -85,13 +84,14 @@ export const deployFromUpload = (
   call: DeployCall,
   tx: Tx,
   app: SourceApp,
-  body: DeployBody,
-  digest: string,
+  { body, digest }: { readonly body: DeployBody; readonly digest: string },
 ) =>
   deployFromSource(
-    ...([deps, call, tx] as const),
+    deps,
+    call,
+    tx,
     { ...app, gitUrl: uploadUrl(digest), gitBranch: '', gitSubmodules: false, scmInstallationId: null },
-    body,
+    { body },
   )
 
 async function refuseUnreadable(tx: Tx, { id, gitUrl }: SourceApp): Promise<void> {

@@ -61,7 +61,7 @@ describe('a build with settings', () => {
     world.db.tx(async tx => {
       const row = await lock(tx, projectId, name)
       if (!row) throw new Error('no app')
-      return deployFromSource(world.deps, call(), tx, row, {})
+      return deployFromSource(world.deps, call(), tx, row, { body: {} })
     })
 
   it.each<[BuildSettingsRequest, string]>([

@@ -37,7 +37,10 @@ const push = async (app: TestApp, hash = ''): Promise<Subject> => {
   const { deployment_id: deploymentId } = await db.tx(async tx => {
     const row = await lock(tx, app.projectId, app.name)
     if (!row) throw new Error('no app')
-    return deployFromSource(deps, call, tx, row, {}, { ...newestCommit, branch: 'main', hash, isExact: hash !== '' })
+    return deployFromSource(deps, call, tx, row, {
+      body: {},
+      commit: { ...newestCommit, branch: 'main', hash, isExact: hash !== '' },
+    })
   })
   const [build] = await world.rows<{ id: string }>(`SELECT id FROM build WHERE deployment_id = $1`, deploymentId)
   return { id: build!.id, deploymentId, app }

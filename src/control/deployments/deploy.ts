@@ -53,8 +53,7 @@ export async function deploy(
   call: DeployCall,
   tx: Tx,
   app: DeployApp,
-  body: DeployBody,
-  build?: DeployBuild,
+  { body, build }: { readonly body: DeployBody; readonly build?: DeployBuild },
 ) {
   const previous = await creating.newest(tx, app.id)
   const shapeOf = build ? unbuiltShape : deployShape

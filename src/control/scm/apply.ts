@@ -220,7 +220,7 @@ async function roll(deps: ApplyDeps, tx: Tx, app: ScmApp, commit: SourceCommit, 
     traceparent,
     audit: note => void notes.push(note),
   }
-  await deployFromSource(deps, call, tx, app, {}, commit)
+  await deployFromSource(deps, call, tx, app, { body: {}, commit })
   for (const note of notes) await auditOf(tx, app.projectId)(note)
 }
 

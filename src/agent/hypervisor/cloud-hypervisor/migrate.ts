@@ -42,7 +42,7 @@ export async function handOver(
     const wire = await openWire(uri, vm.madeBy)
     ends.push(wire.close)
     signal.addEventListener('abort', closeAll, { once: true })
-    return await sendVm(vm, wire, end => ends.push(end), onProgress, signal, release)
+    return await sendVm(vm, wire, { onEnd: end => ends.push(end), onProgress, release }, signal)
   } catch (error) {
     if (hasMark(vmDir, 'left')) {
       // Kill the VMM before closing its connection, because it would resume the guest here.
@@ -59,13 +59,18 @@ export async function handOver(
   }
 }
 
+interface Hooks {
+  /** Takes what must be closed however the migration ends. */
+  readonly onEnd: (end: () => void) => void
+  readonly onProgress: (progress: MigrationProgress) => void
+  readonly release: (() => Promise<void>) | undefined
+}
+
 async function sendVm(
   vm: VmContext,
   wire: Wire,
-  onEnd: (end: () => void) => void,
-  onProgress: (progress: MigrationProgress) => void,
+  { onEnd, onProgress, release }: Hooks,
   signal: AbortSignal,
-  release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir, api, running, memoryMib, user } = vm
   const scratch = join(vmDir, scratchFile)

@@ -16,9 +16,7 @@ export async function adoptVm(
   { isolation }: Pick<QemuDeps, 'isolation'>,
   home: VmHome,
   running: Running,
-  fromSeq: number,
-  watcher: Watcher,
-  madeBy: string,
+  { fromSeq, watcher, madeBy }: { readonly fromSeq: number; readonly watcher: Watcher; readonly madeBy: string },
 ): Promise<RunningVm | undefined> {
   // Also compare the working directory: after a reboot of the host, an unrelated process may have the same pid and
   // start time.

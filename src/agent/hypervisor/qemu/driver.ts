@@ -90,7 +90,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
       return receiveVm(deps, plan, await madeBy(), context)
     },
     async adopt(home, running, fromSeq, watcher) {
-      const runningVm = await adoptVm(deps, home, running, fromSeq, watcher, await madeBy())
+      const runningVm = await adoptVm(deps, home, running, { fromSeq, watcher, madeBy: await madeBy() })
       return runningVm && known(home, runningVm)
     },
     async release(vmId) {

@@ -49,7 +49,7 @@ export const localFiles: Files = {
 
 /** More than the API accepts, so that the limit is reported and not the file as missing. */
 const mostGivenBytes = 64 << 20
-/** More than an app can have. */
+/** Files that are listed of a mounted folder; an app cannot have as many, so a longer list is not needed. */
 const mostListed = 100
 
 /** The files of `-f`, or that of the current directory with its override. @throws Error if there is none */

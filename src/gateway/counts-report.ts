@@ -19,7 +19,7 @@ const answerTimeoutMs = 5000
 export interface CountsReporter {
   /** Reports what was counted so far. Returns false if the control plane did not accept all of it. */
   flush(): Promise<boolean>
-  /** Reports once more. */
+  /** Stops the timer, and reports what is left. */
   stop(): Promise<void>
 }
 

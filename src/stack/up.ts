@@ -16,7 +16,7 @@ export async function applyStack(context: Context, source: StackSource, planned:
   return stack
 }
 
-/** New apps come first, because variables may have the addresses of all. */
+/** Creates all new apps before the first deployment: a variable of one may contain the address of another. */
 async function createApps(context: Context, source: StackSource, { services, stack }: StackPlan): Promise<Stack> {
   const created = services.filter(({ plan }) =>
     plan.changes.some(({ kind, key }) => kind === 'create' && key === 'app'),

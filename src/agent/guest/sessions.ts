@@ -158,7 +158,7 @@ async function inputAll(
 ): Promise<number> {
   const untilMs = performance.now() + inputMs
   let received = offset
-  // The guest takes 64 KiB at once. More in one call saves the way from the client for each of them.
+  // The guest takes 64 KiB at a time. Several parts in one request save a round trip to the client for each.
   for (let at = 0; at === 0 || at < data.length; at += maxInputBytes) {
     const part = data.toString('base64', at, at + maxInputBytes)
     try {

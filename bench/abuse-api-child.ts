@@ -1,33 +1,67 @@
 /**
- * One tenant that abuses the API in every way: on request, runs for `run` milliseconds and reports the number of
- * answers by status.
+ * One tenant that abuses the API: on request, runs one kind of abuse, or all at once, for `runMs` and reports the number
+ * of answers by status.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
+import type { Kind } from './abuse-api.ts'
 
 interface Reported {
   readonly url: string
   readonly token: string
   readonly runMs: number
+  readonly kind: Kind | 'all'
 }
 
+type Asked = Parameters<Pool['request']>[0]
+
 const mib = 1 << 20
-/** The largest body that the server reads, and a larger one. */
+const kib = 1 << 10
+/** The largest body that any operation reads as JSON, and a larger one. */
 const [whole, tooLarge] = [mib - 1024, 2 * mib]
-const body = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes), git_url: '' })
-const bodies = [body(whole), body(tooLarge), `{"name":${'['.repeat(mib / 2)}`]
-/** As large as the largest JSON body that any operation reads. */
-const command = JSON.stringify({ command: ['x'.repeat(whole)] })
+const named = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes), git_url: '' })
+const bodies = [named(whole), named(tooLarge), `{"name":${'['.repeat(mib / 2)}`, named(63 * kib)]
+/** As many values as a body may have, of the kind that takes longest to validate. */
+const values = JSON.stringify({ name: 'x', git_url: '', ports: Array.from({ length: 9_000 }, () => 'a'.repeat(2)) })
+/** Words of the greatest length, as they are and escaped. */
+const words = JSON.stringify({ command: Array.from({ length: 15 }, () => 'x'.repeat(64 * kib)) })
+const escapes = `{"command":["${'\\u0041'.repeat(64 * kib)}","${'\\u0041'.repeat(64 * kib)}"]}`
+const value = JSON.stringify({ value: 'x'.repeat(60 * kib) })
+const file = (n: number) =>
+  JSON.stringify({ path: '/etc/file', content: Buffer.alloc(500 * kib, n % 251).toString('base64') })
 const connections = 32
 const streams = 8
+const id = '00000000-0000-4000-8000-000000000000'
 
-async function run({ url, token, runMs }: Reported): Promise<Record<string, number>> {
+type Act = (n: number, json: Readonly<Record<string, string>>) => Asked
+
+const post = (path: string, body: string, headers: Readonly<Record<string, string>>): Asked => ({
+  path,
+  method: 'POST',
+  headers,
+  body,
+})
+
+const acts: Readonly<Record<Kind, Act>> = {
+  lists: (_n, headers) => ({ path: '/v1/apps', method: 'GET', headers }),
+  bodies: (n, json) => post('/v1/apps', bodies[n % bodies.length] ?? '', json),
+  values: (_n, json) => post('/v1/apps', values, json),
+  commands: (n, json) => post(`/v1/apps/abuse/deployments/${id}/exec`, n % 2 === 0 ? words : escapes, json),
+  files: (n, json) => ({ path: '/v1/apps/abuse/files', method: 'PUT', headers: json, body: file(n) }),
+  variables: (_n, json) => ({ path: `/v1/apps/abuse/env/V`, method: 'PUT', headers: json, body: value }),
+  logins: (n, json) => post('/v1/auth/login', `{"email":"a${n}@example.com","password":"${n}"}`, json),
+  audit: (_n, headers) => ({ path: '/v1/audit-logs?limit=1000', method: 'GET', headers }),
+  anonymous: () => ({ path: '/v1/audit-logs?limit=1000', method: 'GET' }),
+  streams: (_n, headers) => ({ path: '/v1/deployments/events', method: 'GET', headers }),
+}
+
+async function run({ url, token, runMs, kind }: Reported): Promise<Record<string, number>> {
   const pool = new Pool(url, { connections: connections + streams })
   const answered: Record<string, number> = {}
   const count = (what: string) => (answered[what] = (answered[what] ?? 0) + 1)
   const end = AbortSignal.timeout(runMs)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const ask = async (options: Parameters<Pool['request']>[0]) => {
+  const ask = async (options: Asked) => {
     try {
       const { statusCode, body } = await pool.request({ ...options, signal: end })
       await body.dump()
@@ -39,23 +73,13 @@ async function run({ url, token, runMs }: Reported): Promise<Record<string, numb
       await pause(1)
     }
   }
-  const until = async (act: (n: number) => Promise<void>) => {
-    for (let n = 0; !end.aborted; n++) await act(n)
+  const until = async (act: Act, first: number) => {
+    for (let n = first; !end.aborted; n++) await ask(act(n, headers))
   }
-  const acts: readonly ((n: number) => Promise<void>)[] = [
-    () => ask({ path: '/v1/apps', method: 'GET', headers }),
-    n => ask({ path: '/v1/apps', method: 'POST', headers, body: bodies[n % bodies.length] ?? '' }),
-    () => ask({ path: '/v1/apps/x/deployments/x/exec', method: 'POST', headers, body: command }),
-    n =>
-      ask({ path: '/v1/auth/login', method: 'POST', headers, body: `{"email":"a${n}@example.com","password":"${n}"}` }),
-    n => ask({ path: '/v1/audit-logs?limit=1000', method: 'GET', headers: n % 2 === 0 ? headers : {} }),
-  ]
-  await Promise.all([
-    ...Array.from({ length: connections }, (_, n) => until(acts[n % acts.length] ?? (async () => undefined))),
-    ...Array.from({ length: streams }, () =>
-      until(() => ask({ path: '/v1/deployments/events', method: 'GET', headers })),
-    ),
-  ])
+  const chosen = kind === 'all' ? Object.values(acts) : [acts[kind]]
+  await Promise.all(
+    Array.from({ length: connections + streams }, (_, n) => until(chosen[n % chosen.length] ?? acts.lists, n)),
+  )
   await pool.destroy()
   return answered
 }

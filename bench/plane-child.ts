@@ -11,6 +11,7 @@ import { subjects } from '../src/contract/agent.ts'
 import { parseControlConfig } from '../src/control/base/config.ts'
 import { startControl } from '../src/control/main.ts'
 import { serveIdleSessions } from './sessions-host.ts'
+import { watchTurns } from './event-loop.ts'
 import { connectDb } from '../src/db/connect.ts'
 
 const log = pino({ level: 'fatal' })
@@ -30,8 +31,10 @@ let heartbeats: readonly HostHeartbeat[] = []
 const timer = setInterval(() => {
   for (const heartbeat of heartbeats) void bus.publish(subjects.heartbeat(heartbeat.hostId), heartbeat)
 }, 1000)
-process.on('message', (message: readonly HostHeartbeat[] | 'collect') => {
-  if (message !== 'collect') heartbeats = message
+const turns = watchTurns()
+process.on('message', (message: readonly HostHeartbeat[] | 'collect' | 'turns') => {
+  if (message === 'turns') process.send?.(turns())
+  else if (message !== 'collect') heartbeats = message
   else {
     collectGarbage()
     const { heapUsed, external } = process.memoryUsage()

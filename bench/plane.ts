@@ -12,6 +12,7 @@ import { migrate } from '../src/db/migrate.ts'
 import { programFlags } from '../scripts/build.mjs'
 import { startReaper } from '../test/support/reaper.ts'
 import { builtChild } from './built.ts'
+import type { Turns } from './event-loop.ts'
 import { cpuMsOf, rssMib } from './process.ts'
 
 const person = { email: 'bench@example.com', password: 'a long sentence of the bench' }
@@ -27,6 +28,8 @@ export interface Plane extends AsyncDisposable {
   rssMib(): number
   /** Memory of live objects and buffers, after a collection of garbage. */
   liveMib(): Promise<number>
+  /** The event loop since the last call. */
+  turns(): Promise<Turns>
   /** From now on, the control plane receives these heartbeats every second. */
   heartbeat(heartbeats: readonly HostHeartbeat[]): void
   /**
@@ -91,6 +94,11 @@ export async function startPlane(env: Readonly<Record<string, string>> = unlimit
       running.child.send('collect')
       const [message] = await once(running.child, 'message')
       return (message as { liveBytes: number }).liveBytes / 2 ** 20
+    },
+    async turns() {
+      running.child.send('turns')
+      const [message] = await once(running.child, 'message')
+      return message as Turns
     },
     heartbeat: heartbeats => running.child.send(heartbeats),
     async restart() {

@@ -6,7 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 import type { BeginRead } from './attempt.ts'
-import { requestsFor } from './body-limit.ts'
+import { bytesPerRequest, requestsFor } from './body-limit.ts'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
 import type { Caller, Operation, ProjectAccess } from './operation.ts'
@@ -20,7 +20,9 @@ import {
   type RequestLimits,
   requestLimits,
 } from './request-limits.ts'
+import { signalOf } from './route.ts'
 import { roleAllows, scopesAllow } from './scopes.ts'
+import { createShares, noPlace, type Place, type Shares } from './shares.ts'
 import { throttledId } from './throttled-credentials.ts'
 
 /** The operation of a request, and the function that starts its read before authentication is confirmed. */
@@ -34,6 +36,13 @@ export interface Admission {
   admit(request: FastifyRequest, reply: FastifyReply, route: Admitted | undefined): Promise<void>
   /** Counts a sign-in. Called by `login` operations once the body is parsed. */
   countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
+  /**
+   * Waits until the tenant of the request has less than its share of requests under way, and returns the request's
+   * place. A request without a credential needs none. @throws Error when the client disconnects
+   */
+  place(request: FastifyRequest, reply: FastifyReply): Promise<Place>
+  /** Counts an answer of this size as one more request for each 64 KiB. The next requests wait for it. */
+  countAnswer(request: FastifyRequest, bytes: number): void
   /** False once the credential or the membership behind an open stream has been revoked. */
   stillAllowed(request: FastifyRequest, operation: Operation): Promise<boolean>
 }
@@ -41,9 +50,16 @@ export interface Admission {
 interface Checks {
   readonly security: Security
   readonly limits: RequestLimits
+  readonly shares: Shares
   /** Number of speculative reads that are not authenticated yet. */
   attempts: number
 }
+
+/**
+ * Requests of one tenant that are parsed, read, or written at once. With more of them a single tenant gets no more
+ * answers a second, since four connections to PostgreSQL keep the event loop busy.
+ */
+const mostAtOnce = 4
 
 export function createAdmission(options: {
   security: Security
@@ -53,7 +69,8 @@ export function createAdmission(options: {
 }): Admission {
   const { security } = options
   const limits = requestLimits(options.rateLimiter, options.limits, options.clock)
-  const checks: Checks = { security, limits, attempts: 0 }
+  const shares = createShares(mostAtOnce)
+  const checks: Checks = { security, limits, shares, attempts: 0 }
   return {
     admit: (request, reply, route) =>
       route?.operation.auth === 'bearer'
@@ -61,6 +78,15 @@ export function createAdmission(options: {
         : admitAnonymous(checks, request, reply, route),
     countLogin: (request, reply, email) =>
       count(limits, reply, limits.policy.login, `${addressKey(stateOf(request).ip)} ${email.toLowerCase()}`),
+    async place(request, reply) {
+      const { caller, project } = stateOf(request)
+      return caller ? shares.take(tenantOf({ caller, project }), () => signalOf(reply)) : noPlace
+    },
+    countAnswer(request, bytes) {
+      const { caller, project } = stateOf(request)
+      const more = Math.floor(bytes / bytesPerRequest)
+      if (caller && more > 0) limits.rateLimiter.charge(limits.policy.tenant, tenantOf({ caller, project }), more)
+    },
     async stillAllowed(request, operation) {
       if (operation.auth === 'none') return true
       try {
@@ -145,8 +171,12 @@ async function authenticate(
   try {
     return await identify(checks.security, request, route.operation, presumed => {
       if (!route.beginRead || !wouldAdmit(checks, presumed, route.operation)) return
+      const place = checks.shares.tryTake(tenantOf(presumed))
+      // Without a free place, the read begins once the request has one.
+      if (!place) return
       checks.attempts++
       state.attempt = route.beginRead(request, reply, presumed)
+      state.attempt.answer.finally(place.release).catch(() => undefined)
     })
   } catch (error) {
     await count(limits, reply, limits.policy.anonymous, addressKey(state.ip))

@@ -35,7 +35,7 @@ describe('the limit of an operation', () => {
       createVmDirectory: 128,
       moveVmFile: 256,
       writeVmFile: 64 * 1024 * 1024,
-      execInVm: 1024,
+      execInVm: 256,
       validateGenerations: 1024,
       receiveBillingWebhook: 1024,
       receiveAppWebhook: 1024,
@@ -114,8 +114,8 @@ describe('a large body', () => {
   })
 
   it('of unknown length counts as the largest that the operation reads; one above the limit as a single request', () => {
-    const exec = ofId('execInVm')
-    const count = (headers: Record<string, string>) => requestsFor(headers, exec)
+    const file = ofId('putAppFile')
+    const count = (headers: Record<string, string>) => requestsFor(headers, file)
     expect(count({ 'transfer-encoding': 'chunked' })).toBe(16)
     expect(count({ 'content-length': String(1024 * kib) })).toBe(16)
     expect(count({ 'content-length': String(1024 * kib + 1) })).toBe(1)

@@ -136,6 +136,10 @@ export class JsonText {
   constructor(text: string) {
     this.bytes = Buffer.from(text)
   }
+  /** Its size in bytes. */
+  get length(): number {
+    return this.bytes.length
+  }
   /** Computed once, because a cached page is sent many times. */
   get tag(): string {
     return (this.#tag ??= tagOf(this.bytes))

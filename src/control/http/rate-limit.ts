@@ -22,10 +22,10 @@ export interface RateLimiter {
   take(policy: RatePolicy, key: string, count?: number): RateVerdict
   /** How many would be let through now; takes nothing. */
   left(policy: RatePolicy, key: string): number
-}
-
-export interface LocalRateLimiter extends RateLimiter {
-  /** Takes tokens that another control plane granted. The bucket may go below zero and then has to refill first. */
+  /**
+   * Takes what a request turned out to cost more, or what another control plane granted. The bucket may go below zero and
+   * then has to refill first.
+   */
   charge(policy: RatePolicy, key: string, count: number): void
 }
 
@@ -39,7 +39,7 @@ interface Bucket {
  * when the newer one is full it replaces the older one, whose buckets, unused since then, are dropped. Dropping can
  * only make the limiter more generous, and a lookup costs the same for any number of keys.
  */
-export function createRateLimiter(clock: Clock, maxKeys = 50_000): LocalRateLimiter {
+export function createRateLimiter(clock: Clock, maxKeys = 50_000): RateLimiter {
   let recent = new Map<string, Bucket>()
   let former = new Map<string, Bucket>()
   const bucketOf = (id: string, nowMs: number, quota: number): Bucket => {

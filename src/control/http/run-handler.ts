@@ -28,8 +28,9 @@ export async function runHandler(
   if (attempt) {
     const answer = await attempt.answer
     for (const line of attempt.cookies) reply.header('set-cookie', line)
-    return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
+    return sendRead(context, route, request, reply, await waited(route, handler, request, reply, answer))
   }
+  using place = await context.admission.place(request, reply)
   const notes: RecordedNote[] = []
   const call = buildCall(route, request, {
     who: stateOf(request),
@@ -39,18 +40,21 @@ export async function runHandler(
   })
   if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
+    // An agent or a source host may take its time.
+    if (operation.asksOthers) place.release()
     const answer = await handler.read(call)
-    return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
+    place.release()
+    return sendRead(context, route, request, reply, await waited(route, handler, request, reply, answer))
   }
+  place.release()
   await using precondition = reader && (await beginChange(reader, request, reply))
-  const written = await runWrite(options, { route, handler, call, notes, request, reply, precondition }).catch(
-    async (error: unknown) => {
-      const { caller, project } = stateOf(request)
-      if (error instanceof ApiError && caller)
-        await options.onRefusal?.({ error, userId: caller.userId, projectId: project?.id })
-      throw error
-    },
-  )
+  const parts = { route, handler, call, notes, request, reply, precondition, admission: context.admission }
+  const written = await runWrite(options, parts).catch(async (error: unknown) => {
+    const { caller, project } = stateOf(request)
+    if (error instanceof ApiError && caller)
+      await options.onRefusal?.({ error, userId: caller.userId, projectId: project?.id })
+    throw error
+  })
   if (written.replayed) reply.header('idempotent-replayed', 'true')
   return sendJson(request, reply, operation, written.status, written.json)
 }
@@ -80,12 +84,20 @@ async function waited(
   return untilState(waits, query, first, readAgain, signal)
 }
 
-function sendRead(route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown) {
+function sendRead(
+  { admission }: StreamContext,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  found: unknown,
+) {
   const { operation } = route
   const answer = operation.list ? pageIn(operation.list, route, request, reply, found) : found
   if (operation.answer === 'text') return sendText(reply, 'text', String(answer))
   if (operation.answer === 'html') return sendText(reply, operation.forms ? 'forms' : 'html', String(answer))
-  return sendJson(request, reply, operation, 200, route.json(answer, reply))
+  const json = route.json(answer, reply)
+  admission.countAnswer(request, json.length)
+  return sendJson(request, reply, operation, 200, json)
 }
 
 /** The requested page of the items. The `Link` header is set if more items follow. */

@@ -10,7 +10,7 @@ import { type Static, Type } from 'typebox'
 import type { Logger } from 'pino'
 import type { Bus } from '../../bus/bus.ts'
 import { newId } from '../../lib/ids.ts'
-import type { LocalRateLimiter, RateLimiter, RatePolicy } from './rate-limit.ts'
+import type { RateLimiter, RatePolicy } from './rate-limit.ts'
 
 export const rateSubject = 'control.out.rate'
 
@@ -38,7 +38,7 @@ export interface SharedRateLimiter {
 
 export async function shareRateLimits(
   { bus, log }: { readonly bus: Bus; readonly log: Logger },
-  local: LocalRateLimiter,
+  local: RateLimiter,
   everyMs = 1000,
 ): Promise<SharedRateLimiter> {
   const from = newId()
@@ -74,6 +74,10 @@ export async function shareRateLimits(
         return verdict
       },
       left: local.left,
+      charge(policy, key, count) {
+        local.charge(policy, key, count)
+        note(policy, key, count)
+      },
     },
     publish,
     async stop() {

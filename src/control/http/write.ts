@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
 import { retryable } from '../../db/errors.ts'
+import type { Admission } from './admission.ts'
 import { ApiError, invalidField } from './errors.ts'
 import type { Call, Handler } from './operation.ts'
 import { type AuditEntry, type IdempotencyClaim, originOf, type ServerOptions, stateOf } from './ports.ts'
@@ -29,11 +30,12 @@ interface WriteRequest {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   readonly precondition?: Precondition | undefined
+  readonly admission: Pick<Admission, 'place'>
 }
 
 export async function runWrite(
   options: Pick<ServerOptions, 'deps' | 'audit' | 'idempotency'>,
-  { route, handler, call, notes, request, reply, precondition }: WriteRequest,
+  { route, handler, call, notes, request, reply, precondition, admission }: WriteRequest,
 ): Promise<Written> {
   const claim = claimOf(route, request, call)
   const work = await handler.write(call)
@@ -59,7 +61,9 @@ export async function runWrite(
     if (claim) options.idempotency.complete(tx, claim, 200, json)
     return { json, status: 200, replayed: false }
   }
-  return retryAborted(() => options.deps.db.tx(once))
+  // From here on the request holds one of the few connections for transactions.
+  using _place = await admission.place(request, reply)
+  return await retryAborted(() => options.deps.db.tx(once))
 }
 
 const mostTries = 3

@@ -122,6 +122,8 @@ export const vmOperations = operations({
     scope: 'exec',
     params,
     body: ExecRequest,
+    // The guest takes a line of 128 KiB, in which an escaped character is half as long as in JSON.
+    maxBytes: 1 << 18,
     answer: ExecAnswer,
     addition: true,
   },

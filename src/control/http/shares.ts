@@ -1,0 +1,85 @@
+/**
+ * How much of the control plane one tenant may use at a time (docs/decisions/0122-shares-of-a-tenant.md). Rates alone do
+ * not decide that: a tenant that was quiet for a minute may send a minute's worth of requests at once, and those of
+ * others would wait behind all of them, for the event loop and for the few connections to PostgreSQL.
+ */
+
+/** A place in the share of a tenant, until it is given back or its scope ends. */
+export interface Place extends Disposable {
+  /** Gives the place back. Further calls do nothing. */
+  release(): void
+}
+
+/** The place of a request that needs none. */
+export const noPlace: Place = { release: () => undefined, [Symbol.dispose]: () => undefined }
+
+export interface Shares {
+  /** Returns a place, or undefined if the tenant has none left. */
+  tryTake(key: string): Place | undefined
+  /** Waits for a place, first come, first served. @throws the reason of the signal if it aborts meanwhile */
+  take(key: string, signal: () => AbortSignal): Promise<Place>
+  /** Number of tenants with a place or a waiting request. */
+  readonly size: number
+}
+
+interface Share {
+  held: number
+  readonly waiting: (() => void)[]
+}
+
+/** @param most places of one tenant */
+export function createShares(most: number): Shares {
+  const shares = new Map<string, Share>()
+  const placeIn = (key: string, share: Share): Place => {
+    let isHeld = true
+    const release = () => {
+      if (!isHeld) return
+      isHeld = false
+      const next = share.waiting.shift()
+      if (next) return next()
+      share.held--
+      if (share.held === 0) shares.delete(key)
+    }
+    return { release, [Symbol.dispose]: release }
+  }
+  const tryTake = (key: string): Place | undefined => {
+    let share = shares.get(key)
+    if (share === undefined) {
+      share = { held: 0, waiting: [] }
+      shares.set(key, share)
+    }
+    if (share.held >= most) return undefined
+    share.held++
+    return placeIn(key, share)
+  }
+  return {
+    tryTake,
+    async take(key, signal) {
+      const place = tryTake(key)
+      const share = shares.get(key)
+      if (place || !share) return place ?? noPlace
+      await turn(share.waiting, signal())
+      return placeIn(key, share)
+    },
+    get size() {
+      return shares.size
+    },
+  }
+}
+
+/** Resolves when the request is the next one. */
+function turn(waiting: (() => void)[], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const go = () => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }
+    const stop = () => {
+      waiting.splice(waiting.indexOf(go), 1)
+      reject(signal.reason instanceof Error ? signal.reason : new Error('the client has disconnected'))
+    }
+    if (signal.aborted) return stop()
+    waiting.push(go)
+    signal.addEventListener('abort', stop, { once: true })
+  })
+}

@@ -22,6 +22,7 @@ export const sections: readonly Section[] = [
       'tutorials/worker-and-cron',
       'tutorials/database',
       'tutorials/own-apps',
+      'tutorials/three-hosts',
       'examples',
     ],
   },

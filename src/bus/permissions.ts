@@ -65,21 +65,25 @@ function jetStreamApi(): string[] {
   return ['$JS.API.INFO', ...perStream]
 }
 
+/** Returns the entries of these users in the `users` of a nats-server configuration. */
+export const natsUsers = (users: readonly BusUser[]): string =>
+  users
+    .map(({ role, password }) => {
+      const { user, publish, subscribe } = permissionsFor(role)
+      return [
+        `    { user: ${quote(user)}, password: ${quote(password)}, permissions: {`,
+        `        publish: { allow: [${publish.map(quote).join(', ')}] }`,
+        `        subscribe: { allow: [${subscribe.map(quote).join(', ')}] }`,
+        // One answer per request, for as long as the longest request waits.
+        '        allow_responses: { max: 1, expires: "2m" }',
+        '    } }',
+      ].join('\n')
+    })
+    .join('\n')
+
 /** Returns the `authorization` block of a nats-server configuration for these users. */
-export function natsAuthorization(users: readonly BusUser[]): string {
-  const blocks = users.map(({ role, password }) => {
-    const { user, publish, subscribe } = permissionsFor(role)
-    return [
-      `    { user: ${quote(user)}, password: ${quote(password)}, permissions: {`,
-      `        publish: { allow: [${publish.map(quote).join(', ')}] }`,
-      `        subscribe: { allow: [${subscribe.map(quote).join(', ')}] }`,
-      // One answer per request, for as long as the longest request waits.
-      '        allow_responses: { max: 1, expires: "2m" }',
-      '    } }',
-    ].join('\n')
-  })
-  return `authorization {\n  users = [\n${blocks.join('\n')}\n  ]\n}\n`
-}
+export const natsAuthorization = (users: readonly BusUser[]): string =>
+  `authorization {\n  users = [\n${natsUsers(users)}\n  ]\n}\n`
 
 function tokenOf(id: string): string {
   if (!/^[A-Za-z0-9_-]+$/.test(id)) throw new RangeError(`not an id for the bus: ${JSON.stringify(id)}`)

@@ -8,6 +8,11 @@ export interface Terminal extends Progress {
   line(text: string): void
   /** Prints a step that was timed elsewhere. */
   timed(name: string, ms: number): void
+  /**
+   * @param work `report` takes the share that is done, 0 to 1, from which the rest is estimated
+   * @param usualMs usual duration of a step that takes more than five seconds and cannot report its share
+   */
+  step<T>(name: string, work: (report: (share: number) => void) => Promise<T>, usualMs?: number): Promise<T>
 }
 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
@@ -33,13 +38,15 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
       out.write(row(pc.green('✓'), name, ms))
       redraw()
     },
-    async step(name, work) {
+    async step(name, work, usualMs) {
       const started = performance.now()
       let frame = 0
+      let share: number | undefined
+      if (usualMs !== undefined && !live) out.write(`  ${printableLine(name)}: ${usually(usualMs)}\n`)
       redraw = () => {
         if (live)
           out.write(
-            `\r\x1b[K${pc.cyan(frames[frame % frames.length]!)} ${printableLine(name).padEnd(nameWidth)} ${pc.dim(seconds(performance.now() - started))}`,
+            `\r\x1b[K${pc.cyan(frames[frame % frames.length]!)} ${printableLine(name).padEnd(nameWidth)} ${pc.dim(runningText(performance.now() - started, share, usualMs))}`,
           )
       }
       const timer = setInterval(() => {
@@ -54,7 +61,7 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
         out.write(row(mark, name, performance.now() - started))
       }
       try {
-        const result = await work()
+        const result = await work(done => (share = done))
         end(pc.green('✓'))
         return result
       } catch (cause) {
@@ -65,4 +72,15 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
   }
 }
 
+/** Time so far, and what is known of the rest. */
+export function runningText(ms: number, share?: number, usualMs?: number): string {
+  if (share !== undefined && share > 0) {
+    const done = Math.min(share, 1)
+    return `${seconds(ms)}, ${Math.floor(done * 100)} %, about ${rough((ms / done) * (1 - done))} left`
+  }
+  return usualMs === undefined ? seconds(ms) : `${seconds(ms)}, ${usually(usualMs)}`
+}
+
+const usually = (ms: number) => `usually takes about ${rough(ms)}`
+const rough = (ms: number) => (ms < 90_000 ? `${Math.ceil(ms / 1000)} s` : `${Math.round(ms / 60_000)} minutes`)
 const seconds = (ms: number) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(2)} s`)

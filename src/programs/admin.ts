@@ -16,6 +16,8 @@ export interface Visit {
   vault(): Vault
   /** @throws Error if the configuration is invalid */
   publicUrl(): string
+  /** Plan of new projects. @throws Error if the configuration is invalid */
+  defaultPlan(): string
 }
 
 export type VisitSettings = Pick<ProgramSettings, 'data' | 'databaseUrl'>
@@ -42,7 +44,12 @@ export async function visit<T>(
   cleanup.defer(() => db.close())
   const secretFile = join(resolve(settings.data), 'secret.key')
   const config = () => parseControlConfig(env, !settings.databaseUrl && existsSync(secretFile) ? secretFile : undefined)
-  return await work({ db, vault: () => createVault(config().secrets), publicUrl: () => config().publicUrl })
+  return await work({
+    db,
+    vault: () => createVault(config().secrets),
+    publicUrl: () => config().publicUrl,
+    defaultPlan: () => config().defaultPlan,
+  })
 }
 
 async function privateUrl(data: string, log: Logger, cleanup: AsyncDisposableStack): Promise<string> {

@@ -24,7 +24,13 @@ export interface Reader extends AsyncDisposable {
   addImage(layout: string): Promise<void>
 }
 
-export async function newReader(): Promise<Reader> {
+/** What differs for a reader of a tutorial that builds a network. */
+export interface ReaderOptions {
+  /** Replaces names and addresses, which other tests may use at the same time. */
+  readonly rename?: (text: string) => string
+}
+
+export async function newReader({ rename }: ReaderOptions = {}): Promise<Reader> {
   await using undo = new AsyncDisposableStack()
   const reaper = startReaper()
   undo.defer(() => reaper.finish())
@@ -40,7 +46,7 @@ export async function newReader(): Promise<Reader> {
   await chmod(join(bin, 'mote'), 0o755)
 
   /** The ports of a test are not those that readers have. */
-  const here = (text: string) => text.replaceAll(':7070', `:${port}`).replaceAll(':7080', `:${gatewayPort}`)
+  const here = rename ?? ((text: string) => text.replaceAll(':7070', `:${port}`).replaceAll(':7080', `:${gatewayPort}`))
   const { MOTE_TOKEN: _, MOTE_URL: __, MOTE_PROJECT: ___, ...inherited } = process.env
   const env = {
     ...inherited,
@@ -94,11 +100,12 @@ export async function newReader(): Promise<Reader> {
     reaper.forget(child.pid ?? 0)
     if (code !== 0) throw new Error(`exit code ${code}:\n${output.text}`)
     folder = (await readFile(join(home, '.folder'), 'utf8')).trim()
+    password = /^Password +(\S+)/m.exec(output.text)?.[1] ?? password
     return output.text
   }
 
   async function perform(step: Step): Promise<void> {
-    if (step.kind === 'file') return writeFile(join(folder, step.name), step.text)
+    if (step.kind === 'file') return writeFile(join(folder, step.name), here(step.text))
     const output = step.text === startsCloud ? await startCloud() : await runCommands(step.text)
     const missing = missingIn(output, step.output.map(here))
     if (missing.length > 0) throw new Error(`it does not print ${JSON.stringify(missing)}, but:\n${output}`)

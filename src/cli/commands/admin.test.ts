@@ -1,12 +1,14 @@
 /** once-is-enough: this tests the command line, not the database. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startPrivateServer } from '../../../test/support/global-setup.ts'
 import { type Identity, startIdentity } from '../../../test/support/identity.ts'
+import { natsMissing } from '../../../test/support/nats.ts'
 import { startReaper } from '../../../test/support/reaper.ts'
 import { until } from '../../../test/support/wait.ts'
 import { auditSealing } from '../../control/audit/index.ts'
@@ -47,6 +49,16 @@ describe('on DATABASE_URL', () => {
   afterAll(async () => {
     await api[Symbol.asyncDispose]()
     await server?.[Symbol.asyncDispose]()
+  })
+
+  it('creates an account that can sign in, once for each address', async () => {
+    const made = await admin('create-account', 'Grace@example.com')
+    expect(made).toMatchObject({ code: 0, json: { email: 'Grace@example.com', role: 'User' } })
+    const body = { email: 'grace@example.com', password: made.json.password }
+    expect((await api.call('POST', '/v1/auth/login', { body })).status).toBe(200)
+    const again = await admin('create-account', 'grace@example.com')
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('already')])
+    expect((await admin('create-account', 'nobody')).stderr).toContain('not an e-mail address')
   })
 
   it('grants the Admin role, and refuses to remove it from the last Admin', async () => {
@@ -157,4 +169,19 @@ describe('on the private server of --data', () => {
     expect(again.started).toBe(true)
     await again.stop()
   }, 60_000)
+})
+
+it.skipIf(natsMissing !== undefined)(`nats-config: nats-server accepts it ${natsMissing ?? ''}`, async () => {
+  const { code, stdout } = await mote(['nats-config', '--address', 'bus.example:4222'])
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(/^# Control planes: NATS_URL=nats:\/\/control:\S+@bus.example:4222$/m),
+  ])
+  const dir = await mkdtemp(join(tmpdir(), 'mote-nats-config-'))
+  const file = join(dir, 'nats.conf')
+  await writeFile(file, stdout.replace('/var/lib/nats', dir))
+  const checked = await promisify(execFile)('nats-server', ['-t', '-c', file])
+  expect(checked.stderr + checked.stdout).toContain('is valid')
+  await rm(dir, { recursive: true })
+  expect((await mote(['nats-config', '--address', 'bus.example'])).stderr).toContain('not a host with a port')
 })

@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import { programSettings, readSettings } from '../../programs/settings.ts'
 import type { Visit } from '../../programs/admin.ts'
+import { natsConfig } from './nats-config.ts'
 import { schemaCommands } from './schema.ts'
 import { out } from '../terminal.ts'
 
@@ -44,6 +46,21 @@ function subcommand(
       if (outcome.ok === false) process.exitCode = 1
     })
 }
+
+const createAccount = () =>
+  subcommand(
+    'create-account <email>',
+    'Create an account with a generated password; the first one is Admin',
+    async ({ db, defaultPlan }, [email = '']) => {
+      const { createAccountByOperator } = await import('../../control/auth/index.ts')
+      const password = randomBytes(12).toString('base64url')
+      const role = await createAccountByOperator(db, { email, password, plan: defaultPlan() })
+      return {
+        json: { email, password, role },
+        text: `Created ${email} (${role}).\nPassword  ${password}\nIt is not shown again. Change it after signing in.`,
+      }
+    },
+  )
 
 const setRole = () =>
   subcommand('set-role <email> <role>', 'Make an account Admin or User', async ({ db }, [email = '', role]) => {
@@ -139,9 +156,12 @@ const alerts = () =>
   })
 
 export function adminCommands(): Command {
-  const admin = new Command('admin').description('Operate an installation: accounts, keys, audit log, sweeps, alerts')
+  const admin = new Command('admin').description(
+    'Operate an installation: accounts, keys, audit log, sweeps, alerts, NATS users',
+  )
   const audit = new Command('audit').description('The audit log').addCommand(verifyAudit())
-  const all = [setRole(), revokeSessions(), link(), rotateKey(), audit, sweeps(), alerts(), schemaCommands()]
+  const accounts = [createAccount(), setRole(), revokeSessions(), link()]
+  const all = [...accounts, rotateKey(), audit, sweeps(), alerts(), schemaCommands(), natsConfig()]
   for (const command of all) admin.addCommand(command)
   return admin
 }

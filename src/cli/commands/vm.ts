@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { untilMigrated } from '../migration-wait.ts'
 import { deploymentFlag, deploymentOf } from './app.ts'
 
 export const vmCommands = (): Command[] => [
@@ -92,6 +93,7 @@ const migrate: Verb = {
   options: [
     ...target,
     ['--cancel', 'cancel the migration; the VM stays on its host'],
+    ['--no-wait', 'return immediately'],
     ['--uri <uri>', 'address that the target host listens on'],
   ],
   example: 'mote migrate host-2 --app web\nmote migrate --app web',
@@ -101,7 +103,11 @@ const migrate: Verb = {
     if (call.flags.cancel) return said(await call.client.cancelMigration(place), 'The migration is being canceled.')
     if (target_host) {
       const body = { target_host, target_uri: text(call.flags, 'uri') ?? '' }
-      return said(await call.client.startMigration({ ...place, body }), `Migrating the VM to ${target_host}.`)
+      const started = await call.client.startMigration({ ...place, body })
+      if (call.flags.wait === false) return said(started, `Migrating the VM to ${target_host}.`)
+      const moved = await untilMigrated(call, place, `Moving the VM to ${target_host}`)
+      const pause = moved.downtime_ms ? ` It was paused for ${moved.downtime_ms} ms.` : ''
+      return said(moved, `The VM runs on ${target_host}.${pause}`)
     }
     const answer = await call.client.getMigration(place)
     return said(

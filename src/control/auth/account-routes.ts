@@ -1,11 +1,11 @@
-import { newId } from '../../lib/ids.ts'
 import { ApiError, invalidField, unauthenticated } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { notifyAccount } from '../notifications/index.ts'
-import { createProject, leaveAllProjects, slugify } from '../projects/index.ts'
+import { leaveAllProjects } from '../projects/index.ts'
 import { checkCaptcha } from './captcha-routes.ts'
 import { type AuthContext, assertWholeAccount } from './context.ts'
 import { mailLink } from './links.ts'
+import { addAccount } from './new-account.ts'
 import { normaliseEmail, passwordFault } from './rules.ts'
 import type { authOperations } from './schema.ts'
 import { endAllSessions } from './session-store.ts'
@@ -28,20 +28,9 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
       await checkCaptcha(ctx, body.captcha_id, body.captcha_answer, body.captcha_proof)
       const passwordHash = await ctx.passwords.hash(body.password)
       return async tx => {
-        const id = newId()
-        const person = { firstName: body.first_name ?? null, lastName: body.last_name ?? null }
-        if (!(await store.createAccount(tx, { id, email, passwordHash, ...person }))) throw emailTaken()
-        const local = email.split('@')[0] ?? email
-        const project = await createProject(tx, {
-          name: local,
-          slug: slugify(local),
-          plan: ctx.config.defaultPlan,
-          ownerId: id,
-        })
-        call.audit({ action: 'account.created', resourceType: 'account', resourceId: id }, { userId: id })
-        const details = { slug: project.slug }
-        const note = { action: 'project.created', resourceType: 'project', resourceId: project.id, details }
-        call.audit(note, { userId: id, projectId: project.id })
+        const person = { email, passwordHash, firstName: body.first_name ?? null, lastName: body.last_name ?? null }
+        const id = await addAccount(tx, person, ctx.config.defaultPlan, call.audit)
+        if (id === undefined) throw emailTaken()
         await mailLink(tx, ctx, email, 'verify')
         return viewUser(await existing(store.account(tx, id)))
       }

@@ -1,14 +1,44 @@
 /** Account operations of the command line (`mote admin`), in addition to the API. */
 import { type Db, statement } from '../../db/db.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
-import { normaliseEmail } from './rules.ts'
+import { addAccount } from './new-account.ts'
+import { createPasswordHasher } from './passwords.ts'
+import { normaliseEmail, passwordFault } from './rules.ts'
 import { endAllSessions } from './session-store.ts'
-import { announceRevoked, credentialsByEmail, lockedAdmins } from './store.ts'
+import { account, announceRevoked, credentialsByEmail, lockedAdmins } from './store.ts'
 
 const changeRole = statement('auth.changeRole', `UPDATE account SET role = $2 WHERE id = $1`)
 /** Database access is sufficient for these operations. Their audit rows are filed under the affected account. */
 const operator = 'mote admin'
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
+
+/**
+ * Creates an account with a project, as a registration does but without a captcha. Returns its role: Admin for the first
+ * account.
+ * @throws Error with advice if the address has an account, or the password is refused
+ */
+export async function createAccountByOperator(
+  db: Db,
+  { email, password, plan }: { readonly email: string; readonly password: string; readonly plan: string },
+): Promise<string> {
+  const address = normaliseEmail(email)
+  if (!/^[^\s@]+@[^\s@]+$/.test(address)) throw new Error(`"${email}" is not an e-mail address.`)
+  const fault = passwordFault(password, { email: address })
+  if (fault) throw new Error(`The password ${fault}.`)
+  const passwordHash = await createPasswordHasher().hash(password)
+  return db.tx(async tx => {
+    const person = { email: address, passwordHash, firstName: null, lastName: null }
+    const id = await addAccount(tx, person, plan, ({ details, ...note }, actor) =>
+      writeAudit(
+        tx,
+        { ...byOperator, projectId: undefined, ...actor },
+        { ...note, details: { ...details, by: operator } },
+      ),
+    )
+    if (id === undefined) throw new Error(`There is an account with the e-mail ${email} already.`)
+    return (await account(tx, id))?.role ?? 'User'
+  })
+}
 
 /** @throws Error with advice if there is no such account, or it is the last Admin. */
 export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'User'): Promise<void> {

@@ -1,7 +1,7 @@
 /** Identity: accounts, sessions, access tokens, second factors, SSH keys and their checks. */
 export type { LinkPurpose } from './link-store.ts'
 export { printLink } from './links.ts'
-export { revokeAllSessions, setAccountRole } from './admin.ts'
+export { createAccountByOperator, revokeAllSessions, setAccountRole } from './admin.ts'
 export { type Authenticator, createAuthenticator } from './authenticate.ts'
 export { createIdempotencyStore } from './idempotency.ts'
 export { endRevokedStreams } from './revocation.ts'

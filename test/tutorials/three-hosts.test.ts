@@ -1,0 +1,60 @@
+// once-is-enough: tests documents and the built program, not the database.
+/** The tutorial of three hosts works as written, with other names and addresses than those of its readers. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+import { minutes } from '../../src/lib/duration.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { natsMissing } from '../support/nats.ts'
+import { until } from '../support/wait.ts'
+import { newReader } from './reader.ts'
+
+const needed = ['qemu-system-x86_64', 'script', 'curl', 'ip', 'nft', 'wg', 'wireguard-go']
+const missing = (await Promise.all(needed.map(hasProgram))).flatMap((there, at) => (there ? [] : [needed[at]]))
+const why =
+  process.getuid?.() !== 0
+    ? 'needs root'
+    : (natsMissing ?? (missing.length > 0 ? `not installed: ${missing.join(', ')}` : ''))
+
+/** Unique to this process: the tutorial's names start with `mt-`, and its addresses are 10.99.0.0/24. */
+const prefix = `mt${(process.pid % 36 ** 3).toString(36)}-`
+/** Of 198.18.0.0/15, which is reserved for tests (RFC 2544). */
+const network = `198.${18 + (process.pid % 2)}.${(process.pid >> 1) % 256}.`
+const rename = (text: string) => text.replaceAll('mt-', prefix).replaceAll('10.99.0.', network)
+const hosts = ['cloud', 'host-1', 'host-2'].map(name => `${prefix}${name}`)
+
+const run = async (...[program = '', ...args]: string[]) => (await promisify(execFile)(program, args)).stdout
+const namespaces = async () => (await run('ip', 'netns', 'list')).split('\n').map(line => line.split(' ')[0])
+
+const pidsIn = async (host: string) =>
+  (await run('ip', 'netns', 'pids', host).catch(() => '')).split('\n').filter(Boolean).map(Number)
+
+function signal(pids: readonly number[], name: 'SIGTERM' | 'SIGKILL'): void {
+  for (const pid of pids)
+    try {
+      process.kill(pid, name)
+    } catch {
+      // It ended meanwhile.
+    }
+}
+
+/** Ends what a tutorial that stopped half-way left behind: agents first, because they stop their VMs. */
+async function clear(): Promise<void> {
+  await run('ip', 'link', 'delete', `${prefix}lan`).catch(() => undefined)
+  for (const host of hosts.toReversed()) {
+    signal(await pidsIn(host), 'SIGTERM')
+    const isEmpty = async () => (await pidsIn(host)).length === 0
+    await until(isEmpty, { what: `the programs of ${host} to end`, timeoutMs: 20_000 }).catch(() => undefined)
+    signal(await pidsIn(host), 'SIGKILL')
+    await run('ip', 'netns', 'delete', host).catch(() => undefined)
+  }
+}
+
+it('three hosts in network namespaces', { timeout: minutes(15) }, async context => {
+  context.skip(why !== '', why)
+  await using undo = new AsyncDisposableStack()
+  const reader = undo.use(await newReader({ rename }))
+  undo.defer(clear)
+  await reader.follow('docs/tutorials/three-hosts.md')
+  expect((await namespaces()).filter(name => name?.startsWith(prefix))).toEqual([])
+})

@@ -126,7 +126,12 @@ function checkKeys(field: Field): void {
   }
   const mode = member(field, 'network_mode')
   const network = text(mode)
-  if (mode && network !== undefined && !['bridge', 'default'].includes(network))
+  if (mode && network === 'host')
+    differs(
+      mode,
+      `is the network of the VM: other services reach each of its ports as ${field.path.replace('services.', '')}:<port>, and it reaches them by their names instead of localhost. Set x-mote.http to the port of its requests`,
+    )
+  else if (mode && network !== undefined && !['bridge', 'default'].includes(network))
     unsupported(mode, 'is not supported: a service has its own address in the private network of the project')
   for (const [, one] of member(field, 'networks')?.tree.kind === 'map' ? members(member(field, 'networks')) : []) {
     const aliases = member(one, 'aliases')
@@ -154,13 +159,14 @@ function programOf(entrypoint: readonly string[] | undefined, command: readonly 
   return { command: [], ...(command && command.length > 0 ? { arguments: command } : {}) }
 }
 
-const variableName = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
+const variableName = /^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/
 
 function environmentOf(field: Field, { envFiles, variable }: ServiceContext): Map<string, string> {
   const found = new Map(envFiles)
   for (const [name, one] of pairs(member(field, 'environment'))) {
     const value = one.value ?? variable(name)
-    if (!variableName.test(name)) unsupported(one, 'is not a name of a variable: use letters, digits and underscores')
+    if (!variableName.test(name))
+      unsupported(one, 'is not a name of a variable: use letters, digits, underscores, dots and dashes')
     else if (value !== undefined) found.set(name, value)
   }
   return new Map([...found].filter(([name]) => variableName.test(name)))

@@ -158,13 +158,18 @@ function ofCoolify(name: string, path: string): CatalogStack {
   )
   const main = Number(/^# port: (\d+)/m.exec(text)?.[1] ?? 80)
   const services = Object.entries(objectOr(objectOr(parseYaml(text))['services']))
+  // Only the first service with an address has it; others are told where it is.
+  const addressed = new Set<string>()
   const ports = services.flatMap(([service, value]) => {
     const environment = objectOr(value)['environment']
     const names = Array.isArray(environment) ? environment.map(String) : Object.keys(objectOr(environment))
-    const found = names
-      .flatMap(one => /^SERVICE_(?:URL|FQDN)_[A-Z0-9_]*?(?:_(\d+))?(?:=|$)/.exec(one) ?? [])
-      .slice(0, 2)
-    return found.length === 0 ? [] : [[service, Number(found[1] ?? main)] as const]
+    const own = names.flatMap(one => {
+      const [, address, port] = /^SERVICE_(?:URL|FQDN)_([A-Z0-9_]*?)(?:_(\d+))?(?:=|$)/.exec(one) ?? []
+      return address === undefined ? [] : [{ address, port }]
+    })
+    const found = own.find(({ address }) => !addressed.has(address))
+    for (const { address } of own) addressed.add(address)
+    return found === undefined ? [] : [[service, Number(found.port ?? main)] as const]
   })
   const mounts = services.flatMap(([, value]) => listOr(objectOr(value)['volumes']))
   const volumes = mounts.flatMap(one => volumeName.exec(String(objectOr(one)['source'] ?? one))?.[1] ?? [])

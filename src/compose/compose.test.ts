@@ -135,7 +135,7 @@ describe('a service', () => {
     ['build: { context: ., secrets: [x] }', 4, 'a build has no secrets'],
     ['build: { context: ., dockerfile: ../Dockerfile }', 4, 'must be in the folder'],
     ['build: "https://github.com/a/b.git#main:sub"', 4, 'built from its top'],
-    ['volumes_from: [b]', 4, 'only one VM'],
+    ['volumes_from: ["container:b"]', 4, 'containers outside of the file'],
   ])('cannot work with %s', async (lines, line, message) => {
     const { findings } = await plan(service(lines, 'volumes: { d: }\n'))
     const found = findings.filter(one => one.level === 'unsupported')
@@ -329,13 +329,20 @@ describe('a service that ends', () => {
     expect(services).toMatchObject([{ name: 'a', app: { release: { command: ['run', 'migrate'] } } }])
     expect(findings).toMatchObject([{ level: 'differs', message: expect.stringContaining('release command') }])
   })
-  it('cannot work with another image', async () =>
-    expect((await plan(text('j'))).findings).toMatchObject([{ level: 'unsupported', field: 'services.migrate' }]))
+  it('with another image it is an app that ends', async () => {
+    const { services, findings } = await plan(text('j'))
+    expect(findings).toMatchObject([
+      { level: 'differs', field: 'services.migrate', message: expect.stringContaining('runs to its end before') },
+    ])
+    const task = services.find(({ isTask }) => isTask)
+    expect(task?.app).toMatchObject({ app: 'migrate', kind: 'worker', processes: { web: { restart: 'never' } } })
+    expect(services.indexOf(task!)).toBe(0)
+  })
 })
 
-it('two services cannot share a writable volume', async () => {
+it('two services of different images cannot share a writable volume', async () => {
   const text = (mode: string) =>
-    `services: { a: { image: i, volumes: ["d:/d${mode}"] }, b: { image: i, volumes: ["d:/d${mode}"] } }\nvolumes: { d: }`
+    `services: { a: { image: i, volumes: ["d:/d${mode}"] }, b: { image: j, volumes: ["d:/d${mode}"] } }\nvolumes: { d: }`
   expect((await plan(text(''))).findings).toMatchObject([
     { level: 'unsupported', message: expect.stringContaining('of a: only one VM') },
   ])

@@ -22,6 +22,7 @@ import {
   text,
   unsupported,
 } from './reader.ts'
+import { memoryFor } from './sizes.ts'
 import { mountsOf, type StackVolume } from './volumes.ts'
 
 export interface Service {
@@ -34,6 +35,8 @@ export interface Service {
   /** The image is to keep its entrypoint: `command` of the service are its arguments. */
   readonly entrypoint: readonly string[] | undefined
   readonly command: readonly string[] | undefined
+  /** It ends before those that need it start. */
+  readonly isTask?: boolean
 }
 
 export interface Need {
@@ -192,8 +195,6 @@ function needsOf(field: Field): Need[] {
   })
 }
 
-const memorySizes = [512, 1024, 2048, 4096] as const
-
 function sizesOf(field: Field) {
   const resources = member(member(field, 'deploy'), 'resources')
   const limits = member(resources, 'limits')
@@ -218,7 +219,7 @@ function vcpusOf(field: Field | undefined): 1 | 2 | 3 | 4 {
 
 function memoryOf(field: Field | undefined) {
   const wanted = (bytes(field) ?? 0) / 2 ** 20
-  const size = memorySizes.find(one => one >= wanted)
+  const size = memoryFor(wanted)
   if (field && size === undefined) differs(field, 'is more than the 4096 MiB that a VM can have: it gets 4096 MiB')
   return size ?? 4096
 }

@@ -88,7 +88,8 @@ export function mountsOf(service: Field, { volumes, copied, created }: MountCont
     if (copied.has(one.tree.at)) continue
     const folder = created.get(one.tree.at)
     const given = mountOf(one)
-    const mount = given && folder !== undefined ? { ...given, type: 'volume', source: folder } : given
+    const mount =
+      given && folder !== undefined ? { ...given, type: 'volume', source: folder, isReadOnly: false } : given
     const mapped = mount && fileVolume(service, mount, volumes)
     // Of several mounts at one path, the last one counts: that of an override.
     if (mapped) found.set(mapped.mount, mapped)

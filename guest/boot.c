@@ -172,6 +172,8 @@ void config_take(struct config *config, const char *key, char *value) {
   else if (!strcmp(key, "route6")) config->route6 = value;
   else if (!strcmp(key, "stop_signal")) config->stop_signal = atoi(value);
   else if (!strcmp(key, "wait")) config->wait = atoi(value);
+  else if (!strcmp(key, "alias") && config->aliasc < MAX_ALIASES) config->aliases[config->aliasc++] = value;
+  else if (!strncmp(key, "program", 7)) programs_take(key, value);
   else if (!strcmp(key, "ports")) config->vsock = !strcmp(value, "vsock");
 }
 
@@ -301,12 +303,17 @@ void put_file(const char *path, const char *text) {
 }
 
 void write_identity(const struct config *config) {
-  char text[1024];
+  char text[4096];
   if (sethostname(config->hostname, strlen(config->hostname)) < 0) fatal("hostname");
   mkdir("/etc", 0755);
   snprintf(text, sizeof text, "%s\n", config->hostname);
   put_file("/etc/hostname", text);
   snprintf(text, sizeof text, "127.0.0.1 localhost\n::1 localhost\n%s %s\n", config->ip ? config->ip : "127.0.1.1", config->hostname);
+  /* Names of the further programs. */
+  for (int i = 0; i < config->aliasc; i++) {
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "127.0.0.1 %.64s\n::1 %.64s\n", config->aliases[i], config->aliases[i]);
+  }
   put_file("/etc/hosts", text);
   if (config->machine_id) {
     snprintf(text, sizeof text, "%s\n", config->machine_id);

@@ -26,6 +26,10 @@ static void watch(int fd, uint32_t events) {
   if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0) fatal("epoll");
 }
 
+static void watch_input(int fd) {
+  watch(fd, EPOLLIN);
+}
+
 static void halt(void) {
   sync();
   control_say("* halted\n");
@@ -49,17 +53,42 @@ static void drain(int *fd, enum stream stream) {
   *fd = -1;
 }
 
+/* Starts the next program that runs before the workload, or the workload with those beside it. */
+static int run_next(void) {
+  /* Children of the previous one may still hold its pipes; their output is discarded. */
+  if (workload.out >= 0) close(workload.out);
+  if (workload.err >= 0) close(workload.err);
+  int result = programs_before(&workload, &config);
+  if (result < 0 || (result > 0 && workload_start(&workload, &config) < 0)) return -1;
+  watch(workload.out, EPOLLIN), watch(workload.err, EPOLLIN);
+  if (result > 0) programs_start(&config, watch_input);
+  return 0;
+}
+
+static void halt_if_ended(void) {
+  if (halting && !workload.pid && !programs_signal(0)) halt();
+}
+
 static void reap(void) {
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (sandbox_reaped(pid)) power_off();
-    if (exec_reaped(pid, status) || session_reaped(pid, status) || pid != workload.pid) continue;
+    if (exec_reaped(pid, status) || session_reaped(pid, status)) continue;
+    if (programs_reaped(pid, status, halting, workload.pid)) {
+      halt_if_ended();
+      continue;
+    }
+    if (pid != workload.pid) continue;
     workload.pid = 0, workload.exited = 1;
     workload.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     drain(&workload.out, OUT), drain(&workload.err, ERR);
     log_pump();
+    if (programs_before_done(workload.code) && !halting) {
+      if (run_next() == 0) continue;
+      workload.code = 126;
+    }
     control_say("* exit %d\n", workload.code);
-    if (halting) halt();
+    halt_if_ended();
   }
 }
 
@@ -68,11 +97,7 @@ static int start(void) {
   /* After the host has mounted the volumes. */
   const char *refused = write_given_files(&config);
   if (refused) fatal(refused);
-  /* Children of the previous run may still hold its pipes; their output is discarded. */
-  if (workload.out >= 0) close(workload.out);
-  if (workload.err >= 0) close(workload.err);
-  if (workload_start(&workload, &config) < 0) return -1;
-  watch(workload.out, EPOLLIN), watch(workload.err, EPOLLIN);
+  if (run_next() < 0) return -1;
   control_say("* started %d\n", workload.pid);
   return 0;
 }
@@ -91,10 +116,11 @@ static void begin(const char *id, char *text) {
 
 static void off(int grace_ms) {
   halting = 1;
-  if (!workload.pid) halt();
+  programs_signal(config.stop_signal);
+  halt_if_ended();
   struct itimerspec when = {.it_value = {grace_ms / 1000, (grace_ms % 1000) * 1000000L + 1}};
   timerfd_settime(kill_timer, 0, &when, NULL);
-  kill(-workload.pid, config.stop_signal);
+  if (workload.pid) kill(-workload.pid, config.stop_signal);
 }
 
 static void network_counters(const char *id) {
@@ -177,7 +203,9 @@ static void serve(void) {
 
   for (int busy = 0;;) {
     struct epoll_event events[8];
-    int count = epoll_wait(epoll, events, 8, busy ? 0 : exec_wait_ms());
+    int timeout = exec_wait_ms(), start_ms = programs_wait_ms();
+    if (timeout < 0 || (start_ms >= 0 && start_ms < timeout)) timeout = start_ms;
+    int count = epoll_wait(epoll, events, 8, busy ? 0 : timeout);
     for (int i = 0; i < count; i++) {
       int fd = events[i].data.fd;
       if (fd == signals) {
@@ -190,7 +218,10 @@ static void serve(void) {
         if (asked && !halting) off(10000);
       } else if (fd == kill_timer) {
         uint64_t ticks;
-        if (read(kill_timer, &ticks, sizeof ticks) > 0 && workload.pid) kill(-workload.pid, SIGKILL);
+        if (read(kill_timer, &ticks, sizeof ticks) > 0) {
+          programs_signal(SIGKILL);
+          if (workload.pid) kill(-workload.pid, SIGKILL);
+        }
       } else if (fd == port_listeners(0) || fd == port_listeners(1)) {
         int connection = port_accept(fd);
         if (connection >= 0) watch(connection, EPOLLIN | EPOLLOUT | EPOLLET);
@@ -198,7 +229,9 @@ static void serve(void) {
       else if (fd == control_fd()) control_read(on_control), control_pump();
       else if (fd == workload.out) drain(&workload.out, OUT);
       else if (fd == workload.err) drain(&workload.err, ERR);
+      else programs_read(fd);
     }
+    if (!halting) programs_pump(&config, watch_input);
     log_pump();
     exec_pump();
     busy = session_pump();

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
-enum { MAX_ARGS = 1024, MAX_GROUPS = 64, MAX_FILES = 64, CONFIG_MAX = 1 << 20 };
+enum { MAX_ARGS = 1024, MAX_GROUPS = 64, MAX_FILES = 64, MAX_ALIASES = 16, CONFIG_MAX = 1 << 20 };
 
 /* The decoded config disk. Strings point into one buffer that is never freed. */
 struct config {
-  char *argv[MAX_ARGS + 1], *env[MAX_ARGS + 1], *files[MAX_FILES];
-  int argc, envc, filec, groupc, prefix, stop_signal, wait, vsock;
+  char *argv[MAX_ARGS + 1], *env[MAX_ARGS + 1], *files[MAX_FILES], *aliases[MAX_ALIASES];
+  int argc, envc, filec, aliasc, groupc, prefix, stop_signal, wait, vsock;
   gid_t groups[MAX_GROUPS], gid;
   uid_t uid;
   const char *cwd, *hostname, *base_type, *machine_id, *ip, *gateway, *gateway_mac, *dns, *ip6, *gateway6, *route6;
@@ -54,6 +54,17 @@ pid_t spawn(const struct config *config, char *const *argv, int fds[2]);
 pid_t spawn_session(const struct config *config, char *const *argv, const int stdio[3], int tty, int tool);
 int workload_start(struct workload *workload, const struct config *config);
 int listening(const struct config *config, int port);
+
+/* programs.c */
+void programs_take(const char *key, char *value);
+int programs_before(struct workload *workload, const struct config *config);
+int programs_before_done(int code);
+void programs_start(const struct config *config, void (*watch)(int fd));
+int programs_read(int fd);
+int programs_reaped(pid_t pid, int status, int halting, pid_t workload);
+void programs_pump(const struct config *config, void (*watch)(int fd));
+int programs_wait_ms(void);
+int programs_signal(int signal);
 
 /* given.c */
 const char *write_given_files(struct config *config);
@@ -186,6 +197,7 @@ int port_listeners(int which);
 int port_accept(int listener);
 int log_fd(void);
 int control_fd(void);
+void log_line(enum stream stream, const char *data, size_t length);
 void log_bytes(enum stream stream, const char *data, size_t length);
 void log_end(enum stream stream);
 void log_pump(void);

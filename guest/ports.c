@@ -115,7 +115,7 @@ static void drop_oldest(void) {
   oldest = end;
 }
 
-static void add_line(enum stream stream, const char *data, size_t length) {
+void log_line(enum stream stream, const char *data, size_t length) {
   struct record record = {.seq = ++last_seq, .at_us = now_us(), .length = (uint32_t)length, .stream = stream};
   while (tail - oldest + sizeof record + length > RING) drop_oldest();
   ring_put(&record, sizeof record);
@@ -123,7 +123,7 @@ static void add_line(enum stream stream, const char *data, size_t length) {
 }
 
 void log_end(enum stream stream) {
-  if (partial_used[stream]) add_line(stream, partial[stream], partial_used[stream]);
+  if (partial_used[stream]) log_line(stream, partial[stream], partial_used[stream]);
   partial_used[stream] = 0;
 }
 
@@ -135,7 +135,7 @@ void log_bytes(enum stream stream, const char *data, size_t length) {
     if (take > room) take = room, newline = NULL;
     memcpy(partial[stream] + partial_used[stream], data, take);
     partial_used[stream] += take;
-    if (newline && !partial_used[stream]) add_line(stream, "", 0);
+    if (newline && !partial_used[stream]) log_line(stream, "", 0);
     else if (newline || partial_used[stream] == LINE_MAX_BYTES) log_end(stream);
     data += take + (newline ? 1 : 0);
     length -= take + (newline ? 1 : 0);

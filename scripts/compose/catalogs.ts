@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { parse } from '@decimalturn/toml-patch'
-import { parse as parseYaml } from 'yaml'
+import { isScalar, parse as parseYaml, parseDocument, visit } from 'yaml'
 import { objectOr, stringOr } from '../../src/agent/build/plan/project.ts'
 import type { Files } from '../../src/compose/load.ts'
 
@@ -55,10 +55,16 @@ function inMemory(texts: ReadonlyMap<string, string>): Files {
   }
 }
 
-/** Templates whose file is not valid TOML are planned without it. */
+/**
+ * Templates whose file is not valid TOML are planned without it. Dokploy reads an empty list that tables of the same name
+ * follow.
+ */
 function tomlOr(path: string): Record<string, unknown> {
   try {
-    return objectOr(parse(readFileSync(path, 'utf8')))
+    const text = readFileSync(path, 'utf8')
+    const repeated = [...text.matchAll(/^\[\[config\.(\w+)\]\]/gm)].map(([, name]) => name)
+    const lines = text.split('\n').filter(line => !repeated.some(name => line.trim() === `${name} = []`))
+    return objectOr(parse(lines.join('\n')))
   } catch {
     return {}
   }
@@ -94,7 +100,11 @@ function ofDokploy(name: string, path: string, template: string): CatalogStack {
     name: dirname(name),
     paths,
     files: inMemory(texts),
-    environment: variable => env.get(variable) ?? (asked.has(variable) ? 'given' : homeOnly(variable)),
+    environment: variable => {
+      const value = env.get(variable)
+      // What a template leaves empty and requires is a question, too.
+      return asked.has(variable) ? value || 'given' : (value ?? homeOnly(variable))
+    },
   }
 }
 
@@ -119,6 +129,23 @@ function variablesOf(env: unknown): (readonly [string, string])[] {
 }
 
 const volumeName = /^([A-Za-z0-9][\w.-]*)(?=:|$)/
+/** Coolify makes a volume of such a source, with a name that has dashes instead. */
+const volumePath = /(?<=^\s+- ['"]?)[A-Za-z0-9][\w.-]*\/[\w./-]*(?=:\/)/gm
+
+/** The text with escaped dollar signs in contents of files, which Coolify writes as they are. */
+function withLiteralContents(text: string): string {
+  const ranges: (readonly [number, number])[] = []
+  visit(parseDocument(text, { merge: true }), {
+    Pair(_, { key, value }) {
+      if (isScalar(key) && key.value === 'content' && isScalar(value) && value.range)
+        ranges.push([value.range[0], value.range[1]])
+    },
+  })
+  return ranges.reduceRight(
+    (all, [from, to]) => all.slice(0, from) + all.slice(from, to).replaceAll('$', '$$$$') + all.slice(to),
+    text,
+  )
+}
 
 /** Variables that a file requires are questions of its template. */
 const required = (text: string): ReadonlySet<string> =>
@@ -126,16 +153,23 @@ const required = (text: string): ReadonlySet<string> =>
 
 /** Ports are in names of variables and in a comment; Coolify generates the variables `SERVICE_*` and all volumes. */
 function ofCoolify(name: string, path: string): CatalogStack {
-  const text = readFileSync(path, 'utf8')
+  const text = withLiteralContents(readFileSync(path, 'utf8')).replaceAll(volumePath, source =>
+    source.replace(/\/$/, '').replaceAll('/', '-'),
+  )
   const main = Number(/^# port: (\d+)/m.exec(text)?.[1] ?? 80)
   const services = Object.entries(objectOr(objectOr(parseYaml(text))['services']))
+  // Only the first service with an address has it; others are told where it is.
+  const addressed = new Set<string>()
   const ports = services.flatMap(([service, value]) => {
     const environment = objectOr(value)['environment']
     const names = Array.isArray(environment) ? environment.map(String) : Object.keys(objectOr(environment))
-    const found = names
-      .flatMap(one => /^SERVICE_(?:URL|FQDN)_[A-Z0-9_]*?(?:_(\d+))?(?:=|$)/.exec(one) ?? [])
-      .slice(0, 2)
-    return found.length === 0 ? [] : [[service, Number(found[1] ?? main)] as const]
+    const own = names.flatMap(one => {
+      const [, address, port] = /^SERVICE_(?:URL|FQDN)_([A-Z0-9_]*?)(?:_(\d+))?(?:=|$)/.exec(one) ?? []
+      return address === undefined ? [] : [{ address, port }]
+    })
+    const found = own.find(({ address }) => !addressed.has(address))
+    for (const { address } of own) addressed.add(address)
+    return found === undefined ? [] : [[service, Number(found.port ?? main)] as const]
   })
   const mounts = services.flatMap(([, value]) => listOr(objectOr(value)['volumes']))
   const volumes = mounts.flatMap(one => volumeName.exec(String(objectOr(one)['source'] ?? one))?.[1] ?? [])

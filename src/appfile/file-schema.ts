@@ -22,8 +22,9 @@ export const GivenFiles = Type.Array(
       ),
       secret: maybe(
         Type.String({
-          pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
-          'x-mote-pattern': 'only letters, digits and underscores, and not start with a digit',
+          pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,127}$',
+          'x-mote-pattern':
+            'only letters, digits, underscores, dots and dashes, and start with a letter or an underscore',
           description: 'Variable of the app whose value is the content.',
           examples: ['TLS_KEY'],
         }),

@@ -52,6 +52,12 @@ export function comparedFiles(
   }
 }
 
+/** A file with this content, whose digest shows whether it has changed. For the command line and for browsers. */
+export async function contentFile(path: string, mode: string, content: Uint8Array<ArrayBuffer>): Promise<GivenFile> {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
+  return { path, mode, content, sha256: [...digest].map(byte => byte.toString(16).padStart(2, '0')).join('') }
+}
+
 /** File systems of the kernel: nothing can be kept there. */
 const kernelTrees = ['/proc', '/sys', '/dev', '/.mote']
 

@@ -102,8 +102,8 @@ describe('a refused file names line, column, field and reason', () => {
     ['a variable that is a number', 'app = "a"\n[env]\nDEBUG = 1', [/3:1: env\.DEBUG must be text$/]],
     [
       'a variable without a valid name',
-      'app = "a"\n[env]\nMY-VAR = "1"',
-      [/3:1: env\.MY-VAR is not a valid name: use letters/],
+      'app = "a"\n[env]\n1VAR = "1"',
+      [/3:1: env\.1VAR is not a valid name: use letters/],
     ],
     ['the port as a variable', 'app = "a"\n[env]\nPORT = "1"', [/3:1: env\.PORT is set by the platform/]],
     [

@@ -222,12 +222,12 @@ export const AppFile = Type.Object(
     ),
     env: maybe(
       Type.Record(
-        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' }),
+        Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,127}$' }),
         Type.String({ maxLength: 32_768, description: 'The value.' }),
         {
           additionalProperties: false,
           maxProperties: 200,
-          'x-mote-names': 'letters, digits and underscores, not starting with a digit',
+          'x-mote-names': 'letters, digits, underscores, dots and dashes, starting with a letter or an underscore',
           default: {},
           description:
             'Environment variables whose values may be public. Set secrets with `mote env set NAME=- < file`: they never are in the file, and deployments keep them.',

@@ -23,6 +23,7 @@ const now = effectiveFile(parseAppFile(text))
 const states: Readonly<Record<string, EffectiveFile>> = {
   'the same': now,
   'a variable': { ...now, env: { LEVEL: 'info', OLD: '1', NEW: 'a "quoted"\nvalue' } },
+  'a variable with dots': { ...now, env: { LEVEL: 'info', OLD: '1', 'discovery.type': 'single-node' } },
   'no variables': { ...now, env: {} },
   'a port': { ...now, processes: { web: { ...now.processes.web, port: 8080 } } },
   'a health check': { ...now, processes: { web: { ...now.processes.web, health: { path: '/health' } } } },

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pc } from '../programs/colours.ts'
 import type { LiveDeploymentStatus } from '../client/index.ts'
-import { ends } from '../stack/ends.ts'
+import { endOf } from '../stack/ends.ts'
 import type { Call } from './verb.ts'
 
 /** Uses at most half of a project's rate limit (600 requests per minute). */
@@ -26,7 +26,8 @@ export interface Followed {
 }
 
 /**
- * @param leaving status that the deployment is about to leave, e.g. when an earlier deployment is activated again
+ * @param until `leaving`: status that the deployment is about to leave, e.g. when an earlier deployment is activated again;
+ * `isTask`: its program is to end
  * @throws Error with the reason if the deployment fails; the signal's reason if it aborts, while the deployment
  * continues
  */
@@ -35,7 +36,7 @@ export async function followDeployment(
   app: string,
   jobId: string,
   what: string,
-  leaving?: string,
+  { leaving, isTask = false }: { readonly leaving?: string | undefined; readonly isTask?: boolean } = {},
 ): Promise<Followed> {
   const { client, terminal, signal } = watch
   const over = new AbortController()
@@ -57,7 +58,7 @@ export async function followDeployment(
         if (line !== last) terminal.line(pc.dim(`  ${line}`))
         last = line
         left ||= live.status !== leaving
-        const end = left ? ends[live.status] : undefined
+        const end = left ? endOf(live.status, isTask) : undefined
         if (end === 'serves') return { live, serves: true }
         if (end === 'failed') throw new Error(`Deployment ${live.status}: ${live.error_message}`.trim())
         await sleep(pollMs, undefined, { signal }).catch(() => signal.throwIfAborted())
@@ -71,7 +72,7 @@ export async function followDeployment(
 
 /** Rounds the time that is left, so that it is not printed at every poll. */
 function canaryText({ canary, status }: LiveDeploymentStatus): string {
-  if (canary?.state !== 'running' || status in ends) return ''
+  if (canary?.state !== 'running' || endOf(status)) return ''
   const leftSeconds = Math.max(0, Math.ceil((Date.parse(canary.ends_at) - Date.now()) / 10_000) * 10)
   return `: canary with ${canary.percent} % of the requests, ${canary.failed} of ${canary.requests} failed, ${leftSeconds} s left`
 }

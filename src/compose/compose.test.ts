@@ -67,6 +67,7 @@ describe('a service', () => {
       { env: { A: '1', B: '010', C: 'true', D: 'x=y' } },
     ],
     ['variables as a list', 'environment: [A=1, B=, C]', { env: { A: '1', B: '' } }],
+    ['a variable with dots', 'environment: [discovery.type=single-node]', { env: { 'discovery.type': 'single-node' } }],
     ['keys of prototypes', 'environment: { __proto__: x, constructor: y }', { env: { constructor: 'y' } }],
     [
       'limits',
@@ -122,18 +123,19 @@ describe('a service', () => {
     ['volumes: ["/var/run/docker.sock:/var/run/docker.sock"]', 4, 'there is no Docker'],
     ['volumes: ["d:/etc/passwd"]', 4, 'belongs to the system'],
     ['volumes: ["d:/d", "d:/e"]', 2, 'mounts the volume shop-d twice: a volume has one mount point'],
-    ['tty: true\nnetwork_mode: host', 5, 'a service has its own address'],
+    ['tty: true\nnetwork_mode: none', 5, 'a service has its own address'],
+    ['tty: true\nnetwork_mode: service:b', 5, 'a service has its own address'],
     ['devices: ["/dev/kvm"]', 4, 'no devices'],
     ['gpus: all', 4, 'no GPUs'],
     ['platform: windows', 4, 'VMs run Linux'],
     ['pid: host', 4, 'do not share processes'],
-    ['environment: { a.b: 1 }', 4, 'is not a name of a variable'],
+    ['environment: { a b: 1 }', 4, 'is not a name of a variable'],
     ['volumes: ["d:/d"]\nscale: 2', 5, 'only one VM'],
     ['deploy: { resources: { reservations: { devices: [{ capabilities: [gpu] }] } } }', 4, 'no devices'],
     ['build: { context: ., secrets: [x] }', 4, 'a build has no secrets'],
     ['build: { context: ., dockerfile: ../Dockerfile }', 4, 'must be in the folder'],
     ['build: "https://github.com/a/b.git#main:sub"', 4, 'built from its top'],
-    ['volumes_from: [b]', 4, 'only one VM'],
+    ['volumes_from: ["container:b"]', 4, 'containers outside of the file'],
   ])('cannot work with %s', async (lines, line, message) => {
     const { findings } = await plan(service(lines, 'volumes: { d: }\n'))
     const found = findings.filter(one => one.level === 'unsupported')
@@ -150,6 +152,8 @@ describe('a service', () => {
     ['volumes: ["/etc/localtime:/etc/localtime:ro"]', 'TZ'],
     ['volumes: ["d:/etc/timezone:ro"]\nx-b: 1', 'TZ'],
     ['mem_limit: 8g', '4096 MiB'],
+    ['network_mode: host', 'as a:<port>'],
+    ['volumes: ["/dev/urandom:/dev/random:ro"]', 'the VM has its own'],
     ['tmpfs: /tmp', 'on the disk of the VM'],
     ['networks: { n: { aliases: [b] } }', 'only its own name'],
     ['environment: { A: "${NOT_SET}" }', 'is not set'],
@@ -325,13 +329,20 @@ describe('a service that ends', () => {
     expect(services).toMatchObject([{ name: 'a', app: { release: { command: ['run', 'migrate'] } } }])
     expect(findings).toMatchObject([{ level: 'differs', message: expect.stringContaining('release command') }])
   })
-  it('cannot work with another image', async () =>
-    expect((await plan(text('j'))).findings).toMatchObject([{ level: 'unsupported', field: 'services.migrate' }]))
+  it('with another image it is an app that ends', async () => {
+    const { services, findings } = await plan(text('j'))
+    expect(findings).toMatchObject([
+      { level: 'differs', field: 'services.migrate', message: expect.stringContaining('runs to its end before') },
+    ])
+    const task = services.find(({ isTask }) => isTask)
+    expect(task?.app).toMatchObject({ app: 'migrate', kind: 'worker', processes: { web: { restart: 'never' } } })
+    expect(services.indexOf(task!)).toBe(0)
+  })
 })
 
-it('two services cannot share a writable volume', async () => {
+it('two services of different images cannot share a writable volume', async () => {
   const text = (mode: string) =>
-    `services: { a: { image: i, volumes: ["d:/d${mode}"] }, b: { image: i, volumes: ["d:/d${mode}"] } }\nvolumes: { d: }`
+    `services: { a: { image: i, volumes: ["d:/d${mode}"] }, b: { image: j, volumes: ["d:/d${mode}"] } }\nvolumes: { d: }`
   expect((await plan(text(''))).findings).toMatchObject([
     { level: 'unsupported', message: expect.stringContaining('of a: only one VM') },
   ])

@@ -7,7 +7,7 @@ export interface EnvEntry {
   readonly value: string
 }
 
-const validName = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
+const validName = /^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/
 
 /**
  * The variables in the order of the file; a later line replaces an earlier one of the same name.
@@ -35,7 +35,11 @@ export function envEntries(text: string, file: string): readonly EnvEntry[] {
         message: 'PORT is set by the platform. Remove the line, and set the port of the app',
       })
     else if (!validName.test(name))
-      faults.push({ at, field: '', message: `The name ${name} may have letters, digits and underscores only` })
+      faults.push({
+        at,
+        field: '',
+        message: `The name ${name} may only have letters, digits, underscores, dots and dashes`,
+      })
   }
   if (faults.length > 0) throw new Invalid(faults.slice(0, 20))
   return [...found].map(([name, value = '']) => ({ name, value }))

@@ -95,7 +95,7 @@ describe('files of a service', () => {
       { '/etc/hosts': 'x' },
       'only files and small folders below that of the compose file',
     ],
-    ['volumes: ["./none:/a:ro"]', {}, 'only files and small folders below that of the compose file'],
+    ['volumes: ["/srv/none:/a:ro"]', {}, 'only files and small folders below that of the compose file'],
     ['volumes: ["./a:/proc/a:ro"]', { a: 'x' }, 'cannot be at /proc/a: the path belongs to the system'],
     ['volumes: ["./big:/big:ro"]', { big: 'x'.repeat(600_000) }, 'has 1 files with 600000 bytes'],
     [
@@ -152,7 +152,7 @@ describe('a folder that does not exist', () => {
   })
 
   it('is one volume for all services, of which only one may write', async () => {
-    const two = 'services:\n  a: { image: i, volumes: ["./d:/d"] }\n  b: { image: i, volumes: ["./d/:/d"] }\n'
+    const two = 'services:\n  a: { image: i, volumes: ["./d:/d"] }\n  b: { image: j, volumes: ["./d/:/d"] }\n'
     const { findings } = await plan(two)
     expect(findings.filter(({ level }) => level === 'unsupported')).toMatchObject([
       { field: 'services.b.volumes', message: expect.stringContaining('has the volume shop-d of a') },
@@ -161,7 +161,7 @@ describe('a folder that does not exist', () => {
 
   it.each([
     './app.conf:/etc/app.conf',
-    './none:/none:ro',
+    '/srv/none:/none:ro',
     '../up:/up',
     '~/shop:/data',
     '/proc/none:/p',

@@ -1,5 +1,5 @@
 /** Maps configs, secrets and mounted files of the project folder to files of VMs. */
-import { type GivenFile, filePathFault } from '../appfile/files.ts'
+import { contentFile, type GivenFile, filePathFault } from '../appfile/files.ts'
 import { dirname, isAbsolute, join } from '../lib/posix-path.ts'
 import type { Place } from './faults.ts'
 import type { Files, FolderEntry, Model } from './load.ts'
@@ -136,8 +136,8 @@ const fileName = /[^/]\.(?!d$)[A-Za-z][A-Za-z0-9]{0,5}$/
 async function missingFolder(field: Field, reading: Reading): Promise<string | undefined> {
   const { files, service } = reading
   const mount = mountOf(field)
-  if (!mount || mount.type !== 'bind' || mount.isReadOnly || isOfBuild(service, mount.source)) return undefined
-  const source = boundPath(field, mount) ?? outsidePath(mount, reading)
+  if (!mount || mount.type !== 'bind' || isOfBuild(service, mount.source)) return undefined
+  const source = boundPath(field, mount) ?? (mount.isReadOnly ? undefined : outsidePath(mount, reading))
   if (source === undefined) return undefined
   if (fileName.test(mount.source) || fileName.test(mount.target)) return undefined
   const found = await files.list?.(source)
@@ -199,17 +199,7 @@ async function addFile(
 ): Promise<void> {
   const fault = filePathFault(path)
   if (fault !== undefined) return void unsupported(field, `cannot be at ${path}: the path ${fault}`)
-  reading.add({
-    path,
-    mode,
-    content,
-    ...(isSecret ? { isSecret } : { sha256: await digestOf(content) }),
-  })
+  reading.add(isSecret ? { path, mode, content, isSecret } : await contentFile(path, mode, content))
 }
 
 const bytesOf = (content: string) => new TextEncoder().encode(content)
-
-async function digestOf(content: Uint8Array<ArrayBuffer>): Promise<string> {
-  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', content))
-  return [...bytes].map(byte => byte.toString(16).padStart(2, '0')).join('')
-}

@@ -3,6 +3,7 @@
 /** Read by the mapping. */
 export const mapped = [
   ...['image', 'build', 'command', 'entrypoint', 'environment', 'env_file', 'ports', 'expose', 'volumes', 'tmpfs'],
+  'volumes_from',
   ...['depends_on', 'healthcheck', 'deploy', 'scale', 'cpus', 'mem_limit', 'mem_reservation', 'restart', 'profiles'],
   ...['extends', 'networks', 'network_mode', 'configs', 'secrets', 'platform', 'stop_grace_period', 'x-mote'],
 ] as const
@@ -61,7 +62,6 @@ export const impossible: Readonly<Record<string, string>> = {
   gpus: 'is not supported: VMs have no GPUs',
   pid: 'is not supported: services do not share processes',
   ipc: 'is not supported: services do not share memory',
-  volumes_from: 'is not supported: only one VM can use a writable volume',
   credential_spec: 'is not supported',
   provider: 'is not supported',
   models: 'is not supported',
@@ -81,5 +81,5 @@ export const allKeys: readonly string[] = [
 export const otherProtocols: ReadonlySet<number> = new Set([
   ...[21, 22, 25, 53, 110, 123, 143, 161, 389, 465, 514, 587, 636, 993, 995, 1433, 1521, 1883, 2181, 2222, 3306, 3389],
   ...[4222, 4369, 5060, 5432, 5433, 5671, 5672, 6222, 6379, 6380, 6432, 6443, 7000, 7687, 8883, 9042, 9092, 9093, 9094],
-  ...[9300, 11_211, 25_672, 26_257, 27_017, 27_018, 33_060, 50_051, 61_616],
+  ...[9300, 11_211, 21_115, 21_116, 21_117, 25_672, 26_257, 27_017, 27_018, 33_060, 50_051, 61_616],
 ])

@@ -22,6 +22,7 @@ import {
   text,
   unsupported,
 } from './reader.ts'
+import { memoryFor } from './sizes.ts'
 import { mountsOf, type StackVolume } from './volumes.ts'
 
 export interface Service {
@@ -34,6 +35,8 @@ export interface Service {
   /** The image is to keep its entrypoint: `command` of the service are its arguments. */
   readonly entrypoint: readonly string[] | undefined
   readonly command: readonly string[] | undefined
+  /** It ends before those that need it start. */
+  readonly isTask?: boolean
 }
 
 export interface Need {
@@ -126,7 +129,12 @@ function checkKeys(field: Field): void {
   }
   const mode = member(field, 'network_mode')
   const network = text(mode)
-  if (mode && network !== undefined && !['bridge', 'default'].includes(network))
+  if (mode && network === 'host')
+    differs(
+      mode,
+      `is the network of the VM: other services reach each of its ports as ${field.path.replace('services.', '')}:<port>, and it reaches them by their names instead of localhost. Set x-mote.http to the port of its requests`,
+    )
+  else if (mode && network !== undefined && !['bridge', 'default'].includes(network))
     unsupported(mode, 'is not supported: a service has its own address in the private network of the project')
   for (const [, one] of member(field, 'networks')?.tree.kind === 'map' ? members(member(field, 'networks')) : []) {
     const aliases = member(one, 'aliases')
@@ -154,13 +162,14 @@ function programOf(entrypoint: readonly string[] | undefined, command: readonly 
   return { command: [], ...(command && command.length > 0 ? { arguments: command } : {}) }
 }
 
-const variableName = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/
+const variableName = /^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/
 
 function environmentOf(field: Field, { envFiles, variable }: ServiceContext): Map<string, string> {
   const found = new Map(envFiles)
   for (const [name, one] of pairs(member(field, 'environment'))) {
     const value = one.value ?? variable(name)
-    if (!variableName.test(name)) unsupported(one, 'is not a name of a variable: use letters, digits and underscores')
+    if (!variableName.test(name))
+      unsupported(one, 'is not a name of a variable: use letters, digits, underscores, dots and dashes')
     else if (value !== undefined) found.set(name, value)
   }
   return new Map([...found].filter(([name]) => variableName.test(name)))
@@ -186,8 +195,6 @@ function needsOf(field: Field): Need[] {
   })
 }
 
-const memorySizes = [512, 1024, 2048, 4096] as const
-
 function sizesOf(field: Field) {
   const resources = member(member(field, 'deploy'), 'resources')
   const limits = member(resources, 'limits')
@@ -212,7 +219,7 @@ function vcpusOf(field: Field | undefined): 1 | 2 | 3 | 4 {
 
 function memoryOf(field: Field | undefined) {
   const wanted = (bytes(field) ?? 0) / 2 ** 20
-  const size = memorySizes.find(one => one >= wanted)
+  const size = memoryFor(wanted)
   if (field && size === undefined) differs(field, 'is more than the 4096 MiB that a VM can have: it gets 4096 MiB')
   return size ?? 4096
 }

@@ -5,10 +5,12 @@ import type { BuildOptions } from './build.ts'
 import { readEnvFile } from './env-file.ts'
 import { Invalid } from './faults.ts'
 import { filesOf } from './files.ts'
+import { withVolumesFrom } from './inherit.ts'
 import { beside, type Files, type Model } from './load.ts'
 import { byPlace, type Field, type Finding, flag, member, newReader, oneOrMany, type Reader, text } from './reader.ts'
 import { asReleases } from './releases.ts'
 import { type Service, serviceOf } from './service.ts'
+import { together } from './together.ts'
 import { folderVolume, type StackVolume, volumesOf } from './volumes.ts'
 
 export interface Stack {
@@ -23,6 +25,8 @@ export interface StackService {
   readonly name: string
   readonly app: EffectiveFile
   readonly build: BuildOptions | undefined
+  /** Its program ends, and only then the next service starts. */
+  readonly isTask: boolean
 }
 
 export interface StackOptions {
@@ -49,7 +53,7 @@ export async function stackOf(model: Model, files: Files, options: StackOptions)
   const volumes = volumesOf(fieldOf(reader, 'volumes', model.volumes), options.name)
   const appName = options.appName ?? appNameOf
   const services = new Map<string, Service>()
-  for (const [name, tree] of model.services) {
+  for (const [name, tree] of withVolumesFrom(model.services, reader)) {
     const field: Field = { reader, tree, path: `services.${name}` }
     if (!isActive(field, options.profiles)) continue
     const envFiles = await envFilesOf(field, model, files)
@@ -57,7 +61,7 @@ export async function stackOf(model: Model, files: Files, options: StackOptions)
     for (const [at, folder] of given.created) {
       const volume = folderVolume(options.name, folder)
       volumes.set(folder, volume)
-      const message = `has the folder ${folder}, which does not exist or is empty: it becomes the volume ${volume.name}`
+      const message = `has the folder ${folder}, which does not exist or is empty: it becomes the volume ${volume.name}, which the service can write to`
       reader.findings.push({ level: 'differs', at, field: `${field.path}.volumes`, message })
     }
     const context = { stack: options.name, appName, volumes, envFiles, files: given, variable: model.variables.get }
@@ -71,7 +75,7 @@ export async function stackOf(model: Model, files: Files, options: StackOptions)
       message: 'has no service. Services with profiles need --profile',
     })
   checkNames([...services.values()], reader)
-  const ordered = inOrder(services, reader)
+  const ordered = inOrder(await together(services, reader), reader)
   const apps = asReleases(ordered, reader)
   checkShared(apps, reader)
   for (const [name, at] of model.missing)
@@ -80,7 +84,7 @@ export async function stackOf(model: Model, files: Files, options: StackOptions)
   const used = new Set(apps.flatMap(({ app }) => app.volumes.map(({ name }) => name)))
   return {
     name: options.name,
-    services: apps.map(({ name, app, build }) => ({ name, app, build })),
+    services: apps.map(({ name, app, build, isTask = false }) => ({ name, app, build, isTask })),
     volumes: [...volumes.values()].filter(({ name }) => used.has(name)),
     findings: reader.findings.toSorted(byPlace),
   }
@@ -189,12 +193,13 @@ function inOrder(services: ReadonlyMap<string, Service>, reader: Reader): Servic
   return [...ordered]
 }
 
-/** Only one VM can use a writable volume. */
+/** Only one VM can use a writable volume. A task has ended, and has no volume left, when the next service starts. */
 function checkShared(services: readonly Service[], reader: Reader): void {
   const users = new Map<string, { readonly service: string; readonly isReadOnly: boolean }>()
-  for (const { name, app, at } of services)
+  for (const { name, app, at, isTask } of services)
     for (const volume of app.volumes) {
       const other = users.get(volume.name)
+      if (isTask && !other) continue
       if (other && !(other.isReadOnly && volume.read_only))
         reader.findings.push({
           level: 'unsupported',

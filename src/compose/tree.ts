@@ -1,5 +1,6 @@
 /** Reads YAML into a tree whose nodes know their place. The file is untrusted: size, depth and aliases are limited. */
 import { type Alias, isAlias, isMap, isScalar, LineCounter, type Node, parseAllDocuments } from 'yaml'
+import { asMap } from './merge.ts'
 import { type Fault, Invalid, type Place } from './faults.ts'
 
 export interface Scalar {
@@ -104,16 +105,22 @@ function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, dep
     const value = pair.value
       ? convert(pair.value, conversion, depth + 1)
       : ({ kind: 'scalar', at: keyAt, value: null, text: '' } as const)
-    if (name === '<<') merged.push(...(value.kind === 'list' ? value.items : [value]))
+    if (name === '<<') merged.push(...mergedOf(value))
     else if (entries.has(name)) throw new Invalid([fault(keyAt, `The key "${name}" is in its map twice`)])
     // The place of the key: a nested value starts on a later line.
     else entries.set(name, { ...value, at: keyAt })
   }
   for (const one of merged) {
-    if (one.kind !== 'map') throw new Invalid([fault(one.at, 'A merge key (<<) takes maps')])
+    if (one.kind !== 'map') throw new Invalid([fault(one.at, 'A merge key (<<) takes maps, or lists of NAME=value')])
     for (const [name, value] of one.entries) if (!entries.has(name)) entries.set(name, value)
   }
   return { kind: 'map', at, entries }
+}
+
+/** The maps of a merge key. A list of NAME=value is not in the specification, but in use. */
+function mergedOf(value: Tree): readonly Tree[] {
+  const map = asMap(value)
+  return map.kind === 'list' ? map.items : [map]
 }
 
 function aliased(node: Alias, conversion: Conversion, at: Place): Tree {

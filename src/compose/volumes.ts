@@ -40,7 +40,7 @@ export function volumesOf(field: Field | undefined, stack: string): Map<string, 
     const driver = member(volume, 'driver')
     if (driver && text(driver) !== 'local') unsupported(driver, 'is not supported: volumes are disks of a host')
     const options = member(volume, 'driver_opts')
-    if (member(options, 'device')) unsupported(options!, 'is not supported: a volume is an empty disk')
+    if (text(member(options, 'device'))) unsupported(options!, 'is not supported: a volume is an empty disk')
     if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name))
       faultOf(
         one,
@@ -88,7 +88,8 @@ export function mountsOf(service: Field, { volumes, copied, created }: MountCont
     if (copied.has(one.tree.at)) continue
     const folder = created.get(one.tree.at)
     const given = mountOf(one)
-    const mount = given && folder !== undefined ? { ...given, type: 'volume', source: folder } : given
+    const mount =
+      given && folder !== undefined ? { ...given, type: 'volume', source: folder, isReadOnly: false } : given
     const mapped = mount && fileVolume(service, mount, volumes)
     // Of several mounts at one path, the last one counts: that of an override.
     if (mapped) found.set(mapped.mount, mapped)
@@ -137,10 +138,15 @@ const isWithin = (path: string, tree: string) => `${path.replace(/\/$/, '')}/`.s
 /** Files of the host that programs read only for the time zone. */
 const clocks = ['/etc/localtime', '/etc/timezone']
 
+/** Each VM has its own of these, which does the same. */
+const ownOfVm = ['/dev/null', '/dev/random', '/dev/urandom', '/dev/shm', '/dev/zero', '/etc/hosts', '/etc/resolv.conf']
+
 function fileVolume(service: Field, mount: Mount, volumes: ReadonlyMap<string, StackVolume>): FileVolume | undefined {
   const { field, type, source, isReadOnly } = mount
   const target = mount.target.length > 1 ? mount.target.replace(/\/$/, '') : mount.target
   if (clocks.includes(target)) return void differs(field, 'is ignored: set the variable TZ for another time zone')
+  if (type === 'bind' && [source, target].every(one => ownOfVm.includes(one)))
+    return void differs(field, 'is ignored: the VM has its own')
   if (type === 'tmpfs') return void differs(field, 'is ignored: the directory is on the disk of the VM')
   if (type !== 'volume') {
     if (isOfBuild(service, source))

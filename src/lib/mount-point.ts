@@ -2,12 +2,12 @@
 
 /** Directories that the guest's own files need; a volume mounted over them would prevent the start. */
 const systemTrees = ['/bin', '/boot', '/dev', '/lib', '/lib32', '/lib64', '/libx32', '/mote', '/proc'].concat([
-  ...['/run', '/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'],
+  ...['/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'],
   // The guest reads or writes these files; a volume may be any other directory of /etc.
   ...['/etc/group', '/etc/hostname', '/etc/hosts', '/etc/machine-id', '/etc/mote', '/etc/passwd', '/etc/resolv.conf'],
 ])
 /** Only these directories themselves are reserved; their subdirectories may be used. */
-const systemRoots = ['/', '/etc', '/home', '/opt', '/tmp', '/usr', '/usr/local', '/usr/share', '/var'].concat([
+const systemRoots = ['/', '/etc', '/home', '/opt', '/run', '/tmp', '/usr', '/usr/local', '/usr/share', '/var'].concat([
   ...['/var/cache', '/var/lib', '/var/log', '/var/run', '/var/tmp'],
 ])
 const lengthLimit = 200

@@ -13,6 +13,9 @@ export interface Context {
   explain(cause: unknown): unknown
   /** Uploads the folder of a service that is built. @returns its source */
   upload(service: StackService): Promise<string>
-  /** Waits until the deployment serves. @throws Error with the reason if it fails */
-  follow(app: string, jobId: string): Promise<unknown>
+  /**
+   * Waits until the deployment serves, or until the program of a task has ended with code 0.
+   * @throws Error with the reason if it fails
+   */
+  follow(app: string, jobId: string, isTask: boolean): Promise<unknown>
 }

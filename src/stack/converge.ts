@@ -277,7 +277,8 @@ const detachMs = 60_000
 const pollMs = 250
 
 /** Detaches the volume and waits until the VM has unmounted it. */
-async function detach({ client, signal }: Reach, app_name: string, name: string): Promise<void> {
+/** Detaches a volume, and waits until the VM has released it. @throws Error if a program uses it for too long */
+export async function detach({ client, signal }: Reach, app_name: string, name: string): Promise<void> {
   const { id: app_id } = await client.getApp({ app_name })
   const [attached] = await client.listAppVolumes({ app_id, query: { name } })
   if (!attached) return

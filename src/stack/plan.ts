@@ -79,18 +79,23 @@ const changedKind = (name: string, { kind, name: app }: App) =>
   `The service ${name} ${kind === 'worker' ? 'now publishes an HTTP port' : 'no longer publishes an HTTP port'}, which an app cannot change. Delete the app first: mote apps delete ${app}`
 
 export async function planService(context: Context, service: StackService): Promise<ServicePlan> {
-  const state = await readState(context.client, service.app)
+  const state = await readState(context.client, service.app, service.isTask)
   const kept = new Set(state?.secrets)
   // Domains are set by commands, and secrets only once.
   const file: EffectiveFile = {
     ...service.app,
     domains: state?.file.domains ?? [],
+    // A task that has ended left its volumes to others.
+    ...(service.isTask && state?.isDeployed ? { volumes: state.file.volumes } : {}),
     env: Object.fromEntries(
       Object.entries(service.app.env).filter(([name]) => !(kept.has(name) && isSecret(service, name))),
     ),
   }
   const source = state && service.build && 'root' in file.build ? await context.upload(service) : undefined
-  return { service, file, plan: planOf(file, state, { uploaded: source }), source }
+  const plan = planOf(file, state, { uploaded: source })
+  if (!service.isTask || isEmpty(plan)) return { service, file, plan, source }
+  const again = { ...file, volumes: service.app.volumes }
+  return { service, file: again, plan: planOf(again, state, { uploaded: source }), source }
 }
 
 const isSecret = ({ app }: StackService, name: string) => app.secrets?.includes(name) ?? false

@@ -2,7 +2,7 @@
 import type { Stack } from '../compose/stack.ts'
 import { isEmpty } from '../appfile/plan.ts'
 import type { Context } from './context.ts'
-import { converge, newApp } from './converge.ts'
+import { converge, detach, newApp } from './converge.ts'
 import { appsOf, currentStack, planService, type ServicePlan, type StackPlan } from './plan.ts'
 import type { StackSource } from './source.ts'
 
@@ -40,5 +40,8 @@ async function deployService(
   const image = 'image' in file.build ? file.build.image : undefined
   const body = { image, source: uploaded, port, vcpus, memory_mib, disk_mib }
   const { job_id } = await context.client.deployApp({ app_name: file.app, body })
-  await context.follow(file.app, job_id)
+  await context.follow(file.app, job_id, service.isTask)
+  if (!service.isTask) return
+  // The next service may need them.
+  for (const { name } of file.volumes) await detach(context, file.app, name)
 }

@@ -4,6 +4,10 @@ export interface GuestConfig {
   readonly env: Readonly<Record<string, string>>
   /** Written before the program starts. */
   readonly files?: readonly GivenFile[]
+  /** Further programs, with a complete environment each. */
+  readonly programs?: readonly GuestProgram[]
+  /** Names that resolve to the VM itself. */
+  readonly aliases?: readonly string[]
   readonly cwd: string
   readonly uid: number
   readonly gid: number
@@ -25,6 +29,15 @@ export interface GivenFile {
   readonly mode: number
   /** Base64. */
   readonly data: string
+}
+
+export interface GuestProgram {
+  readonly name: string
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly restart: 'always' | 'on-failure' | 'never'
+  /** It runs before the program of the VM, which starts only if it succeeds. */
+  readonly before: boolean
 }
 
 export interface GuestNetwork {
@@ -54,6 +67,8 @@ export function configDisk(config: GuestConfig): Buffer {
     ...Object.entries(config.env).map(([name, value]) => ['env', `${name}=${value}`] as const),
     ...config.groups.map(group => ['group', group] as const),
     ...(config.files ?? []).map(({ path, mode, data }) => ['file', `${mode.toString(8)} ${data} ${path}`] as const),
+    ...(config.aliases ?? []).map(name => ['alias', name] as const),
+    ...(config.programs ?? []).flatMap(programLines),
     ['uid', config.uid],
     ['gid', config.gid],
     ['cwd', config.cwd],
@@ -80,6 +95,14 @@ export function configDisk(config: GuestConfig): Buffer {
     throw new Error(`environment, command and files need ${text.length} bytes, at most ${configBytes} fit`)
   return Buffer.concat([text, Buffer.alloc((blockBytes - (text.length % blockBytes)) % blockBytes)])
 }
+
+const programLines = ({ name, argv, env, restart, before }: GuestProgram) => [
+  ['program', name] as const,
+  ...argv.map(arg => ['program_arg', arg] as const),
+  ...Object.entries(env).map(([key, value]) => ['program_env', `${key}=${value}`] as const),
+  ['program_restart', restart] as const,
+  ['program_before', before ? 1 : 0] as const,
+]
 
 function encode(value: string): string {
   return value.replace(/[%\n\0]/g, char => `%${char.charCodeAt(0).toString(16).padStart(2, '0')}`)

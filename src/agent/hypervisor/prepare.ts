@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { abortable } from '../../lib/abortable.ts'
 import { configBytes, configDisk } from '../guest/config-disk.ts'
 import type { GuestKernel } from '../guest/kernel.ts'
+import { programsOf } from '../guest/programs.ts'
 import type { ImageUser } from '../image/access.ts'
 import type { RunConfig } from '../image/config.ts'
 import { pinnedImage } from '../image/reference.ts'
@@ -115,11 +116,14 @@ export async function baseOfSnapshot(
 function guestConfig({ vmId, spec }: VmHome, image: RunConfig, nic: Nic, ports: PrepareDeps['ports']): Buffer {
   const argv = spec.command ?? [...image.argv.entrypoint, ...(spec.arguments ?? image.argv.cmd)]
   if (argv.length === 0) throw new ImageError('image_unusable', 'the image has no entrypoint and no command was given')
-  const { env, cwd, uid, gid, groups, stopSignal, baseType } = image
+  const { cwd, uid, gid, groups, stopSignal, baseType } = image
+  const env = { ...image.env, PORT: String(spec.port), ...spec.env }
+  const { files = [] } = spec
   return configDisk({
     argv,
-    env: { ...env, PORT: String(spec.port), ...spec.env },
-    files: spec.files ?? [],
+    env,
+    files,
+    ...programsOf(files, { argv: image.argv, env }),
     cwd,
     uid,
     gid,

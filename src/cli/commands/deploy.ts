@@ -122,7 +122,7 @@ function explanation({ dry_run: plan }: DeployResponse): string {
 }
 
 async function untilItServes(call: Call, app: string, jobId: string, leaving?: string): Promise<Answer> {
-  const { live } = await followDeployment(call, app, jobId, `Deploying ${app}`, leaving)
+  const { live } = await followDeployment(call, app, jobId, `Deploying ${app}`, { leaving })
   const { url } = await call.client.getApp({ app_name: app })
   return said(live, url ? `${app} serves at ${url}` : `${app} runs.`)
 }

@@ -6,10 +6,16 @@ export const maxEnvBytes = 65_536
 export const maxGroups = 50
 export const maxGroupsOfApp = 10
 
-/** @throws ApiError 400 for names that a shell could not set, and for names that the platform sets itself. */
+/**
+ * Names may have dots and dashes, which programs such as Elasticsearch read and shells cannot set.
+ * @throws ApiError 400 for other names, and for names that the platform sets itself
+ */
 export function checkEnvName(name: string): string {
-  if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name))
-    throw invalidField('name', 'use letters, digits and underscores, and do not start with a digit')
+  if (!/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/.test(name))
+    throw invalidField(
+      'name',
+      'use letters, digits, underscores, dots and dashes; start with a letter or an underscore',
+    )
   if (name === 'PORT') throw invalidField('name', 'PORT is set by the platform; change the port of the app instead')
   return name
 }

@@ -19,6 +19,7 @@ const parts = [
   'ports',
   'text',
   'workload',
+  'programs',
   'exec',
   'given',
   'user',

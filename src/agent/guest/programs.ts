@@ -1,0 +1,75 @@
+/** Reads the further programs of a VM from one of its files. */
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { maxProgramArguments, maxPrograms, maxProgramVariables, programsPath } from '../../lib/vm-programs.ts'
+import { StepError } from '../base/step-error.ts'
+import type { GivenFile, GuestProgram } from './config-disk.ts'
+
+const Name = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' })
+const Words = Type.Array(Type.String({ maxLength: 8192 }), { maxItems: maxProgramArguments })
+const Program = Type.Object(
+  {
+    name: Name,
+    command: Type.Optional(Words),
+    arguments: Type.Optional(Words),
+    environment: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[^=\\0]{1,128}$' }), Type.Union([Type.String(), Type.Null()])),
+    ),
+    restart: Type.Optional(Type.Union([Type.Literal('always'), Type.Literal('on-failure'), Type.Literal('never')])),
+    before: Type.Optional(Type.Boolean()),
+  },
+  { additionalProperties: false },
+)
+const Programs = Type.Object(
+  {
+    programs: Type.Array(Program, { maxItems: maxPrograms }),
+    names: Type.Optional(Type.Array(Name, { maxItems: 16 })),
+  },
+  { additionalProperties: false },
+)
+
+export interface ProgramBase {
+  /** Of the image. */
+  readonly argv: { readonly entrypoint: readonly string[]; readonly cmd: readonly string[] }
+  /** Of the program of the VM. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/**
+ * @returns undefined if no file describes further programs
+ * @throws StepError if the file is not valid
+ */
+export function programsOf(
+  files: readonly GivenFile[],
+  { argv, env }: ProgramBase,
+): { readonly programs: readonly GuestProgram[]; readonly aliases: readonly string[] } | undefined {
+  const file = files.find(({ path }) => path === programsPath)
+  if (!file) return undefined
+  const { programs, names = [] } = parsed(file)
+  return {
+    aliases: names,
+    programs: programs.map(
+      ({ name, command, arguments: given, environment = {}, restart = 'always', before = false }) => {
+        const words = command ? [...command, ...(given ?? [])] : [...argv.entrypoint, ...(given ?? argv.cmd)]
+        if (words.length === 0) throw invalid(`the program ${name} needs a command, because the image has none`)
+        if (words.length > maxProgramArguments)
+          throw invalid(`the program ${name} has more than ${maxProgramArguments} arguments`)
+        const all = Object.entries({ ...env, ...environment }).filter((one): one is [string, string] => one[1] !== null)
+        if (all.length > maxProgramVariables)
+          throw invalid(`the program ${name} has more than ${maxProgramVariables} variables`)
+        return { name, argv: words, env: Object.fromEntries(all), restart, before }
+      },
+    ),
+  }
+}
+
+function parsed({ data }: GivenFile) {
+  try {
+    return Value.Parse(Programs, JSON.parse(Buffer.from(data, 'base64').toString()))
+  } catch (cause) {
+    throw invalid('it must be {"programs": [{"name": ..., "command": [...]}]}', cause)
+  }
+}
+
+const invalid = (what: string, cause?: unknown) =>
+  new StepError('programs_invalid', `the file ${programsPath} is not valid: ${what}`, { cause })

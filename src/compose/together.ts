@@ -1,0 +1,211 @@
+/** Services that write to one volume become programs of one VM, if they have one image: only one VM can use the volume. */
+import type { EffectiveFile, FileVolume } from '../appfile/effective.ts'
+import { contentFile, type GivenFile } from '../appfile/files.ts'
+import { maxPrograms, programsPath } from '../lib/vm-programs.ts'
+import type { Reader } from './reader.ts'
+import { isSameImage } from './releases.ts'
+import type { Need, Service } from './service.ts'
+import { memoryFor } from './sizes.ts'
+
+/** The services, with those that run in the VM of another one left out. */
+export async function together(services: ReadonlyMap<string, Service>, reader: Reader): Promise<Map<string, Service>> {
+  const merged = new Map([...services].map(([name, service]) => [name, withTasks(service, services)]))
+  const ending = new Set(
+    [...merged.values()].flatMap(({ needs }) =>
+      needs.filter(({ condition }) => condition === 'service_completed_successfully').map(need => need.service),
+    ),
+  )
+  const mains = new Map<string, string>()
+  for (const group of groupsOf([...merged.values()], ending)) {
+    const whole = await wholeOf(group, ending, reader)
+    if (!whole) continue
+    for (const { name } of group) if (name !== whole.name) mains.set(name, whole.name)
+    for (const { name } of group) merged.delete(name)
+    merged.set(whole.name, whole)
+  }
+  for (const [name, service] of merged) merged.set(name, renamed(service, mains, reader))
+  return merged
+}
+
+/**
+ * A service that prepares a volume of the one that needs it, and is not restarted, ends first: only one VM can use the
+ * volume.
+ */
+function withTasks(service: Service, services: ReadonlyMap<string, Service>): Service {
+  const prepares = ({ service: name, condition }: Need) => {
+    const other = services.get(name)
+    return (
+      condition === 'service_started' &&
+      other?.app.processes.web.restart === 'never' &&
+      other.app.volumes.some(one => service.app.volumes.some(own => own.name === one.name))
+    )
+  }
+  const needs = service.needs.map(need =>
+    prepares(need) ? { ...need, condition: 'service_completed_successfully' } : need,
+  )
+  return { ...service, needs }
+}
+
+/** Services of one image that share a volume which one of them writes to. */
+function groupsOf(services: readonly Service[], ending: ReadonlySet<string>): Service[][] {
+  const groups: Service[][] = []
+  const names = new Set(services.flatMap(({ app }) => app.volumes.map(({ name }) => name)))
+  for (const volume of names) {
+    const users = services.filter(({ app }) => app.volumes.some(one => one.name === volume))
+    if (users.length < 2 || users.every(({ app }) => isReadOnly(app, volume))) continue
+    const [first] = users.filter(({ name }) => !ending.has(name))
+    // A service that ends first with another image hands its volumes over.
+    const members = users.filter(one => first && (isSameImage(one, first) || !ending.has(one.name)))
+    if (members.length < 2 || !first || !members.every(one => isSameImage(one, first))) continue
+    const others = groups.filter(group => group.some(one => members.includes(one)))
+    for (const other of others) groups.splice(groups.indexOf(other), 1)
+    groups.push([...new Set([...others.flat(), ...members])])
+  }
+  // In the order of the file.
+  return groups.map(group => services.filter(one => group.includes(one)))
+}
+
+const isReadOnly = ({ volumes }: EffectiveFile, name: string) =>
+  volumes.every(volume => volume.name !== name || volume.read_only)
+
+async function wholeOf(
+  group: readonly Service[],
+  ending: ReadonlySet<string>,
+  reader: Reader,
+): Promise<Service | undefined> {
+  const lasting = group.filter(({ name }) => !ending.has(name))
+  const web = lasting.filter(({ app }) => app.kind !== 'worker')
+  const main = web[0] ?? lasting[0]
+  if (!main) return undefined
+  const others = group.filter(one => one !== main)
+  const refuse = (service: Service, message: string) =>
+    void reader.findings.push({
+      level: 'unsupported',
+      at: service.at,
+      field: `services.${service.name}`,
+      message: `shares a writable volume with ${main.name}, so it runs in the same VM: ${message}`,
+    })
+  if (web[1]) return refuse(web[1], 'only one of them can get HTTP requests. Set x-mote.http to false for the other')
+  if (others.length > maxPrograms) return refuse(main, `at most ${maxPrograms} programs can run beside it`)
+  for (const other of others) {
+    const fault = clashOf(main, other) ?? (other.app.processes.web.replicas > 1 ? 'it cannot have replicas' : undefined)
+    if (fault !== undefined) return refuse(other, fault)
+  }
+  for (const { name, at } of others)
+    reader.findings.push({
+      level: 'differs',
+      at,
+      field: `services.${name}`,
+      message: ending.has(name)
+        ? `runs in the VM of ${main.name} before it, at each start, because they share a volume`
+        : `runs in the VM of ${main.name}, because they share a volume: there is no app ${name}, and its lines in the log of ${main.name} start with "${name} |"`,
+    })
+  return mergedService(main, others, ending)
+}
+
+/** Why both cannot have one VM. */
+function clashOf({ app: main }: Service, { app }: Service): string | undefined {
+  for (const volume of app.volumes) {
+    const same = main.volumes.find(one => one.name === volume.name)
+    if (same && same.mount !== volume.mount) return `the volume ${volume.name} has one mount point there`
+    const there = main.volumes.find(one => one.mount === volume.mount)
+    if (there && there.name !== volume.name) return `both have another volume at ${volume.mount}`
+  }
+  const fileText = ({ mode, variable, sha256, isSecret }: GivenFile) => `${mode} ${variable} ${sha256} ${isSecret}`
+  for (const file of app.files ?? []) {
+    const there = (main.files ?? []).find(({ path }) => path === file.path)
+    if (there && fileText(there) !== fileText(file)) return `both have another file at ${file.path}`
+  }
+  const secret = app.secrets?.find(name => app.env[name] !== undefined && app.env[name] !== main.env[name])
+  return secret === undefined ? undefined : `the secret ${secret} must be a variable of both, with the same value`
+}
+
+async function mergedService(main: Service, others: readonly Service[], ending: ReadonlySet<string>): Promise<Service> {
+  const all = [main, ...others]
+  const names = new Set(all.map(({ name }) => name))
+  const web = all.map(({ app }) => app.processes.web)
+  const sum = (values: readonly number[]) => values.reduce((total, one) => total + one, 0)
+  const vcpus = Math.min(4, sum(web.map(one => one.vcpus)))
+  const programs = others.map(one => programOf(main, one, ending.has(one.name)))
+  const file = await contentFile(
+    programsPath,
+    '0400',
+    new TextEncoder().encode(`${JSON.stringify({ programs, names: others.map(({ name }) => name) })}\n`),
+  )
+  const files = new Map(all.flatMap(({ app }) => app.files ?? []).map(one => [one.path, one]))
+  const volumes = new Map<string, FileVolume>()
+  for (const volume of all.flatMap(({ app }) => app.volumes)) {
+    const known = volumes.get(volume.name)
+    volumes.set(volume.name, { ...volume, read_only: volume.read_only && (known?.read_only ?? true) })
+  }
+  return {
+    ...main,
+    needs: all.flatMap(({ needs }) => needs).filter(({ service }) => !names.has(service)),
+    app: {
+      ...main.app,
+      secrets: [...new Set(all.flatMap(({ app }) => app.secrets ?? []))],
+      processes: {
+        web: {
+          ...main.app.processes.web,
+          vcpus: ([1, 2, 3, 4] as const)[vcpus - 1] ?? 1,
+          memory_mib: memoryFor(sum(web.map(one => one.memory_mib))) ?? 4096,
+          disk_mib: Math.max(...web.map(one => one.disk_mib)),
+        },
+      },
+      volumes: [...volumes.values()],
+      files: [...files.values(), file],
+    },
+  }
+}
+
+function programOf({ app: main }: Service, { name, app, entrypoint, command }: Service, before: boolean) {
+  const changed = Object.entries(app.env).filter(([key, value]) => main.env[key] !== value)
+  const absent = Object.keys(main.env).filter(key => app.env[key] === undefined)
+  const environment = Object.fromEntries([...changed, ...absent.map(key => [key, null] as const)])
+  const { restart } = app.processes.web
+  return {
+    name,
+    ...(entrypoint && entrypoint.length > 0
+      ? { command: [...entrypoint, ...(command ?? [])] }
+      : command && command.length > 0
+        ? { arguments: command }
+        : {}),
+    ...(Object.keys(environment).length > 0 ? { environment } : {}),
+    ...(restart ? { restart } : {}),
+    ...(before ? { before } : {}),
+  }
+}
+
+/**
+ * The service with the names of those that run in the VM of another one replaced: in `depends_on`, and as hosts in
+ * variables.
+ */
+function renamed(service: Service, mains: ReadonlyMap<string, string>, reader: Reader): Service {
+  const needs = service.needs.flatMap((need): Need[] => {
+    const main = mains.get(need.service)
+    if (main === undefined) return [need]
+    return main === service.name ? [] : [{ ...need, service: main, condition: 'service_healthy' }]
+  })
+  const env = { ...service.app.env }
+  const note = (level: 'differs' | 'unsupported', message: string) =>
+    void reader.findings.push({ level, at: service.at, field: `services.${service.name}`, message })
+  for (const [name, main] of mains) {
+    if (main === service.name) continue
+    const host = hostPattern(name)
+    const there = `${name}, which runs in the VM of ${main}`
+    if ([...(service.entrypoint ?? []), ...(service.command ?? [])].some(word => word.search(host) >= 0))
+      note('unsupported', `has the address of ${there}, in its command: use ${main} instead`)
+    for (const [variable, value] of Object.entries(env)) {
+      if (value.search(host) < 0) continue
+      env[variable] = value.replaceAll(host, main)
+      note('differs', `has the address of ${there}, in ${variable}: it is replaced by ${main}`)
+    }
+  }
+  return { ...service, needs, app: { ...service.app, env } }
+}
+
+/** The name as a host: with a port, or after a scheme. */
+function hostPattern(name: string): RegExp {
+  const plain = name.replaceAll(/[.+]/g, '\\$&')
+  return new RegExp(`(?<=^|[/@,=\\s])${plain}(?=:\\d)|(?<=//(?:[^/\\s]*@)?)${plain}(?=[/:\\s]|$)`, 'g')
+}

@@ -594,6 +594,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'git_submodules',
     'release_command',
     'canary',
+    'strategy',
     'restart',
     'settings_changed_at',
     'kind',
@@ -615,6 +616,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'git_submodules',
     'release_command',
     'canary',
+    'strategy',
     'restart',
   ],
   'PATCH /v1/apps/{app_name}': [
@@ -626,6 +628,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
     'git_submodules',
     'release_command',
     'canary',
+    'strategy',
     'restart',
     'drain_timeout',
     'health_check_path',

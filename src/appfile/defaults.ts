@@ -85,6 +85,7 @@ function workerOf(process: Web): Worker {
     memory_mib: process.memory_mib ?? 512,
     disk_mib: process.disk_mib ?? 1024,
     replicas: process.replicas ?? 1,
+    ...(process.strategy === 'one-at-a-time' ? { strategy: process.strategy } : {}),
     ...(process.restart === undefined || process.restart === 'always' ? {} : { restart: process.restart }),
     ...(process.max_restarts === undefined ? {} : { max_restarts: process.max_restarts }),
   }

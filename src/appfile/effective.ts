@@ -28,6 +28,8 @@ export interface Worker {
   readonly restart?: 'on-failure' | 'never'
   /** Absent: as the installation sets. */
   readonly max_restarts?: number
+  /** How a new version replaces the active one. Absent: rolling. */
+  readonly strategy?: 'one-at-a-time'
   readonly autoscaling?: {
     readonly max_replicas: number
     readonly cpu_percent: number

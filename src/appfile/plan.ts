@@ -223,7 +223,7 @@ function refuseShrinking({ volumes }: EffectiveFile, sizes: ReadonlyMap<string, 
 
 /** Keys whose changes VMs get without a new version. */
 const live = [
-  /^processes\.[^.]+\.(replicas|scale_to_zero|drain_seconds|autoscaling\..*|canary\..*)$/,
+  /^processes\.[^.]+\.(replicas|strategy|scale_to_zero|drain_seconds|autoscaling\..*|canary\..*)$/,
   /^domains\./,
   /^volumes\.[^/]+\.size_mib$/,
 ]

@@ -1,4 +1,4 @@
-/** The part of the schema of `mote.toml` that is about programs that end. */
+/** The parts of the schema of `mote.toml` that are about programs that end, and about versions that replace each other. */
 import { Type } from 'typebox'
 import { maybe } from './canary-schema.ts'
 
@@ -19,3 +19,9 @@ export const restarts = {
     }),
   ),
 }
+
+export const strategy = Type.Enum(['rolling', 'one-at-a-time'], {
+  default: 'rolling',
+  description:
+    '`rolling` starts the VMs of a new version beside the old ones. `one-at-a-time` ends an old VM before it starts a new one, so never more VMs run than `replicas` says. Not with `canary`.',
+})

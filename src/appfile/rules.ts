@@ -8,6 +8,7 @@ import type { AppFile } from './schema.ts'
 export const brokenRules = (file: AppFile): FieldFault[] => [
   ...ofBuild(file.build ?? {}),
   ...Object.entries(file.processes ?? {}).flatMap(([name, process]) => ofScale(name, process ?? {})),
+  ...ofStrategy(file),
   ...ofWorkers(file),
   ...brokenFiles(file),
   ...ofVolumes(file),
@@ -76,6 +77,12 @@ function ofScale(name: string, process: NonNullable<NonNullable<AppFile['process
   if (sleeps && replicas > 1)
     return [{ field: `processes/${name}/replicas`, message: 'must be 1 with scale_to_zero and autoscaling' }]
   return []
+}
+
+/** A canary runs beside the active version. */
+function ofStrategy({ processes }: AppFile): FieldFault[] {
+  if (processes?.web?.strategy !== 'one-at-a-time' || !processes.web.canary) return []
+  return [{ field: 'processes/web/strategy', message: 'cannot be one-at-a-time with a canary; leave one of them out' }]
 }
 
 function ofVolumes({ volumes = [], processes }: AppFile): FieldFault[] {

@@ -5,7 +5,7 @@
 import { type Static, Type } from 'typebox'
 import { Build } from './build-schema.ts'
 import { Canary, maybe, table } from './canary-schema.ts'
-import { restarts } from './restart-schema.ts'
+import { restarts, strategy } from './restart-schema.ts'
 import { GivenFiles } from './file-schema.ts'
 import { Jobs } from './job-schema.ts'
 import { Services } from './service-schema.ts'
@@ -84,6 +84,7 @@ const size = {
     }),
   ),
   autoscaling: maybe(Autoscaling),
+  strategy: maybe(strategy),
   ...restarts,
 }
 

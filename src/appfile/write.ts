@@ -158,7 +158,7 @@ function processesWith(file: AppFile, before: EffectiveFile, state: EffectiveFil
 function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Worker & Partial<WebProcess>): Web {
   const known = flatProcess(before)
   const changed = [...flatProcess(now)].filter(([key, value]) => !isDeepStrictEqual(known.get(key), value))
-  const { health, autoscaling, canary, command, restart, max_restarts, ...rest } = process
+  const { health, autoscaling, canary, command, strategy, restart, max_restarts, ...rest } = process
   const isChanged = (path: string) => changed.some(([key]) => key.startsWith(path))
   const inner = Object.fromEntries(changed.filter(([key]) => !key.includes('.')))
   return {
@@ -166,6 +166,7 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
     ...rest,
     // The default policy is not a value of its own: without one, the app has been set back to it.
     ...(restart && (now.restart ?? 'always') === (before.restart ?? 'always') ? { restart } : {}),
+    ...(strategy && now.strategy === before.strategy ? { strategy } : {}),
     ...(max_restarts !== undefined && now.max_restarts !== undefined ? { max_restarts } : {}),
     ...inner,
     ...(now.health && isChanged('health.') ? { health: now.health } : health ? { health } : {}),

@@ -87,6 +87,7 @@ CREATE TABLE app (
   scm_webhook_secret bytea NOT NULL,
   settings_changed_at timestamp with time zone,
   stack text,
+  strategy text NOT NULL DEFAULT 'rolling'::text,
   want text NOT NULL DEFAULT 'live'::text,
   CONSTRAINT app_env_of_fkey FOREIGN KEY (env_of) REFERENCES app(id) ON DELETE SET NULL,
   CONSTRAINT app_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text]))),
@@ -94,6 +95,7 @@ CREATE TABLE app (
   CONSTRAINT app_pkey PRIMARY KEY (id),
   CONSTRAINT app_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
   CONSTRAINT app_scale_state_check CHECK ((scale_state = ANY (ARRAY['active'::text, 'idle'::text, 'scaled_to_zero'::text, 'warming_up'::text]))),
+  CONSTRAINT app_strategy_check CHECK ((strategy = ANY (ARRAY['rolling'::text, 'one-at-a-time'::text]))),
   CONSTRAINT app_want_check CHECK ((want = ANY (ARRAY['live'::text, 'deleted'::text])))
 );
 

@@ -198,6 +198,7 @@ function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
     memory_mib,
     disk_mib,
     replicas,
+    ...(app.strategy === 'rolling' ? {} : { strategy: app.strategy }),
     ...(app.restart.policy === 'always' ? {} : { restart: app.restart.policy }),
     ...(app.restart.max_restarts === null ? {} : { max_restarts: app.restart.max_restarts }),
   }

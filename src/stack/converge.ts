@@ -69,9 +69,7 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
   const isNew = below('app').length > 0
   const web = below('processes.web').map(({ key }) => key.replace('processes.web.', ''))
   const settings =
-    web.some(key =>
-      ['command', 'arguments', 'port', 'drain_seconds', 'health.path', 'restart', 'max_restarts'].includes(key),
-    ) ||
+    web.some(key => ['command', 'arguments', 'port', 'drain_seconds', 'health.path', ...policies].includes(key)) ||
     web.some(key => key.startsWith('canary.')) ||
     below('build').length > 0 ||
     below('release').length > 0
@@ -183,7 +181,7 @@ const settingsOf = (file: EffectiveFile): UpdateAppRequest => {
     health_check_path: health.path,
     drain_timeout: drain_seconds,
     canary: canary ?? { percent: 0 },
-    restart: restartOf(file.processes.web),
+    ...policiesOf(file.processes.web),
     build: inputsOf(file),
     ...repositoryOf(file),
     release_command: file.release?.command ?? [],
@@ -197,9 +195,11 @@ const inputsOf = ({ inputs }: EffectiveFile): AppBuildRequest => ({
   secrets: inputs ? [...inputs.secrets] : [],
 })
 
-const restartOf = ({ restart, max_restarts }: Worker) => ({
-  policy: restart ?? ('always' as const),
-  max_restarts: max_restarts ?? null,
+/** Keys of what `policiesOf` sets. */
+const policies = ['strategy', 'restart', 'max_restarts']
+const policiesOf = ({ strategy, restart, max_restarts }: Worker) => ({
+  strategy: strategy ?? ('rolling' as const),
+  restart: { policy: restart ?? ('always' as const), max_restarts: max_restarts ?? null },
 })
 
 export const newApp = (file: EffectiveFile): CreateAppRequest => ({
@@ -243,15 +243,15 @@ function workerSteps(context: Reach, main: string, name: string, worker: Worker,
   const { command } = worker
   if (changes.some(({ kind, key }) => kind === 'create' && key === `${path}.vcpus`)) {
     const own = { name: app_name, git_url: '', kind: 'worker', env_of: main, command } as const
-    const body = { ...own, ...scaleOf(worker, 1), restart: restartOf(worker) }
+    const body = { ...own, ...scaleOf(worker, 1), ...policiesOf(worker) }
     return [step(path, () => client.createApp({ body }))]
   }
   const change = async () => {
     const { port } = await client.getApp({ app_name })
-    return client.updateApp({ app_name, body: { port, command, restart: restartOf(worker) } })
+    return client.updateApp({ app_name, body: { port, command, ...policiesOf(worker) } })
   }
   return [
-    ...(keys.some(key => ['command', 'restart', 'max_restarts'].includes(key)) ? [step(path, change)] : []),
+    ...(keys.some(key => ['command', ...policies].includes(key)) ? [step(path, change)] : []),
     ...(keys.some(key => /^(replicas|autoscaling\..*)$/.test(key))
       ? [step(`${path}.replicas`, () => rescale(context, app_name, worker))]
       : []),

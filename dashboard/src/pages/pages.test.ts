@@ -27,6 +27,7 @@ const app: App = {
   scale_state: 'active',
   release_command: null,
   canary: null,
+  strategy: 'rolling',
   restart: { policy: 'always', max_restarts: null },
   build: { dockerfile: '', args: {}, env: [], secrets: [] },
   settings_changed_at: null,

@@ -75,6 +75,8 @@ export interface App {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
   readonly canary: AppCanary | null
+  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  readonly strategy: 'rolling' | 'one-at-a-time'
   readonly restart: AppRestart
   readonly build: AppBuild
   /** How many VMs should run; autoscaling changes it. */
@@ -594,6 +596,8 @@ export interface CreateAppRequest {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
+  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  readonly strategy?: 'rolling' | 'one-at-a-time' | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
   readonly build?: AppBuildRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
@@ -2528,6 +2532,8 @@ export interface ScaledApp {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
   readonly canary: AppCanary | null
+  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  readonly strategy: 'rolling' | 'one-at-a-time'
   readonly restart: AppRestart
   readonly build: AppBuild
   /** How many VMs should run; autoscaling changes it. */
@@ -2838,6 +2844,8 @@ export interface UpdateAppRequest {
   /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
   readonly canary?: AppCanaryRequest | null | undefined
+  /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
+  readonly strategy?: 'rolling' | 'one-at-a-time' | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
   readonly build?: AppBuildRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */

@@ -14,7 +14,8 @@ import {
   uint32,
 } from '../http/types.ts'
 import { AppBuildRequest } from '../builds/schema.ts'
-import { AppCanaryRequest, appKinds, AppRestartRequest } from './resources.ts'
+import { appKinds } from './resources.ts'
+import { AppCanaryRequest, AppRestartRequest, strategy } from './rollout-resources.ts'
 
 const port = () =>
   uint32({
@@ -80,6 +81,7 @@ const settings = {
     }),
   ),
   canary: maybe(AppCanaryRequest),
+  strategy: maybe(strategy),
   restart: maybe(AppRestartRequest),
   build: maybe(AppBuildRequest),
   health_check_path: maybe(

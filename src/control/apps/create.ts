@@ -4,6 +4,7 @@ import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
 import { type BuildSettingsRequest, buildSettingsOf } from '../builds/index.ts'
+import type { Strategy } from '../deployments/index.ts'
 import { invalidField, nameTaken } from '../http/errors.ts'
 import type { ProjectAccess } from '../http/operation.ts'
 import { assertAllowed, assertWithin, lockLimits } from '../projects/index.ts'
@@ -26,6 +27,7 @@ export interface AppRequest {
   readonly release_command?: readonly string[] | null
   readonly drain_timeout?: number | null
   readonly canary?: rules.CanaryRequest | null
+  readonly strategy?: Strategy | null
   readonly restart?: rules.RestartRequest | null
   readonly build?: BuildSettingsRequest | null
   readonly desired_replicas?: number | null
@@ -92,6 +94,7 @@ export function prepareApp(
     releaseCommand: rules.checkCommand(request.release_command ?? []),
     drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
     canary: request.canary ? rules.checkCanary(kind, request.canary) : null,
+    strategy: request.strategy ?? 'rolling',
     restart: request.restart ? rules.restartOf(request.restart) : null,
     build: request.build ? buildSettingsOf(request.build) : null,
     hostname: rules.hostnameOf(name, project.slug, deps.config.domain),
@@ -102,6 +105,7 @@ export function prepareApp(
     owner: 'user' as const,
     ownerId: null,
   }
+  rules.assertOneStrategy(app)
   return async (tx: Tx): Promise<store.App> => {
     const limits = await lockLimits(tx, project.id)
     if (app.autoscalingEnabled) assertAllowed(limits, 'autoscalingAllowed')
@@ -154,6 +158,7 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
     releaseCommand: null,
     drainTimeout: 0,
     canary: null,
+    strategy: 'rolling',
     restart: null,
     build: null,
     hostname: `${name}.invalid`,

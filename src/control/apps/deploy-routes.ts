@@ -81,6 +81,7 @@ const keep = {
   releaseCommand: undefined,
   drainTimeout: undefined,
   canary: undefined,
+  strategy: undefined,
   restart: undefined,
   build: undefined,
   scmInstallationId: undefined,

@@ -58,6 +58,7 @@ export const appFeature = (deps: Deps) =>
           releaseCommand: body.release_command == null ? undefined : rules.checkCommand(body.release_command),
           drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
           canary: body.canary == null ? undefined : rules.canaryOf(body.canary),
+          strategy: body.strategy ?? undefined,
           restart: body.restart == null ? undefined : rules.restartOf(body.restart),
           build: body.build == null ? undefined : buildSettingsOf(body.build),
           scmInstallationId: body.scm_installation_id ?? undefined,
@@ -69,6 +70,7 @@ export const appFeature = (deps: Deps) =>
           if (!app) throw notFound()
           if (change.canary) rules.assertCanBeCanary(app.kind)
           const changed = await store.change(tx, app, change)
+          rules.assertOneStrategy(changed)
           call.audit({
             action: 'app.update',
             resourceType: 'app',

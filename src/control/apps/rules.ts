@@ -1,4 +1,4 @@
-import type { CanarySettings, RestartSettings } from '../deployments/index.ts'
+import type { CanarySettings, RestartSettings, Strategy } from '../deployments/index.ts'
 import { invalidField } from '../http/errors.ts'
 import type { Scale } from './store.ts'
 
@@ -155,6 +155,12 @@ export function checkCanary(kind: 'web' | 'worker', request: CanaryRequest): Can
   const canary = canaryOf(request)
   if (canary) assertCanBeCanary(kind)
   return canary
+}
+
+/** @throws ApiError 400: a canary runs beside the active version */
+export function assertOneStrategy(app: { readonly strategy: Strategy; readonly canary: CanarySettings | null }): void {
+  if (app.strategy === 'one-at-a-time' && app.canary)
+    throw invalidField('strategy', 'cannot be one-at-a-time together with a canary, which runs beside the old version')
 }
 
 export interface RestartRequest {

@@ -36,6 +36,7 @@ export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppSha
   release_command: app.releaseCommand === null ? null : [...app.releaseCommand],
   drain_timeout: app.drainTimeout,
   canary: app.canary,
+  strategy: app.strategy,
   restart: app.restart ?? { policy: 'always', max_restarts: null },
   build: buildView(app.build ?? noBuildSettings),
   desired_replicas: app.desiredReplicas,

@@ -53,6 +53,8 @@ async function stayActive(tx: Tx, d: Deployment): Promise<void> {
   await store.renew(tx, d.id)
   await poke(tx, 'deployment', d.id)
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
+  // VMs of the rollout that it supersedes may serve already.
+  if (d.exclusive) await refreshRoute(tx, d.appId)
 }
 
 /** Another deployment has replaced it, but its VMs are still healthy. */

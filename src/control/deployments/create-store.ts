@@ -35,16 +35,28 @@ const ipv6Prefix = statement<{ prefix: string }>(
   `SELECT ipv6_prefix AS prefix FROM project WHERE id = $1`,
 )
 // VMs that are being removed do not count: a redeploy must be possible at the limit.
-const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments: number }>(
+const usageOfProject = statement<{
+  vcpus: number
+  memoryMib: number
+  /** Part of the app itself. */
+  ownVcpus: number
+  ownMemoryMib: number
+  /** VMs of the app end before those of a new version start. */
+  isReplacing: boolean
+  deployments: number
+}>(
   'deployments.usage',
   `SELECT coalesce(sum(claim.vcpus), 0)::int AS vcpus, coalesce(sum(claim.memory_mib), 0)::int AS "memoryMib",
+          coalesce(sum(claim.vcpus) FILTER (WHERE claim.app_id = $2), 0)::int AS "ownVcpus",
+          coalesce(sum(claim.memory_mib) FILTER (WHERE claim.app_id = $2), 0)::int AS "ownMemoryMib",
+          (SELECT strategy = 'one-at-a-time' AND active_deployment_id IS NOT NULL FROM app WHERE id = $2) AS "isReplacing",
           (SELECT count(*)::int FROM deployment WHERE app_id = $2 AND outcome IS NULL AND want <> 'deleted') AS deployments
-   FROM (SELECT vcpus, memory_mib FROM vm WHERE project_id = $1 AND want <> 'absent'
+   FROM (SELECT app_id, vcpus, memory_mib FROM vm WHERE project_id = $1 AND want <> 'absent'
            -- Spare VMs of the platform do not count toward the plan.
            AND NOT EXISTS (SELECT FROM branch b WHERE b.app_id = vm.app_id AND b.kind = 'spare')
          UNION ALL
          -- Deployments that are being built or released count: the plan check accepted them when they were requested.
-         SELECT d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)
+         SELECT d.app_id, d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)
          FROM deployment d JOIN app a ON a.id = d.app_id
          WHERE d.project_id = $1 AND d.outcome IS NULL AND d.want = 'running' AND (d.image = '' OR EXISTS (
            SELECT FROM machine m WHERE m.kind = 'deployment' AND m.id = d.id AND m.phase = 'releasing'))) claim`,

@@ -5,6 +5,7 @@ import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { createVm, type StartFrom } from '../vms/index.ts'
 import { announceById } from './announce.ts'
+import { creatable } from './one-at-a-time.ts'
 import { releaseDeadlineMs } from './release.ts'
 import * as creating from './create-store.ts'
 import * as store from './store.ts'
@@ -33,12 +34,13 @@ export async function createDeployment(
   const first = awaitsImage ? 'building' : releases ? 'releasing' : 'rolling'
   await createWorkflow(tx, 'deployment', id, first, { deadlineMs: deadlines[first] })
   const vmIds: string[] = []
-  for (let n = 0; n < request.replicas && first === 'rolling'; n++) {
+  const count = first === 'rolling' ? await creatable(tx, request.appId, request.replicas) : 0
+  for (let n = 0; n < count; n++) {
     const vmId = newId()
     vmIds.push(vmId)
     await createVm(tx, { ...request, id: vmId, deploymentId: id })
   }
-  // When only one VM may attach the app's volume, running deployments must yield it.
+  // Running deployments of an exclusive app must leave their places.
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, request.appId, id))
   await announceById(tx, id)
   return { id, jobId, vmIds }

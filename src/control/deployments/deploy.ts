@@ -73,7 +73,7 @@ export async function deploy(
   const room = await roomOf(deps, tx, app.id, shape)
   assertRoomEver(room, replicas)
   const { placement } = room
-  const plan = await claimSizes(tx, call.project.id, app.id, shape, replicas)
+  const { plan, isReplacing } = await claimSizes(tx, call.project.id, app.id, shape, replicas)
 
   if (body.dry_run) {
     call.audit({ action: 'deployment.dry_run', resourceType: 'app', resourceId: app.id })
@@ -103,14 +103,15 @@ export async function deploy(
     host_id: '',
     image_tag: imageTag(shape.image),
     status: build ? 'building' : 'pending',
-    message: acceptance(room, replicas),
+    message: acceptance(isReplacing, room, replicas),
   }
 }
 
 /** The shape of a deployment whose image is built first. */
 const unbuiltShape: typeof deployShape = (request, defaults) => ({ image: '', ...deploySizes(request, defaults) })
 
-function acceptance(room: Room, replicas: number): string {
+function acceptance(isReplacing: boolean, room: Room, replicas: number): string {
+  if (isReplacing) return 'Accepted. The old version ends before the new one starts.'
   if (!room.placement.host) return `Accepted, and waiting. ${explain(room.placement)}`
   return `Accepted. ${waitingFor(room, replicas) ?? 'Follow it on the deployments stream, or with: mote logs -f'}`
 }
@@ -134,7 +135,7 @@ export async function claimVm(
 
 /**
  * Checks the plan's totals with the project locked. A running version counts together with its replacement until it is
- * gone.
+ * gone, unless it ends before its replacement starts.
  */
 async function claimSizes(
   tx: Tx,
@@ -142,14 +143,17 @@ async function claimSizes(
   appId: string,
   shape: DeployShape,
   replicas: number,
-): Promise<string> {
+): Promise<{ readonly plan: string; readonly isReplacing: boolean }> {
   const limits = await lockLimits(tx, projectId)
   await assertNotCapped(tx, projectId)
-  const used = await creating.usage(tx, projectId, appId)
-  assertWithin(limits, 'maxDeploymentsPerApp', used.deployments)
+  const now = await creating.usage(tx, projectId, appId)
+  const { isReplacing } = now
+  const used = isReplacing ? { vcpus: now.vcpus - now.ownVcpus, memoryMib: now.memoryMib - now.ownMemoryMib } : now
+  assertWithin(limits, 'maxDeploymentsPerApp', now.deployments)
   assertWithin(limits, 'maxVcpusTotal', used.vcpus, shape.vcpus * replicas)
   assertWithin(limits, 'maxMemoryMibTotal', used.memoryMib, shape.memoryMib * replicas)
-  return `vCPUs ${used.vcpus} + ${shape.vcpus * replicas}, memory ${used.memoryMib} + ${shape.memoryMib * replicas} MiB`
+  const plan = `vCPUs ${used.vcpus} + ${shape.vcpus * replicas}, memory ${used.memoryMib} + ${shape.memoryMib * replicas} MiB`
+  return { plan, isReplacing }
 }
 
 function dryRunAnswer(shape: DeployShape, placement: Placement, plan: string) {

@@ -2,6 +2,7 @@
 export type { NewDeployment } from './create-store.ts'
 export { addCanaryCounts } from './canary.ts'
 export type { CanarySettings } from './canary-facts.ts'
+export { strategies, type Strategy } from './one-at-a-time.ts'
 export { restartPolicies, type RestartSettings } from './restart.ts'
 export { createDeployment } from './create.ts'
 export { claimVm, type DeployBody, type DeployCall, deploy } from './deploy.ts'

@@ -4,6 +4,7 @@ import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
 import { createVm, dropSnapshots, setVmsWant } from '../vms/index.ts'
 import { moveAway } from './moves.ts'
+import { creatable } from './one-at-a-time.ts'
 import { planReplicas, quietMs, type ReplicaPlan } from './replicas.ts'
 import { replacedOne, wantedVms } from './restart.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
@@ -29,7 +30,9 @@ export function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChang
   const plan = planReplicas(wantedVms(d), replicas, mayReplace)
   // Its successor can only start once the VM has released the volume.
   const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
-  const aside = kept(d).flatMap(vm => (stepsAside(vm) && !plan.remove.includes(vm.id) ? [vm.id] : []))
+  const mayStepAside = kept(d).filter(vm => stepsAside(vm) && !plan.remove.includes(vm.id))
+  const isComplete = replicas.length >= wantedVms(d) && replicas.every(vm => vm.good)
+  const aside = idsOf(wantedVms(d) > 1 ? mayStepAside.slice(0, isComplete ? 1 : 0) : mayStepAside)
   const remove = [...plan.remove, ...aside]
   const isQuiet = remove.length === 0 && plan.move.length === 0 && plan.create === 0
   return isQuiet ? { are: 'none' } : { are: 'some', ...plan, remove }
@@ -46,7 +49,8 @@ export async function changeReplicas(
   for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
   await setVmsWant(tx, changes.remove, 'absent')
   if (changes.replacesCrashed) await replacedOne(tx, d.id, quietMs / 1000)
-  for (let n = 0; n < changes.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+  const count = await creatable(tx, d.appId, changes.create)
+  for (let n = 0; n < count; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 
 /** Removes all VMs and the sleep snapshots. */

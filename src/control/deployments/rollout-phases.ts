@@ -17,6 +17,7 @@ import { replacementPauseMs } from './replicas.ts'
 import { finishedSome, hasFinished } from './restart.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import { startCanary, startsAsCanary } from './canary.ts'
+import { awaitsPlace, creatable, yieldPlaces } from './one-at-a-time.ts'
 import * as active from './active-store.ts'
 import * as store from './store.ts'
 
@@ -44,7 +45,7 @@ export async function rolling(
   { subject: d, enteredAt, now }: Step<Deployment>,
 ): Promise<Next<'serving' | 'canary' | 'draining' | 'failing'>> {
   if (d.activeRollout > d.rollout) return go('draining', announce(d))
-  if (d.yields) return wait(pollMs, tx => removeVms(tx, d))
+  if (d.yields) return wait(pollMs, tx => yieldPlaces(tx, d))
   // A program that should serve requests has to be there for them, whatever its exit code.
   const isDone = (vm: DeploymentVm) => d.appKind === 'worker' && hasFinished(d, vm)
   const isLost = kept(d).some(vm => crashed(vm) && !isDone(vm))
@@ -58,10 +59,16 @@ export async function rolling(
   if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
   const changes = replicaChanges(d, false)
   const isPlaced = d.scheduledAt === null && kept(d).some(vm => vm.hostId)
-  if (changes.are === 'none' && !isPlaced && isReported(d)) return wait(Math.min(leftMs, pollMs))
+  // The old version leaves one VM after the other, as the new one arrives.
+  const isTaking = d.strategy === 'one-at-a-time'
+  if (changes.are === 'none' && !isPlaced && isReported(d) && !isTaking) return wait(Math.min(leftMs, pollMs))
   return wait(Math.min(leftMs, pollMs), async tx => {
     await changeReplicas(deps, tx, d, changes)
     if (isPlaced) await store.scheduled(tx, d.id)
+    if (isTaking) {
+      await refreshRoute(tx, d.appId)
+      await pokeOthers(tx, d)
+    }
     await announce(d)(tx)
   })
 }
@@ -73,7 +80,7 @@ export async function serving(
   if (d.activeDeploymentId !== d.id) return go('draining', announce(d), seconds(d.drainSeconds) + minutes(5))
   if (d.yields)
     return wait(pollMs, async tx => {
-      await removeVms(tx, d)
+      await yieldPlaces(tx, d)
       await announce(d)(tx)
     })
   if (d.scaleState === 'idle') return go('suspending', announce(d), minutes(5))
@@ -107,9 +114,13 @@ export async function serving(
  */
 function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: number): number {
   const vms = kept(d)
-  const waits = vms.some(vm => vm.hostId === null)
+  if (awaitsPlace(d)) return Number.POSITIVE_INFINITY
+  // Nothing serves while the only VM of a new version waits for room, so the old version comes back after a while.
+  const waits = d.strategy === 'rolling' && vms.some(vm => vm.hostId === null)
   if (waits && vms.every(vm => vm.hostId === null || vm.healthy)) return Number.POSITIVE_INFINITY
-  return Math.max(enteredAt.getTime(), d.placedAt?.getTime() ?? 0) + rolloutMs - now.getTime()
+  return (
+    Math.max(enteredAt.getTime(), d.placedAt?.getTime() ?? 0, d.newestVmAt?.getTime() ?? 0) + rolloutMs - now.getTime()
+  )
 }
 
 const setImage = (d: Deployment, image: string) => async (tx: Tx) => {
@@ -124,7 +135,8 @@ const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
 
 /** Creates the VMs of a deployment that has its image. */
 export const startReplicas = (d: Deployment) => async (tx: Tx) => {
-  for (let n = 0; n < Math.max(d.desiredReplicas, 1); n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+  const count = await creatable(tx, d.appId, Math.max(d.desiredReplicas, 1))
+  for (let n = 0; n < count; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
   await announceById(tx, d.id)
 }

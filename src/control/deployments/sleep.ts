@@ -12,6 +12,7 @@ import type { Deps } from '../base/deps.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { createSnapshot, createVm, dropSnapshots, type PlacedVm, startVmOn, setVmsWant } from '../vms/index.ts'
 import { announce, announceById } from './announce.ts'
+import { creatable } from './one-at-a-time.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as active from './active-store.ts'
 
@@ -62,6 +63,8 @@ export async function suspending(moment: Moment, config: Deps['config']): Promis
 
 export async function sleeping({ subject: d }: Moment): Promise<Next<'serving' | 'waking'>> {
   if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
+  // A later rollout starts its VMs now.
+  if (d.yields) return wait(pollMs)
   if (d.scaleState === 'warming_up') return go('waking', tx => startVm(tx, d), wakeDeadlineMs)
   return wait(pollMs)
 }
@@ -134,7 +137,8 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
       await announceById(tx, d.id)
     })
   if (kept(d).length > 0) return wait(Math.min(leftMs, wakingPollMs))
-  // The VM's host was lost while the VM started.
+  if (d.yields) return wait(Math.min(leftMs, wakingPollMs))
+  // The VM's host was lost while the VM started, or another VM of an exclusive app had not ended.
   return wait(Math.min(leftMs, wakingPollMs), tx => startVm(tx, d))
 }
 
@@ -144,6 +148,7 @@ async function keepAsleep(tx: Tx, d: Deployment, vm: DeploymentVm): Promise<void
 }
 
 async function startVm(tx: Tx, d: Deployment): Promise<void> {
+  if ((await creatable(tx, d.appId, 1)) === 0) return
   const snapshot = d.sleepSnapshot?.state === 'ready' ? d.sleepSnapshot : undefined
   await createVm(tx, {
     ...d,

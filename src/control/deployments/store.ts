@@ -3,10 +3,11 @@ import { authorOf } from './author.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import { type CanaryFacts, canaryColumns } from './canary-facts.ts'
 import { type RestartFacts, restartColumns } from './restart.ts'
+import { type ExclusiveFacts, exclusiveColumns } from './one-at-a-time.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
 /** A deployment with the facts that its status and its live view are derived from. */
-export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts {
+export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, ExclusiveFacts {
   readonly id: string
   readonly jobId: string
   readonly projectId: string
@@ -46,13 +47,6 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts {
   readonly activeRollout: number
   readonly appWant: 'live' | 'deleted'
   readonly ipv6Prefix: string
-  /** The app has a volume that only one VM may attach, so two of its VMs never run at the same time. */
-  readonly exclusive: boolean
-  /**
-   * A later rollout of an exclusive app is in progress: this deployment yields the volume, and comes back if that
-   * rollout fails.
-   */
-  readonly yields: boolean
   /** When the most recently placed of its VMs was placed. */
   readonly placedAt: Date | null
   /** One-off VMs with its image exist. They are not among `vms`. */
@@ -121,12 +115,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   ${restartColumns},
   a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
   p.ipv6_prefix AS "ipv6Prefix", m.phase,
-  EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0
-          AND t.want = 'attached') AS exclusive,
-  EXISTS (SELECT FROM volume_attachment t JOIN deployment n ON n.app_id = t.app_id
-            JOIN machine nm ON nm.kind = 'deployment' AND nm.id = n.id AND nm.phase = 'rolling'
-          WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0 AND t.want = 'attached'
-            AND n.rollout > d.rollout AND n.outcome IS NULL AND n.image <> '' AND n.want IN ('running', 'paused')) AS yields,
+  ${exclusiveColumns},
   (SELECT max(v.placed_at) FROM vm v WHERE v.deployment_id = d.id AND v.run_id IS NULL AND v.want <> 'absent') AS "placedAt",
   EXISTS (SELECT FROM vm v WHERE v.deployment_id = d.id AND v.run_id IS NOT NULL) AS "hasRuns",
   EXISTS (SELECT FROM run r WHERE r.deployment_id = d.id AND r.purpose = 'release' AND r.ended_at IS NULL) AS "hasRelease",

@@ -1,6 +1,11 @@
 import type { Backend, CanaryRoute, LeavingVm, Route } from '../../contract/gateway.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
 
+/** Rollouts of an app a that are in progress, and later than its active deployment. */
+const laterRollouts = `deployment n JOIN machine nm ON nm.kind = 'deployment' AND nm.id = n.id AND nm.phase = 'rolling'
+  WHERE n.app_id = a.id AND n.outcome IS NULL AND n.want = 'running'
+    AND n.rollout > coalesce((SELECT rollout FROM deployment WHERE id = a.active_deployment_id), 0)`
+
 /** Of a migration g: its VM gets no new requests until it runs on its new host, or until the migration ends. */
 const isHeld = `g.ended_at IS NULL AND g.held_at IS NOT NULL AND g.state IN ('copying', 'switching')`
 
@@ -16,7 +21,7 @@ const refreshRoute = statement<{ hostname: string }>(
               SELECT FROM migration g JOIN vm moving ON moving.id = g.vm_id AND moving.want = 'running'
               WHERE g.deployment_id = a.active_deployment_id AND g.ended_at IS NULL
                 AND g.state IN ('copying', 'switching', 'clearing')
-            ) AS moves,
+            ) AS moves, a.strategy = 'one-at-a-time' AND a.active_deployment_id IS NOT NULL AND EXISTS (SELECT FROM ${laterRollouts}) AS rolls,
             (SELECT coalesce(jsonb_agg(jsonb_build_object('vmId', g.vm_id, 'moveId', g.id) ORDER BY g.id), '[]'::jsonb)
              FROM migration g WHERE g.deployment_id = a.active_deployment_id AND ${isHeld}) AS leaving,
             (SELECT jsonb_build_object('deploymentId', c.id, 'percent', c.canary->'percent', 'backends',
@@ -27,7 +32,9 @@ const refreshRoute = statement<{ hostname: string }>(
                AND n.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = n.id AND ${isHeld})
              GROUP BY c.id, c.canary) AS canary
      FROM app a
-     LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.run_id IS NULL AND v.healthy AND v.want = 'running'
+     LEFT JOIN vm v ON v.app_id = a.id AND (v.deployment_id = a.active_deployment_id OR (a.strategy = 'one-at-a-time' AND v.deployment_id =
+                     -- Its VMs serve beside those of the active version, which leave one after the other.
+                     (SELECT n.id FROM ${laterRollouts} ORDER BY n.rollout DESC LIMIT 1))) AND v.run_id IS NULL AND v.healthy AND v.want = 'running'
                    AND v.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND ${isHeld})
      -- Platform apps and workers have no route.
      WHERE a.id = $1 AND a.owner = 'user' AND a.kind = 'web' GROUP BY a.id
@@ -41,6 +48,8 @@ const refreshRoute = statement<{ hostname: string }>(
                  WHEN backends <> '[]'::jsonb THEN 'live'
                  -- The only VM is between two hosts for a moment: gateways hold requests until it runs again.
                  WHEN moves THEN 'sleeping'
+                 -- The old VM has ended, and the new one starts.
+                 WHEN rolls THEN 'sleeping'
                  ELSE 'down' END AS state
      FROM wanted
    ), named AS (

@@ -64,6 +64,8 @@ const bedOfApp = statement<Bed>(
      AND EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
                  WHERE offer->>'name' = s.hypervisor AND (offer->>'available')::boolean)
    WHERE a.id = $1 AND a.scale_state = 'warming_up' AND d.want = 'running'
+     -- Another VM may still be running.
+     AND a.strategy = 'rolling'
      -- VMs with volumes are placed together with their volumes.
      AND NOT EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = a.id AND t.want = 'attached')`,
 )

@@ -31,6 +31,8 @@ export interface Vm {
   readonly port: number
   readonly healthCheckPath: string
   readonly appKind: 'web' | 'worker'
+  /** A VM that is gone makes room for another one of its app. */
+  readonly oneAtATime: boolean
   /** Registries that the project has a credential for. */
   readonly registryHosts: readonly string[]
   /** Empty: the program of the image. */
@@ -56,7 +58,7 @@ export interface Vm {
   readonly hostRemoved: boolean
   /**
    * Seconds that pending requests may take after the route drops the VM; 0 when nothing was routed to it, or when
-   * another VM waits for its volume.
+   * another VM waits for its volume or its place, and nothing serves meanwhile.
    */
   readonly drainSeconds: number
   /** Snapshot that the VM starts from instead of booting. */
@@ -92,13 +94,14 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.deployment_id AS "deploymentId",
   (SELECT jsonb_build_object('id', r.id, 'command', r.command) FROM run r WHERE r.id = v.run_id) AS run, v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
-  a.kind AS "appKind",
+  a.kind AS "appKind", a.strategy = 'one-at-a-time' AS "oneAtATime",
   ARRAY(SELECT c.host FROM registry_credential c WHERE c.project_id = v.project_id) AS "registryHosts", d.command, d.arguments, d.restart,
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",
   v.seen_count AS "observedCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
   h.removed_at IS NOT NULL AS "hostRemoved",
-  CASE WHEN (a.active_deployment_id = v.deployment_id OR d.canary_state = 'failed') AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
+  CASE WHEN (a.active_deployment_id = v.deployment_id OR d.canary_state = 'failed' OR a.strategy = 'one-at-a-time')
+            AND NOT (a.strategy = 'one-at-a-time' AND a.desired_replicas < 2) AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
             AND v.healthy AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id AND NOT k.read_only)
        THEN a.drain_timeout ELSE 0 END AS "drainSeconds", v.from_snapshot_id AS "fromSnapshotId", v.from_renew AS "fromRenew",
   v.pinned_host_id AS "pinnedHostId", v.from_required AS "fromRequired", v.restarts,
@@ -152,6 +155,10 @@ const abandonVms = statement<{ id: string; appId: string; deploymentId: string }
   `WITH held AS (SELECT id FROM vm WHERE host_id = $1 AND want <> 'absent' ORDER BY id FOR NO KEY UPDATE)
    UPDATE vm SET want = 'absent', healthy = false, generation = generation + 1 FROM held WHERE vm.id = held.id
    RETURNING vm.id, app_id AS "appId", deployment_id AS "deploymentId"`,
+)
+const deploymentsOfApp = statement<{ id: string }>(
+  'vms.deploymentsOfApp',
+  `SELECT id FROM deployment WHERE app_id = $1 AND outcome IS NULL`,
 )
 const deploymentsOfHost = statement<{ id: string }>(
   'vms.deploymentsOnHost',
@@ -242,6 +249,8 @@ export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number
 /** Returns the app when the desired state changed; `absent` is final. */
 export const desired = async (tx: Tx, id: string, want: Vm['want']) => (await tx.maybe(setWant, [id, want]))?.appId
 export const abandonOnHost = (tx: Tx, hostId: string) => tx.rows(abandonVms, [hostId])
+export const deploymentsOf = async (sql: Sql, appId: string) =>
+  (await sql.rows(deploymentsOfApp, [appId])).map(row => row.id)
 export const deploymentsOnHost = async (sql: Sql, hostId: string) =>
   (await sql.rows(deploymentsOfHost, [hostId])).map(row => row.id)
 export const idsOnHost = async (sql: Sql, hostId: string) => (await sql.rows(vmsOfHost, [hostId])).map(row => row.id)

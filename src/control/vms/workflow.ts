@@ -4,7 +4,7 @@
  */
 import type { VmObserved } from '../../contract/agent.ts'
 import { type Next, done, go, workflow, wait } from '../../engine/workflow.ts'
-import { poke } from '../../engine/runner.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
 import { batched } from '../../lib/batched.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Db, Tx } from '../../db/db.ts'
@@ -115,6 +115,7 @@ export const vmWorkflow = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 
           await pokeWaiting(tx)
           await refreshRoute(tx, vm.appId)
           await poke(tx, 'deployment', vm.deploymentId)
+          if (vm.oneAtATime) await pokeMany(tx, 'deployment', await store.deploymentsOf(tx, vm.appId))
           if (vm.run) await poke(tx, 'run', vm.run.id)
         })
       },

@@ -13,6 +13,7 @@ import { toast } from '../../ui/toast.tsx'
 import { BuildSettings } from './build-settings.tsx'
 import { Canary } from './canary.tsx'
 import { Restarts } from './restarts.tsx'
+import { StrategySetting } from './strategy.tsx'
 import { changedRelease, summaryOf } from './jobs/command.ts'
 import { useApp } from './use-app.ts'
 
@@ -91,6 +92,7 @@ export function Settings() {
           <Check label="With submodules" name="git_submodules" defaultChecked={app.git_submodules} />
         </Form>
       </Card>
+      <StrategySetting app={app} />
       {app.kind === 'web' && <Canary app={app} />}
       <BuildSettings app={app} />
       <Restarts app={app} />

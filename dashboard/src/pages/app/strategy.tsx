@@ -1,0 +1,44 @@
+import type { App } from '@mote/client'
+import { api } from '../../api/client.ts'
+import { refreshAll } from '../../api/queries.ts'
+import { Choice, Form } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { toast } from '../../ui/toast.tsx'
+
+const strategies = { rolling: 'Rolling', 'one-at-a-time': 'One at a time' } as const
+type Strategy = keyof typeof strategies
+const isStrategy = (value: string | undefined): value is Strategy => value !== undefined && value in strategies
+
+/** Whether old and new VMs of the app may run at the same time. */
+export function StrategySetting({ app }: { readonly app: App }) {
+  return (
+    <Card title="Replacing versions" lead="How the virtual machines of a new version replace the old ones.">
+      <Form
+        className="max-w-xl"
+        submit="Save"
+        send={async values => {
+          const chosen = values.text('strategy')
+          await api.updateApp({
+            app_name: app.name,
+            body: { port: app.port, strategy: isStrategy(chosen) ? chosen : app.strategy },
+          })
+          await refreshAll('app', 'apps')
+          toast({ tone: 'good', title: 'Settings saved' })
+        }}
+      >
+        <Choice
+          label="Strategy"
+          name="strategy"
+          defaultValue={app.strategy}
+          hint="One at a time: an old one ends before a new one starts, so never more run than you want. With one, requests wait meanwhile. Not with a canary."
+        >
+          {Object.entries(strategies).map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </Choice>
+      </Form>
+    </Card>
+  )
+}

@@ -1,5 +1,6 @@
 import { operations } from '../http/operation.ts'
 import { oneOf, resource } from '../http/types.ts'
+import { maxEventBytes, webhook } from '../http/webhook.ts'
 
 const BillingEventEffect = resource(
   'BillingEventEffect',
@@ -12,23 +13,9 @@ const BillingEventEffect = resource(
   { description: 'What an event of the billing provider did.' },
 )
 
-const shared = {
-  method: 'POST',
-  tag: 'Webhooks',
-  auth: 'none',
-  scope: 'write',
-  project: 'none',
-  rawBody: true,
-  throttle: 'machine',
-  bodyRequired: true,
-} as const
-
-/** Of an event. What its signature covers has no schema. */
-const maxEventBytes = 1 << 20
-
 export const billingWebhookOperations = operations({
   receiveBillingWebhook: {
-    ...shared,
+    ...webhook,
     path: '/v1/webhooks/billing',
     proof: 'signature of the billing provider over the body',
     answer: BillingEventEffect,

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { oneOf, resource, text } from '../http/types.ts'
+import { maxEventBytes, webhook } from '../http/webhook.ts'
 
 const ScmEventEffect = resource(
   'ScmEventEffect',
@@ -13,23 +14,9 @@ const ScmEventEffect = resource(
   { description: 'What an event of a Git host did.' },
 )
 
-const shared = {
-  method: 'POST',
-  tag: 'Webhooks',
-  auth: 'none',
-  scope: 'write',
-  project: 'none',
-  rawBody: true,
-  throttle: 'machine',
-  bodyRequired: true,
-} as const
-
-/** Of an event. What its signature covers has no schema. */
-const maxEventBytes = 1 << 20
-
 export const scmWebhookOperations = operations({
   receiveAppWebhook: {
-    ...shared,
+    ...webhook,
     path: '/v1/webhooks/scm/{app_name}',
     proof: 'signature with the secret of the app over the body, or that secret (GitLab)',
     answer: ScmEventEffect,
@@ -47,7 +34,7 @@ export const scmWebhookOperations = operations({
     fails: [401],
   },
   receiveScmWebhook: {
-    ...shared,
+    ...webhook,
     path: '/v1/webhooks/scm',
     proof: 'signature with the secret of the GitHub App over the body',
     answer: ScmEventEffect,

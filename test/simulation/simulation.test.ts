@@ -4,7 +4,7 @@
  * | variable | meaning |
  * |---|---|
  * | `MOTE_SIMULATION_SEED` | only this seed; prints what happened when it fails |
- * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes (1,000) |
+ * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes (300) |
  * | `MOTE_SIMULATION_SECONDS` | instead: as many as fit into this |
  * | `MOTE_SIMULATION_FROM` | the first seed (1); `today`: others on each day |
  * | `MOTE_SIMULATION_STEPS` | how long a life is (500) |
@@ -18,7 +18,7 @@ import { type Stage, simulationStage } from './stage.ts'
 
 const setting = (name: string, otherwise: number) => Number(process.env[`MOTE_SIMULATION_${name}`] ?? otherwise)
 const one = setting('SEED', Number.NaN)
-const seeds = setting('SEEDS', 1000)
+const seeds = setting('SEEDS', 300)
 const seconds = setting('SECONDS', Number.NaN)
 const first =
   process.env['MOTE_SIMULATION_FROM'] === 'today' ? Math.floor(Date.now() / 86_400_000) * 10_000 : setting('FROM', 1)

@@ -23,10 +23,11 @@ const tmpfs = 0x01021994
 if (statfsSync(tmpdir()).type === tmpfs) process.env['TMPDIR'] = '/var/tmp'
 
 /**
- * What uses a database runs a second time, on the PostgreSQL of the distribution, where there is one. Suites that go through both servers by themselves
- * (`describeEachPostgres`) and suites that are not about the database (programs, real VMs) run once.
+ * With MOTE_TEST_INSTALLED, what uses a database runs a second time, on the PostgreSQL of the distribution. Each run covers that server with the suites
+ * that go through both by themselves (`describeEachPostgres`): migrations, transactions, the engine, and every statement of the program. Suites that are
+ * not about the database (programs, real VMs) never run twice.
  */
-const onInstalled = globSync(all).filter(file => {
+const onInstalled = globSync(process.env['MOTE_TEST_INSTALLED'] ? all : []).filter(file => {
   const text = readFileSync(file, 'utf8')
   const usesDatabase = /testSystem|testDatabase|support\/identity/.test(text)
   return usesDatabase && !/describeEachPostgres|once-is-enough/.test(text)
@@ -50,7 +51,14 @@ export default defineConfig({
         test: { name: 'all', include: all, exclude: [...configDefaults.exclude, lives, anywhere, schemathesis] },
       },
       { extends: true, test: { name: 'dashboard', include: ['dashboard/src/**/*.test.ts'] } },
-      { extends: true, test: { name: 'installed', include: onInstalled, env: { MOTE_TEST_PG: 'installed' } } },
+      ...(onInstalled.length > 0
+        ? [
+            {
+              extends: true as const,
+              test: { name: 'installed', include: onInstalled, env: { MOTE_TEST_PG: 'installed' } },
+            },
+          ]
+        : []),
       { extends: true, test: { name: 'lives', include: [lives], sequence: { groupOrder: 1 } } },
       ...(process.env['MOTE_SCHEMATHESIS']
         ? [{ extends: true as const, test: { name: 'schemathesis', include: [schemathesis] } }]

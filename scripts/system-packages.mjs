@@ -49,7 +49,7 @@ const packages = [
     group: 'test',
     name: 'postgresql',
     probe: [15, 16, 17, 18].map(major => `/usr/lib/postgresql/${major}/bin/postgres`),
-    why: 'the API suite on the PostgreSQL of the distribution',
+    why: 'migrations, the engine and every statement on the PostgreSQL of the distribution',
   },
   {
     group: 'test',

@@ -65,6 +65,10 @@ const mutants: readonly Mutant[] = [
     what: 'a change of the desired state does not increase the generation',
     changes: [{ statement: 'vms.setWant', piece: 'generation = generation + 1', by: 'generation = generation' }],
   },
+  {
+    what: 'apps that ask for a virtual machine run on gVisor',
+    changes: [{ statement: 'vms.byIds', piece: 'd.hypervisor AS', by: '0 AS' }],
+  },
 ]
 const mostSeeds = 40
 const steps = 500

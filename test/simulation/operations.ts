@@ -43,6 +43,9 @@ const desired = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async 
   })
 }
 
+/** The image of deployments with the isolation `vm`, so that hosts show what such a deployment runs on. */
+export const imageOfVmsOnly = 'example/vms-only:1'
+
 /** Name, weight and action. */
 export type Operation = readonly [string, number, (sim: Simulation) => Promise<unknown>]
 
@@ -68,7 +71,9 @@ export const operations: readonly Operation[] = [
       const app = sim.random.pick(sim.apps)
       const alive =
         app && (await sim.world.rows(`SELECT id FROM deployment WHERE app_id = $1 AND outcome IS NULL`, app.id))
-      if (app && alive && alive.length < 3) await sim.world.deploy(app, { replicas: 1 })
+      if (!app || !alive || alive.length >= 3) return
+      const isolation = sim.random.chance(0.2) ? { hypervisor: 5, image: imageOfVmsOnly } : {}
+      await sim.world.deploy(app, { replicas: 1, ...isolation })
     },
   ],
   [

@@ -25,11 +25,15 @@ const first =
 const steps = setting('STEPS', 500)
 /** The lives must reach each of these. `vm-snapshot-move preparing` is missing: 250 lives never reach it. */
 const phases: Readonly<Record<string, readonly string[]>> = {
+  // VMs by the isolation that their app asks for, moves with memory, and starts from snapshots, by hypervisor.
+  any: ['gvisor', 'qemu'],
+  arrival: ['gvisor', 'qemu'],
+  restore: ['gvisor', 'qemu'],
   app: ['emptying'],
   deployment: ['draining', 'failing', 'rolling', 'serving', 'sleeping', 'stopping', 'suspending', 'waking'],
   host: ['missing'],
   migration: ['cancelling', 'clearing', 'copying', 'preparing', 'switching'],
-  vm: ['placing', 'removing', 'starting', 'steady'],
+  vm: ['qemu', 'placing', 'removing', 'starting', 'steady'],
   'vm-snapshot': ['creating', 'keeping', 'removing'],
   volume: ['creating', 'keeping', 'placing', 'removing', 'restoring'],
   'volume-move': ['cancelling', 'clearing', 'copying', 'dropping', 'preparing'],

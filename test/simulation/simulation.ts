@@ -14,6 +14,7 @@ import { statement } from '../../src/db/db.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { type ComputeWorld, computeWorld, type TestApp } from '../support/compute.ts'
 import type { SimHost } from '../support/sim-host.ts'
+import { simGvisor, simQemu } from '../support/sim-offers.ts'
 import { type Random, random } from './random.ts'
 import type { Stage } from './stage.ts'
 
@@ -64,6 +65,16 @@ interface Heard {
   readonly observed: VmObserved
 }
 
+/**
+ * The small host is full most of the time. VMs of gVisor can move to each host, and where QEMU has KVM, new VMs prefer it.
+ * The second host has no virtual machines.
+ */
+const machines = [
+  { vcpus: 3, offers: [simGvisor, { ...simQemu, emulated: true }] },
+  { vcpus: 12, offers: [simGvisor] },
+  { vcpus: 12, offers: [simGvisor, simQemu] },
+]
+
 /** `twice`: after the step has decided, another runner runs it, and the first one finds its lease gone. */
 type Fate = 'fine' | 'dies-before' | 'dies-after' | 'twice'
 
@@ -71,6 +82,8 @@ export interface Simulation extends AsyncDisposable {
   readonly world: ComputeWorld
   readonly random: Random
   readonly apps: (TestApp & { readonly isAlone: boolean })[]
+  /** Phases that were run, and what VMs did on hosts, over all lives. */
+  readonly visited: Set<string>
   /** Past events, oldest first. */
   readonly history: string[]
   /** Share of messages and steps that fail. */
@@ -105,8 +118,7 @@ export async function simulation(
   /** The last delivered report of each VM by each host. */
   const known = new Map<string, string>()
   const passes = () => !dice.chance(state.faults)
-  // The small host is full most of the time. VMs with volumes have to stop to move from it or to it.
-  for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes, movesVolumes: vcpus > 4 })
+  for (const machine of machines) await world.addHost({ ...machine, passes })
   let fate: Fate = 'fine'
   let under: Pick<WorkflowNow, 'kind' | 'id'> | undefined
   /** Another runner, which now holds the lease, runs the whole step. */
@@ -138,6 +150,7 @@ export async function simulation(
     world,
     random: dice,
     apps: [],
+    visited,
     history: [],
     workflowsNow: [],
     changed: () => stage.changed(),

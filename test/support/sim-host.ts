@@ -4,6 +4,7 @@
  */
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
 import { breakSnapshotMoves, comingSnapshot, type SimSnapshotParcel, stepSnapshotMove } from './sim-snapshots.ts'
+import { type SimOffer, simFake } from './sim-offers.ts'
 import { copyKey, Refused, type SimParcel, type SimVolumes, simVolumes } from './sim-volumes.ts'
 import { fakeSessions } from '../../src/agent/hypervisor/fake/sessions.ts'
 import { VmSessions } from '../../src/agent/vm/sessions.ts'
@@ -55,13 +56,15 @@ export interface SimHostOptions {
   readonly memoryMib?: number
   readonly diskMib?: number
   readonly migrate?: 'live' | 'none'
+  /** What the host offers; default: a simulated driver with the options below. */
+  readonly offers?: readonly SimOffer[]
   /** Migrating guests of all hosts: the network between them. */
   readonly wires?: Map<string, SimVm>
   /** Volumes in transfer, for all hosts. */
   readonly parcels?: Map<string, SimParcel>
   /** VM snapshots in transfer, for all hosts; without this map, no snapshot moves. */
   readonly snapshotParcels?: Map<string, SimSnapshotParcel>
-  /** VMM, version and CPU that snapshots made here report; default: `sim`. */
+  /** VMM, version and CPU that snapshots made here report; default: `sim`. Other hypervisors than `fake` add their name. */
   readonly snapshotKind?: string
   /** Expected content of each volume. */
   readonly truth?: Map<string, string>
@@ -86,7 +89,17 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     passes = () => true,
     snapshotParcels,
     snapshotKind = 'sim',
+    movesVolumes = true,
+    movesPaused = true,
+    migrate = 'live',
   } = options
+  const movesSnapshots = snapshotParcels !== undefined
+  const offers = options.offers ?? [simFake(migrate, { movesVolumes, movesPaused, movesSnapshots })]
+  const kindOf = (hypervisor: string) => (hypervisor === 'fake' ? snapshotKind : `${snapshotKind} ${hypervisor}`)
+  const kinds = new Set(offers.map(offer => kindOf(offer.name)))
+  const stopsToMove = new Set(
+    offers.flatMap(offer => (offer.capabilities.migrate === 'stop-and-copy' ? [offer.name] : [])),
+  )
   const vms = new Map<string, SimVm>()
   const snapshots = new Map<string, SimSnapshot>()
   const gone = new Map<string, number>()
@@ -106,7 +119,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       healthy: false,
       endpoint: null,
       imageDigest: null,
-      hypervisor: 'fake',
+      hypervisor: offers[0]?.name ?? 'fake',
       error: null,
       exitCode: null,
       restartCount: 0,
@@ -127,7 +140,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       state: found?.state ?? 'absent',
       sizeBytes: found?.state === 'ready' ? 4096 : 0,
       sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null,
-      madeBy: snapshotKind,
+      madeBy: found?.madeBy ?? null,
       pauseMs: 1,
       error: found?.state === 'failed' ? 'the snapshot is not on this host' : null,
       ...(found?.transfer ? { transfer: found.transfer } : {}),
@@ -168,6 +181,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       if (!source || !running.has(source.state)) throw new Refused('invalid_state', 'the VM does not run')
       const stays = desired.afterwards === 'stay'
       const { memory, identity } = source
+      const madeBy = kindOf(source.desired.spec.hypervisor)
       const disks = source.desired.spec.disks
         .filter(disk => source.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached'))
         .map(({ volumeId, generation, mountPoint, readOnly }) => ({
@@ -181,7 +195,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       const { snapshotId } = desired
       for (const { volumeId, copied } of disks)
         if (copied) storage.copies.set(copyKey({ snapshotId, volumeId }), contents.get(volumeId) ?? '')
-      snapshots.set(snapshotId, { put: desired, state: 'creating', memory, identity, disks, contents, stays })
+      snapshots.set(snapshotId, { put: desired, state: 'creating', memory, identity, madeBy, disks, contents, stays })
       if (!stays || disks.length === 0) return snapshotObserved(desired.snapshotId)
       source.record = { ...source.record, paused: true, keptFor: desired.snapshotId }
       source.healthy = false
@@ -196,6 +210,8 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     snapshots,
     gone,
     behaviour,
+    kindOf,
+    stopsToMove,
     stepDisks: storage.stepDisks,
     contentOf: volumeId => storage.volumes.get(volumeId)?.content,
     rewind: storage.write,
@@ -214,7 +230,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       snapshots.delete(snapshotId)
       return true
     }
-    const moved = stepSnapshotMove(snapshot, snapshotParcels ?? new Map(), snapshotKind)
+    const moved = stepSnapshotMove(snapshot, snapshotParcels ?? new Map(), kinds)
     if (moved !== undefined) return moved
     if (snapshot.state !== 'creating') return false
     snapshot.state = 'ready'
@@ -307,27 +323,15 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       vcpus: options.vcpus ?? 16,
       memoryMib: options.memoryMib ?? 16_384,
       diskMib: options.diskMib ?? 1_000_000,
-      hypervisors: [
-        {
-          name: 'fake',
-          available: true,
-          detail: 'simulated',
-          ...(snapshotParcels ? { snapshotKind } : {}),
-          features: [
-            ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const),
-            ...(options.movesVolumes === false ? [] : (['moved-volumes'] as const)),
-            ...(options.movesPaused === false ? [] : (['paused-moves'] as const)),
-            ...(snapshotParcels ? (['moved-snapshots'] as const) : []),
-          ],
-          capabilities: {
-            pause: true,
-            snapshot: true,
-            hotplugDisk: true,
-            balloon: true,
-            migrate: options.migrate ?? 'live',
-          },
-        },
-      ],
+      hypervisors: offers.map(({ name: offered, emulated, capabilities, features }) => ({
+        name: offered,
+        available: true,
+        detail: 'simulated',
+        ...(emulated ? { emulated } : {}),
+        ...(features.includes('moved-snapshots') ? { snapshotKind: kindOf(offered) } : {}),
+        features: [...features],
+        capabilities,
+      })),
       vms: full ? [...vms.keys()].map(observed) : null,
       stats: [],
       pools: [{ name: 'local', kind: 'dir', shared: false, freeBytes: 2 ** 40, encrypted: false }],

@@ -4,7 +4,7 @@ import type { SimSnapshot } from './sim-vm.ts'
 
 /** A snapshot that a host has sent, by transfer: the network between hosts. */
 export interface SimSnapshotParcel {
-  readonly snapshot: Pick<SimSnapshot, 'memory' | 'identity' | 'disks' | 'contents' | 'stays'>
+  readonly snapshot: Pick<SimSnapshot, 'memory' | 'identity' | 'madeBy' | 'disks' | 'contents' | 'stays'>
   taken: boolean
 }
 
@@ -13,6 +13,7 @@ export const comingSnapshot = (put: SnapshotPut): SimSnapshot => ({
   state: 'creating',
   memory: '',
   identity: '',
+  madeBy: put.incoming?.madeBy ?? null,
   disks: [],
   contents: new Map(),
   stays: false,
@@ -22,7 +23,7 @@ export const comingSnapshot = (put: SnapshotPut): SimSnapshot => ({
 export function stepSnapshotMove(
   snapshot: SimSnapshot,
   parcels: Map<string, SimSnapshotParcel>,
-  kind: string,
+  kinds: ReadonlySet<string>,
 ): boolean | undefined {
   const { incoming, arrived, outgoing } = snapshot.put
   const wanted = incoming ?? outgoing
@@ -30,8 +31,8 @@ export function stepSnapshotMove(
     const nothing = { percent: 0, transferredBytes: 0, totalBytes: 4096, error: null, uri: incoming ? 'sim:' : null }
     const of = { transferId: wanted.transferId, ...nothing }
     if (!incoming) snapshot.transfer = { ...of, role: 'source', phase: 'copying' }
-    else if (incoming.madeBy !== kind)
-      snapshot.transfer = { ...of, role: 'target', phase: 'failed', error: `this host has ${kind}` }
+    else if (!kinds.has(incoming.madeBy))
+      snapshot.transfer = { ...of, role: 'target', phase: 'failed', error: `this host has ${[...kinds].join(' and ')}` }
     else
       snapshot.transfer = {
         ...of,
@@ -61,8 +62,8 @@ function receive(snapshot: SimSnapshot, transferId: string, parcels: Map<string,
 function send(snapshot: SimSnapshot, transferId: string, parcels: Map<string, SimSnapshotParcel>): boolean {
   if (snapshot.transfer?.phase !== 'copying') return false
   const parcel = parcels.get(transferId)
-  const { memory, identity, disks, contents, stays } = snapshot
-  if (!parcel) parcels.set(transferId, { snapshot: { memory, identity, disks, contents, stays }, taken: false })
+  const { memory, identity, madeBy, disks, contents, stays } = snapshot
+  if (!parcel) parcels.set(transferId, { snapshot: { memory, identity, madeBy, disks, contents, stays }, taken: false })
   else if (parcel.taken) snapshot.transfer = { ...snapshot.transfer, phase: 'complete', percent: 100 }
   return parcel?.taken ?? false
 }

@@ -38,6 +38,10 @@ export interface SimVm {
   memory: string
   /** Network identity of the guest; a clone gets a new one. */
   identity: string
+  /** It started from a snapshot. */
+  restored?: boolean
+  /** It is being moved by stop and copy: the guest is paused, which only its hypervisor knows. */
+  stopped?: boolean
   /** Set while the VM waits for a migrating guest: stores the volumes that arrive. */
   takes?: (parcels: ReadonlyMap<string, SimParcel>) => void
   readonly state: VmState
@@ -48,6 +52,8 @@ export interface SimSnapshot {
   state: SnapshotObserved['state']
   memory: string
   identity: string
+  /** VMM, version and CPU; null: not known yet. */
+  madeBy: string | null
   /** Volumes that the guest has mounted, and their content as the guest knows it. */
   disks: readonly SnapshotDisk[]
   contents: ReadonlyMap<string, string>
@@ -67,6 +73,10 @@ export interface SimWorld {
   /** Last generation of each removed VM. */
   readonly gone: Map<string, number>
   readonly behaviour: ReadonlyMap<string, 'unhealthy' | 'crash' | 'finish'>
+  /** The `madeBy` of snapshots of this hypervisor. */
+  readonly kindOf: (hypervisor: string) => string
+  /** Hypervisors without live migration. */
+  readonly stopsToMove: ReadonlySet<string>
   readonly stepDisks: (vm: SimVm) => boolean
   /** Contents of this host's volumes. */
   readonly contentOf: (volumeId: string) => string | undefined
@@ -116,6 +126,7 @@ export function end(vm: SimVm): void {
   vm.stage = null
   vm.healthy = false
   vm.disks = []
+  vm.stopped = false
 }
 
 /** Records that the workload has ended for good. */
@@ -211,7 +222,7 @@ function goesOn({ disks, stays }: SimSnapshot, spec: VmSpec): boolean {
 }
 
 /** Boots, or starts from a snapshot, in three steps; volumes are attached before the workload starts. */
-function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld) {
+function bringing({ hostId, snapshots, stepDisks, contentOf, rewind, kindOf }: SimWorld) {
   let boots = 0
   return (vm: SimVm): void => {
     const { spec, generation } = vm.desired
@@ -231,6 +242,8 @@ function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld)
         return
       }
       const source = found && goesOn(found, spec) ? found : undefined
+      if (source && source.madeBy !== kindOf(spec.hypervisor))
+        throw new Error(`VM ${vm.vmId} starts with ${spec.hypervisor} from a snapshot of ${source.madeBy}`)
       if (source && source.disks.length > 0) {
         for (const { volumeId, copied } of source.disks)
           if (copied && !spec.from?.renew) rewind(volumeId, source.contents.get(volumeId) ?? '')
@@ -241,6 +254,7 @@ function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld)
         }
         vm.record = { ...vm.record, origin: originKey(spec) }
       }
+      vm.restored = source !== undefined
       vm.memory = source?.memory ?? `${hostId}/${boots}`
       vm.identity = source && !spec.from?.renew ? source.identity : `${vm.vmId}/${boots}`
       vm.stage = 'booting'
@@ -265,8 +279,8 @@ function inhabit(vm: SimVm): void {
   }
 }
 
-/** Both ends of a live migration. */
-function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
+/** Both ends of a migration with the guest's memory: live, or by stop and copy. */
+function moving({ hostId, wires, snapshots, pack, unpack, stopsToMove }: SimWorld) {
   const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri' | 'ready'>) => {
     const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
     const migration: MigrationObserved = {
@@ -314,21 +328,35 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       vm.workload = arrived.workload
       note(vm, { ...of, phase: 'switched' })
     },
-    /** Takes two steps: the guest stops here in the first and runs on the target in the second. */
+    /**
+     * Takes two steps: the guest stops here in the first and runs on the target in the second. By stop and copy, it
+     * stands still for a step in between, and runs on here if the move ends then.
+     */
     handOver(vm: SimVm): void {
       const known = vm.record.migration
       const wanted = vm.desired.spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
       if (!wanted) return
       const { migrationId, uri } = wanted
       const of = { migrationId, role: 'source' as const, uri }
-      if (!vm.desired.spec.outgoing) return note(vm, { ...of, phase: 'cancelled' })
+      if (!vm.desired.spec.outgoing) {
+        vm.stopped = false
+        return note(vm, { ...of, phase: 'cancelled' })
+      }
       if (known?.migrationId !== migrationId) return note(vm, { ...of, phase: 'copying' })
       if (vm.desired.spec.outgoing.waits) {
         if (!known.ready) note(vm, { ...of, phase: 'copying', ready: true })
         return
       }
       const waiting = wires.get(`at ${uri}`)
-      if (!waiting) return note(vm, { ...of, phase: 'failed' })
+      if (!waiting) {
+        vm.stopped = false
+        return note(vm, { ...of, phase: 'failed' })
+      }
+      if (stopsToMove.has(vm.desired.spec.hypervisor) && !vm.stopped) {
+        vm.stopped = true
+        vm.healthy = false
+        return
+      }
       wires.delete(`at ${uri}`)
       // The target stores the volumes before it runs the guest, so that they are present once it reports `switched`.
       waiting.takes?.(pack(vm.desired.spec.outgoing?.volumes ?? []))

@@ -1,10 +1,11 @@
 /** Network devices of the host: taps, the agent's own addresses, IP forwarding. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { run } from '../../lib/exec.ts'
+import { inHostMounts } from '../base/host-mounts.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
 import { gateway6 } from './addresses.ts'
 
@@ -35,7 +36,7 @@ export async function makeNamespace(device: Tap, runs: RunCommand): Promise<void
   const { tap, host, guest, mac, gatewayMac, ipv6 } = device
   await removeNamespace(tap, runs)
   const make = [`netns add ${tap}`, `link add ${tap} type veth peer name eth0 address ${mac} netns ${tap}`]
-  await ipBatch([...make, linkUp(device), ...addressesOf(device)], { runs })
+  await ipBatch([...make, linkUp(device), ...addressesOf(device)], { runs, names: true })
   const inside = [
     'link set dev lo up',
     'link set dev eth0 addrgenmode none up',
@@ -57,7 +58,8 @@ export async function removeNamespace(name: string, runs: RunCommand): Promise<v
   if (!existsSync(join(namespaceDir, name))) return
   // The namespace lives on while its sandbox ends, and the host's end of the pair with it.
   if (tapNames(name).includes(name)) await removeTap(name, runs)
-  await runs('ip', ['netns', 'del', name])
+  const { program, args } = inHostMounts(dirname(namespaceDir), { program: 'ip', args: ['netns', 'del', name] })
+  await runs(program, args)
 }
 
 /** Names of the namespaces that belong to the VMs of one agent. */
@@ -186,9 +188,14 @@ async function setSysctl(file: string, value: string): Promise<void> {
 /** @param pid a process whose network namespace to use; default: the agent's own */
 async function ipBatch(
   lines: readonly string[],
-  { pid, runs = run }: { readonly pid?: number; readonly runs?: RunCommand } = {},
+  {
+    pid,
+    runs = run,
+    names = false,
+  }: { readonly pid?: number; readonly runs?: RunCommand; readonly names?: boolean } = {},
 ): Promise<void> {
-  const [program, ...args] =
-    pid === undefined ? (['ip'] as const) : (['nsenter', `--net=/proc/${pid}/ns/net`, 'ip'] as const)
-  await runs(program, [...args, '-batch', '-'], { input: `${lines.join('\n')}\n` })
+  const batch = { program: 'ip', args: ['-batch', '-'] }
+  const inNamespace = { program: 'nsenter', args: [`--net=/proc/${pid}/ns/net`, 'ip', ...batch.args] }
+  const { program, args } = names ? inHostMounts(dirname(namespaceDir), batch) : pid === undefined ? batch : inNamespace
+  await runs(program, args, { input: `${lines.join('\n')}\n` })
 }

@@ -82,7 +82,7 @@ describe('mote install', () => {
   it.skipIf(!hasSystemd).each([
     ['control', 2.4],
     ['gateway', 2.6],
-    ['agent', 4.8],
+    ['agent', 5.3],
   ])('the exposure of %s is at most %d (needs systemd)', async (program, most) => {
     const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
     try {

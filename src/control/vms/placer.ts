@@ -163,7 +163,8 @@ function requestFor(
   hosts: readonly HostView[],
 ): PlacementRequest {
   return {
-    hypervisor: hypervisorName(vm.requestedHypervisor),
+    // Its host may have a faster one by now, which cannot read the snapshot.
+    hypervisor: vm.snapshotHypervisor ?? hypervisorName(vm.requestedHypervisor),
     vcpus: vm.vcpus,
     memoryMib: vm.memoryMib,
     diskMib: vm.diskMib,

@@ -25,6 +25,8 @@ export interface Vm {
   readonly hypervisor: HypervisorName | null
   /** Hypervisor that the deployment requests, as a stored integer; 0: the scheduler chooses. */
   readonly requestedHypervisor: number
+  /** The hypervisor of the snapshot that the VM starts from. */
+  readonly snapshotHypervisor: HypervisorName | null
   readonly image: string
   /** W3C Trace Context of the request that made its deployment. */
   readonly traceparent: string | null
@@ -93,7 +95,8 @@ export interface Vm {
 const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",
   v.deployment_id AS "deploymentId",
   (SELECT jsonb_build_object('id', r.id, 'command', r.command) FROM run r WHERE r.id = v.run_id) AS run, v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
-  d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
+  d.hypervisor AS "requestedHypervisor",
+  (SELECT s.hypervisor FROM vm_snapshot s WHERE s.id = v.from_snapshot_id) AS "snapshotHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
   a.kind AS "appKind", a.strategy = 'one-at-a-time' AS "oneAtATime",
   ARRAY(SELECT c.host FROM registry_credential c WHERE c.project_id = v.project_id) AS "registryHosts", d.command, d.arguments, d.restart,
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",

@@ -7,6 +7,7 @@ import { mkdir, open, readdir, rm, rmdir, stat, symlink } from 'node:fs/promises
 import { join } from 'node:path'
 import { CommandError, run } from '../../../lib/exec.ts'
 import { encodeWord } from '../../../lib/words.ts'
+import { inHostMounts } from '../../base/host-mounts.ts'
 import type { KeptDisk, RawDrive, RunningVm } from '../driver.ts'
 import type { SandboxVm } from './running-vm.ts'
 import { volumesAt } from './spec.ts'
@@ -21,12 +22,12 @@ export function volumesOf({ home, guest }: Pick<SandboxVm, 'home' | 'guest'>): V
   const isMounted = (volumeId: string) => mountedAt(at(volumeId))
   return {
     async attachDisk({ volumeId, readOnly, mountPoint }, file) {
-      if (!(await isMounted(volumeId))) await mountVolume(file, at(volumeId), readOnly)
+      if (!(await isMounted(volumeId))) await mountVolume(home.dir, file, at(volumeId), readOnly)
       await guest.request(`bind ${encodeWord(join(volumesAt, nameOf(volumeId)))} ${encodeWord(mountPoint)}`, mountMs)
     },
     async growDisk({ volumeId }) {
       if (!(await isMounted(volumeId))) return
-      const device = (await run('findmnt', ['-n', '-o', 'SOURCE', at(volumeId)])).trim()
+      const device = (await run('findmnt', ['-n', '-f', '-o', 'SOURCE', at(volumeId)])).trim()
       await run('losetup', ['-c', device])
       // Needs CAP_SYS_RESOURCE, which root in a container may lack: then it grows at the next start.
       await run('resize2fs', [device]).catch((error: unknown) => {
@@ -42,17 +43,27 @@ export function volumesOf({ home, guest }: Pick<SandboxVm, 'home' | 'guest'>): V
     async detachDisk({ volumeId, mountPoint }) {
       if (!(await isMounted(volumeId))) return
       await guest.request(`unbind ${encodeWord(mountPoint)}`, mountMs)
-      await run('umount', [at(volumeId)])
+      await change(home.dir, 'umount', [at(volumeId)])
       await rmdir(at(volumeId))
     },
   }
 }
 
-async function mountVolume(file: string, at: string, readOnly: boolean): Promise<void> {
+async function mountVolume(dir: string, file: string, at: string, readOnly: boolean): Promise<void> {
   if (!readOnly) await fillOffline(file)
   await mkdir(at, { recursive: true })
   const options = ['loop', 'nodev', 'nosuid', 'noatime', 'errors=remount-ro', ...(readOnly ? ['ro', 'noload'] : [])]
-  await run('mount', ['-t', 'ext4', '-o', options.join(','), file, at])
+  await change(dir, 'mount', ['-t', 'ext4', '-o', options.join(','), file, at])
+  // If it does not propagate to this agent, it does not reach the sandbox either, and the guest would write elsewhere.
+  if (await mountedAt(at)) return
+  await change(dir, 'umount', [at])
+  throw new Error('the mounts of this host do not propagate to its agent: see mount_namespaces(7)')
+}
+
+/** Changes the mounts of a VM. */
+async function change(dir: string, program: 'mount' | 'umount', args: readonly string[]): Promise<void> {
+  const command = inHostMounts(dir, { program, args })
+  await run(command.program, command.args)
 }
 
 const mountedAt = (at: string) =>
@@ -69,8 +80,8 @@ export async function openVolumes(dir: string): Promise<void> {
   await releaseVolumes(dir)
   const volumes = volumesDir(dir)
   await mkdir(volumes, { recursive: true, mode: 0o700 })
-  await run('mount', ['--bind', volumes, volumes])
-  await run('mount', ['--make-rshared', volumes])
+  await change(dir, 'mount', ['--bind', volumes, volumes])
+  await change(dir, 'mount', ['--make-rshared', volumes])
 }
 
 /**
@@ -81,14 +92,14 @@ export async function mountKept(dir: string, disks: readonly KeptDisk[]): Promis
   await mkdir(aliasDir(dir), { recursive: true, mode: 0o700 })
   for (const { of, disk, file } of disks) {
     if (of !== disk.volumeId) await symlink(of, join(aliasDir(dir), disk.volumeId))
-    await mountVolume(file, join(volumesDir(dir), of), disk.readOnly)
+    await mountVolume(dir, file, join(volumesDir(dir), of), disk.readOnly)
   }
 }
 
 /** Mounts drives that have a file system, under their serials. */
 export async function mountDrives(dir: string, drives: readonly RawDrive[]): Promise<void> {
   for (const { serial, file, readOnly, fileSystem } of drives)
-    if (fileSystem !== undefined) await mountVolume(file, join(volumesDir(dir), serial), readOnly)
+    if (fileSystem !== undefined) await mountVolume(dir, file, join(volumesDir(dir), serial), readOnly)
 }
 
 /** Links from the id of a clone to the name under which it is mounted. */
@@ -139,9 +150,9 @@ export async function releaseVolumes(dir: string): Promise<void> {
   const names = await readdir(volumes).catch(() => [])
   for (const name of names) {
     const at = join(volumes, name)
-    if (await mountedAt(at)) await run('umount', [at])
+    if (await mountedAt(at)) await change(dir, 'umount', [at])
     await rmdir(at)
   }
-  if (await mountedAt(volumes)) await run('umount', [volumes])
+  if (await mountedAt(volumes)) await change(dir, 'umount', [volumes])
   await rm(aliasDir(dir), { recursive: true, force: true })
 }

@@ -1,0 +1,58 @@
+/**
+ * Program: one start of an agent with gVisor, as in a mount namespace of systemd. The first start makes a VM with a volume,
+ * the second one adopts it, attaches another volume, and removes everything. Prints what it saw as JSON.
+ */
+import { readdirSync, writeFileSync } from 'node:fs'
+import { testAgent, testSpec } from './agent.ts'
+import { vmmPrograms } from './hypervisor.ts'
+import { until } from '../wait.ts'
+
+export interface Seen {
+  /** Entries of both volumes, as the guest sees them. */
+  readonly volumes: readonly string[]
+  /** Size of the first volume after it has grown. */
+  readonly grownMib: number
+  readonly restarts: number
+  readonly namespaces: readonly string[]
+}
+
+const [start = '', dataDir = '', runsc = ''] = process.argv.slice(2)
+const host = await testAgent({
+  hypervisor: 'gvisor',
+  network: 'tap',
+  dataDir,
+  programs: { ...vmmPrograms, runsc },
+})
+const vmId = 'vm-1'
+const disk = (n: number) => ({
+  volumeId: `vol-${n}`,
+  pool: 'local',
+  generation: 1,
+  sizeMib: 32,
+  mountPoint: `/v${n}`,
+  readOnly: false,
+})
+const put = (generation: number, disks: readonly ReturnType<typeof disk>[]) =>
+  host.put({ vmId, generation, want: 'running', spec: testSpec({ hypervisor: 'gvisor', disks: [...disks] }) })
+const attached = (count: number) =>
+  host.until(vmId, 'attached', vm => vm.healthy && vm.disks?.filter(one => one.state === 'attached').length === count)
+
+await host.volume({ volumeId: `vol-${start}` })
+await put(Number(start), start === '1' ? [disk(1)] : [disk(1), disk(2)])
+const vm = await attached(Number(start))
+const sh = async (script: string) => (await host.exec(vmId, ['/bin/sh', '-c', script])).stdout
+await sh(`echo ${start} > /v${start}/written`)
+const grown = async () => {
+  const { sizeMib } = await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })
+  return sizeMib === 64
+}
+await until(grown, { what: 'the volume has grown', timeoutMs: 20_000 })
+const volumes = (await sh(`cd /; ls v*`)).split(/\s+/).filter(Boolean)
+if (start === '2') {
+  await put(3, [])
+  await host.until(vmId, 'detached', one => one.disks === undefined)
+  await host[Symbol.asyncDispose]()
+} else await host.agent.stop()
+const seen: Seen = { volumes, grownMib: 64, restarts: vm.restartCount, namespaces: readdirSync('/run/netns') }
+writeFileSync(process.stdout.fd, `${JSON.stringify(seen)}\n`)
+process.exit()

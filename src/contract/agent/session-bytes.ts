@@ -108,6 +108,9 @@ export function decodeInput(message: Uint8Array): SessionInput {
   return { vmId: head.vmId, sessionId: head.sessionId, offset: head.offset, data }
 }
 
+/** For other messages with data. @throws Error for a message that is not valid */
+export { check as checkHead, decode as decodeWithHead, encode as encodeWithHead }
+
 function check<T extends TSchema>(schema: T, value: unknown): asserts value is Static<T> {
   if (!Value.Check(schema, value)) throw new Error('the message does not fit the contract')
 }

@@ -1,6 +1,7 @@
 /** Sessions in a VM for OpenSSH clients, between a gateway's bastion and control. */
 import { type Static, Type } from 'typebox'
-import { SessionAnswer, SessionRequest, TerminalSize } from './agent/session.ts'
+import { maxInputBytes, SessionAnswer, SessionRequest, TerminalSize } from './agent/session.ts'
+import { checkHead, decodeWithHead, encodeWithHead } from './agent/session-bytes.ts'
 
 /** `grant`: the answer to a `TunnelLogin` with the name of an app. Permissions are checked again. */
 export const ShellOpen = Type.Object({
@@ -19,15 +20,40 @@ export const ShellOpen = Type.Object({
 })
 export type ShellOpen = Static<typeof ShellOpen>
 
-/** `ticket`: to be presented with every request about the session. Otherwise `reason` is for the user. */
+/**
+ * `ticket`: to be presented with every request about the session. Otherwise `reason` is for the user. `takesBytes`: control
+ * answers a `read` that asks for bytes with them (agent/session-bytes.ts), and takes a ShellInput; absent in older ones.
+ */
 export const ShellOpenAnswer = Type.Union([
-  Type.Object({ ticket: Type.String(), sessionId: Type.String() }),
+  Type.Object({ ticket: Type.String(), sessionId: Type.String(), takesBytes: Type.Optional(Type.Literal(true)) }),
   Type.Object({ reason: Type.String() }),
 ])
 export type ShellOpenAnswer = Static<typeof ShellOpenAnswer>
 
 export const ShellAsk = Type.Object({ ticket: Type.String({ maxLength: 2048 }), request: SessionRequest })
 export type ShellAsk = Static<typeof ShellAsk>
+
+const ShellInputAt = Type.Object({
+  ticket: Type.String({ maxLength: 2048 }),
+  sessionId: Type.String({ maxLength: 64 }),
+  offset: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+})
+
+/** A ShellAsk of the action `input`, as bytes. */
+export interface ShellInput extends Static<typeof ShellInputAt> {
+  readonly data: Uint8Array
+}
+
+export const encodeShellInput = ({ data, ...at }: ShellInput): Uint8Array => encodeWithHead(at, [data])
+
+/** @throws Error for a message that is not valid */
+export function decodeShellInput(message: Uint8Array): ShellInput {
+  const { head, data } = decodeWithHead(message)
+  checkHead(ShellInputAt, head)
+  if (data.length > maxInputBytes) throw new Error('the request has too much data')
+  const { ticket, sessionId, offset } = head
+  return { ticket, sessionId, offset, data }
+}
 
 /**
  * `retry`: the VM or its host does not answer, and the same request may succeed later. `reason`: the session has ended,
@@ -43,6 +69,6 @@ export type ShellAskAnswer = Static<typeof ShellAskAnswer>
 export const shellSubjects = {
   /** ShellOpen -> ShellOpenAnswer */
   open: 'control.in.shell.open',
-  /** ShellAsk -> ShellAskAnswer */
+  /** ShellAsk or bytes (ShellInput) -> ShellAskAnswer, or bytes for a `read` that asks for them */
   ask: 'control.in.shell.ask',
 } as const

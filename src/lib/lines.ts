@@ -47,7 +47,8 @@ export function lineReader(
 }
 
 /**
- * Like `lineReader`, with lines as bytes. A line is valid only during the call of `onLine`, which may change it.
+ * Like `lineReader`, with lines as bytes. A line is valid only during the call of `onLine`, which may change it, and a chunk
+ * only during the call of the returned function.
  * @returns a function that takes a chunk and returns how many lines ended in it
  */
 export function byteLineReader(
@@ -55,33 +56,44 @@ export function byteLineReader(
   onLine: (line: Buffer) => void,
   tooLong: () => void,
 ): (part: Buffer) => number {
-  let held: Buffer[] = []
+  // The beginning of a line whose end did not arrive yet. Its memory is used again.
+  let held: Buffer = Buffer.alloc(0)
   let heldBytes = 0
   let over = false
-  const take = (line: Buffer) => {
+  const hold = (rest: Buffer) => {
+    if (heldBytes + rest.length > maxBytes) over = true
+    if (over || rest.length === 0) return
+    if (heldBytes + rest.length > held.length) held = grown(held, heldBytes, heldBytes + rest.length, maxBytes)
+    rest.copy(held, heldBytes)
+    heldBytes += rest.length
+  }
+  const take = (rest: Buffer) => {
+    if (heldBytes > 0) hold(rest)
+    const line = heldBytes > 0 ? held.subarray(0, heldBytes) : rest
+    heldBytes = 0
     if (line.length > maxBytes) over = true
-    else if (line.length > 0) onLine(line)
+    if (!over && line.length > 0) onLine(line)
   }
   return part => {
     let count = 0
     let from = 0
     for (let end = part.indexOf(10); end >= 0 && !over; end = part.indexOf(10, from)) {
-      const rest = part.subarray(from, end)
-      take(held.length === 0 ? rest : Buffer.concat([...held, rest], heldBytes + rest.length))
-      if (held.length > 0) held = []
-      heldBytes = 0
+      take(part.subarray(from, end))
       count++
       from = end + 1
     }
-    const rest = part.subarray(from)
-    heldBytes += rest.length
-    if (heldBytes > maxBytes) over = true
+    if (!over) hold(part.subarray(from))
     if (over) {
-      held = []
+      held = Buffer.alloc(0)
       tooLong()
-      return count
     }
-    if (rest.length > 0) held.push(rest)
     return count
   }
+}
+
+/** A copy with at least twice the room, as most lines are short. */
+function grown(held: Buffer, used: number, wanted: number, most: number): Buffer {
+  const larger = Buffer.allocUnsafe(Math.min(most, Math.max(wanted, 2 * held.length, 512)))
+  held.copy(larger, 0, 0, used)
+  return larger
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, mkdtempDisposable, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,4 +33,30 @@ it('a peer that resets the connection before anybody listens for errors does not
 
 it('rejects when nothing listens', async () => {
   await expect(connectIn(tmpdir(), 'nothing-listens-here.sock')).rejects.toMatchObject({ code: 'ENOENT' })
+})
+
+it('with shared memory, bytes wait until the socket is resumed, also between two of them', async () => {
+  await using dir = await mkdtempDisposable(join(tmpdir(), 'mote-socket-'))
+  const sent = Buffer.from(Array.from({ length: 600_000 }, (_, n) => n % 251))
+  const server = createServer(socket => socket.end(sent))
+  server.listen(join(dir.path, 'a.sock'))
+  await once(server, 'listening')
+  const received = await Promise.all(
+    [1, 2, 3].map(async () => {
+      const socket = await connectIn(dir.path, 'a.sock', { sharesMemory: true })
+      await new Promise(setImmediate)
+      const parts: Buffer[] = []
+      socket.on('data', (part: Buffer) => {
+        parts.push(Buffer.from(part))
+        if (parts.length % 2 === 0) return
+        socket.pause()
+        setImmediate(() => socket.resume())
+      })
+      socket.resume()
+      await once(socket, 'close')
+      return Buffer.concat(parts)
+    }),
+  )
+  server.close()
+  expect(received.map(bytes => bytes.equals(sent))).toEqual([true, true, true])
 })

@@ -1,6 +1,7 @@
 /** Communication with Mote's init in a guest, over its control and log ports. */
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
+import { giveBytes } from '../../lib/buffer-pool.ts'
 import { byteLineReader } from '../../lib/lines.ts'
 import { Exit, parseWords } from './answers.ts'
 import { GuestFault } from './fault.ts'
@@ -27,7 +28,7 @@ export type RecordHandler = (kind: 'o' | 'e', record: Buffer) => void
 export interface RequestOptions {
   readonly onPart?: PartHandler
   readonly onRecord?: RecordHandler
-  /** A record that ends the line. */
+  /** A record that ends the line. Its memory is given back to the pool. */
   readonly record?: Buffer
 }
 
@@ -180,7 +181,7 @@ function controlClient(
     if (!record) return void socket.write(`${line}\n`)
     socket.cork()
     socket.write(`${line} `)
-    socket.write(record)
+    socket.write(record, () => giveBytes(record))
     socket.uncork()
   }
   return {

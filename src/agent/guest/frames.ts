@@ -33,9 +33,7 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
   let hello: Hello | undefined
   let noise = 0
   const helloMark = Buffer.from(`\nH ${nonce} `)
-  return chunk => {
-    // The rest of the previous chunk is shorter than a frame with its header.
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+  const take = () => {
     if (hello === undefined) {
       const at = rest.indexOf(helloMark)
       const end = at < 0 ? -1 : rest.indexOf(10, at + helloMark.length)
@@ -54,6 +52,14 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
     if (fault) throw fault
     if (noise > maxNoiseLines) throw new GuestFault('its log has lines without frames')
     return frames.length
+  }
+  return chunk => {
+    // The rest of the previous chunk is shorter than a frame with its header.
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    const count = take()
+    // The chunk is valid only during the call.
+    if (rest.buffer === chunk.buffer) rest = Buffer.from(rest)
+    return count
   }
 }
 

@@ -28,6 +28,7 @@ export function lastingGuest(
   let next = Promise.withResolvers<GuestConnection>()
   next.promise.catch(() => undefined)
   let current: GuestConnection | undefined
+  let answering: GuestConnection | undefined
   let ended = false
   let acked = fromSeq
   let delivered = fromSeq
@@ -44,6 +45,7 @@ export function lastingGuest(
       if (status === undefined || ended) return
       ready.resolve(status)
       next.resolve(connection)
+      answering = connection
       const [word, code] = parseWords(Status, status)
       if (word === 'exited') events.onExit(code)
       await connection.broken
@@ -52,7 +54,7 @@ export function lastingGuest(
       if (connection.fault()) ended = true
       next = Promise.withResolvers<GuestConnection>()
       next.promise.catch(() => undefined)
-      current = undefined
+      current = answering = undefined
       connection.close()
       await connection.closed
     }
@@ -76,6 +78,8 @@ export function lastingGuest(
   void keep()
   return {
     async request(verb, timeoutMs, options) {
+      // Most requests need no timer of their own.
+      if (answering) return answering.request(verb, timeoutMs, options)
       const late = new AbortController()
       try {
         const waited = sleep(timeoutMs, undefined, { signal: late.signal }).then(() => undefined)

@@ -31,7 +31,7 @@ export const consolePace: Pace = { bytesPerSecond: 64 << 10, burstBytes: 1 << 20
 
 /**
  * Reads the socket at a limited rate, so that one guest cannot starve the others. Excess data waits in the guest.
- * @param take handles a chunk, and returns its number of lines
+ * @param take handles a chunk, which may be valid only during the call, and returns its number of lines
  */
 export function readPaced(
   socket: Readable,
@@ -52,4 +52,5 @@ export function readPaced(
     timer = setTimeout(() => socket.resume(), (-credit / rate) * 1000)
   })
   socket.once('close', () => clearTimeout(timer))
+  socket.resume()
 }

@@ -2,7 +2,10 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connectIn } from '../../lib/short-socket.ts'
 
-/** Connects to a guest's control and log ports. */
+/**
+ * Connects to a guest's control and log ports. Their `data` may be valid only during the event, and they may have to be
+ * resumed.
+ */
 export interface GuestPorts {
   control(): Promise<Duplex>
   log(): Promise<Duplex>
@@ -10,7 +13,8 @@ export interface GuestPorts {
 
 /** The two virtio-serial ports of a QEMU guest: sockets in the VM's directory. */
 export function serialPorts(dir: string): GuestPorts {
-  return { control: () => connectIn(dir, 'ctl.sock'), log: () => connectIn(dir, 'log.sock') }
+  const open = (name: string) => connectIn(dir, name, { sharesMemory: true })
+  return { control: () => open('ctl.sock'), log: () => open('log.sock') }
 }
 
 /** The vsock ports on which guest/ports.c listens. */

@@ -3,6 +3,7 @@
  * their positions, so a line that an earlier connection left incomplete ends with the next newline, as any other.
  * guest/record.c is the other side and describes the list.
  */
+import { takeBytes } from '../../lib/buffer-pool.ts'
 import { GuestFault } from './fault.ts'
 
 /** RECORD_MAX in guest/mote.h: the longest data with its list. */
@@ -21,16 +22,16 @@ const lengthsBytes = 12
 
 /**
  * Encodes the beginning of `data`: `<length> <length of the list> <data><list>` and a newline.
- * @returns the bytes, and how many of the data they have
+ * @returns the bytes, in pooled memory (lib/buffer-pool.ts), and how many of the data they have
  */
 export function recordOf(data: Uint8Array, most = maxRecordBytes): { readonly bytes: Buffer; readonly length: number } {
   let length = Math.min(data.length, most)
-  const bytes = Buffer.allocUnsafe(lengthsBytes + most + 1)
+  const bytes = takeBytes(lengthsBytes + length + Math.min(most, length) + 1)
   bytes.set(data.subarray(0, length), lengthsBytes)
   const body = bytes.subarray(lengthsBytes, lengthsBytes + length)
   let used = 0
   let from = 0
-  for (let at = body.indexOf(newline); at >= 0; at = body.indexOf(newline, from)) {
+  for (let at = nextNewline(body, from); at >= 0; at = nextNewline(body, from)) {
     let gap = at - from
     const digits = gap <= digitMask ? 1 : gap < 1 << (2 * digitBits) ? 2 : 3
     if (at + 1 + used + digits > most) {
@@ -48,6 +49,16 @@ export function recordOf(data: Uint8Array, most = maxRecordBytes): { readonly by
   const end = lengthsBytes + length + used
   bytes[end] = newline
   return { bytes: bytes.subarray(0, end + 1), length }
+}
+
+/** Further than most lines of a text are long. */
+const nearBytes = 64
+
+/** A search in native code costs more than a line of a text. */
+function nextNewline(bytes: Buffer, from: number): number {
+  const near = Math.min(bytes.length, from + nearBytes)
+  for (let at = from; at < near; at++) if (bytes[at] === newline) return at
+  return bytes.indexOf(newline, near)
 }
 
 const padded = (count: number) => String(count).padStart(5, '0')

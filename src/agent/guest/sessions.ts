@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { StepError } from '../base/step-error.ts'
 import { type GuestChannel, GuestRefusal, type RequestOptions } from './channel.ts'
 import { GuestFault } from './fault.ts'
-import { parseRecord, recordOf } from './records.ts'
+import { RecordInput } from './record-input.ts'
+import { parseRecord } from './records.ts'
 import {
   checkId,
   checkListed,
@@ -34,8 +35,6 @@ const inputMs = 20_000
  */
 const largeWindowBytes = 1 << 21
 const mostLargeWindows = 4
-/** WRITING_MAX in guest/mote.h: input requests that wait for their answers. */
-const mostWriting = 8
 /** The guest's own limit (SESSIONS_MAX in guest/mote.h), enforced here as well because root in the guest can bypass it. */
 const maxSessions = 16
 
@@ -44,6 +43,7 @@ export interface SessionData {
   readonly offset: number
   /** Bytes before `offset` that the guest no longer retains. */
   readonly lostBytes: number
+  /** Valid only during the call of the receiver. */
   readonly data: Buffer
 }
 
@@ -70,7 +70,7 @@ export interface GuestSessions {
   /**
    * Writes to the program's input, and resolves with the number of bytes that it received so far, which may be only a
    * part. A repetition with the same offset writes nothing twice, so repeat a call that failed because the program does
-   * not read. One call at a time.
+   * not read. With records, the calls of a session may overlap: they send their data in the order of the calls.
    */
   input(sessionId: string, offset: number, data: Buffer): Promise<number>
   closeInput(sessionId: string): Promise<void>
@@ -91,6 +91,7 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
       .catch((error: unknown) => Promise.reject(StepError.wrap(codeOf(error), error)))
   const records = recordLimits(ask)
   const windows = { large: 0 }
+  const inputs = new Map<string, RecordInput>()
   const to = (sessionId: string, verb: string, ...rest: readonly (string | number)[]) => {
     checkId(sessionId)
     return [`session.${verb}`, sessionId, ...rest].join(' ')
@@ -105,10 +106,16 @@ export function sessionsOf(guest: GuestChannel): GuestSessions {
     attach: (sessionId, from, onData) => attachTo({ ask, to, records, windows }, sessionId, from, onData),
     async input(sessionId, offset, data) {
       const limits = await records.known()
-      const lineAt = (at: number) => to(sessionId, limits ? 'put' : 'input', offset + at)
-      return limits
-        ? putAll((at, record) => ask(lineAt(at), inputMs, { record }), offset, data.subarray(0, limits.inputBytes))
-        : inputAll((at, part, leftMs) => ask(`${lineAt(at)} ${part}`, leftMs), offset, data)
+      const lineAt = (at: number) => to(sessionId, limits ? 'put' : 'input', at)
+      if (!limits) return inputAll((at, part, leftMs) => ask(`${lineAt(offset + at)} ${part}`, leftMs), offset, data)
+      const known = inputs.get(sessionId)
+      const input = known ?? new RecordInput(limits.inputBytes, (at, record) => ask(lineAt(at), inputMs, { record }))
+      if (!known) inputs.set(sessionId, input)
+      try {
+        return await input.put(offset, data)
+      } finally {
+        if (input.isIdle) inputs.delete(sessionId)
+      }
     },
     closeInput: async sessionId => void (await ask(to(sessionId, 'eof'))),
     resize: async (sessionId, { rows, columns }) => void (await ask(to(sessionId, 'resize', rows, columns))),
@@ -168,32 +175,6 @@ async function inputAll(
       break
     }
   }
-  return received
-}
-
-/** Input in records, several of which are on their way. Resolves with the bytes that the guest has received. */
-async function putAll(
-  put: (at: number, record: Buffer) => Promise<string>,
-  offset: number,
-  data: Buffer,
-): Promise<number> {
-  const answers: Promise<string>[] = []
-  for (let at = 0; (at === 0 || at < data.length) && answers.length < mostWriting; ) {
-    const { bytes, length } = recordOf(data.subarray(at))
-    const answer = put(at, bytes)
-    answer.catch(() => undefined)
-    answers.push(answer)
-    if (length === 0) break
-    at += length
-  }
-  let received = offset
-  for (const [n, answer] of answers.entries())
-    try {
-      received = parseWritten(await answer)
-    } catch (error) {
-      if (n === 0) throw error
-      break
-    }
   return received
 }
 

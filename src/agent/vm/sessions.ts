@@ -42,7 +42,8 @@ export class VmSessions {
   async serve(request: SessionRequest): Promise<SessionAnswer | Uint8Array> {
     const sessions = this.#sessions
     const { action } = request
-    if (action === 'list') return { action, sessions: [...(await sessions.list())], takesBytes: true }
+    if (action === 'list')
+      return { action, sessions: [...(await sessions.list())], takesBytes: true, takesInputAhead: true }
     const { sessionId } = request
     switch (action) {
       case 'open':
@@ -84,7 +85,7 @@ export class VmSessions {
       throw new StepError('invalid_request', 'a session needs either a command or a port')
     const { pid } = await this.#sessions.open(request)
     this.#releaseLater()
-    return { action: 'open', pid, takesBytes: true }
+    return { action: 'open', pid, takesBytes: true, takesInputAhead: true }
   }
 
   async #read({ sessionId, readerId, from, acked, waitMs, bytes }: Read): Promise<SessionAnswer | Uint8Array> {

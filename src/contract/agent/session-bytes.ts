@@ -5,6 +5,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Value } from 'typebox/value'
+import { takeBytes } from '../../lib/buffer-pool.ts'
 import { maxDataBytes, messageHeaderBytes } from '../session-stream.ts'
 import { maxInputBytes, SessionAnswer, SessionInputAt } from './session.ts'
 
@@ -18,7 +19,10 @@ export type OutputPart = Omit<Part, 'data'> & { readonly data: Uint8Array }
 
 /** `SessionAnswer` of a `read`, with bytes. */
 export interface SessionOutput {
-  /** Those that arrive from an agent have at most 64 KiB, and before their data room for the header of a message. */
+  /**
+   * Those that arrive from an agent have at most 64 KiB, and before their data room for the header of a message. All are in
+   * the memory of one message.
+   */
   readonly parts: readonly OutputPart[]
   readonly end: ReadAnswer['end']
   /** Output that the VM sends before it waits for an acknowledgment. */
@@ -47,6 +51,7 @@ const OutputHead = Type.Object({
 })
 const outputHead = Compile(OutputHead)
 
+/** The message may be given back to the pool (lib/buffer-pool.ts). */
 export function encodeOutput({ parts, end, windowBytes }: SessionOutput): Uint8Array {
   const pieces = parts.flatMap(piecesOf)
   const heads = pieces.map(({ stream, offset, lostBytes, data }) => ({ stream, offset, lostBytes, bytes: data.length }))
@@ -87,7 +92,10 @@ export function decodeOutput(message: Uint8Array): SessionOutput {
   return { parts, end: head.end, windowBytes: head.windowBytes }
 }
 
-/** @param data parts that follow each other */
+/**
+ * The message may be given back to the pool (lib/buffer-pool.ts).
+ * @param data parts that follow each other
+ */
 export function encodeInput(at: Omit<SessionInput, 'data'>, data: readonly Uint8Array[]): Uint8Array {
   return encode(at, data)
 }
@@ -100,13 +108,16 @@ export function decodeInput(message: Uint8Array): SessionInput {
   return { vmId: head.vmId, sessionId: head.sessionId, offset: head.offset, data }
 }
 
+/** For other messages with data. @throws Error for a message that is not valid */
+export { check as checkHead, decode as decodeWithHead, encode as encodeWithHead }
+
 function check<T extends TSchema>(schema: T, value: unknown): asserts value is Static<T> {
   if (!Value.Check(schema, value)) throw new Error('the message does not fit the contract')
 }
 
 function encode(head: object, data: readonly Uint8Array[]): Uint8Array {
   const text = Buffer.from(JSON.stringify(head))
-  const message = Buffer.allocUnsafe(data.reduce((sum, part) => sum + part.length, headBytes + text.length))
+  const message = takeBytes(data.reduce((sum, part) => sum + part.length, headBytes + text.length))
   message.writeUInt32BE(text.length)
   message.set(text, headBytes)
   let at = headBytes + text.length

@@ -70,6 +70,8 @@ export const SessionInputAt = Type.Object({ vmId: Type.String(), sessionId: Sess
 
 /** Absent in answers of older agents, which take no `input` with bytes. */
 const takesBytes = Type.Optional(Type.Literal(true))
+/** The agent takes an `input` with bytes while earlier ones of the session wait for their answers. */
+const takesInputAhead = Type.Optional(Type.Literal(true))
 
 /** `vm.session`: answers a `SessionAnswer` of the same action. */
 export const VmSession = Type.Object({ vmId: Type.String(), request: SessionRequest })
@@ -98,7 +100,7 @@ const SessionRow = Type.Object({
 })
 
 export const SessionAnswer = Type.Union([
-  Type.Object({ action: Type.Literal('open'), pid: Type.Integer(), takesBytes }),
+  Type.Object({ action: Type.Literal('open'), pid: Type.Integer(), takesBytes, takesInputAhead }),
   Type.Object({
     action: Type.Literal('read'),
     parts: Type.Array(
@@ -115,6 +117,6 @@ export const SessionAnswer = Type.Union([
   }),
   Type.Object({ action: Type.Literal('input'), receivedBytes: Bytes }),
   Type.Object({ action: Type.Enum(['close_input', 'resize', 'signal', 'remove']) }),
-  Type.Object({ action: Type.Literal('list'), sessions: Type.Array(SessionRow), takesBytes }),
+  Type.Object({ action: Type.Literal('list'), sessions: Type.Array(SessionRow), takesBytes, takesInputAhead }),
 ])
 export type SessionAnswer = Static<typeof SessionAnswer>

@@ -1,6 +1,7 @@
 import { type TSchema, type Static, Type } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import type { Bus } from '../../bus/bus.ts'
+import { giveBytes } from '../../lib/buffer-pool.ts'
 import {
   decodeOutput,
   encodeInput,
@@ -132,7 +133,9 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
       return { ...decodeOutput(encodeOutput(output)), isBytes: false }
     },
     async sessionInput(at, data, signal) {
-      const answer = await session(encodeInput(at, data), signal)
+      const message = encodeInput(at, data)
+      const answer = await session(message, signal)
+      giveBytes(message)
       if (answer instanceof Uint8Array || answer.action !== 'input') throw otherAnswer()
       return answer.receivedBytes
     },

@@ -263,8 +263,8 @@ export interface MessageSocket {
   readonly signal: AbortSignal
   /** Calls `take` with each message: a string for a text message, bytes for a binary one. */
   onMessage(take: (message: string | Buffer) => void): void
-  /** Does nothing once the connection is closed. */
-  send(message: string | Uint8Array): void
+  /** Does nothing once the connection is closed. @param onSent called when the memory of the message is no longer used */
+  send(message: string | Uint8Array, onSent?: () => void): void
   /** @param code RFC 6455, 7.4 */
   close(code: number, reason: string): void
 }

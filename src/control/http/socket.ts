@@ -60,8 +60,8 @@ export class SocketConnection implements MessageSocket {
     this.#socket.resume()
   }
 
-  send(message: string | Uint8Array): void {
-    if (!this.signal.aborted) this.#socket.send(message, { binary: typeof message !== 'string' })
+  send(message: string | Uint8Array, onSent?: () => void): void {
+    if (!this.signal.aborted) this.#socket.send(message, { binary: typeof message !== 'string' }, onSent)
   }
 
   close(code: number, reason: string): void {

@@ -10,6 +10,7 @@ import {
   signalNumbers,
 } from '../../contract/session-stream.ts'
 import type { SessionOutput } from '../../contract/agent.ts'
+import { giveBytes } from '../../lib/buffer-pool.ts'
 import type { MessageSocket } from '../http/operation.ts'
 import type { GuestLine } from './guest-line.ts'
 import { InputQueue } from './input-queue.ts'
@@ -59,7 +60,11 @@ export class Attachment {
     this.#line = line
     this.#options = options
     this.#sent = this.#acked = options.from
-    this.#input = new InputQueue(options.inputBytes, (offset, parts) => this.#write(offset, parts))
+    this.#input = new InputQueue({
+      position: options.inputBytes,
+      write: (offset, parts, isAhead) => this.#write(offset, parts, isAhead),
+      most: () => line.inputsAhead(),
+    })
     this.#failure.promise.catch(() => undefined)
     socket.signal.addEventListener('abort', () => this.#wake.resolve(), { once: true })
   }
@@ -83,7 +88,8 @@ export class Attachment {
       const positions = { from: this.#sent, acked: this.#acked }
       const request = { sessionId, readerId, ...positions, waitMs: readWaitMs }
       const { parts, end, windowBytes } = await this.#line.read(request, signal)
-      for (const part of parts) this.#sendPart(part)
+      let unsent = parts.length
+      for (const part of parts) this.#sendPart(part, () => --unsent === 0 && giveBytes(part.data))
       // Half of what the VM sends without an acknowledgment, because that arrives only with the next read.
       await this.#until(() => this.#isWithin(end ? 0 : windowBytes / 2))
       if (!end) continue
@@ -101,9 +107,9 @@ export class Attachment {
     return this.#sent.stdout - stdout <= bytes && this.#sent.stderr - stderr <= bytes
   }
 
-  #sendPart({ stream, offset, lostBytes, data }: SessionOutput['parts'][number]): void {
+  #sendPart({ stream, offset, lostBytes, data }: SessionOutput['parts'][number], onSent: () => void): void {
     if (lostBytes > 0) this.#send({ type: 'lost', stream, bytes: lostBytes })
-    this.#socket.send(encodeDataInPlace(stream, offset, data))
+    this.#socket.send(encodeDataInPlace(stream, offset, data), onSent)
     this.#sent = { ...this.#sent, [stream]: offset + data.length }
   }
 
@@ -146,7 +152,7 @@ export class Attachment {
     if (fault !== undefined) this.#refuse(fault)
   }
 
-  async #write(offset: number, parts: readonly Uint8Array[] | undefined): Promise<number> {
+  async #write(offset: number, parts: readonly Uint8Array[] | undefined, isAhead: boolean): Promise<number> {
     const { sessionId } = this.#options
     const { signal } = this.#socket
     try {
@@ -158,6 +164,7 @@ export class Attachment {
       this.#send({ type: 'received', stdin: receivedBytes })
       return receivedBytes
     } catch (cause) {
+      if (isAhead && isMissingInput(cause)) return offset
       // The program has ended, or has closed its input.
       if (isClosedInput(cause)) this.#discardInput()
       else this.#failure.reject(cause)
@@ -201,6 +208,9 @@ export class Attachment {
     this.#socket.send(JSON.stringify(message))
   }
 }
+
+const isMissingInput = (cause: unknown) =>
+  cause instanceof BusError && cause.remoteCode === 'session_refused' && cause.message.includes('bad input')
 
 export const isClosedInput = (cause: unknown) =>
   cause instanceof BusError && cause.remoteCode === 'session_refused' && /input is closed|has ended/.test(cause.message)

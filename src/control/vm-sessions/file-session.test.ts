@@ -34,6 +34,7 @@ function sessionWith(answers: readonly SessionOutput[]) {
       clockMs += 20_000
       return answers[Math.min(reads++, answers.length - 1)] ?? nothing
     },
+    inputsAhead: () => 1,
     input: async ({ offset }, parts) => parts.reduce((sum, data) => sum + data.length, offset),
   }
   const released = Promise.withResolvers<void>()

@@ -31,23 +31,32 @@ export interface GuestLine {
   ): Promise<Extract<SessionAnswer, { action: A }>>
   /** As `ask`, with the output as bytes. */
   read(request: SessionRead, signal?: AbortSignal): Promise<SessionOutput>
+  /** Number of `input` requests that may be under way at the same time, as far as it is known. */
+  inputsAhead(): number
   /** Writes parts of the input that follow each other, or the first of them. Resolves with the position it has reached. */
   input(at: InputAt, parts: readonly Uint8Array[], signal?: AbortSignal): Promise<number>
 }
 
+interface Host {
+  readonly id: string
+  takesBytes: boolean
+  takesInputAhead: boolean
+}
+
+/** Two on their way while the agent writes a third one. */
+const mostInputsAhead = 3
+
 export type InputAt = Pick<SessionInput, 'sessionId' | 'offset'>
 
 export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): GuestLine {
-  let host: { readonly id: string; takesBytes: boolean } | undefined
+  let host: Host | undefined
   const locate = async () => {
     const vm = await vmById(db, vmId)
     if (!vm || vm.want === 'absent') throw new SessionGone('the VM is gone')
     if (!vm.hostId) throw new Unreachable('the VM has no host')
-    return { id: vm.hostId, takesBytes: false }
+    return { id: vm.hostId, takesBytes: false, takesInputAhead: false }
   }
-  const onHost = async <T>(
-    run: (agent: ReturnType<typeof agentClient>, host: { takesBytes: boolean }) => Promise<T>,
-  ): Promise<T> => {
+  const onHost = async <T>(run: (agent: ReturnType<typeof agentClient>, host: Host) => Promise<T>): Promise<T> => {
     try {
       const found = (host ??= await locate())
       return await run(agentClient(bus, found.id), found)
@@ -63,6 +72,7 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
         const answer = await agent.session(vmId, request, signal)
         if (answer.action !== request.action) throw new Unreachable('the host answered something else')
         if ('takesBytes' in answer && answer.takesBytes) found.takesBytes = true
+        if ('takesInputAhead' in answer && answer.takesInputAhead) found.takesInputAhead = true
         // The answer has the action of the request, which the union cannot express.
         return answer as never
       }),
@@ -72,6 +82,7 @@ export function guestLine({ db, bus }: Pick<Deps, 'db' | 'bus'>, vmId: string): 
         found.takesBytes = isBytes
         return output
       }),
+    inputsAhead: () => (host?.takesBytes && host.takesInputAhead ? mostInputsAhead : 1),
     input: (at, parts, signal) =>
       onHost(async (agent, found) => {
         if (found.takesBytes) return agent.sessionInput({ vmId, ...at }, parts, signal)
@@ -110,6 +121,7 @@ export function patient(line: GuestLine, now: () => number): GuestLine {
   return {
     ask: (request, signal) => repeat(() => line.ask(request, signal), signal),
     read: (request, signal) => repeat(() => line.read(request, signal), signal),
+    inputsAhead: () => line.inputsAhead(),
     input: (at, parts, signal) => repeat(() => line.input(at, parts, signal), signal),
   }
 }

@@ -6,23 +6,41 @@ const mostMessages = 4096
 
 /**
  * Writes parts that follow each other at this position, or closes the input. Resolves with the position that the
- * program has reached.
+ * program has reached. `isAhead`: earlier writes have no answer yet. If one of them fails, the guest refuses this one, which
+ * then resolves with its own position.
  */
-type Write = (offset: number, parts: readonly Uint8Array[] | undefined) => Promise<number>
+type Write = (offset: number, parts: readonly Uint8Array[] | undefined, isAhead: boolean) => Promise<number>
 
-/** Input of a client that the program has not received yet. One write runs at a time. */
+interface InputQueueOptions {
+  /** Of the first byte. */
+  readonly position: number
+  readonly write: Write
+  /** How many writes may run at the same time. */
+  readonly most: () => number
+}
+
+interface Running {
+  readonly end: number
+  readonly written: Promise<number>
+}
+
+/** Input of a client that the program has not received yet. Writes begin in the order of their data. */
 export class InputQueue {
   readonly #write: Write
+  readonly #most: () => number
   /** Position of the first byte in the queue. */
   #written: number
+  /** Position of the first byte that no write has. */
+  #started: number
   #next: number
   #parts: Uint8Array[] = []
   #closing = false
   #running = false
 
-  constructor(position: number, write: Write) {
+  constructor({ position, write, most }: InputQueueOptions) {
     this.#write = write
-    this.#written = this.#next = position
+    this.#most = most
+    this.#written = this.#started = this.#next = position
   }
 
   /**
@@ -57,19 +75,38 @@ export class InputQueue {
 
   /** Stops for good when a write fails: the connection ends then. */
   async #run(): Promise<void> {
+    const running: Running[] = []
     while (this.#parts.length > 0) {
-      const written = await this.#write(this.#written, this.#first())
+      while (this.#started < this.#next && running.length < this.#most()) running.push(this.#begin(running.length > 0))
+      const first = running.shift()
+      if (!first) throw new Error('BUG: input without a write')
+      const written = await first.written
       this.#dropUntil(Math.min(this.#next, written))
+      if (written >= first.end) continue
+      // The guest refuses what follows the missing data, so it is sent again.
+      await Promise.allSettled(running.splice(0).map(one => one.written))
+      this.#started = this.#written
     }
-    if (this.#closing) await this.#write(this.#written, undefined)
+    if (this.#closing) await this.#write(this.#written, undefined, false)
     this.#running = this.#closing
   }
 
-  /** The first parts, as far as they fit in one request. */
-  #first(): readonly Uint8Array[] {
+  #begin(isAhead: boolean): Running {
+    const offset = this.#started
+    const parts = this.#unstarted()
+    for (const part of parts) this.#started += part.length
+    const written = this.#write(offset, parts, isAhead)
+    written.catch(() => undefined)
+    return { end: this.#started, written }
+  }
+
+  /** The first parts that no write has, as far as they fit in one request. */
+  #unstarted(): readonly Uint8Array[] {
+    let from = 0
+    for (let at = this.#written; at < this.#started; from++) at += this.#parts[from]?.length ?? Infinity
     let bytes = 0
-    const end = this.#parts.findIndex(part => (bytes += part.length) > maxInputBytes)
-    return end < 0 ? [...this.#parts] : this.#parts.slice(0, Math.max(1, end))
+    const end = this.#parts.findIndex((part, n) => n >= from && (bytes += part.length) > maxInputBytes)
+    return this.#parts.slice(from, end < 0 ? undefined : Math.max(from + 1, end))
   }
 
   #dropUntil(position: number): void {

@@ -16,6 +16,7 @@ import { compiledInit, type TestInit } from '../../../test/support/agent/guest-i
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createFakeHost } from '../../agent/hypervisor/fake/host.ts'
+import { shellSubjects } from '../../contract/shell.ts'
 import { type Bastion, startBastion } from '../../gateway/bastion/bastion.ts'
 import { run } from '../../lib/exec.ts'
 
@@ -292,6 +293,53 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     await expect(connectAs('web', { password: await token(ann) })).rejects.toThrow('authentication')
     const client = await connectAs(`web.${slug}`, { password: await token(ann) })
     client.end()
+  })
+
+  // MOTE_SSH_MIB=100 prints how long that takes.
+  it('scp and sftp move bytes unchanged in both directions, with a control plane that knows only base64, too', async () => {
+    const bytes = Number(process.env.MOTE_SSH_MIB ?? 3) << 20
+    const sent = randomBytes(bytes)
+    await writeFile(at('large'), sent)
+    const timed = async (what: string, act: () => Promise<{ readonly code: number | null }>) => {
+      const beganMs = performance.now()
+      const before = process.cpuUsage()
+      const { code } = await act()
+      const { user, system: kernel } = process.cpuUsage(before)
+      if (process.env.MOTE_SSH_MIB)
+        console.log(
+          what,
+          Math.round(performance.now() - beganMs),
+          'ms, of the processor',
+          Math.round((user + kernel) / 1000),
+        )
+      expect(code).toBe(0)
+    }
+    const copies = async (name: string) => {
+      await timed(`${name}: scp into the VM`, () =>
+        openssh('scp', [at('large'), `web.${ann.project}@127.0.0.1:${at(name)}`]),
+      )
+      await timed(`${name}: scp out of the VM`, () =>
+        openssh('scp', [`web.${ann.project}@127.0.0.1:${at(name)}`, at(`${name}-back`)]),
+      )
+      const files = await Promise.all([name, `${name}-back`].map(async one => (await readFile(at(one))).equals(sent)))
+      expect(files).toEqual([true, true])
+    }
+    await copies('bytes')
+    const { request } = system.bus
+    let isText = true
+    system.bus.request = async (subject, data, options) => {
+      if (subject === shellSubjects.ask)
+        isText &&= !(data instanceof Uint8Array) && !JSON.stringify(data).includes('"bytes"')
+      const answer = await request.call(system.bus, subject, data, options)
+      if (subject === shellSubjects.open) Reflect.deleteProperty(Object(answer), 'takesBytes')
+      return answer
+    }
+    try {
+      await copies('text')
+      expect(isText).toBe(true)
+    } finally {
+      system.bus.request = request
+    }
   })
 
   it('a session continues over a restart of the control plane', async () => {

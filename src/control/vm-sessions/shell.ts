@@ -2,8 +2,16 @@
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { BusError, type Subscription } from '../../bus/bus.ts'
-import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
-import { ShellAsk, type ShellAskAnswer, ShellOpen, type ShellOpenAnswer, shellSubjects } from '../../contract/shell.ts'
+import { encodeOutput, type SessionAnswer, type SessionOutput, type SessionRequest } from '../../contract/agent.ts'
+import {
+  decodeShellInput,
+  ShellAsk,
+  type ShellAskAnswer,
+  type ShellInput,
+  ShellOpen,
+  type ShellOpenAnswer,
+  shellSubjects,
+} from '../../contract/shell.ts'
 import { createGenerationalCache } from '../../lib/generational-cache.ts'
 import { seconds } from '../../lib/duration.ts'
 import { writeAudit } from '../audit/index.ts'
@@ -52,8 +60,8 @@ export async function startShellReceiver(deps: ShellDeps): Promise<Subscription>
   )
   const asks = await deps.bus.serve(
     shellSubjects.ask,
-    async (data): Promise<ShellAskAnswer> => {
-      const { ticket, request } = Value.Parse(ShellAsk, data)
+    async (data): Promise<ShellAskAnswer | Uint8Array> => {
+      const { ticket, request } = data instanceof Uint8Array ? inputOf(data) : Value.Parse(ShellAsk, data)
       const facts = readSigned(deps.vault, 'app.shell-session', Ticket, ticket)
       return facts ? pass(deps, known, facts, request) : { reason: 'Log in again.' }
     },
@@ -65,6 +73,15 @@ export async function startShellReceiver(deps: ShellDeps): Promise<Subscription>
       await asks.stop()
     },
   }
+}
+
+/** A request of a bastion; input that arrived as bytes stays so. */
+type Request = SessionRequest | ByteInput
+type ByteInput = Omit<ShellInput, 'ticket'>
+
+function inputOf(message: Uint8Array): { readonly ticket: string; readonly request: ByteInput } {
+  const { ticket, ...request } = decodeShellInput(message)
+  return { ticket, request }
 }
 
 async function open(deps: ShellDeps, { grant: text, what, tty, env }: ShellOpen): Promise<ShellOpenAnswer> {
@@ -91,7 +108,7 @@ async function open(deps: ShellDeps, { grant: text, what, tty, env }: ShellOpen)
     await audit(deps, grant, row)
     const { accountId, via, viaId, projectId } = grant
     const ticket: Ticket = { sessionId: row.id, vmId, projectId, accountId, via, viaId }
-    return { ticket: sign(vault, 'app.shell-session', ticket), sessionId: row.id }
+    return { ticket: sign(vault, 'app.shell-session', ticket), sessionId: row.id, takesBytes: true }
   } catch (cause) {
     if (cause instanceof ApiError) return { reason: cause.message }
     throw cause
@@ -135,10 +152,14 @@ async function pass(
   deps: ShellDeps,
   known: ReturnType<typeof createGenerationalCache<Known>>,
   ticket: Ticket,
-  request: SessionRequest,
-): Promise<ShellAskAnswer> {
+  request: Request,
+): Promise<ShellAskAnswer | Uint8Array> {
   const { sessionId, vmId } = ticket
-  if (request.action === 'open' || request.action === 'list' || request.sessionId !== sessionId)
+  if (
+    !('sessionId' in request) ||
+    ('action' in request && request.action === 'open') ||
+    request.sessionId !== sessionId
+  )
     return { reason: 'The request is about another session.' }
   const entry = known.get(sessionId) ?? { line: guestLine(deps, vmId), checkedMs: -Infinity }
   known.set(sessionId, entry)
@@ -150,9 +171,10 @@ async function pass(
     await store.touch(deps.db, sessionId)
   }
   try {
-    const answer: SessionAnswer = await entry.line.ask(request)
-    if (answer.action === 'read' && answer.end)
-      await recordEnd(deps.db, sessionId, { outcome: answer.end.reason, code: answer.end.code })
+    const answer = await answerOf(entry.line, request)
+    const end = 'action' in answer ? (answer.action === 'read' ? answer.end : null) : answer.end
+    if (end) await recordEnd(deps.db, sessionId, { outcome: end.reason, code: end.code })
+    if (!('action' in answer)) return encodeOutput(answer)
     if (answer.action === 'remove') await store.setRemoved(deps.db, sessionId)
     return { answer }
   } catch (cause) {
@@ -161,4 +183,12 @@ async function pass(
     if (cause instanceof BusError && cause.remoteCode !== undefined) return { reason: cause.message }
     throw cause
   }
+}
+
+async function answerOf(line: GuestLine, request: Request): Promise<SessionAnswer | SessionOutput> {
+  if (!('action' in request)) {
+    const { sessionId, offset, data } = request
+    return { action: 'input', receivedBytes: await line.input({ sessionId, offset }, [data]) }
+  }
+  return request.action === 'read' && request.bytes ? line.read(request) : line.ask(request)
 }

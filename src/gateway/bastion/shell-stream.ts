@@ -5,8 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type ssh2 from 'ssh2'
 import { BusError } from '../../bus/bus.ts'
-import type { SessionAnswer, SessionRequest } from '../../contract/agent.ts'
-import { maxReadWaitMs, maxTextInputBytes } from '../../contract/agent/session.ts'
+import type { SessionAnswer, SessionOutput, SessionRequest } from '../../contract/agent.ts'
+import type { ShellAsk, ShellInput } from '../../contract/shell.ts'
+import { maxInputBytes, maxReadWaitMs, maxTextInputBytes } from '../../contract/agent/session.ts'
 import { backoffMs } from '../../lib/backoff.ts'
 import type { ShellControl } from './shell.ts'
 import { endBySignal } from './signals.ts'
@@ -16,29 +17,37 @@ const patienceMs = 120_000
 const hangUp = 1
 const notFoundCode = 127
 
+interface Opened {
+  readonly ticket: string
+  readonly sessionId: string
+  readonly takesBytes?: true
+}
 type Ask = Exclude<SessionRequest, { action: 'open' | 'list' }>
 type Control =
   | Omit<Extract<Ask, { action: 'resize' }>, 'sessionId'>
   | Omit<Extract<Ask, { action: 'signal' }>, 'sessionId'>
+
+type ByteInput = Omit<ShellInput, 'ticket'>
+
+const bytesOf = (data: string | Uint8Array): Buffer =>
+  typeof data === 'string' ? Buffer.from(data, 'base64') : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
 
 /** The session has ended, or may no longer be used. The message is for the user. */
 class Ended extends Error {}
 
 export class ShellStream {
   readonly #control: ShellControl
-  readonly #opened: { readonly ticket: string; readonly sessionId: string }
+  readonly #opened: Opened
+  /** Not with an older control plane, nor after a request without an answer: another one may serve the next. */
+  #usesBytes: boolean
   readonly #channel: ssh2.ServerChannel
   readonly #over: AbortController
   #controls = Promise.resolve()
 
-  constructor(
-    control: ShellControl,
-    opened: { readonly ticket: string; readonly sessionId: string },
-    channel: ssh2.ServerChannel,
-    over: AbortSignal,
-  ) {
+  constructor(control: ShellControl, opened: Opened, channel: ssh2.ServerChannel, over: AbortSignal) {
     this.#control = control
     this.#opened = opened
+    this.#usesBytes = opened.takesBytes === true
     this.#channel = channel
     this.#over = new AbortController()
     const stop = () => this.#over.abort()
@@ -71,7 +80,7 @@ export class ShellStream {
   control(control: Control): void {
     const { sessionId } = this.#opened
     this.#controls = this.#controls.then(() =>
-      this.#ask({ ...control, sessionId }).then(
+      this.#ask(() => ({ ...control, sessionId })).then(
         () => undefined,
         () => undefined,
       ),
@@ -82,11 +91,12 @@ export class ShellStream {
     const { sessionId } = this.#opened
     const readerId = randomUUID()
     let from = { stdout: 0, stderr: 0 }
-    const read = () => this.#ask({ action: 'read', sessionId, readerId, from, waitMs: maxReadWaitMs })
+    const request = () => ({ action: 'read', sessionId, readerId, from, waitMs: maxReadWaitMs }) as const
+    const read = () => this.#ask(isBytes => ({ ...request(), ...(isBytes ? { bytes: true } : {}) }))
     for (let reading = read(); ; ) {
       const answer = await reading
-      if (answer.action !== 'read') throw new Ended('The host answered something else.')
-      const parts = answer.parts.map(part => ({ ...part, data: Buffer.from(part.data, 'base64') }))
+      if ('action' in answer && answer.action !== 'read') throw new Ended('The host answered something else.')
+      const parts = answer.parts.map(part => ({ ...part, data: bytesOf(part.data) }))
       for (const { stream, offset, data } of parts) from = { ...from, [stream]: offset + data.length }
       // The next output arrives while this is written.
       if (!answer.end) reading = read()
@@ -97,7 +107,7 @@ export class ShellStream {
         this.#channel.stderr.write('If the image has no shell (/bin/sh), only SFTP and ports can be used.\n')
       this.#exit(answer.end.reason === 'exited' ? answer.end.code : endBySignal(answer.end.code))
       this.#channel.end()
-      await this.#ask({ action: 'remove', sessionId }).catch(() => undefined)
+      await this.#ask(() => ({ action: 'remove', sessionId })).catch(() => undefined)
       return
     }
   }
@@ -120,13 +130,20 @@ export class ShellStream {
     // The default would end the output together with the input.
     for await (const chunk of this.#channel.iterator({ destroyOnReturn: false })) {
       const data = chunk as Buffer
-      for (let at = 0; at < data.length; at += maxTextInputBytes) {
-        const part = data.subarray(at, at + maxTextInputBytes)
-        await this.#ask({ action: 'input', sessionId, offset, data: part.toString('base64') })
-        offset += part.length
+      for (let at = 0; at < data.length; ) {
+        const rest = data.subarray(at)
+        const from = offset
+        const answer = await this.#ask(isBytes => {
+          const part = rest.subarray(0, isBytes ? maxInputBytes : maxTextInputBytes)
+          if (isBytes) return { sessionId, offset: from, data: part }
+          return { action: 'input', sessionId, offset: from, data: part.toString('base64') }
+        })
+        if (!('action' in answer) || answer.action !== 'input') throw new Ended('The host answered something else.')
+        at += answer.receivedBytes - offset
+        offset = answer.receivedBytes
       }
     }
-    await this.#ask({ action: 'close_input', sessionId })
+    await this.#ask(() => ({ action: 'close_input', sessionId }))
   }
 
   /** As sshd does, when the client has gone. The program may go on for the idle time of the session. */
@@ -142,13 +159,19 @@ export class ShellStream {
     this.#channel.end()
   }
 
+  #message(request: Ask | ByteInput): ShellAsk | ShellInput {
+    const { ticket } = this.#opened
+    return 'action' in request ? { ticket, request } : { ticket, ...request }
+  }
+
   /** Repeats the request while nobody answers: requests state their positions. @throws Ended, BusError */
-  async #ask(request: Ask): Promise<SessionAnswer> {
+  async #ask(requestOf: (isBytes: boolean) => Ask | ByteInput): Promise<SessionAnswer | SessionOutput> {
     const { signal } = this.#over
     const untilMs = performance.now() + patienceMs
     for (let tries = 1; ; tries++) {
       try {
-        const answer = await this.#control.ask({ ticket: this.#opened.ticket, request }, signal)
+        const answer = await this.#control.ask(this.#message(requestOf(this.#usesBytes)), signal)
+        if ('parts' in answer) return answer
         if ('answer' in answer) return answer.answer
         if ('reason' in answer) throw new Ended(answer.reason)
         if (performance.now() > untilMs) throw new Ended('The VM does not answer.')
@@ -156,6 +179,7 @@ export class ShellStream {
         const mayPass = cause instanceof BusError && cause.code !== 'closed' && cause.code !== 'aborted'
         if (!mayPass || performance.now() > untilMs) throw cause
       }
+      this.#usesBytes = false
       await delay(Math.min(2_000, backoffMs(tries, Math.random())), undefined, { signal })
     }
   }

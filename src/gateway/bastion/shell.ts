@@ -2,7 +2,17 @@
 import type { Logger } from 'pino'
 import type ssh2 from 'ssh2'
 import { type Bus, BusError } from '../../bus/bus.ts'
-import { ShellAskAnswer, type ShellAsk, type ShellOpen, ShellOpenAnswer, shellSubjects } from '../../contract/shell.ts'
+import { decodeOutput, type SessionOutput } from '../../contract/agent.ts'
+import {
+  encodeShellInput,
+  type ShellAsk,
+  ShellAskAnswer,
+  type ShellInput,
+  type ShellOpen,
+  ShellOpenAnswer,
+  shellSubjects,
+} from '../../contract/shell.ts'
+import { giveBytes } from '../../lib/buffer-pool.ts'
 import { Value } from 'typebox/value'
 import { signalNumber } from './signals.ts'
 import { ShellStream } from './shell-stream.ts'
@@ -10,8 +20,8 @@ import { ShellStream } from './shell-stream.ts'
 /** What control answers. */
 export interface ShellControl {
   open(desired: ShellOpen): Promise<ShellOpenAnswer>
-  /** @throws BusError without an answer */
-  ask(request: ShellAsk, signal: AbortSignal): Promise<ShellAskAnswer>
+  /** Answers bytes only to a `read` that asks for them. @throws BusError without an answer */
+  ask(request: ShellAsk | ShellInput, signal: AbortSignal): Promise<ShellAskAnswer | SessionOutput>
 }
 
 /** Control waits up to 15 s for the guest. */
@@ -28,8 +38,12 @@ const localNames = new Set(['localhost', '127.0.0.1', '::1'])
 export const shellControl = (bus: Bus): ShellControl => ({
   open: async desired =>
     Value.Parse(ShellOpenAnswer, await bus.request(shellSubjects.open, desired, { timeoutMs: openTimeoutMs })),
-  ask: async (request, signal) =>
-    Value.Parse(ShellAskAnswer, await bus.request(shellSubjects.ask, request, { timeoutMs: askTimeoutMs, signal })),
+  async ask(request, signal) {
+    const message = 'request' in request ? request : encodeShellInput(request)
+    const answer = await bus.request(shellSubjects.ask, message, { timeoutMs: askTimeoutMs, signal })
+    if (message instanceof Uint8Array) giveBytes(message)
+    return answer instanceof Uint8Array ? decodeOutput(answer) : Value.Parse(ShellAskAnswer, answer)
+  },
 })
 
 export interface Shells {

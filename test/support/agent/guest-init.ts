@@ -110,7 +110,8 @@ export function collector(attach: (onData: (part: SessionData) => void) => Retur
   const outputs = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
   let lostBytes = 0
   const attachment = attach(part => {
-    outputs[part.stream].push(part.data)
+    // The data is valid only during the call.
+    outputs[part.stream].push(Buffer.from(part.data))
     lostBytes += part.lostBytes
     attachment.ack(part.stream, part.offset + part.data.length)
   })

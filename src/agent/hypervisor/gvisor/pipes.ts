@@ -9,7 +9,9 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
+import { giveBytes, takeBytes } from '../../../lib/buffer-pool.ts'
 import { run } from '../../../lib/exec.ts'
+import { sharedReads } from '../../../lib/shared-reads.ts'
 import { GuestFault } from '../../guest/fault.ts'
 import type { GuestPorts } from '../../guest/ports.ts'
 
@@ -35,8 +37,10 @@ export const widenPipes = async (dir: string, program: string): Promise<void> =>
 /** Opens the reading end of the sandbox's console: messages of the guest's init, and of runsc at the start. */
 export const openConsolePipe = (dir: string): Socket => readingEnd(join(dir, names.console))
 
-function readingEnd(file: string): Socket {
-  return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false })
+/** @param take gets the bytes instead of `data`, and they are valid only during the call */
+function readingEnd(file: string, take?: (bytes: Buffer) => void): Socket {
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  return new Socket({ fd, readable: true, writable: false, ...(take ? { onread: sharedReads(take) } : {}) })
 }
 
 interface WritingEnd {
@@ -64,10 +68,10 @@ export function frameOf(which: number, data: Buffer): Buffer {
   return Buffer.concat([header, data])
 }
 
-/** Frames of a page each, and a shorter one at the end. */
+/** Frames of a page each, and a shorter one at the end, in pooled memory. */
 export function framesFor(which: number, data: Buffer): Buffer {
   const count = Math.ceil(data.length / dataBytes)
-  const frames = Buffer.allocUnsafe(data.length + count * headerBytes)
+  const frames = takeBytes(data.length + count * headerBytes)
   for (let n = 0; n < count; n++) {
     const part = data.subarray(n * dataBytes, (n + 1) * dataBytes)
     frames[n * frameBytes] = which
@@ -80,34 +84,58 @@ export function framesFor(which: number, data: Buffer): Buffer {
 /**
  * Reads the frames of guest/sandbox.c.
  * @param nonce everything before the guest's echo of it belongs to an earlier reader
- * @throws GuestFault if a frame has no known port, or none follows
+ * @param onFrame gets data that is valid only during the call
+ * @returns a function for chunks that are valid only during the call; it throws GuestFault if a frame has no known port, or
+ * none follows
  */
 export function framesOf(nonce: string, onFrame: (which: number, data: Buffer) => void): (chunk: Buffer) => void {
   const mark = Buffer.from(`\0sync ${nonce}`)
-  let rest: Buffer = Buffer.alloc(0)
+  // The beginning of a frame whose end did not arrive yet.
+  const held = Buffer.allocUnsafe(headerBytes + maxGuestFrameBytes)
+  let heldBytes = 0
+  let before: Buffer = Buffer.alloc(0)
   let isSynchronous = false
-  return chunk => {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    if (!isSynchronous) {
-      const at = rest.indexOf(mark)
-      if (at < 0) {
-        rest = rest.subarray(Math.max(0, rest.length - mark.length))
-        return
-      }
-      isSynchronous = true
-      rest = rest.subarray(at + mark.length)
-    }
+  const bytesOf = (header: Buffer) => {
+    const length = header.readUInt16LE(1)
+    if (header.readUInt8(0) > port.log || length > maxGuestFrameBytes)
+      throw new GuestFault('a frame of its pipe is not valid')
+    return headerBytes + length
+  }
+  const give = (frame: Buffer) => onFrame(frame.readUInt8(0), frame.subarray(headerBytes))
+  const hold = (bytes: Buffer, until: number) => {
+    const copied = bytes.copy(held, heldBytes, 0, until - heldBytes)
+    heldBytes += copied
+    return copied
+  }
+  const take = (chunk: Buffer) => {
     let used = 0
-    while (rest.length - used >= headerBytes) {
-      const which = rest.readUInt8(used)
-      const length = rest.readUInt16LE(used + 1)
-      if (which > port.log || length > maxGuestFrameBytes) throw new GuestFault('a frame of its pipe is not valid')
-      const end = used + headerBytes + length
-      if (end > rest.length) break
-      onFrame(which, rest.subarray(used + headerBytes, end))
+    if (heldBytes > 0) {
+      if (heldBytes < headerBytes) used += hold(chunk, headerBytes)
+      if (heldBytes < headerBytes) return
+      const wanted = bytesOf(held)
+      used += hold(chunk.subarray(used), wanted)
+      if (heldBytes < wanted) return
+      heldBytes = 0
+      give(held.subarray(0, wanted))
+    }
+    while (chunk.length - used >= headerBytes) {
+      const end = used + bytesOf(chunk.subarray(used))
+      if (end > chunk.length) break
+      give(chunk.subarray(used, end))
       used = end
     }
-    rest = rest.subarray(used)
+    hold(chunk.subarray(used), held.length)
+  }
+  return chunk => {
+    if (isSynchronous) return take(chunk)
+    before = Buffer.concat([before, chunk])
+    const at = before.indexOf(mark)
+    if (at < 0) before = Buffer.from(before.subarray(Math.max(0, before.length - mark.length)))
+    else {
+      isSynchronous = true
+      take(before.subarray(at + mark.length))
+      before = Buffer.alloc(0)
+    }
   }
 }
 
@@ -129,9 +157,11 @@ export function pipePorts(dir: string): GuestPorts {
 
 async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   const input = writingEnd(join(dir, names.in))
-  const output = readingEnd(join(dir, names.out))
+  const output = readingEnd(join(dir, names.out), bytes => onBytes(bytes))
   const write = writerOf(input)
   const ports = [port.control, port.log].map(which => portOf(which, write, () => output.resume()))
+  // A port whose bytes were not buffered does not ask for more.
+  for (const one of ports) one.on('resume', () => output.resume())
   const [control, log] = ports
   if (!control || !log) throw new Error('BUG: two ports')
   const endAll = (error?: Error) => {
@@ -142,20 +172,28 @@ async function openPorts(dir: string): Promise<readonly [Duplex, Duplex]> {
   const nonce = randomBytes(8).toString('hex')
   const take = framesOf(nonce, (which, data) => {
     // A port that is not read stops the other one too: they share a pipe.
-    if (ports[which]?.push(data) === false) output.pause()
+    if (ports[which] && !give(ports[which], data)) output.pause()
   })
-  output.on('data', (chunk: Buffer) => {
+  const onBytes = (bytes: Buffer) => {
     try {
-      take(chunk)
+      take(bytes)
     } catch (error) {
       endAll(error instanceof Error ? error : undefined)
     }
-  })
+  }
   for (const end of [output, input.socket]) end.on('error', () => undefined).on('close', () => endAll())
   for (const one of ports) one.on('error', () => undefined).once('close', () => endAll())
   // If the pipe has closed, so have the ports.
   write(frameOf(port.sync, Buffer.from(nonce))).catch(() => undefined)
   return [control, log]
+}
+
+/** Passes on bytes that are valid only during the call. Returns false if the port is not read. */
+function give(to: Duplex, bytes: Buffer): boolean {
+  if (to.destroyed) return true
+  if (!to.readableFlowing || to.readableLength > 0) return to.push(Buffer.from(bytes))
+  to.emit('data', bytes)
+  return !to.isPaused()
 }
 
 type Write = (frames: Buffer) => Promise<void>
@@ -213,7 +251,9 @@ function portOf(which: number, write: Write, onRead: () => void): Duplex {
     read: onRead,
     async write(chunk: Buffer, _encoding, done) {
       try {
-        await write(framesFor(which, chunk))
+        const frames = framesFor(which, chunk)
+        await write(frames)
+        giveBytes(frames)
       } catch (error) {
         return done(error instanceof Error ? error : new Error(String(error)))
       }

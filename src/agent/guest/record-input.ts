@@ -1,0 +1,79 @@
+import { maxRecordBytes, recordOf } from './records.ts'
+import { parseWritten } from './session-words.ts'
+
+/** WRITING_MAX in guest/mote.h: records that wait for their answers. */
+const mostWriting = 8
+
+type Put = (offset: number, record: Buffer) => Promise<string>
+
+/**
+ * The input of one session in records, several of which are on their way. The records of a call follow those of the previous
+ * one without waiting for their answers, so that the guest always has some to read.
+ */
+export class RecordInput {
+  readonly #put: Put
+  readonly #most: number
+  /** The latest answers, in the order of their records. */
+  readonly #waiting: Promise<unknown>[] = []
+  #lastSent: Promise<void> = Promise.resolve()
+  #calls = 0
+
+  /** @param inputBytes that may wait for their answers */
+  constructor(inputBytes: number, put: Put) {
+    this.#put = put
+    this.#most = Math.max(1, Math.min(mostWriting, Math.floor(inputBytes / maxRecordBytes)))
+  }
+
+  get isIdle(): boolean {
+    return this.#calls === 0
+  }
+
+  /**
+   * Resolves with the position that the program has reached, which may be before the end of the data.
+   * @throws Error of the first record
+   */
+  async put(offset: number, data: Buffer): Promise<number> {
+    this.#calls++
+    const answers: Promise<number>[] = []
+    try {
+      const sent = this.#lastSent.then(() => this.#sendAll(offset, data, answers))
+      this.#lastSent = sent
+      await sent
+      return await reached(offset, answers)
+    } finally {
+      this.#calls--
+    }
+  }
+
+  /** Stops at the first record that the guest refuses. */
+  async #sendAll(offset: number, data: Buffer, answers: Promise<number>[]): Promise<void> {
+    let isRefused = false
+    for (let at = 0; at === 0 || at < data.length; ) {
+      if (this.#waiting.length >= this.#most) await this.#waiting[0]
+      if (isRefused) return
+      const { bytes, length } = recordOf(data.subarray(at))
+      const answer = this.#put(offset + at, bytes).then(parseWritten)
+      const settled = answer.then(
+        () => undefined,
+        () => void (isRefused = true),
+      )
+      this.#waiting.push(settled)
+      settled.finally(() => this.#waiting.splice(this.#waiting.indexOf(settled), 1))
+      answers.push(answer)
+      if (length === 0) return
+      at += length
+    }
+  }
+}
+
+async function reached(offset: number, answers: readonly Promise<number>[]): Promise<number> {
+  let position = offset
+  for (const [n, answer] of answers.entries())
+    try {
+      position = await answer
+    } catch (error) {
+      if (n === 0) throw error
+      break
+    }
+  return position
+}

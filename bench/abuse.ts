@@ -19,6 +19,8 @@ const perSecond = 20
 /** Pause in which the effects of the previous round end. */
 const quietMs = 1_500
 const page = '/health'
+/** gVisor if the program is named, as in the benchmark `gvisor`. */
+const hypervisor = process.env['MOTE_RUNSC_BIN'] === undefined ? 'qemu' : 'gvisor'
 
 interface Served {
   readonly ms: readonly number[]
@@ -95,7 +97,7 @@ export const abuse: Benchmark = {
     await using cleanup = new AsyncDisposableStack()
     await openSink(cleanup)
     const metricsPort = await freePort()
-    const cloud = cleanup.use(await startBenchCloud('qemu', { MOTE_METRICS_PORT: String(metricsPort) }))
+    const cloud = cleanup.use(await startBenchCloud(hypervisor, { MOTE_METRICS_PORT: String(metricsPort) }))
     const program = await readFile(await nativeProgram(join(cloud.dir, 'cache'), new URL('abuse.c', import.meta.url)))
     await writeSampleImage(join(cloud.dir, 'images', 'abuse'), { user: 'root', programs: { abuse: program } })
     await writeSampleImage(join(cloud.dir, 'images', 'sample'))

@@ -23,7 +23,7 @@ import { framed } from '../src/agent/dns/forward.ts'
 import { frameOf, makePipes, openStdio, pipePorts } from '../src/agent/hypervisor/gvisor/pipes.ts'
 import { vmmHttp } from '../src/agent/hypervisor/vmm-http.ts'
 import { buildBase } from '../src/agent/image/base.ts'
-import { runConfigOf } from '../src/agent/image/config.ts'
+import { filesBelow, runConfigOf } from '../src/agent/image/config.ts'
 import { blobPath, findManifest, readBlob } from '../src/agent/image/layout.ts'
 import { takeSource } from '../src/control/builds/source-archive.ts'
 import { parseAppFile } from '../src/appfile/parse.ts'
@@ -193,7 +193,7 @@ const cases: readonly Case[] = [
       const rootfs = place()
       await run('mkdir', ['-p', join(rootfs, 'etc')])
       for (const name of ['passwd', 'group']) await writeFile(join(rootfs, 'etc', name), ':\n'.repeat((1 << 19) - 1))
-      await settled(runConfigOf(rootfs, { config: { User: 'nobody' } }))
+      await settled(runConfigOf(filesBelow(rootfs), { config: { User: 'nobody' } }))
     },
   },
   {

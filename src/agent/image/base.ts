@@ -1,11 +1,12 @@
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
+import { Value } from 'typebox/value'
 import { ArchiveFault } from '../../lib/archive/fault.ts'
 import { inThread } from '../../lib/archive/thread.ts'
 import { minutes } from '../../lib/duration.ts'
 import { CommandError } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
-import { type RunConfig, runConfigOf } from './config.ts'
+import { filesBelow, maxTableBytes, type ReadFile, type RunConfig, runConfigOf } from './config.ts'
 import {
   blobPath,
   type Descriptor,
@@ -15,10 +16,19 @@ import {
   readBlob,
   refName,
 } from './layout.ts'
-import type { LayersJob } from './layer-count.ts'
+import { type LayersJob, LayersUse } from './layer-count.ts'
+import { hostFull, isDiskFull } from '../base/disk-full.ts'
 import { ImageError } from '../base/image-error.ts'
 import { keepSeed } from './seed.ts'
-import { mostImageIds, openWorker, type Shown, takeOver, type Unprivileged, type Worker } from '../worker/worker.ts'
+import {
+  type Disk,
+  mostImageIds,
+  openWorker,
+  type Shown,
+  takeOver,
+  type Unprivileged,
+  type Worker,
+} from '../worker/worker.ts'
 
 /** A constant UUID, so that the same image gives the same file on every host. */
 const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
@@ -52,7 +62,7 @@ export interface LayoutImage {
 /**
  * Turns the image into `base.img` and `image.json` in `dir`.
  * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when a layer is
- * damaged or sparse, or there are too many layers
+ * damaged or sparse, or there are too many layers; StepError `host_full` when the host has no room for it
  */
 export async function buildBase(
   { layoutDir, found, digest }: LayoutImage,
@@ -60,25 +70,65 @@ export async function buildBase(
   { maxBytes, withSeed, form, unprivileged }: BaseOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
+  const size = await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
   const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
   const work = join(dir, 'work')
-  const rootfs = join(work, 'rootfs')
   // Unpacking needs root to preserve the owners of the volume content.
   const how = withSeed ? { program: undefined, reason: 'the platform trusts it' } : unprivileged
+  const disk = how.program !== undefined && how.hasDisks ? diskFor(size, join(dir, 'disk.img')) : undefined
+  const rootfs = disk ? `${disk.name}/rootfs` : 'rootfs'
+  const limits = { rootfs, isOnDisk: disk !== undefined, maxBytes, signal }
   try {
     const shown = await layoutOfOne(layoutDir, found, work)
-    using worker = await openWorker(how, work, { shown, signal })
-    await unpack(worker, maxBytes, signal)
-    const baseType = await makeFileSystem(worker, form, signal)
+    using worker = await openWorker(how, work, { shown, signal, ...(disk ? { disk } : {}) })
+    await unpack(worker, limits)
+    const baseType = await makeFileSystem(worker, form, limits)
     await takeOver(join(work, 'base.img'))
     await rename(join(work, 'base.img'), join(dir, 'base.img'))
-    if (withSeed) await keepSeed(rootfs, dir, signal)
-    const stored: RunConfig = { digest, baseType, ...(await runConfigOf(rootfs, config)) }
+    if (withSeed) await keepSeed(join(work, rootfs), dir, signal)
+    const read = disk ? filesIn(worker, limits) : filesBelow(join(work, rootfs))
+    const stored: RunConfig = { digest, baseType, ...(await runConfigOf(read, config)) }
     await writeFile(join(dir, 'image.json'), JSON.stringify(stored), { mode: 0o600 })
+  } catch (cause) {
+    throw !(cause instanceof ImageError) && isDiskFull(cause) ? hostFull('unpack the image', cause) : cause
   } finally {
     await rm(work, { recursive: true, force: true })
+    if (disk) await rm(disk.file, { force: true })
   }
+}
+
+interface Unpacking {
+  /** Path of the unpacked image below the directory of the worker. */
+  readonly rootfs: string
+  /** Whether it has a file system of its own, with the room that was counted. */
+  readonly isOnDisk: boolean
+  readonly maxBytes: number
+  readonly signal: AbortSignal
+}
+
+/** An inode, its part of a directory, a last block that is not full, and attributes in a block of their own. */
+const bytesPerFile = 10 * 1024
+/** Structures of ext4 that grow with its size: bitmaps, extents. */
+const shareOfStructures = 1 / 32
+
+/** A file system that holds what has been counted: if umoci reads a layer differently, it gets no more room. */
+function diskFor({ bytes, entries }: LayersUse, file: string): Disk {
+  const content = bytes + entries * bytesPerFile
+  return { file, name: 'disk', bytes: Math.ceil(content * (1 + shareOfStructures)) + (4 << 20), files: entries }
+}
+
+/** Prints a regular file of the image, unless it is too large or a link leads out of the image. */
+const printFile = `root=$(realpath -e "$1") && path=$(realpath -e "$1/$2") || exit 0
+case $path in "$root"/*) ;; *) exit 0 ;; esac
+if [ -f "$path" ] && [ "$(stat -c %s "$path")" -le "$3" ]; then exec cat "$path"; fi`
+
+/** Reads files of an image on a disk that only the programs of the worker see. */
+function filesIn(worker: Worker, { rootfs, signal }: Unpacking): ReadFile {
+  return file =>
+    worker.run('sh', ['-c', printFile, 'sh', rootfs, file, String(maxTableBytes)], {
+      signal,
+      outputBytes: maxTableBytes,
+    })
 }
 
 /** Twice Docker's maximum of 127. Each layer costs one pass, even if it is small. */
@@ -88,13 +138,19 @@ const mostEntries = 1_000_000
 const countMs = minutes(10)
 
 /** Reads all layers before anything is written, because a small file can unpack to a full disk. */
-async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBytes: number, signal: AbortSignal) {
+async function checkSize(
+  layoutDir: string,
+  layers: readonly Descriptor[],
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<LayersUse> {
   if (layers.length > mostLayers)
     throw new ImageError('image_unusable', `the image has ${layers.length} layers, ${mostLayers} at most: squash some`)
   const files = layers.map(({ digest }) => blobPath(layoutDir, digest))
   const job: LayersJob = { files, limits: { maxBytes, maxEntries: mostEntries } }
   try {
-    await inThread(new URL('./layer-thread.ts', import.meta.url), job, { signal, timeoutMs: countMs })
+    const limits = { signal, timeoutMs: countMs }
+    return Value.Parse(LayersUse, await inThread(new URL('./layer-thread.ts', import.meta.url), job, limits))
   } catch (cause) {
     throw cause instanceof ArchiveFault ? explained(cause, maxBytes) : cause
   }
@@ -142,15 +198,17 @@ async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string
 }
 
 /** Unpacks with umoci, which checks every blob's digest and keeps paths, links and whiteouts inside the root. */
-async function unpack(worker: Worker, maxBytes: number, signal: AbortSignal): Promise<void> {
+async function unpack(worker: Worker, { rootfs, isOnDisk, maxBytes, signal }: Unpacking): Promise<void> {
   const rootless = worker.givesFilesAway ? [] : ['--rootless']
-  const args = ['raw', 'unpack', ...rootless, '--image', 'layout:image', 'rootfs']
+  const args = ['raw', 'unpack', ...rootless, '--image', 'layout:image', rootfs]
   // In case umoci parses a layer differently than the size check did: no file may exceed the image limit.
   const limit = (await hasProgram('prlimit')) ? ['prlimit', `--fsize=${maxBytes}`, '--'] : []
   const [program = 'umoci', ...rest] = [...limit, 'umoci', ...args]
   try {
     await worker.run(program, rest, { signal })
   } catch (cause) {
+    if (isOnDisk && isDiskFull(cause))
+      throw new ImageError('image_too_large', 'the image needs more room than its layers have', { cause })
     const isOwner = cause instanceof CommandError && /chown.*invalid argument/.test(cause.stderr)
     if (!isOwner) throw cause
     const reason = `a file of the image has an owner or group above ${mostImageIds - 1}`
@@ -158,24 +216,25 @@ async function unpack(worker: Worker, maxBytes: number, signal: AbortSignal): Pr
   }
 }
 
-async function makeFileSystem(worker: Worker, form: BaseForm, signal: AbortSignal): Promise<RunConfig['baseType']> {
+async function makeFileSystem(worker: Worker, form: BaseForm, limits: Unpacking): Promise<RunConfig['baseType']> {
+  const { rootfs, signal } = limits
   if (await hasProgram('mkfs.erofs')) {
     const owner = worker.givesFilesAway ? [] : ['--all-root']
     const layout = form === 'mapped' ? ['-E', 'noinline_data'] : []
-    await worker.run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...layout, ...owner, 'base.img', 'rootfs'], { signal })
+    await worker.run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...layout, ...owner, 'base.img', rootfs], { signal })
     return 'erofs'
   }
   if (form === 'mapped') throw new ImageError('image_unusable', 'gVisor needs mkfs.erofs: install erofs-utils')
-  await makeExt4(worker, signal)
+  await makeExt4(worker, limits)
   return 'ext4'
 }
 
-async function makeExt4(worker: Worker, signal: AbortSignal): Promise<void> {
-  const usedKib = Number((await worker.run('du', ['-sk', '--apparent-size', 'rootfs'], { signal })).split('\t')[0])
-  const files = Number((await worker.run('du', ['-s', '--inodes', 'rootfs'], { signal })).split('\t')[0])
+async function makeExt4(worker: Worker, { rootfs, signal }: Unpacking): Promise<void> {
+  const usedKib = Number((await worker.run('du', ['-sk', '--apparent-size', rootfs], { signal })).split('\t')[0])
+  const files = Number((await worker.run('du', ['-s', '--inodes', rootfs], { signal })).split('\t')[0])
   const sizeKib = Math.ceil(usedKib * 1.25) + files * 5 + 8192
   const options = `lazy_itable_init=1,root_owner=0:0,hash_seed=${fixedUuid}`
   const features = ['-O', '^has_journal,^resize_inode', '-m', '0', '-N', String(files + 64), '-E', options]
-  const args = ['-q', '-t', 'ext4', ...features, '-U', fixedUuid, '-d', 'rootfs', 'base.img', `${sizeKib}k`]
+  const args = ['-q', '-t', 'ext4', ...features, '-U', fixedUuid, '-d', rootfs, 'base.img', `${sizeKib}k`]
   await worker.run('mke2fs', args, { signal })
 }

@@ -22,12 +22,15 @@ export type RunConfig = Static<typeof RunConfig>
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
+/** Reads a file of the image; an empty text if it has none, or leads out of the image. */
+export type ReadFile = (file: string) => Promise<string>
+
 /** @throws ImageError `image_unusable` when the image names a user that does not exist in it. */
 export async function runConfigOf(
-  rootfs: string,
+  read: ReadFile,
   { config }: ImageConfig,
 ): Promise<Omit<RunConfig, 'digest' | 'baseType'>> {
-  const user = await resolveUser(rootfs, config?.User ?? '')
+  const user = await resolveUser(read, config?.User ?? '')
   return {
     argv: { entrypoint: config?.Entrypoint ?? [], cmd: config?.Cmd ?? [] },
     env: { PATH: defaultPath, HOME: user.home, ...parseEnv(config?.Env ?? []) },
@@ -62,10 +65,10 @@ interface User {
 }
 
 /** `User` of the image: `name|uid[:group|gid]` (image-spec config.md). */
-async function resolveUser(rootfs: string, text: string): Promise<User> {
+async function resolveUser(read: ReadFile, text: string): Promise<User> {
   const [name = '', groupName] = text.split(':')
-  const passwd = await table(rootfs, 'etc/passwd')
-  const group = await table(rootfs, 'etc/group')
+  const passwd = tableOf(await read('etc/passwd'))
+  const group = tableOf(await read('etc/group'))
   const entry = passwd.find(fields => fields[0] === (name || 'root') || (name !== '' && fields[2] === name))
   if (entry === undefined && name !== '' && !/^\d+$/.test(name)) {
     throw new ImageError('image_unusable', `the image runs as user "${name}", which is not in its /etc/passwd`)
@@ -87,19 +90,22 @@ function groupId(group: readonly string[][], name: string): number {
 }
 
 /** An image may contain a file of gigabytes, or a device, under this name. */
-const maxTableBytes = 1 << 20
+export const maxTableBytes = 1 << 20
 const maxUsers = 10_000
 const fieldsOfUser = 7
 
-/** Parses a colon-separated file of the image. Returns no lines if the path is a link out of the image. */
-async function table(rootfs: string, file: string): Promise<string[][]> {
-  try {
-    const root = await realpath(rootfs)
-    const path = await realpath(join(root, file))
-    if (!path.startsWith(root + sep)) return []
-    const text = (await readRegular(path, maxTableBytes)) ?? ''
-    return text.split('\n', maxUsers).map(line => line.split(':', fieldsOfUser))
-  } catch {
-    return []
+/** Parses a colon-separated file of the image. */
+const tableOf = (text: string): string[][] => text.split('\n', maxUsers).map(line => line.split(':', fieldsOfUser))
+
+/** Reads files of an image that is unpacked where this process sees it. */
+export function filesBelow(rootfs: string): ReadFile {
+  return async file => {
+    try {
+      const root = await realpath(rootfs)
+      const path = await realpath(join(root, file))
+      return path.startsWith(root + sep) ? ((await readRegular(path, maxTableBytes)) ?? '') : ''
+    } catch {
+      return ''
+    }
   }
 }

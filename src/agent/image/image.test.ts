@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, lstatSync, readdirSync, readlinkSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { type Pack, pack } from 'tar-stream'
@@ -232,6 +232,35 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
       tar => void tar.entry({ name: 'zeros' }, Buffer.alloc(3 << 20)),
     )
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
+  })
+
+  test('an image of many small files with long names has room on a disk of its own', async () => {
+    await using dir = await testDir()
+    await layout(join(dir.path, 'many'), { Cmd: ['/x'] }, tar => {
+      for (let n = 0; n < 6_000; n++)
+        tar.entry({ name: `${n % 50}/${'long'.repeat(50)}-${n}`, pax: { 'SCHILY.xattr.user.a': 'x'.repeat(300) } }, 'x')
+    })
+    const base = await storeIn(dir.path).base('oci:many', context())
+    expect(statSync(base.file).size).toBeGreaterThan(6_000 * 200)
+    expect(readdirSync(dirname(base.file)).toSorted()).toEqual(['base.img', 'image.json'])
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('a full host is named, and nothing is left behind (needs root)', async () => {
+    await using dir = await testDir()
+    await layout(join(dir.path, 'large'), { Cmd: ['/x'] }, tar => void tar.entry({ name: 'x' }, randomBytes(20 << 20)))
+    const cache = join(dir.path, 'cache')
+    await mkdir(cache)
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'none', cache])
+    try {
+      const built = storeIn(dir.path).base('oci:large', context())
+      await expect(built).rejects.toMatchObject({
+        code: 'host_full',
+        message: 'the host has no room to unpack the image',
+      })
+      expect(readdirSync(join(cache, 'bases'))).toEqual([])
+    } finally {
+      await run('umount', [cache])
+    }
   })
 
   const sparse = (version: string) =>

@@ -1,6 +1,7 @@
 /** Measures the layers of an image without writing anything. Runs in a thread (layer-thread.ts). */
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
+import { type Static, Type } from 'typebox'
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
 import { unreadable } from '../../lib/archive/fault.ts'
 import { type ArchiveLimits, tarEntries } from '../../lib/archive/tar.ts'
@@ -12,6 +13,10 @@ export interface LayersJob {
   readonly limits: ArchiveLimits
 }
 
+/** What all layers together unpack to. */
+export const LayersUse = Type.Object({ bytes: Type.Integer(), entries: Type.Integer() })
+export type LayersUse = Static<typeof LayersUse>
+
 /** Decompressing one Zstandard layer can take 128 MiB of memory (RFC 8878, 3.1.1.1.2; the limit of zstd's library). */
 const layersAtOnce = 2
 
@@ -20,7 +25,7 @@ const layersAtOnce = 2
  * an entry that unpacks to more than its size in the archive is refused.
  * @throws ArchiveFault
  */
-export async function countLayers({ files, limits }: LayersJob): Promise<void> {
+export async function countLayers({ files, limits }: LayersJob): Promise<LayersUse> {
   const use = { bytes: 0, entries: 0 }
   const slots = semaphore(layersAtOnce)
   const failed = new AbortController()
@@ -45,6 +50,7 @@ export async function countLayers({ files, limits }: LayersJob): Promise<void> {
       failed.abort()
       await Promise.allSettled(counts)
     })
+  return use
 }
 
 function decompressorOf(head: Buffer): Gunzip | ZstdDecompress | undefined {

@@ -9,6 +9,7 @@ import { checkPublicHost, internetOnly, type Lookup, PrivateHostError } from '..
 import { slimDocument } from './document.ts'
 import { Index, platform } from './layout.ts'
 import { type ImageReference, parseImage } from './reference.ts'
+import { hostFull, isDiskFull } from '../base/disk-full.ts'
 import { ImageError } from '../base/image-error.ts'
 import type { UsableRegistry } from './access.ts'
 import { noSuchRegistry, pullFault } from './registry-faults.ts'
@@ -164,6 +165,7 @@ async function withSkopeo<T>(
     })
   } catch (error) {
     if (refused.length > 0) throw privateRegistry(refused.join(', '), error)
+    if (isDiskFull(error)) throw hostFull('pull the image', error)
     throw error instanceof CommandError ? pullFault(reference, error, userOf(registries, reference)) : error
   } finally {
     await rm(dir, { recursive: true, force: true })

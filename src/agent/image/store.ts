@@ -26,6 +26,7 @@ import { type RegistryConfig } from '../base/registry-config.ts'
 import { type ImageReference, parseImage } from './reference.ts'
 import { ImageError } from '../base/image-error.ts'
 import { sampleLayout, writeSampleImage } from './sample.ts'
+import { watchSize } from './size-watch.ts'
 import { keepsSeed, seedOf } from './seed.ts'
 
 export interface Base {
@@ -125,7 +126,12 @@ async function fromRegistry(
       const dir = join(partial, 'pull')
       try {
         context.say(`pulling ${reference.repository}@${digest}`)
-        await copyImage({ ...reference, digest }, dir, await usable(), context.signal, config)
+        // The manifest says how large its layers are, but a registry may send more.
+        await using watch = watchSize(dir, { maxBytes: config.maxImageMib * 2 ** 20, error: () => tooLarge(config) })
+        const signal = AbortSignal.any([context.signal, watch.signal])
+        await copyImage({ ...reference, digest }, dir, await usable(), signal, config).catch((cause: unknown) => {
+          throw watch.signal.aborted ? watch.signal.reason : cause
+        })
         const found = await findManifest(dir, 'image')
         if (compressedBytes(found) > config.maxImageMib * 2 ** 20) throw tooLarge(config)
         await use(dir, found)

@@ -1,9 +1,10 @@
 /*
- * unprivileged <first id> <ids> <dir> host|none [<file or directory>=<name>]... -- <program> [argument]...
+ * unprivileged <first id> <ids> <dir> host|none [<file or directory>=<name>]... [@<disk>=<name>]... -- <program> [argument]...
  *
  * Runs a program that reads a tenant's data. In its user namespace the program is root and can change the owner of
  * files to any user of an image; on the host these users are unused ids. <dir> is mounted at /mnt, which is the working
- * directory, and the named files are mounted read-only below it. The network is the host's or none. The program keeps
+ * directory, and the named files are mounted read-only below it. A disk is a file with an ext4 file system, which limits what
+ * can be written below its name; it is unmounted when the program has ended. The network is the host's or none. The program keeps
  * only capabilities over its own files. Needs root.
  */
 #define _GNU_SOURCE
@@ -11,11 +12,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/loop.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -61,6 +64,33 @@ static int enter_user_namespace(const char *first, const char *ids, int network)
   return result;
 }
 
+/* Mounts the file system of the file at the target. The kernel detaches the loop device when it is unmounted. */
+static int mount_disk(const char *file, const char *target) {
+  int backing = open(file, O_RDWR | O_CLOEXEC);
+  int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+  if (backing < 0 || control < 0) return -1;
+  /* Another process may take the free device first. */
+  for (int tries = 0; tries < 100; tries++) {
+    char device[32];
+    int number = ioctl(control, LOOP_CTL_GET_FREE);
+    snprintf(device, sizeof device, "/dev/loop%d", number);
+    int loop = number < 0 ? -1 : open(device, O_RDWR | O_CLOEXEC);
+    if (loop < 0) return -1;
+    struct loop_config config = {.fd = backing, .info = {.lo_flags = LO_FLAGS_AUTOCLEAR}};
+    if (ioctl(loop, LOOP_CONFIGURE, &config) == 0) {
+      int result = mount(device, target, "ext4", MS_NOSUID | MS_NODEV | MS_NOATIME, "nobarrier");
+      close(loop);
+      close(control);
+      close(backing);
+      return result;
+    }
+    int cause = errno;
+    close(loop);
+    if (cause != EBUSY) return errno = cause, -1;
+  }
+  return -1;
+}
+
 /* Mounts the source of `<source>=<name>` read-only under that name in the directory. */
 static int show(const char *dir, char *pair) {
   char target[4096];
@@ -68,7 +98,9 @@ static int show(const char *dir, char *pair) {
   char *equals = strrchr(pair, '=');
   if (equals == NULL) return errno = EINVAL, -1;
   *equals = 0;
+  int is_disk = pair[0] == '@';
   if (snprintf(target, sizeof target, "%s/%s", dir, equals + 1) >= (int)sizeof target) return errno = ENAMETOOLONG, -1;
+  if (is_disk) return mkdir(target, 0755) < 0 && errno != EEXIST ? -1 : mount_disk(pair + 1, target);
   if (stat(pair, &about) < 0) return -1;
   if (S_ISDIR(about.st_mode) && mkdir(target, 0755) < 0 && errno != EEXIST) return -1;
   if (!S_ISDIR(about.st_mode)) close(open(target, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
@@ -90,7 +122,7 @@ int main(int argc, char **argv) {
   int at = 5;
   while (at < argc && strcmp(argv[at], "--") != 0) at++;
   if (at + 1 >= argc) {
-    fputs("usage: unprivileged <first id> <ids> <dir> host|none [<source>=<name>]... -- <program> [argument]...\n", stderr);
+    fputs("usage: unprivileged <first id> <ids> <dir> host|none [[@]<source>=<name>]... -- <program> [argument]...\n", stderr);
     return 127;
   }
   if (unshare(CLONE_NEWNS) < 0) return fail("unshare");

@@ -6,8 +6,10 @@ import { link, mkdir, symlink, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { run } from '../../lib/exec.ts'
+import { CommandError, run } from '../../lib/exec.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
+
+import { isDiskFull } from '../base/disk-full.ts'
 import { findUnprivileged, openWorker, takeOver, type Worker } from './worker.ts'
 
 const root = process.getuid?.() === 0
@@ -17,7 +19,7 @@ const signal = AbortSignal.timeout(60_000)
 async function worker<T>(use: (worker: Worker, secret: string) => Promise<T>): Promise<T> {
   await using parent = await testDir()
   const found = await findUnprivileged(parent.path)
-  expect(found).toEqual({ program: expect.any(String) })
+  expect(found).toEqual({ program: expect.any(String), hasDisks: expect.any(Boolean) })
   const dir = join(parent.path, 'work')
   const secret = join(parent.path, 'secret')
   const blob = join(parent.path, 'blob')
@@ -63,6 +65,37 @@ describe.skipIf(!root)("a program that reads a tenant's data (needs root)", () =
       expect([uid, gid]).toEqual([1000 + owner, 70_000 + owner])
       expect(owner).toBeGreaterThan(2_000_000_000)
     })
+  })
+
+  test('writes no more than its disk holds, keeps it from one program to the next, and leaves no device', async context => {
+    await using parent = await testDir()
+    const found = await findUnprivileged(parent.path)
+    if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
+    const dir = join(parent.path, 'work')
+    const file = join(parent.path, 'disk')
+    await mkdir(dir)
+    using its = await openWorker(found, dir, { disk: { file, name: 'disk', bytes: 8 << 20, files: 10 }, signal })
+    await sh(its, 'head -c 3000000 /dev/zero > disk/first')
+    expect(statSync(file).blocks * 512).toBeGreaterThanOrEqual(8 << 20)
+    const failed = await sh(its, 'head -c 9000000 /dev/zero > disk/second').catch((error: unknown) => error)
+    expect(failed).toBeInstanceOf(CommandError)
+    expect(isDiskFull(failed)).toBe(true)
+    expect(await sh(its, 'stat -c %s disk/first')).toBe('3000000\n')
+    const tooMany = sh(its, 'rm disk/second; for n in $(seq 200); do : > disk/file$n || exit 1; done')
+    await expect(tooMany).rejects.toSatisfy(isDiskFull)
+    // Nothing of it is on the host, and the device is free again.
+    expect(await run('ls', [join(dir, 'disk')])).toBe('')
+    expect(await run('losetup', ['--associated', file])).toBe('')
+  })
+
+  test('gets no disk that the host has no room for', async context => {
+    await using parent = await testDir()
+    const found = await findUnprivileged(parent.path)
+    if (found.program === undefined || !found.hasDisks) return context.skip('no loop devices here')
+    await mkdir(join(parent.path, 'work'))
+    const disk = { file: join(parent.path, 'disk'), name: 'disk', bytes: 2 ** 46, files: 10 }
+    const opened = openWorker(found, join(parent.path, 'work'), { disk, signal })
+    await expect(opened).rejects.toSatisfy(error => isDiskFull(error) || /File too large/.test(String(error)))
   })
 
   test('shares no id with another one at the same time', async () => {

@@ -1,5 +1,5 @@
 /** Runs programs that read a tenant's data, without root privileges if the host supports that (unprivileged.c). */
-import { chmod, chown, lchown, lstat, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { chmod, chown, lchown, lstat, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run, type RunOptions } from '../../lib/exec.ts'
@@ -7,14 +7,28 @@ import { semaphore } from '../../lib/semaphore.ts'
 import { firstUid, uidCount } from '../base/vm-users.ts'
 import { nativeProgram } from '../guest/native.ts'
 
-/** Whether this host can run programs without privileges. */
-export type Unprivileged = { readonly program: string } | { readonly program: undefined; readonly reason: string }
+/** Whether this host can run programs without privileges, and limit what they write by a file system of their own. */
+export type Unprivileged =
+  | { readonly program: string; readonly hasDisks: boolean }
+  | { readonly program: undefined; readonly reason: string }
+
+/** A file system that limits what the programs of a worker write. */
+export interface Disk {
+  /** The file that holds it, where no worker can write. Its room is taken from the host at once. */
+  readonly file: string
+  /** Directory below the worker's that it is mounted at. Only the worker's programs see its content. */
+  readonly name: string
+  readonly bytes: number
+  readonly files: number
+}
 
 /** A file of the host, and its path below the worker's directory. */
 export type Shown = readonly [source: string, name: string]
 
 export interface WorkerOptions {
   readonly shown?: readonly Shown[]
+  /** Ignored on hosts without loop devices. */
+  readonly disk?: Disk
   /** The host's network or none. On hosts without namespaces always the host's. */
   readonly network?: 'host' | 'none'
   readonly signal: AbortSignal
@@ -55,12 +69,22 @@ export async function findUnprivileged(cacheDir: string): Promise<Unprivileged> 
     const dir = await mkdtemp(join(tmpdir(), 'mote-unprivileged-'))
     try {
       const signal = AbortSignal.timeout(30_000)
-      using worker = await openWorker({ program }, dir, { signal })
-      await worker.run('true', [], { signal })
+      const work = join(dir, 'work')
+      await mkdir(work)
+      const attempt = async (more: Partial<WorkerOptions>) => {
+        using worker = await openWorker({ program, hasDisks: true }, work, { ...more, signal })
+        await worker.run('true', [], { signal })
+      }
+      await attempt({})
+      const disk = { file: join(dir, 'disk'), name: 'disk', bytes: 4 << 20, files: 16 }
+      const hasDisks = await attempt({ disk }).then(
+        () => true,
+        () => false,
+      )
+      return { program, hasDisks }
     } finally {
       await rm(dir, { recursive: true, force: true })
     }
-    return { program }
   } catch (error) {
     return { program: undefined, reason: String(error) }
   }
@@ -77,7 +101,9 @@ export function unprivilegedIn(cacheDir: string): () => Promise<Unprivileged> {
  * @param dir existing directory; the worker becomes its owner
  */
 export async function openWorker(how: Unprivileged, dir: string, options: WorkerOptions): Promise<Worker> {
-  return how.program === undefined ? itself(dir, options) : apart(how.program, dir, options)
+  if (how.program === undefined) return itself(dir, options)
+  const { disk, ...others } = options
+  return apart(how.program, dir, how.hasDisks && disk ? options : others)
 }
 
 async function itself(dir: string, { shown = [] }: WorkerOptions): Promise<Worker> {
@@ -93,7 +119,7 @@ async function itself(dir: string, { shown = [] }: WorkerOptions): Promise<Worke
 }
 
 async function apart(program: string, dir: string, options: WorkerOptions): Promise<Worker> {
-  const { shown = [], network = 'none', signal } = options
+  const { shown = [], disk, network = 'none', signal } = options
   const release = await slots.take(signal)
   const slot = freeSlots.pop() ?? 0
   const end = () => {
@@ -104,11 +130,13 @@ async function apart(program: string, dir: string, options: WorkerOptions): Prom
   try {
     await chown(dir, owner, owner)
     for (const [source] of shown) await letOthersRead(source)
+    if (disk) await makeDisk(disk, owner, signal)
   } catch (cause) {
     end()
     throw cause
   }
   const pairs = shown.map(([source, name]) => `${source}=${name}`)
+  if (disk) pairs.push(`@${disk.file}=${disk.name}`)
   const before = [String(owner), String(idsPerWorker), dir, network, ...pairs, '--']
   return {
     dir,
@@ -118,6 +146,21 @@ async function apart(program: string, dir: string, options: WorkerOptions): Prom
     run: (name, args, its) => run(program, [...before, name, ...args], { network: network === 'host', ...its }),
     [Symbol.dispose]: end,
   }
+}
+
+/** Below this, mkfs.ext4 adds no usable block group. */
+const smallestDisk = 4 << 20
+
+/**
+ * Takes the room from the host before anything is written: on a disk that is only as large as what it holds, a full host
+ * would lose blocks that the program believes to be written.
+ */
+async function makeDisk({ file, bytes, files }: Disk, owner: number, signal: AbortSignal): Promise<void> {
+  const size = Math.ceil(Math.max(bytes, smallestDisk) / 4096) * 4096
+  await run('fallocate', ['-l', String(size), file], { signal })
+  const features = ['-O', '^has_journal,^resize_inode', '-m', '0', '-b', '4096', '-N', String(files + 64)]
+  const extended = `lazy_itable_init=1,nodiscard,root_owner=${owner}:${owner}`
+  await run('mkfs.ext4', ['-q', '-F', ...features, '-E', extended, file], { signal })
 }
 
 /** Mount point of the worker's directory; `PLACE` in unprivileged.c. */

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { CommandError } from '../../../lib/exec.ts'
 import { StepError } from '../../base/step-error.ts'
-import { heldBy, isDiskFull, isNetworkFault } from './host-faults.ts'
+import { isDiskFull } from '../../base/disk-full.ts'
+import { heldBy, isNetworkFault } from './host-faults.ts'
 
 it('missing firewall rules have their own error code, and the message says why', async () => {
   const cause = new CommandError('nft', 1, 'table is busy')

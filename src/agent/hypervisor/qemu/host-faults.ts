@@ -1,6 +1,4 @@
 /** Faults of the host during a start. Neither the guest nor the template caused them, so the host must be repaired. */
-import { CommandError } from '../../../lib/exec.ts'
-import { hasCode } from '../../../lib/files.ts'
 import type { Network } from '../../net/net.ts'
 import { StepError } from '../../base/step-error.ts'
 
@@ -19,16 +17,6 @@ export async function heldBy(network: Pick<Network, 'held'>, vmId: string): Prom
 
 export function isNetworkFault(error: unknown): boolean {
   return error instanceof StepError && error.code === networkFailed
-}
-
-/**
- * True for a full disk (ENOSPC) or quota (EDQUOT), reported to this process or by a program that it ran (strerror(3)).
- */
-export function isDiskFull(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  if (hasCode(error, 'ENOSPC') || hasCode(error, 'EDQUOT')) return true
-  if (error instanceof CommandError && /No space left on device|Disk quota exceeded/.test(error.stderr)) return true
-  return isDiskFull(error.cause)
 }
 
 function messageOf(error: unknown): string {

@@ -34,13 +34,14 @@ export async function installFolder(folder, node) {
  * @param what
  *   folder: the package; label: what the user sees; without: what a failure means, in a sentence;
  *   sources: all inputs of the build, as paths in the checkout;
- *   args: the command line for Node, run in the folder
+ *   args: the command line for Node, run in the folder;
+ *   also: an input of the build that is not in files
  * @param node the project's own Node
  * @returns whether an up-to-date build exists; failures are reported
  */
-export async function ensureFolder({ folder, label, without, sources, args }, node) {
+export async function ensureFolder({ folder, label, without, sources, args, also = '' }, node) {
   const stamp = join(root, folder, 'dist', '.built-from')
-  const hash = hashOf(sources)
+  const hash = hashOf(sources) + (also && createHash('sha256').update(also).digest('hex'))
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return true
   try {
     await step(label, async () => {

@@ -1,19 +1,25 @@
 /** The site of `docs/`, for VitePress 1 (https://vitepress.dev/reference/site-config). */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
-import { defineConfig } from 'vitepress'
-import { addressOf, anchorOf, llmsFullText, llmsText, rawAddressOf, sections, textOf, titleOf } from '../pages.ts'
+import { pathToFileURL } from 'node:url'
+import { type DefaultTheme, defineConfigWithTheme } from 'vitepress'
 
-const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
+/** The files of a released version (build.ts), or this checkout. */
+const source = process.env.MOTE_SITE_SOURCE ?? join(import.meta.dirname, '../..')
+const isRelease = process.env.MOTE_SITE_SOURCE !== undefined
+const { version } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'))
+const pages: typeof import('../pages.ts') = await import(pathToFileURL(join(source, 'site/pages.ts')).href)
+const { addressOf, anchorOf, llmsFullText, llmsText, rawAddressOf, sections, textOf, titleOf } = pages
 
-export default defineConfig({
+export default defineConfigWithTheme<DefaultTheme.Config & { readonly version: string }>({
   title: 'Mote',
   description: 'A microVM cloud you can run yourself',
   lang: 'en',
   // Without it, browsers ask for an icon that does not exist.
   head: [['link', { rel: 'icon', href: 'data:,' }]],
-  srcDir: '../docs',
-  outDir: './dist',
+  base: process.env.MOTE_SITE_BASE ?? '/',
+  srcDir: join(source, 'docs'),
+  outDir: process.env.MOTE_SITE_OUT ?? join(import.meta.dirname, '../dist'),
   cacheDir: './.cache',
   // The documents name the address of a cloud on the reader's computer.
   ignoreDeadLinks: 'localhostLinks',
@@ -49,7 +55,7 @@ export default defineConfig({
     ],
   },
   themeConfig: {
-    nav: [{ text: `Version ${version}`, link: '/' }],
+    version,
     sidebar: sections.map(({ title, pages, isCollapsed }) => ({
       text: title,
       ...(isCollapsed === undefined ? {} : { collapsed: isCollapsed }),
@@ -59,8 +65,11 @@ export default defineConfig({
     search: { provider: 'local' },
   },
   buildEnd: ({ outDir }) => {
-    writeFileSync(join(outDir, 'llms.txt'), llmsText())
-    writeFileSync(join(outDir, 'llms-full.txt'), llmsFullText())
+    // Its addresses are those of the current version.
+    if (!isRelease) {
+      writeFileSync(join(outDir, 'llms.txt'), llmsText())
+      writeFileSync(join(outDir, 'llms-full.txt'), llmsFullText())
+    }
     for (const page of ['README', ...sections.flatMap(section => section.pages)]) {
       const file = join(outDir, rawAddressOf(page))
       mkdirSync(dirname(file), { recursive: true })

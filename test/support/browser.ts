@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { dashboardDirectory } from '../../src/control/dashboard/pages.ts'
 import { findProgram } from '../../src/lib/programs.ts'
 
@@ -59,11 +59,37 @@ export const seriousFindings = (page: Page): Promise<readonly string[]> =>
   findingsOf(page, impact => impact === 'serious' || impact === 'critical')
 
 async function findingsOf(page: Page, counts: (impact: unknown) => boolean): Promise<readonly string[]> {
-  await page.evaluate(axe.source)
-  const { violations } = await page.evaluate<AxeResults>('axe.run(document)')
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source)
+  // Everything that passes would be collected too, which takes most of the time.
+  const { violations } = await page.evaluate<AxeResults>("axe.run(document, { resultTypes: ['violations'] })")
   return violations
     .filter(({ impact }) => counts(impact))
     .flatMap(({ id, nodes }) => nodes.map(node => `${page.url()}: ${id} at ${node.target.join(' ')}`))
+}
+
+/** Records layout shifts of every page that the context opens from now on. */
+export const watchShifts = (context: BrowserContext): Promise<unknown> =>
+  context.addInitScript(`
+    window.moteShifts = []
+    new PerformanceObserver(list => {
+      for (const entry of list.getEntries())
+        if (!entry.hadRecentInput)
+          window.moteShifts.push({
+            value: entry.value,
+            what: entry.sources.map(({ node }) => (node?.outerHTML ?? node?.textContent ?? 'text').slice(0, 120)),
+          })
+    }).observe({ type: 'layout-shift', buffered: true })`)
+
+export interface Shifts {
+  /** Sum of all shifts, as in Cumulative Layout Shift: 0.1 counts as good. https://web.dev/articles/cls */
+  readonly total: number
+  readonly what: readonly string[]
+}
+
+/** What has moved by itself since the page was opened. */
+export async function shiftsOf(page: Page): Promise<Shifts> {
+  const all = await page.evaluate<{ value: number; what: string[] }[]>('window.moteShifts')
+  return { total: all.reduce((sum, { value }) => sum + value, 0), what: all.flatMap(({ what }) => what) }
 }
 
 /** Horizontal overflow of the page, in px. */

@@ -9,7 +9,17 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { sampleImage } from '../../src/lib/sample.ts'
-import { cardsTooWide, findings, noBrowser, openBrowser, overflow, type Visit, visit } from '../support/browser.ts'
+import {
+  cardsTooWide,
+  findings,
+  noBrowser,
+  openBrowser,
+  overflow,
+  shiftsOf,
+  type Visit,
+  visit,
+  watchShifts,
+} from '../support/browser.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 import { browserSuite, type Walker, walker } from '../support/walker.ts'
@@ -43,6 +53,9 @@ interface Place {
   /** Present when the page has its data. */
   readonly shows?: string | RegExp
 }
+
+/** Cumulative Layout Shift up to which a page counts as good. https://web.dev/articles/cls */
+const goodShift = 0.1
 
 const ids = { job: '', volume: '', database: '', project: '' }
 
@@ -126,6 +139,7 @@ browserSuite('every page of the dashboard', () => {
     await charts?.page.goto('/apps/shop')
     newcomer = await walker(system, browser, { viewport: desktop }, 'grace@example.com')
     stranger = await visit(browser, `http://127.0.0.1:${system.control.port}`, { viewport: desktop })
+    for (const { page } of [ada, newcomer, stranger]) await watchShifts(page.context())
   }, 120_000)
   afterAll(async () => {
     for (const one of [ada, newcomer, stranger, charts]) await one?.[Symbol.asyncDispose]()
@@ -136,17 +150,22 @@ browserSuite('every page of the dashboard', () => {
   it.each(Object.entries(places))('%s', async (name, { path, heading, as, shows }) => {
     const page = { stranger, newcomer, ada }[as ?? 'ada'].page
     const address = path.replace(/\{(\w+)\}/, (_, key: keyof typeof ids) => ids[key])
+    await page.setViewportSize(desktop)
+    await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
     await page.goto(address)
     await page.getByRole('heading', { level: 1, name: heading }).waitFor()
     if (shows) await page.getByText(shows).filter({ visible: true }).first().waitFor()
     await page.locator('.skeleton').first().waitFor({ state: 'detached' })
     expect(await page.getByText('Something went wrong').count()).toBe(0)
+    const shifts = await shiftsOf(page)
+    expect(shifts.total, `${address} moves while it loads: ${shifts.what.join('\n')}`).toBeLessThan(goodShift)
     for (const { name: look, colorScheme, viewport, isAudited } of looks) {
       await page.setViewportSize(viewport)
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       // A color that is still changing has no contrast to measure.
-      const isStill = 'document.getAnimations().every(one => !(one instanceof CSSTransition))'
-      await until(() => page.evaluate<boolean>(isStill), { what: 'the end of transitions' })
+      await page.evaluate(
+        'Promise.allSettled(document.getAnimations().filter(one => one instanceof CSSTransition).map(one => one.finished))',
+      )
       if (isAudited) expect(await findings(page), look).toEqual([])
       expect(await overflow(page), `${look}: ${address} is wider than the window`).toBe(0)
       expect(await cardsTooWide(page), look).toEqual([])

@@ -41,7 +41,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.open('/volumes', 'Volumes')
     await ada.page.getByRole('link', { name: 'data', exact: true }).click()
     await ada.field('How often').selectOption('1440')
-    await ada.field('Kept').fill('3')
+    await ada.field('Snapshots kept').fill('3')
     await ada.button('Save').click()
     await ada.says('Schedule saved')
     await ada.button('Take snapshot').click()

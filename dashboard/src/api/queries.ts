@@ -272,7 +272,7 @@ export const queries = {
     }),
   registryCredentials: () =>
     queryOptions({
-      queryKey: ['registry-credentials'],
+      queryKey: inProject('registry-credentials'),
       queryFn: ({ signal }) => api.listRegistryCredentials({}, { signal }),
     }),
 

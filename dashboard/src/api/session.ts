@@ -54,6 +54,15 @@ function forget(): void {
 export const currentToken = () => accessToken
 export const signedIn = keep
 
+/** The id of the signed-in account (the subject of its JWT, RFC 7519); empty if nobody is signed in. */
+export function currentPerson(): string {
+  const payload = accessToken?.split('.')[1]
+  if (!payload) return ''
+  const claims: unknown = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/')))
+  const subject: unknown = typeof claims === 'object' && claims !== null ? Reflect.get(claims, 'sub') : undefined
+  return typeof subject === 'string' ? subject : ''
+}
+
 /** Signs out every tab. @returns the refresh token to revoke */
 export function signOut(): string | undefined {
   const token = refreshToken()

@@ -1,12 +1,10 @@
 import type { App, LiveDeployment } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { ExternalLink, Plus, Search } from 'lucide-react'
-import { useState } from 'react'
+import { ExternalLink, Plus } from 'lucide-react'
 import { queries } from '../api/queries.ts'
 import { LinkButton } from '../ui/button.tsx'
-import { StatusFilter, useStatusFilter } from '../ui/filter.tsx'
-import { controlLook } from '../ui/form.tsx'
+import { useRowFilter } from '../ui/filter.tsx'
 import { bytes, mib, percent, plural } from '../ui/format.ts'
 import { Card, Page } from '../ui/layout.tsx'
 import { Meter } from '../ui/meter.tsx'
@@ -16,18 +14,13 @@ import { Ago } from '../ui/time.tsx'
 import { appStatus, liveOf } from './app/live.ts'
 import { FirstApp } from './first-app.tsx'
 
-/** The search field appears from this number of apps on. */
-const searchFrom = 6
-
 export function Apps() {
   const apps = useQuery(queries.apps())
   const active = useQuery(queries.active())
-  const [wanted, setWanted] = useState('')
-  const [status, chooseStatus] = useStatusFilter('apps')
   const stateOf = (app: App) => appStatus(app, active.data ?? [])
-  const found = apps.data?.filter(
-    app => app.name.includes(wanted.toLowerCase()) && (status === '' || stateOf(app) === status),
-  )
+  const filter = { list: 'apps', find: 'Find an app', text: (app: App) => app.name, status: stateOf }
+  const { bar, shows, nothing } = useRowFilter(filter, active.data ? apps.data : undefined)
+  const found = apps.data?.filter(shows)
   return (
     <Page
       title="Apps"
@@ -38,24 +31,7 @@ export function Apps() {
         </LinkButton>
       }
     >
-      <div className="mb-4 flex flex-wrap items-center gap-3 empty:hidden">
-        {(apps.data?.length ?? 0) >= searchFrom && (
-          <div className="relative w-full max-w-xs">
-            <Search aria-hidden="true" size={14} className="absolute top-2.25 left-2.5 text-faint" />
-            <input
-              type="search"
-              aria-label="Find an app"
-              placeholder="Find an app"
-              value={wanted}
-              onChange={event => setWanted(event.target.value)}
-              className={`${controlLook} border-line-strong pl-8`}
-            />
-          </div>
-        )}
-        {apps.data && active.data && (
-          <StatusFilter statuses={apps.data.map(stateOf)} chosen={status} choose={chooseStatus} />
-        )}
-      </div>
+      <div className="mb-4 flex flex-wrap items-center gap-3 empty:hidden">{bar}</div>
       <Card flush>
         <Loaded query={apps}>
           {all =>
@@ -66,11 +42,7 @@ export function Apps() {
                 {found?.map(app => (
                   <AppRow key={app.id} app={app} active={active.data ?? []} />
                 ))}
-                {found?.length === 0 && (
-                  <li className="px-4 py-8 text-center text-muted">
-                    {wanted ? `No app matches “${wanted}”.` : `No app is ${status}.`}
-                  </li>
-                )}
+                {found?.length === 0 && <li className="px-4 py-8 text-center text-muted">{nothing}</li>}
               </ul>
             )
           }

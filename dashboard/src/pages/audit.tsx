@@ -6,6 +6,7 @@ import { queries } from '../api/queries.ts'
 import { useProject } from '../shell/use-project.ts'
 import { Button } from '../ui/button.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
+import { SearchField, useFilter } from '../ui/filter.tsx'
 import { controlLook } from '../ui/form.tsx'
 import { exactTime, shortId } from '../ui/format.ts'
 import { Card, Mono, Page } from '../ui/layout.tsx'
@@ -19,38 +20,39 @@ const resourceTypes = [
   ...['security_rule', 'session', 'token', 'volume', 'volume_snapshot'],
 ] as const
 
+/** Entries that no account caused (src/control/audit/writer.ts). */
+const platform = '00000000-0000-0000-0000-000000000000'
+
 export function Audit() {
-  const [action, setAction] = useState('')
-  const [resource, setResource] = useState('')
+  const filter = useFilter('audit', ['action', 'resource'])
+  const [action, resource] = [filter.of('action'), filter.of('resource')]
   const [offset, setOffset] = useState(0)
   const audit = useQuery(
     queries.audit({ offset, ...(action ? { action } : {}), ...(resource ? { resource_type: resource } : {}) }),
   )
   const project = useProject()
   const members = useQuery({ ...queries.members(project?.tenant_id ?? ''), enabled: project !== undefined })
-  const nameOf = (id: string) => members.data?.members.find(member => member.user_id === id)?.email ?? shortId(id)
-  const filter = (set: (value: string) => void) => (event: { target: { value: string } }) => {
-    set(event.target.value)
+  const nameOf = (id: string) =>
+    id === platform ? 'Mote' : (members.data?.members.find(member => member.user_id === id)?.email ?? shortId(id))
+  const choose = (name: string, value: string) => {
+    filter.set(name, value)
     setOffset(0)
   }
   return (
     <Page title="Audit log" lead="All changes in this project. Entries are immutable and chained by hashes.">
       <div className="mb-4 flex flex-wrap gap-3">
-        <div className="w-56">
-          <input
-            type="search"
-            aria-label="Action"
-            placeholder="Action, such as app.create"
-            value={action}
-            onChange={filter(setAction)}
-            className={`${controlLook} border-line-strong`}
-          />
-        </div>
+        <SearchField
+          label="Action"
+          placeholder="Action, such as app.create"
+          value={action}
+          onChange={value => choose('action', value)}
+          className="w-60"
+        />
         <div className="w-48">
           <select
             aria-label="Resource type"
             value={resource}
-            onChange={filter(setResource)}
+            onChange={event => choose('resource', event.target.value)}
             className={`${controlLook} border-line-strong`}
           >
             <option value="">All resource types</option>

@@ -3,11 +3,9 @@ import { useQuery } from '@tanstack/react-query'
 import { KeySquare, Layers } from 'lucide-react'
 import { api } from '../api/client.ts'
 import { queries, refreshAll } from '../api/queries.ts'
-import { FormDialog } from '../ui/dialog.tsx'
 import { Check, Field, NameField } from '../ui/form.tsx'
 import { Mono } from '../ui/layout.tsx'
-import { ListCard } from '../ui/listing.tsx'
-import { AddButton, DestroyIcon } from '../ui/row-actions.tsx'
+import { OwnedList } from '../ui/owned-list.tsx'
 import { EnvHistory } from './app/env-history.tsx'
 
 const refresh = () => refreshAll('env-groups', 'env-group', 'env-group-versions')
@@ -17,30 +15,31 @@ export function EnvGroups() {
   const groups = useQuery(queries.envGroups())
   return (
     <>
-      <ListCard
+      <OwnedList
         title="Environment groups"
         lead="Variables that several apps share. Attach a group on the page Environment of an app."
-        create={<CreateGroup />}
         query={groups}
+        refresh={refresh}
         nothing={{ icon: Layers, title: 'No groups', text: 'Variables that several apps need, such as API_URL.' }}
-        label="Environment groups"
         keyOf={one => one.id}
+        nameOf={one => one.name}
         columns={[
-          { title: 'Name', cell: one => <Mono className="font-medium">{one.name}</Mono> },
           { title: 'Apps', cell: one => one.apps.join(', ') },
           { title: 'Created', at: one => one.created_at },
         ]}
-        actionsOf={one => (
-          <DestroyIcon
-            name={one.name}
-            what="group"
-            consequence="Its variables are deleted. Detach it from its apps first."
-            send={async () => {
-              await api.deleteEnvGroup({ group_name: one.name })
-              await refresh()
-            }}
-          />
-        )}
+        add={{
+          text: 'Add group',
+          title: 'Add a group',
+          submit: 'Add',
+          fields: <NameField maxLength={40} placeholder="shared" />,
+          send: values => api.createEnvGroup({ body: { name: values.text('name') } }),
+        }}
+        remove={{
+          verb: 'Delete',
+          what: 'group',
+          consequence: 'Its variables are deleted. Detach it from its apps first.',
+          send: one => api.deleteEnvGroup({ group_name: one.name }),
+        }}
       />
       {groups.data?.map(one => (
         <Group key={one.id} group={one} />
@@ -49,53 +48,42 @@ export function EnvGroups() {
   )
 }
 
-function CreateGroup() {
-  return (
-    <FormDialog
-      title="Add a group"
-      submit="Add"
-      trigger={open => <AddButton text="Add group" onClick={open} />}
-      send={async values => {
-        await api.createEnvGroup({ body: { name: values.text('name') } })
-        await refresh()
-      }}
-      fields={<NameField maxLength={40} placeholder="shared" />}
-    />
-  )
-}
-
 function Group({ group: { name: group_name } }: { readonly group: EnvGroup }) {
   const variables = useQuery(queries.envGroup(group_name))
   const versions = useQuery(queries.envGroupVersions(group_name))
   return (
     <>
-      <ListCard
+      <OwnedList
         title={`Variables of ${group_name}`}
-        create={<SetVariable group_name={group_name} />}
+        lead="Deployments get these values when they start."
         query={variables}
+        refresh={refresh}
         nothing={{ icon: KeySquare, title: 'No variables' }}
-        label={`Variables of ${group_name}`}
         keyOf={one => one.name}
+        nameOf={one => one.name}
         columns={[
-          { title: 'Name', cell: one => <Mono className="font-medium">{one.name}</Mono> },
           {
             title: 'Value',
             cell: one => (one.value === null ? <span className="text-faint">••••••••</span> : <Mono>{one.value}</Mono>),
           },
-          { title: 'Changed', at: one => one.updated_at },
+          { title: 'Last changed', at: one => one.updated_at },
         ]}
-        actionsOf={one => (
-          <DestroyIcon
-            name={one.name}
-            what="variable"
-            verb="Remove"
-            consequence="The next deployments of the apps no longer have it. Running deployments keep it."
-            send={async () => {
-              await api.deleteEnvGroupVariable({ group_name, name: one.name })
-              await refresh()
-            }}
-          />
-        )}
+        add={{
+          text: 'Set variable',
+          title: `Set a variable of ${group_name}`,
+          submit: 'Save',
+          fields: <VariableFields />,
+          send: values => {
+            const body = { value: values.text('value'), secret: !values.checked('plain') }
+            return api.putEnvGroupVariable({ group_name, name: values.text('name'), body })
+          },
+        }}
+        remove={{
+          verb: 'Remove',
+          what: 'variable',
+          consequence: 'The next deployments of the apps no longer have it. Running deployments keep it.',
+          send: one => api.deleteEnvGroupVariable({ group_name, name: one.name }),
+        }}
       />
       {(versions.data?.length ?? 0) > 0 && (
         <EnvHistory
@@ -111,24 +99,10 @@ function Group({ group: { name: group_name } }: { readonly group: EnvGroup }) {
   )
 }
 
-function SetVariable({ group_name }: { readonly group_name: string }) {
-  return (
-    <FormDialog
-      title={`Set a variable of ${group_name}`}
-      submit="Save"
-      trigger={open => <AddButton text="Set variable" onClick={open} />}
-      send={async values => {
-        const body = { value: values.text('value'), secret: !values.checked('plain') }
-        await api.putEnvGroupVariable({ group_name, name: values.text('name'), body })
-        await refresh()
-      }}
-      fields={
-        <>
-          <NameField maxLength={128} placeholder="API_URL" />
-          <Field label="Value" name="value" mono autoComplete="off" spellCheck={false} />
-          <Check label="Members of the project may read the value" name="plain" />
-        </>
-      }
-    />
-  )
-}
+const VariableFields = () => (
+  <>
+    <NameField maxLength={128} placeholder="API_URL" />
+    <Field label="Value" name="value" mono autoComplete="off" spellCheck={false} />
+    <Check label="Members of the project may read the value" name="plain" />
+  </>
+)

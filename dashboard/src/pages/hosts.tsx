@@ -7,6 +7,7 @@ import { queries, queryClient } from '../api/queries.ts'
 import { attempt } from '../ui/action.tsx'
 import { Button } from '../ui/button.tsx'
 import { Destroy } from '../ui/dialog.tsx'
+import { type RowFilter, useRowFilter } from '../ui/filter.tsx'
 import { mib, plural } from '../ui/format.ts'
 import { Card, Page } from '../ui/layout.tsx'
 import { Menu, MenuItem, MenuLine } from '../ui/menu.tsx'
@@ -17,8 +18,12 @@ import { Ago } from '../ui/time.tsx'
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: ['hosts'] })
 
+const statusOf = (host: Host) => (host.draining ? 'draining' : host.cordoned ? 'cordoned' : host.status)
+const filter: RowFilter<Host> = { list: 'hosts', find: 'Find a host', text: host => host.name, status: statusOf }
+
 export function Hosts() {
   const hosts = useQuery(queries.hosts())
+  const { bar, shows, nothing } = useRowFilter(filter, hosts.data)
   return (
     <Page title="Hosts" lead="The hosts that run virtual machines, and their capacity.">
       <Loaded query={hosts}>
@@ -32,9 +37,11 @@ export function Hosts() {
           ) : (
             <div className="space-y-4">
               <Capacity hosts={all} />
-              {all.map(host => (
+              <div className="flex flex-wrap items-center gap-3 empty:hidden">{bar}</div>
+              {all.filter(shows).map(host => (
                 <HostCard key={host.id} host={host} />
               ))}
+              {!all.some(shows) && <p className="py-8 text-center text-muted">{nothing}</p>}
             </div>
           )
         }
@@ -100,7 +107,7 @@ function HostCard({ host }: { readonly host: Host }) {
         <span className="tabular-nums">{plural(host.vms, 'VM')}</span>
         {host.strays > 0 && <Badge tone="warn">{plural(host.strays, 'stray')}</Badge>}
         <span>
-          seen <Ago at={host.last_seen_at} />
+          last heartbeat <Ago at={host.last_seen_at} />
         </span>
         <ul className="flex flex-wrap gap-1.5" aria-label="Hypervisors">
           {host.hypervisors.map(({ name, available, detail }) => (

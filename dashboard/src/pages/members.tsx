@@ -9,6 +9,7 @@ import { ActionButton, attempt } from '../ui/action.tsx'
 import { Button } from '../ui/button.tsx'
 import { CopyBox } from '../ui/copy.tsx'
 import { FormDialog } from '../ui/dialog.tsx'
+import { type RowFilter, useRowFilter } from '../ui/filter.tsx'
 import { Choice, controlLook, Field } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
 import { DestroyLink } from '../ui/row-actions.tsx'
@@ -28,11 +29,19 @@ const meaning = {
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: ['members'] })
 
+const filter: RowFilter<Member> = {
+  list: 'members',
+  find: 'Find a member',
+  text: one => [one.first_name, one.last_name, one.email].join(' '),
+  status: one => one.role,
+}
+
 export function Members() {
   const { slug } = useParams({ from: '/shell/projects/$slug/members' })
   const list = useQuery(queries.members(slug))
   const me = useQuery(queries.me())
   const [link, setLink] = useState<string>()
+  const { bar, shows } = useRowFilter(filter, list.data?.members)
   const mine = list.data?.members.find(member => member.user_id === me.data?.id)?.role
   const reason =
     mine === 'owner' || mine === 'admin' ? undefined : 'Only owners and admins of the project manage its members.'
@@ -59,7 +68,12 @@ export function Members() {
         )}
         <Card flush>
           <Loaded query={list}>
-            {({ members }) => <MemberTable slug={slug} members={members} me={me.data?.id} mine={mine} />}
+            {({ members }) => (
+              <>
+                <div className="flex flex-wrap items-center gap-3 px-3 pt-3 empty:hidden">{bar}</div>
+                <MemberTable slug={slug} members={members} shows={shows} me={me.data?.id} mine={mine} />
+              </>
+            )}
           </Loaded>
         </Card>
         {list.data && list.data.invitations.length > 0 && (
@@ -75,11 +89,13 @@ export function Members() {
 function MemberTable({
   slug,
   members,
+  shows,
   me,
   mine,
 }: {
   readonly slug: string
   readonly members: readonly Member[]
+  readonly shows: (member: Member) => boolean
   readonly me: string | undefined
   readonly mine: Role | undefined
 }) {
@@ -94,7 +110,7 @@ function MemberTable({
   return (
     <Table
       label="Members"
-      rows={members}
+      rows={members.filter(shows)}
       keyOf={member => member.user_id}
       columns={[
         {
@@ -189,7 +205,7 @@ function Invitations({
       columns={[
         { title: 'Email', cell: one => <span className="wrap-anywhere">{one.email}</span> },
         { title: 'Role', cell: one => <Badge>{one.role}</Badge> },
-        { title: 'Ends', at: one => one.expires_at },
+        { title: 'Expires', at: one => one.expires_at },
       ]}
       actionsOf={one => (
         <ActionButton

@@ -77,7 +77,7 @@ export function NewApp() {
               min={1}
               max={65_535}
               placeholder="8080"
-              hint="Port your app listens on (passed as PORT)."
+              hint="Port your app listens on (passed as $PORT)."
             />
             <Field
               label="Health check"

@@ -8,6 +8,7 @@ import { openNotification } from '../shell/open-notification.ts'
 import { ActionButton } from '../ui/action.tsx'
 import { Button } from '../ui/button.tsx'
 import { cx } from '../ui/cx.ts'
+import { useFilter } from '../ui/filter.tsx'
 import { plural } from '../ui/format.ts'
 import { Card, Page } from '../ui/layout.tsx'
 import { Empty, Loaded } from '../ui/states.tsx'
@@ -23,7 +24,8 @@ const dots = { good: 'bg-good', bad: 'bg-bad', info: 'bg-info' } as const
 
 export function Notifications() {
   const [limit, setLimit] = useState(pageSize)
-  const [isUnreadOnly, setUnreadOnly] = useState(false)
+  const filter = useFilter('notifications', ['unread'])
+  const isUnreadOnly = filter.of('unread') === 'only'
   const notifications = useQuery(queries.notifications(limit, isUnreadOnly))
   const navigate = useNavigate()
   const unread = notifications.data?.unread_count ?? 0
@@ -44,7 +46,11 @@ export function Notifications() {
       }
     >
       <div className="mb-4 w-48">
-        <Toggle label="Only unread" checked={isUnreadOnly} onChange={setUnreadOnly} />
+        <Toggle
+          label="Only unread"
+          checked={isUnreadOnly}
+          onChange={only => filter.set('unread', only ? 'only' : '')}
+        />
       </div>
       <Card flush>
         <Loaded query={notifications}>

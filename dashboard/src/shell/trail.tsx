@@ -61,6 +61,7 @@ const unlinked = new Set(['projects'])
 const words = new Map([
   ...([
     ['1 new', 'New app'],
+    ['0 audit', 'Audit log'],
     ['1 ssh-keys', 'SSH keys'],
     ['1 tokens', 'Access tokens'],
   ] as const),
@@ -71,6 +72,7 @@ const words = new Map([
       '2 deployments',
       '2 logs',
       '2 files',
+      '2 terminal',
       '2 jobs',
       '2 metrics',
       '2 scale',

@@ -3,7 +3,7 @@
  * that libraries set and the content security policy forbids.
  */
 import { X } from 'lucide-react'
-import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { type ReactNode, useLayoutEffect, useId, useRef, useState } from 'react'
 import { Button } from './button.tsx'
 import { cx } from './cx.ts'
 import { Field, Form, type Values } from './form.tsx'
@@ -16,12 +16,17 @@ interface DialogProps {
   readonly wide?: boolean
 }
 
+const fields = 'input:not([type=hidden], [type=file]):not(:disabled), select:not(:disabled), textarea:not(:disabled)'
+
 export function Dialog({ title, lead, close, children, wide = false }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Its cleanup runs before the element is removed: a removed dialog cannot give the focus back.
+  useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
+    // The browser focuses the first element that can have it, the button that closes the dialog; React does not write `autofocus`.
+    element?.querySelector<HTMLElement>(fields)?.focus()
     return () => element?.close()
   }, [])
   return (

@@ -2,6 +2,7 @@
 import type { UseQueryResult } from '@tanstack/react-query'
 import type { LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
+import { type Filtered, type RowFilter, useRowFilter } from './filter.tsx'
 import { Card, Page } from './layout.tsx'
 import { Empty, Loaded } from './states.tsx'
 import { Table, type TableProps } from './table.tsx'
@@ -12,27 +13,41 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
   readonly nothing: { readonly icon: LucideIcon; readonly title: string; readonly text?: ReactNode }
   /** The create button: beside the title, and in the middle while the list is empty. */
   readonly create?: ReactNode
-  /** Shown above the rows. */
-  readonly filter?: ReactNode
-  /** Whether the filter lets a row through; default: all. */
-  readonly shows?: (row: T) => boolean
+  /** Lets people find rows; the choice is stored (filter.tsx). */
+  readonly filter?: RowFilter<T>
 }
 
-function List<T>({ query, nothing, create, filter, shows = () => true, ...table }: ListProps<T>) {
+function List<T>(props: ListProps<T>) {
+  const { filter } = props
+  return filter ? <FilteredList {...props} filter={filter} /> : <Rows {...props} />
+}
+
+function FilteredList<T>({ filter, ...list }: ListProps<T> & { readonly filter: RowFilter<T> }) {
+  return <Rows {...list} filtered={useRowFilter(filter, list.query.data)} />
+}
+
+function Rows<T>({ query, nothing, create, filtered, ...table }: ListProps<T> & { readonly filtered?: Filtered<T> }) {
   return (
     <Loaded query={query}>
-      {rows =>
-        rows.length === 0 ? (
-          <Empty icon={nothing.icon} title={nothing.title} action={create}>
-            {nothing.text}
-          </Empty>
-        ) : (
+      {rows => {
+        if (rows.length === 0)
+          return (
+            <Empty icon={nothing.icon} title={nothing.title} action={create}>
+              {nothing.text}
+            </Empty>
+          )
+        const shown = filtered ? rows.filter(filtered.shows) : rows
+        return (
           <>
-            {filter && <div className="px-3 pt-3 empty:hidden">{filter}</div>}
-            <Table {...table} rows={rows.filter(shows)} />
+            {filtered && <div className="flex flex-wrap items-center gap-3 px-3 pt-3 empty:hidden">{filtered.bar}</div>}
+            {filtered && shown.length === 0 ? (
+              <p className="px-4 py-8 text-center text-muted">{filtered.nothing}</p>
+            ) : (
+              <Table {...table} rows={shown} />
+            )}
           </>
         )
-      }
+      }}
     </Loaded>
   )
 }

@@ -5,11 +5,9 @@ import { api } from '../../api/client.ts'
 import { queries, queryClient } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
-import { Dialog, FormDialog } from '../../ui/dialog.tsx'
-import { Choice, Field } from '../../ui/form.tsx'
-import { Mono } from '../../ui/layout.tsx'
-import { ListCard } from '../../ui/listing.tsx'
-import { AddButton, DestroyLink } from '../../ui/row-actions.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { Choice, Field, type Values } from '../../ui/form.tsx'
+import { OwnedList } from '../../ui/owned-list.tsx'
 import { Notice } from '../../ui/states.tsx'
 import { Badge } from '../../ui/status.tsx'
 
@@ -22,37 +20,27 @@ const meaning = {
   admin: 'Admin: all of your own permissions',
 } as const satisfies Record<(typeof scopes)[number], string>
 
-const refresh = () => queryClient.invalidateQueries({ queryKey: ['tokens'] })
-
 export function Tokens() {
   const tokens = useQuery(queries.tokens())
   const [created, setCreated] = useState<string>()
   return (
     <>
-      <ListCard
+      <OwnedList
         title="Access tokens"
         lead="For scripts and CI. A token has your permissions, limited by its scope."
-        create={<Create done={setCreated} />}
         query={tokens}
+        refresh={() => queryClient.invalidateQueries({ queryKey: ['tokens'] })}
         nothing={{
           icon: KeyRound,
           title: 'No tokens',
           text: 'The CLI and CI sign in with a token instead of your password.',
         }}
-        label="Access tokens"
         keyOf={token => token.id}
+        nameOf={token => token.name}
+        detailOf={token => `…${token.token_last_four}`}
         columns={[
           {
-            title: 'Name',
-            cell: token => (
-              <div>
-                <p className="font-medium">{token.name}</p>
-                <Mono className="text-muted">…{token.token_last_four}</Mono>
-              </div>
-            ),
-          },
-          {
-            title: 'May',
+            title: 'Scopes',
             cell: token => (
               <span className="flex flex-wrap gap-1">
                 {(token.scopes ?? ['admin']).map(scope => (
@@ -62,21 +50,23 @@ export function Tokens() {
               </span>
             ),
           },
-          { title: 'Used', at: token => token.last_used_at },
-          { title: 'Ends', at: token => token.expires_at },
+          { title: 'Last used', at: token => token.last_used_at },
+          { title: 'Expires', at: token => token.expires_at },
         ]}
-        actionsOf={token => (
-          <DestroyLink
-            name={token.name}
-            verb="Revoke"
-            what="token"
-            consequence="Programs that use it stop working immediately."
-            send={async () => {
-              await api.revokeToken({ token_id: token.id })
-              await refresh()
-            }}
-          />
-        )}
+        add={{
+          text: 'New token',
+          look: 'primary',
+          title: 'New access token',
+          submit: 'Create token',
+          fields: <TokenFields />,
+          send: async values => setCreated(await create(values)),
+        }}
+        remove={{
+          verb: 'Revoke',
+          what: 'token',
+          consequence: 'Programs that use it stop working immediately.',
+          send: token => api.revokeToken({ token_id: token.id }),
+        }}
       />
       {created && (
         <Dialog title="Copy your token now" close={() => setCreated(undefined)}>
@@ -95,56 +85,50 @@ export function Tokens() {
 
 const dayMs = 86_400_000
 
-function Create({ done }: { readonly done: (token: string) => void }) {
+/** Returns the token, which the server shows only once. */
+async function create(values: Values): Promise<string> {
+  const days = values.number('days')
+  const scope = scopes.find(one => one === values.text('scope')) ?? 'read'
+  const { token } = await api.createToken({
+    body: {
+      name: values.text('name'),
+      scopes: [scope],
+      project: values.optional('project'),
+      expires_at: days ? new Date(Date.now() + days * dayMs).toISOString() : undefined,
+    },
+  })
+  return token
+}
+
+function TokenFields() {
   const projects = useQuery(queries.projects())
   return (
-    <FormDialog
-      title="New access token"
-      submit="Create token"
-      trigger={open => <AddButton look="primary" text="New token" onClick={open} />}
-      send={async values => {
-        const days = values.number('days')
-        const scope = scopes.find(one => one === values.text('scope')) ?? 'read'
-        const { token } = await api.createToken({
-          body: {
-            name: values.text('name'),
-            scopes: [scope],
-            project: values.optional('project'),
-            expires_at: days ? new Date(Date.now() + days * dayMs).toISOString() : undefined,
-          },
-        })
-        await refresh()
-        done(token)
-      }}
-      fields={
-        <>
-          <Field label="Name" name="name" required autoFocus maxLength={100} placeholder="Shop CI" />
-          <Choice label="May" name="scope" defaultValue="deploy">
-            {scopes.map(scope => (
-              <option key={scope} value={scope}>
-                {meaning[scope]}
-              </option>
-            ))}
-          </Choice>
-          <div className="grid grid-cols-2 gap-3">
-            <Choice label="Project" name="project" defaultValue="">
-              <option value="">All my projects</option>
-              {projects.data?.map(project => (
-                <option key={project.id} value={project.tenant_id}>
-                  {project.name}
-                </option>
-              ))}
-            </Choice>
-            <Choice label="Ends" name="days" defaultValue="90">
-              <option value="7">In 7 days</option>
-              <option value="30">In 30 days</option>
-              <option value="90">In 90 days</option>
-              <option value="365">In a year</option>
-              <option value="">Never</option>
-            </Choice>
-          </div>
-        </>
-      }
-    />
+    <>
+      <Field label="Name" name="name" required autoFocus maxLength={100} placeholder="Shop CI" />
+      <Choice label="Scope" name="scope" defaultValue="deploy">
+        {scopes.map(scope => (
+          <option key={scope} value={scope}>
+            {meaning[scope]}
+          </option>
+        ))}
+      </Choice>
+      <div className="grid grid-cols-2 gap-3">
+        <Choice label="Project" name="project" defaultValue="">
+          <option value="">All my projects</option>
+          {projects.data?.map(project => (
+            <option key={project.id} value={project.tenant_id}>
+              {project.name}
+            </option>
+          ))}
+        </Choice>
+        <Choice label="Expires" name="days" defaultValue="90">
+          <option value="7">In 7 days</option>
+          <option value="30">In 30 days</option>
+          <option value="90">In 90 days</option>
+          <option value="365">In a year</option>
+          <option value="">Never</option>
+        </Choice>
+      </div>
+    </>
   )
 }

@@ -35,7 +35,7 @@ export function AppEnvGroups({ app_name }: { readonly app_name: string }) {
                 mono
                 defaultValue={names}
                 placeholder="shared team"
-                hint="Names, as in the project settings. Variables of the app win, then those of later groups."
+                hint="Names of groups in the project settings, separated by spaces. Variables of the app take precedence, then those of later groups."
               />
             </Form>
           )

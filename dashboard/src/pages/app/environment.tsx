@@ -49,7 +49,7 @@ function Variables({ app }: { readonly app: App }) {
   return (
     <ListCard
       title="Environment"
-      lead="Values are stored encrypted. Only those of mote.toml are shown. Changes take effect with the next deploy."
+      lead="Values are stored encrypted, and hidden unless mote.toml or mote env set --plain made them readable. Changes take effect with the next deployment."
       create={
         <div className="flex flex-wrap gap-2">
           <PasteVariables app_name={app.name} />

@@ -6,7 +6,7 @@ import type { Series } from '../../ui/chart.tsx'
 import { bytes, duration, percent } from '../../ui/format.ts'
 import { Fact, Facts } from '../../ui/layout.tsx'
 import { Loaded, Skeleton } from '../../ui/states.tsx'
-import { Chart, Numbers, rate } from './metrics.tsx'
+import { Chart, Numbers, rate } from './charts.tsx'
 
 export type Range = AppHistory['range']
 export const ranges: readonly Range[] = ['1h', '6h', '24h', '7d', '30d']

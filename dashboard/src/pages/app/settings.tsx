@@ -52,10 +52,10 @@ export function Settings() {
               min={1}
               max={65_535}
               defaultValue={app.port}
-              hint="Port your app listens on."
+              hint="Port your app listens on (passed as $PORT)."
             />
             <Field
-              label="Drain, seconds"
+              label="Drain time, seconds"
               name="drain_timeout"
               type="number"
               required

@@ -4,7 +4,6 @@ import { Database as DatabaseIcon, Plus } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
-import { StatusFilter, useStatusFilter } from '../../ui/filter.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { Choice, NameField } from '../../ui/form.tsx'
 import { mib } from '../../ui/format.ts'
@@ -17,15 +16,13 @@ export function Databases() {
     ...queries.databases(),
     refetchInterval: ({ state }) => (state.data?.some(one => isMoving(one.status)) ? 1500 : 15_000),
   })
-  const [status, choose] = useStatusFilter('databases')
   return (
     <ListPage
       title="Databases"
       lead="PostgreSQL, each in its own virtual machine, with backups."
       create={<Create />}
       query={databases}
-      shows={one => status === '' || one.status === status}
-      filter={<StatusFilter statuses={databases.data?.map(one => one.status) ?? []} chosen={status} choose={choose} />}
+      filter={{ list: 'databases', find: 'Find a database', text: one => one.name, status: one => one.status }}
       nothing={{
         icon: DatabaseIcon,
         title: 'No databases yet',

@@ -67,7 +67,7 @@ function Whole({ database }: { readonly database: Database }) {
   useChangesOf(database)
   return (
     <div className="space-y-4">
-      <Card title="Machine" actions={<Resize database={database} />}>
+      <Card title="Virtual machine" actions={<Resize database={database} />}>
         <Facts>
           <Fact name="Engine">PostgreSQL {database.postgres_version}</Fact>
           <Fact name="Size">

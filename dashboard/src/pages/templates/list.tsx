@@ -1,8 +1,8 @@
 import { Link } from '@tanstack/react-router'
 import { Search } from 'lucide-react'
-import { useState } from 'react'
 import type { Template } from '../../../../src/compose/template.ts'
 import { cx } from '../../ui/cx.ts'
+import { SearchField, useFilter } from '../../ui/filter.tsx'
 import { controlLook } from '../../ui/form.tsx'
 import { Card, Page } from '../../ui/layout.tsx'
 import { Empty } from '../../ui/states.tsx'
@@ -11,8 +11,8 @@ import { categories, templates } from './catalog.ts'
 import { iconOf } from './icons.ts'
 
 export function Templates() {
-  const [wanted, setWanted] = useState('')
-  const [category, setCategory] = useState('')
+  const filter = useFilter('templates', ['find', 'category'])
+  const [wanted, category] = [filter.of('find'), filter.of('category')]
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean)
   const found = templates.filter(one => {
     const text = `${one.name} ${one.title} ${one.description} ${one.category}`.toLowerCase()
@@ -21,21 +21,11 @@ export function Templates() {
   return (
     <Page title="Templates" lead="Ready-made apps: databases, websites and tools, each with its volumes and passwords.">
       <div className="mb-4 flex flex-wrap gap-3">
-        <div className="relative w-full sm:max-w-xs">
-          <Search aria-hidden="true" size={14} className="absolute top-2.25 left-2.5 text-faint" />
-          <input
-            type="search"
-            aria-label="Find a template"
-            placeholder="Find a template"
-            value={wanted}
-            onChange={event => setWanted(event.target.value)}
-            className={`${controlLook} border-line-strong pl-8`}
-          />
-        </div>
+        <SearchField label="Find a template" value={wanted} onChange={value => filter.set('find', value)} />
         <select
           aria-label="Category"
           value={category}
-          onChange={event => setCategory(event.target.value)}
+          onChange={event => filter.set('category', event.target.value)}
           className={cx(controlLook, 'border-line-strong sm:max-w-48')}
         >
           <option value="">All categories</option>

@@ -21,6 +21,12 @@ export function Volumes() {
       lead="Disks that outlive the virtual machines that use them."
       create={<Create />}
       query={volumes}
+      filter={{
+        list: 'volumes',
+        find: 'Find a volume',
+        text: one => [one.name, ...one.attachments.map(({ app_name }) => app_name)].join(' '),
+        status: one => (one.attachments.length > 0 ? 'attached' : 'detached'),
+      }}
       nothing={{
         icon: HardDrive,
         title: 'No volumes yet',

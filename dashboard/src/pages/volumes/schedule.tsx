@@ -49,7 +49,7 @@ export function Schedule({ id }: { readonly id: string }) {
                 ))}
               </Choice>
               <Field
-                label="Kept"
+                label="Snapshots kept"
                 name="keep"
                 type="number"
                 min={1}

@@ -24,6 +24,12 @@ export function JobList({ app }: { readonly app: string }) {
         <JobForm app={app} names={names} trigger={open => <AddButton text="New job" look="primary" onClick={open} />} />
       }
       query={jobs}
+      filter={{
+        list: 'jobs',
+        find: 'Find a job',
+        text: job => `${job.name} ${summaryOf(job.command)}`,
+        status: job => (job.paused ? 'paused' : 'active'),
+      }}
       nothing={{
         icon: CalendarClock,
         title: 'No jobs yet',

@@ -32,6 +32,12 @@ export function RunList({ app, onStarted }: Props) {
       }
       actions={<Start app={app} onStarted={onStarted} />}
       query={runs}
+      filter={{
+        list: 'runs',
+        find: 'Find a run',
+        text: run => `${nameOf(run)} ${summaryOf(run.command ?? [])}`,
+        status: run => run.status,
+      }}
       nothing={{
         icon: SquareTerminal,
         title: 'No runs yet',

@@ -1,0 +1,178 @@
+// once-is-enough: tests the browser, not the database.
+/** The dashboard without a mouse, with filters that stay, and its first load. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { noBrowser, openBrowser, visit } from '../support/browser.ts'
+import { type TestSystem, testSystem } from '../support/system.ts'
+import { promisedMs, until } from '../support/wait.ts'
+import { browserSuite, type Walker, walker } from '../support/walker.ts'
+
+/** Everything on the page that reacts to a click, except for options that arrow keys reach (tabindex -1). */
+const reachable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex]')]
+  .filter(one => one.tabIndex >= 0 && !one.disabled && one.type !== 'hidden' && one.checkVisibility({ visibilityProperty: true }))`
+/** The focused element is marked once. @returns whether it shows that it has the focus */
+const markFocused = `(() => {
+  const one = document.activeElement
+  if (!one || one === document.body) return undefined
+  one.dataset.walked = 'yes'
+  const { outlineStyle, boxShadow, borderColor } = getComputedStyle(one)
+  return { isVisible: outlineStyle !== 'none' || boxShadow !== 'none', what: one.outerHTML.slice(0, 160), borderColor }
+})()`
+const unwalked = `${reachable}.filter(one => one.dataset.walked !== 'yes').map(one => one.outerHTML.slice(0, 160))`
+
+const pages = {
+  '/apps': 'Apps',
+  '/apps/new': 'New app',
+  '/apps/shop': 'shop',
+  '/apps/shop/deployments': 'shop',
+  '/apps/shop/environment': 'shop',
+  '/apps/shop/settings': 'shop',
+  '/templates': 'Templates',
+  '/volumes': 'Volumes',
+  '/databases': 'Databases',
+  '/hosts': 'Hosts',
+  '/audit': 'Audit log',
+  '/account/tokens': 'Account',
+} as const
+
+/** Presses Tab until the element with this name has the focus. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const nameOfFocused =
+    '(document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "").trim()'
+  for (let presses = 0; presses < 80; presses++) {
+    await page.keyboard.press('Tab')
+    if ((await page.evaluate<string>(nameOfFocused)) === name) return
+  }
+  throw new Error(`Tab does not reach "${name}"`)
+}
+
+browserSuite('the dashboard by keyboard', () => {
+  vi.setConfig({ testTimeout: 90_000 })
+  let browser: Browser
+  let system: TestSystem
+  let ada: Walker
+  beforeAll(async () => {
+    if (noBrowser) return
+    browser = await openBrowser()
+    system = await testSystem({ agents: 0 })
+    await system.addAgent({ fake: { imageMs: 5, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0 } })
+    ada = await walker(system, browser, { viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' })
+    const { user } = ada
+    await user.post('/v1/apps', { name: 'shop', git_url: '' })
+    await user.call('PUT', '/v1/apps/shop/env/LEVEL', { value: 'info', secret: false })
+    for (const name of ['pictures', 'ledger']) await user.post('/v1/volumes', { name, size_mib: 1024 })
+    const { job_id } = (await user.post('/v1/apps/shop/deploy', { image: 'docker.io/library/nginx:1.28' })).body
+    const serves = async () => (await user.get(`/v1/apps/shop/deployments/${job_id}`)).body.status === 'running'
+    await until(serves, { what: 'shop serves', timeoutMs: 60_000 })
+    const volumes: { id: string; name: string }[] = (await user.get('/v1/volumes')).body
+    const mount = { volume_id: volumes.find(({ name }) => name === 'pictures')?.id, mount_point: '/pictures' }
+    const { status, body } = await user.post(`/v1/apps/shop/deployments/${job_id}/volumes/attach`, mount)
+    expect(status, JSON.stringify(body)).toBe(200)
+  }, 120_000)
+  afterAll(async () => {
+    await ada?.[Symbol.asyncDispose]()
+    await browser?.close()
+    await system?.[Symbol.asyncDispose]()
+  })
+
+  it.each(Object.entries(pages))('Tab reaches everything on %s, and shows where it is', async (path, heading) => {
+    const { page } = ada
+    await ada.open(path, heading)
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    const count = await page.evaluate<number>(`${reachable}.length`)
+    expect(count).toBeGreaterThan(10)
+    const invisible: string[] = []
+    // Lists may grow meanwhile.
+    for (let presses = 0; presses < count + 20; presses++) {
+      await page.keyboard.press('Tab')
+      const focused = await page.evaluate<{ isVisible: boolean; what: string } | undefined>(markFocused)
+      if (focused?.isVisible === false) invisible.push(focused.what)
+    }
+    expect(await page.evaluate<string[]>(unwalked)).toEqual([])
+    expect(invisible).toEqual([])
+  })
+
+  it('Enter opens pages, dialogs and menus, and Escape leads back', async () => {
+    const { page } = ada
+    await ada.open('/apps', 'Apps')
+    await tabTo(page, 'New app')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'New app' }).waitFor()
+
+    await ada.open('/volumes', 'Volumes')
+    await ada.says('pictures')
+    await tabTo(page, 'New volume')
+    await page.keyboard.press('Enter')
+    await ada.dialog.waitFor()
+    await page.keyboard.type('typed')
+    await page.keyboard.press('Enter')
+    await ada.dialog.waitFor({ state: 'detached' })
+    await ada.row('typed').waitFor()
+    await page.keyboard.press('Enter')
+    await ada.dialog.waitFor()
+    await page.keyboard.press('Escape')
+    await ada.dialog.waitFor({ state: 'detached' })
+    const focused = 'document.activeElement.textContent.trim()'
+    expect(await page.evaluate<string>(focused), 'the focus is at the button again').toBe('New volume')
+
+    await tabTo(page, 'Account')
+    await page.keyboard.press('Enter')
+    await page.getByRole('menuitem', { name: 'Dark' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('menuitem', { name: 'Dark' }).waitFor({ state: 'detached' })
+
+    await page.keyboard.press('Control+k')
+    await ada.dialog.waitFor()
+    await page.keyboard.type('databases')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Databases' }).waitFor()
+  })
+
+  it('a filter is in the address, and stays for the person who chose it', async () => {
+    const { page } = ada
+    await ada.open('/volumes', 'Volumes')
+    await ada.row('ledger').waitFor()
+    await ada.button(/^Attached/).click()
+    await ada.row('ledger').waitFor({ state: 'detached' })
+    await page.waitForURL(/volumes_status=attached/)
+    await ada.open('/volumes', 'Volumes')
+    await ada.row('pictures').waitFor()
+    await page.waitForURL(/volumes_status=attached/)
+    expect(await ada.row('ledger').count()).toBe(0)
+    // A link wins over the own choice.
+    await ada.open('/volumes?volumes_status=detached', 'Volumes')
+    await ada.row('ledger').waitFor()
+    expect(await ada.row('pictures').count()).toBe(0)
+    await ada.button(/^All/).click()
+    await ada.row('pictures').waitFor()
+    await page.waitForURL(url => !url.search.includes('volumes_status'))
+    await ada.open('/audit', 'Audit log')
+    await page.getByLabel('Resource type').selectOption('volume')
+    await ada.open('/audit', 'Audit log')
+    expect(await page.getByLabel('Resource type').inputValue()).toBe('volume')
+    // Somebody else in the same browser starts without it.
+    const other = await system.user('grace@example.com')
+    await page.getByRole('button', { name: 'Account', exact: true }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.getByLabel('Email').fill(other.email)
+    await page.getByLabel('Password').fill(other.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('button', { name: 'Account', exact: true }).waitFor()
+    await ada.open('/audit', 'Audit log')
+    expect(await page.getByLabel('Resource type').inputValue()).toBe('')
+  })
+
+  it('the first visit loads at most 200 KB, and is usable within a second', async () => {
+    await using fresh = await visit(browser, `http://127.0.0.1:${system.control.port}`, {})
+    await fresh.page.goto('/signin')
+    await fresh.page.getByLabel('Email').fill('ada')
+    const { ms, bytes } = await fresh.page.evaluate<{ ms: number; bytes: number }>(`({
+      ms: performance.now(),
+      bytes: [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+        .reduce((sum, { transferSize }) => sum + transferSize, 0),
+    })`)
+    expect(bytes).toBeGreaterThan(20_000)
+    expect(bytes).toBeLessThan(200_000)
+    expect(ms).toBeLessThan(promisedMs(1000))
+  })
+})

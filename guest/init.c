@@ -96,6 +96,7 @@ static int start(void) {
   if (workload.pid) return 0;
   /* After the host has mounted the volumes. */
   const char *refused = write_given_files(&config);
+  if (!refused) refused = programs_link();
   if (refused) fatal(refused);
   if (run_next() < 0) return -1;
   control_say("* started %d\n", workload.pid);

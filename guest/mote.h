@@ -57,6 +57,7 @@ int listening(const struct config *config, int port);
 
 /* programs.c */
 void programs_take(const char *key, char *value);
+const char *programs_link(void);
 int programs_before(struct workload *workload, const struct config *config);
 int programs_before_done(int code);
 void programs_start(const struct config *config, void (*watch)(int fd));

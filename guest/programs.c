@@ -7,10 +7,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PROGRAMS_MAX = 16, ARGS_MAX = 128, ENV_MAX = 512, LINE_BYTES = 4096, FAILURES_MAX = 10, PAUSE_MAX_S = 30 };
+enum { PROGRAMS_MAX = 16, LINKS_MAX = 16, ARGS_MAX = 128, ENV_MAX = 512, LINE_BYTES = 4096, FAILURES_MAX = 10, PAUSE_MAX_S = 30 };
 static const uint64_t steady_us = 600 * 1000000ull;
 
 struct program {
@@ -22,6 +23,10 @@ struct program {
   char line[2][LINE_BYTES];
   size_t used[2];
 };
+static struct {
+  char *path, *to;
+} links[LINKS_MAX];
+static int link_count;
 static struct program programs[PROGRAMS_MAX];
 static int count;
 static struct program *before; /* the one that runs as the workload now */
@@ -31,12 +36,31 @@ void programs_take(const char *key, char *value) {
     programs[count++] = (struct program){.name = value, .restart = "always", .fds = {-1, -1}};
     return;
   }
+  if (!strcmp(key, "program_link") && link_count < LINKS_MAX) links[link_count].path = value;
+  if (!strcmp(key, "program_link_to") && link_count < LINKS_MAX) links[link_count++].to = value;
   struct program *last = programs + count - 1;
   if (!count) return;
   if (!strcmp(key, "program_arg") && last->argc < ARGS_MAX) last->argv[last->argc++] = value;
   else if (!strcmp(key, "program_env") && last->envc < ENV_MAX) last->env[last->envc++] = value;
   else if (!strcmp(key, "program_restart")) last->restart = value;
   else if (!strcmp(key, "program_before")) last->before = atoi(value);
+}
+
+/* Makes the links, over directories of the image. Returns the path that could not be made, or NULL. */
+const char *programs_link(void) {
+  for (int i = 0; i < link_count; i++) {
+    char kept[4096];
+    struct stat found;
+    const char *path = links[i].path;
+    if (!path || !links[i].to) return "link";
+    make_parents(links[i].path);
+    if (lstat(path, &found) == 0 && !S_ISLNK(found.st_mode)) {
+      snprintf(kept, sizeof kept, "%s.image", path);
+      if (rmdir(path) < 0 && rename(path, kept) < 0) return path;
+    }
+    if (symlink(links[i].to, path) < 0 && errno != EEXIST) return path;
+  }
+  return NULL;
 }
 
 static pid_t start_one(const struct config *config, struct program *program, int fds[2]) {

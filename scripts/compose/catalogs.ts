@@ -56,15 +56,15 @@ function inMemory(texts: ReadonlyMap<string, string>): Files {
 }
 
 /**
- * Templates whose file is not valid TOML are planned without it. Dokploy reads an empty list that tables of the same name
- * follow.
+ * Templates whose file is not TOML are planned without it. Some have what a strict parser refuses: an empty list that
+ * tables of the same name follow, and escapes of characters that need none.
  */
 function tomlOr(path: string): Record<string, unknown> {
   try {
     const text = readFileSync(path, 'utf8')
     const repeated = [...text.matchAll(/^\[\[config\.(\w+)\]\]/gm)].map(([, name]) => name)
     const lines = text.split('\n').filter(line => !repeated.some(name => line.trim() === `${name} = []`))
-    return objectOr(parse(lines.join('\n')))
+    return objectOr(parse(lines.join('\n').replaceAll(/(?<!\\)\\(?=[^btnfruU"\\\s])/g, '')))
   } catch {
     return {}
   }

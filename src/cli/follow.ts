@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pc } from '../programs/colours.ts'
 import type { LiveDeploymentStatus } from '../client/index.ts'
-import { endOf } from '../stack/ends.ts'
+import { endOf, type Goal } from '../stack/ends.ts'
 import type { Call } from './verb.ts'
 
 /** Uses at most half of a project's rate limit (600 requests per minute). */
@@ -27,7 +27,7 @@ export interface Followed {
 
 /**
  * @param until `leaving`: status that the deployment is about to leave, e.g. when an earlier deployment is activated again;
- * `isTask`: its program is to end
+ * `goal`: what ends the command
  * @throws Error with the reason if the deployment fails; the signal's reason if it aborts, while the deployment
  * continues
  */
@@ -36,7 +36,7 @@ export async function followDeployment(
   app: string,
   jobId: string,
   what: string,
-  { leaving, isTask = false }: { readonly leaving?: string | undefined; readonly isTask?: boolean } = {},
+  { leaving, goal = 'serve' }: { readonly leaving?: string | undefined; readonly goal?: Goal } = {},
 ): Promise<Followed> {
   const { client, terminal, signal } = watch
   const over = new AbortController()
@@ -58,7 +58,7 @@ export async function followDeployment(
         if (line !== last) terminal.line(pc.dim(`  ${line}`))
         last = line
         left ||= live.status !== leaving
-        const end = left ? endOf(live.status, isTask) : undefined
+        const end = left ? endOf(live.status, goal) : undefined
         if (end === 'serves') return { live, serves: true }
         if (end === 'failed') throw new Error(`Deployment ${live.status}: ${live.error_message}`.trim())
         await sleep(pollMs, undefined, { signal }).catch(() => signal.throwIfAborted())

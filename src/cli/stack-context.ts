@@ -11,6 +11,6 @@ export const stackContext = (call: Call): Context => ({
   step: (what, run) => call.terminal.step(what, run),
   explain: cause => explained(cause, call.url),
   upload: async service => (await sendBuild(call, service)).source,
-  follow: (app, jobId, isTask) =>
-    followDeployment(call, app, jobId, `${isTask ? 'Running' : 'Deploying'} ${app}`, { isTask }),
+  follow: (app, jobId, goal) =>
+    followDeployment(call, app, jobId, `${goal === 'end' ? 'Running' : 'Deploying'} ${app}`, { goal }),
 })

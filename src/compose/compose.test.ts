@@ -122,7 +122,6 @@ describe('a service', () => {
     ['volumes: ["./a:/a"]', 4, 'only files and small folders below that of the compose file are copied'],
     ['volumes: ["/var/run/docker.sock:/var/run/docker.sock"]', 4, 'there is no Docker'],
     ['volumes: ["d:/etc/passwd"]', 4, 'belongs to the system'],
-    ['volumes: ["d:/d", "d:/e"]', 2, 'mounts the volume shop-d twice: a volume has one mount point'],
     ['tty: true\nnetwork_mode: none', 5, 'a service has its own address'],
     ['tty: true\nnetwork_mode: service:b', 5, 'a service has its own address'],
     ['devices: ["/dev/kvm"]', 4, 'no devices'],

@@ -102,7 +102,7 @@ it.each([
     two('environment: [A=1]', 'environment: [A=2], x-mote: { secrets: [A] }'),
     'the secret A must be a variable of both',
   ],
-  [two('tty: true', 'tty: true').replace('"d:/d"], tty: true }\n  c', '"d:/e"] }\n  c'), 'has one mount point there'],
+  [two('tty: true', 'tty: true').replace('"d:/d"], tty: true }\n  c', '"d:/d/e"] }\n  c'), 'one is within the other'],
   [two('tty: true', 'volumes: ["d:/d"]').replace(/volumes: \["d:\/d"\], volumes/, 'volumes'), 'has the address of b'],
   [
     'services: { a: { image: i, volumes: ["d:/d"] }, b: { image: j, volumes: ["d:/d"] } }\nvolumes: { d: }',
@@ -141,4 +141,13 @@ volumes: { d: }
     { name: 'init', isTask: true, app: { kind: 'worker', processes: { web: { restart: 'never' } } } },
     { name: 'app', isTask: false },
   ])
+})
+
+it('a volume with two mount points has a link at the second one', async () => {
+  const { services, programs, refused } = await plan(
+    'services: { a: { image: i, volumes: ["d:/d", "d:/srv/d"] } }\nvolumes: { d: }',
+  )
+  expect(refused).toEqual([])
+  expect(services[0]?.app.volumes).toMatchObject([{ name: 's-d', mount: '/d' }])
+  expect(programs).toEqual([{ programs: [], links: [{ path: '/srv/d', to: '/d' }] }])
 })

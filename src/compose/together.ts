@@ -23,7 +23,11 @@ export async function together(services: ReadonlyMap<string, Service>, reader: R
     for (const { name } of group) merged.delete(name)
     merged.set(whole.name, whole)
   }
-  for (const [name, service] of merged) merged.set(name, renamed(service, mains, reader))
+  for (const [name, service] of merged) {
+    const { links } = oneMountEach([service])
+    const whole = links.length > 0 ? await mergedService(service, [], ending, reader) : service
+    merged.set(name, renamed(whole, mains, reader))
+  }
   return merged
 }
 
@@ -100,14 +104,12 @@ async function wholeOf(
         ? `runs in the VM of ${main.name} before it, at each start, because they share a volume`
         : `runs in the VM of ${main.name}, because they share a volume: there is no app ${name}, and its lines in the log of ${main.name} start with "${name} |"`,
     })
-  return mergedService(main, others, ending)
+  return mergedService(main, others, ending, reader)
 }
 
 /** Why both cannot have one VM. */
 function clashOf({ app: main }: Service, { app }: Service): string | undefined {
   for (const volume of app.volumes) {
-    const same = main.volumes.find(one => one.name === volume.name)
-    if (same && same.mount !== volume.mount) return `the volume ${volume.name} has one mount point there`
     const there = main.volumes.find(one => one.mount === volume.mount)
     if (there && there.name !== volume.name) return `both have another volume at ${volume.mount}`
   }
@@ -120,27 +122,29 @@ function clashOf({ app: main }: Service, { app }: Service): string | undefined {
   return secret === undefined ? undefined : `the secret ${secret} must be a variable of both, with the same value`
 }
 
-async function mergedService(main: Service, others: readonly Service[], ending: ReadonlySet<string>): Promise<Service> {
+async function mergedService(
+  main: Service,
+  others: readonly Service[],
+  ending: ReadonlySet<string>,
+  reader: Reader,
+): Promise<Service> {
   const all = [main, ...others]
   const names = new Set(all.map(({ name }) => name))
   const web = all.map(({ app }) => app.processes.web)
   const sum = (values: readonly number[]) => values.reduce((total, one) => total + one, 0)
   const vcpus = Math.min(4, sum(web.map(one => one.vcpus)))
-  const programs = others.map(one => programOf(main, one, ending.has(one.name)))
-  const file = await contentFile(
-    programsPath,
-    '0400',
-    new TextEncoder().encode(`${JSON.stringify({ programs, names: others.map(({ name }) => name) })}\n`),
-  )
-  const files = new Map(all.flatMap(({ app }) => app.files ?? []).map(one => [one.path, one]))
-  const volumes = new Map<string, FileVolume>()
-  for (const volume of all.flatMap(({ app }) => app.volumes)) {
-    const known = volumes.get(volume.name)
-    volumes.set(volume.name, { ...volume, read_only: volume.read_only && (known?.read_only ?? true) })
+  const { volumes, links } = oneMountEach(all)
+  for (const { path, to } of links) noteLink(main, path, to, reader)
+  const described = {
+    programs: others.map(one => programOf(main, one, ending.has(one.name))),
+    ...(others.length > 0 ? { names: others.map(({ name }) => name) } : {}),
+    ...(links.length > 0 ? { links } : {}),
   }
+  const file = await contentFile(programsPath, '0400', new TextEncoder().encode(`${JSON.stringify(described)}\n`))
+  const files = new Map(all.flatMap(({ app }) => app.files ?? []).map(one => [one.path, one]))
   return {
     ...main,
-    needs: all.flatMap(({ needs }) => needs).filter(({ service }) => !names.has(service)),
+    needs: all.flatMap(({ needs }) => needs).filter(({ service }) => !names.has(service) || others.length === 0),
     app: {
       ...main.app,
       secrets: [...new Set(all.flatMap(({ app }) => app.secrets ?? []))],
@@ -152,10 +156,35 @@ async function mergedService(main: Service, others: readonly Service[], ending: 
           disk_mib: Math.max(...web.map(one => one.disk_mib)),
         },
       },
-      volumes: [...volumes.values()],
+      volumes,
       files: [...files.values(), file],
     },
   }
+}
+
+interface Link {
+  readonly path: string
+  readonly to: string
+}
+
+/** The volumes, each once, and links for their further mount points: a VM has a volume at one place. */
+function oneMountEach(services: readonly Service[]): { readonly volumes: FileVolume[]; readonly links: Link[] } {
+  const volumes = new Map<string, FileVolume>()
+  const links = new Map<string, Link>()
+  for (const volume of services.flatMap(({ app }) => app.volumes)) {
+    const known = volumes.get(volume.name)
+    if (known && known.mount !== volume.mount) links.set(volume.mount, { path: volume.mount, to: known.mount })
+    volumes.set(volume.name, { ...(known ?? volume), read_only: volume.read_only && (known?.read_only ?? true) })
+  }
+  return { volumes: [...volumes.values()], links: [...links.values()] }
+}
+
+function noteLink({ name, at }: Service, path: string, to: string, reader: Reader): void {
+  const isNested = `${path}/`.startsWith(`${to}/`) || `${to}/`.startsWith(`${path}/`)
+  const message = isNested
+    ? `mounts one volume at ${to} and at ${path}, of which one is within the other`
+    : `has a link at ${path} to ${to}, because a volume has one mount point`
+  reader.findings.push({ level: isNested ? 'unsupported' : 'differs', at, field: `services.${name}.volumes`, message })
 }
 
 function programOf({ app: main }: Service, { name, app, entrypoint, command }: Service, before: boolean) {

@@ -94,7 +94,7 @@ function treeOf(node: Exclude<Node, Alias>, conversion: Conversion, at: Place, d
   return { kind: 'list', at, items }
 }
 
-function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, depth: number): Mapping {
+function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, depth: number): Mapping | List {
   const entries = new Map<string, Tree>()
   const merged: Tree[] = []
   for (const pair of pairs as readonly { readonly key: unknown; readonly value: Node | null }[]) {
@@ -105,6 +105,9 @@ function mapOf(pairs: readonly unknown[], conversion: Conversion, at: Place, dep
     const value = pair.value
       ? convert(pair.value, conversion, depth + 1)
       : ({ kind: 'scalar', at: keyAt, value: null, text: '' } as const)
+    // Not in the specification, but in use: nothing but a list is that list.
+    if (name === '<<' && value.kind === 'list' && pairs.length === 1 && !value.items.some(({ kind }) => kind === 'map'))
+      return { ...value, at }
     if (name === '<<') merged.push(...mergedOf(value))
     else if (entries.has(name)) throw new Invalid([fault(keyAt, `The key "${name}" is in its map twice`)])
     // The place of the key: a nested value starts on a later line.

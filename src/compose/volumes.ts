@@ -138,6 +138,9 @@ const isWithin = (path: string, tree: string) => `${path.replace(/\/$/, '')}/`.s
 /** Files of the host that programs read only for the time zone. */
 const clocks = ['/etc/localtime', '/etc/timezone']
 
+/** Modules and headers of the kernel of the host, which VPNs mount to load what they need. */
+const modules = ['/lib/modules', '/usr/src']
+
 /** Each VM has its own of these, which does the same. */
 const ownOfVm = ['/dev/null', '/dev/random', '/dev/urandom', '/dev/shm', '/dev/zero', '/etc/hosts', '/etc/resolv.conf']
 
@@ -147,6 +150,8 @@ function fileVolume(service: Field, mount: Mount, volumes: ReadonlyMap<string, S
   if (clocks.includes(target)) return void differs(field, 'is ignored: set the variable TZ for another time zone')
   if (type === 'bind' && [source, target].every(one => ownOfVm.includes(one)))
     return void differs(field, 'is ignored: the VM has its own')
+  if (type === 'bind' && modules.includes(source) && source === target)
+    return void differs(field, 'is ignored: the VM has a kernel of its own, which has its modules built in')
   if (type === 'tmpfs') return void differs(field, 'is ignored: the directory is on the disk of the VM')
   if (type !== 'volume') {
     if (isOfBuild(service, source))

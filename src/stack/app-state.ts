@@ -24,10 +24,10 @@ interface Active extends Sizes {
 
 /**
  * @param file decides what cannot be read: the folder of an upload, and sizes before the first deployment
- * @param isTask what it ran last counts, although it has ended
+ * @param mayEnd what it ran last counts, although it has ended
  * @returns undefined if there is no such app
  */
-export async function readState(client: Client, file: EffectiveFile, isTask = false): Promise<AppState | undefined> {
+export async function readState(client: Client, file: EffectiveFile, mayEnd = false): Promise<AppState | undefined> {
   const app_name = file.app
   const app = await client.getApp({ app_name }).catch((cause: unknown) => {
     if (cause instanceof Error && Reflect.get(cause, 'status') === 404) return undefined
@@ -39,7 +39,7 @@ export async function readState(client: Client, file: EffectiveFile, isTask = fa
     Array.fromAsync(everyItem(query => client.listAppVolumes({ app_id: app.id, query }))),
     Array.fromAsync(everyItem(query => client.listVolumes({ query }))),
     Array.fromAsync(everyItem(query => client.listDomains({ app_name, query }))),
-    activeOf(client, app, isTask),
+    activeOf(client, app, mayEnd),
     workersOf(client, app),
     Array.fromAsync(everyItem(query => client.listJobs({ app_name, query }))),
     Array.fromAsync(everyItem(query => client.listAppFiles({ app_name, query }))),
@@ -134,9 +134,9 @@ async function workersOf(client: Client, { name: main }: App): Promise<WorkerSta
 
 const smallest: Sizes = { vcpus: 1, memory_mib: 512, disk_mib: 1024 }
 
-async function activeOf(client: Client, app: App, isTask = false): Promise<Active | undefined> {
+async function activeOf(client: Client, app: App, mayEnd = false): Promise<Active | undefined> {
   const { name: app_name, active_deployment_id: id } = app
-  if (!id && !isTask) return undefined
+  if (!id && !mayEnd) return undefined
   const found = await firstOf(
     everyItem(query => client.listDeployments({ app_name, query })),
     one => (id ? one.id === id : one.status === 'stopped'),

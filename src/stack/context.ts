@@ -1,6 +1,7 @@
 /** What carries out a plan: the CLI or the dashboard. */
 import type { StackService } from '../compose/stack.ts'
 import type { Client } from '../client/index.ts'
+import type { Goal } from './ends.ts'
 
 export interface Context {
   readonly client: Client
@@ -14,8 +15,8 @@ export interface Context {
   /** Uploads the folder of a service that is built. @returns its source */
   upload(service: StackService): Promise<string>
   /**
-   * Waits until the deployment serves, or until the program of a task has ended with code 0.
+   * Waits until the deployment serves, or has ended with code 0.
    * @throws Error with the reason if it fails
    */
-  follow(app: string, jobId: string, isTask: boolean): Promise<unknown>
+  follow(app: string, jobId: string, goal: Goal): Promise<unknown>
 }

@@ -9,8 +9,11 @@ const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
   deleted: 'failed',
 }
 
-/** A task has done its work when its program has ended. @returns undefined if the deployment goes on */
-export function endOf(status: string, isTask = false): 'serves' | 'failed' | undefined {
-  if (isTask && status === 'stopped') return 'serves'
-  return isTask && ends[status] === 'serves' ? undefined : ends[status]
+/** What a service is deployed for: to serve, to end (a task), or either, as its restart policy allows. */
+export type Goal = 'serve' | 'end' | 'either'
+
+/** @returns undefined if the deployment goes on */
+export function endOf(status: string, goal: Goal = 'serve'): 'serves' | 'failed' | undefined {
+  if (goal !== 'serve' && status === 'stopped') return 'serves'
+  return goal === 'end' && ends[status] === 'serves' ? undefined : ends[status]
 }

@@ -79,7 +79,7 @@ const changedKind = (name: string, { kind, name: app }: App) =>
   `The service ${name} ${kind === 'worker' ? 'now publishes an HTTP port' : 'no longer publishes an HTTP port'}, which an app cannot change. Delete the app first: mote apps delete ${app}`
 
 export async function planService(context: Context, service: StackService): Promise<ServicePlan> {
-  const state = await readState(context.client, service.app, service.isTask)
+  const state = await readState(context.client, service.app, service.app.processes.web.restart !== undefined)
   const kept = new Set(state?.secrets)
   // Domains are set by commands, and secrets only once.
   const file: EffectiveFile = {

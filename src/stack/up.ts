@@ -40,7 +40,8 @@ async function deployService(
   const image = 'image' in file.build ? file.build.image : undefined
   const body = { image, source: uploaded, port, vcpus, memory_mib, disk_mib }
   const { job_id } = await context.client.deployApp({ app_name: file.app, body })
-  await context.follow(file.app, job_id, service.isTask)
+  const mayEnd = file.processes.web.restart !== undefined
+  await context.follow(file.app, job_id, service.isTask ? 'end' : mayEnd ? 'either' : 'serve')
   if (!service.isTask) return
   // The next service may need them.
   for (const { name } of file.volumes) await detach(context, file.app, name)

@@ -8,6 +8,8 @@ export interface GuestConfig {
   readonly programs?: readonly GuestProgram[]
   /** Names that resolve to the VM itself. */
   readonly aliases?: readonly string[]
+  /** Symbolic links, made before a program starts. */
+  readonly links?: readonly GuestLink[]
   readonly cwd: string
   readonly uid: number
   readonly gid: number
@@ -40,6 +42,11 @@ export interface GuestProgram {
   readonly before: boolean
 }
 
+export interface GuestLink {
+  readonly path: string
+  readonly to: string
+}
+
 export interface GuestNetwork {
   readonly ip: string
   readonly prefix: number
@@ -69,6 +76,10 @@ export function configDisk(config: GuestConfig): Buffer {
     ...(config.files ?? []).map(({ path, mode, data }) => ['file', `${mode.toString(8)} ${data} ${path}`] as const),
     ...(config.aliases ?? []).map(name => ['alias', name] as const),
     ...(config.programs ?? []).flatMap(programLines),
+    ...(config.links ?? []).flatMap(({ path, to }) => [
+      ['program_link', path] as const,
+      ['program_link_to', to] as const,
+    ]),
     ['uid', config.uid],
     ['gid', config.gid],
     ['cwd', config.cwd],

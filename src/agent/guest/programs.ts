@@ -3,10 +3,11 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { maxProgramArguments, maxPrograms, maxProgramVariables, programsPath } from '../../lib/vm-programs.ts'
 import { StepError } from '../base/step-error.ts'
-import type { GivenFile, GuestProgram } from './config-disk.ts'
+import type { GivenFile, GuestLink, GuestProgram } from './config-disk.ts'
 
 const Name = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' })
 const Words = Type.Array(Type.String({ maxLength: 8192 }), { maxItems: maxProgramArguments })
+const Path = Type.String({ pattern: '^(/[^/\\0]+)+$', maxLength: 512 })
 const Program = Type.Object(
   {
     name: Name,
@@ -20,10 +21,12 @@ const Program = Type.Object(
   },
   { additionalProperties: false },
 )
+const Link = Type.Object({ path: Path, to: Path }, { additionalProperties: false })
 const Programs = Type.Object(
   {
     programs: Type.Array(Program, { maxItems: maxPrograms }),
     names: Type.Optional(Type.Array(Name, { maxItems: 16 })),
+    links: Type.Optional(Type.Array(Link, { maxItems: 16 })),
   },
   { additionalProperties: false },
 )
@@ -35,19 +38,23 @@ export interface ProgramBase {
   readonly env: Readonly<Record<string, string>>
 }
 
+export interface Described {
+  readonly programs: readonly GuestProgram[]
+  readonly aliases: readonly string[]
+  readonly links: readonly GuestLink[]
+}
+
 /**
  * @returns undefined if no file describes further programs
  * @throws StepError if the file is not valid
  */
-export function programsOf(
-  files: readonly GivenFile[],
-  { argv, env }: ProgramBase,
-): { readonly programs: readonly GuestProgram[]; readonly aliases: readonly string[] } | undefined {
+export function programsOf(files: readonly GivenFile[], { argv, env }: ProgramBase): Described | undefined {
   const file = files.find(({ path }) => path === programsPath)
   if (!file) return undefined
-  const { programs, names = [] } = parsed(file)
+  const { programs, names = [], links = [] } = parsed(file)
   return {
     aliases: names,
+    links,
     programs: programs.map(
       ({ name, command, arguments: given, environment = {}, restart = 'always', before = false }) => {
         const words = command ? [...command, ...(given ?? [])] : [...argv.entrypoint, ...(given ?? argv.cmd)]

@@ -6,8 +6,12 @@ import { testAgent, testSpec } from '../../../test/support/agent/agent.ts'
 import { until } from '../../../test/support/wait.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 
-const programs = (list: readonly object[], names: readonly string[] = []): NonNullable<VmSpec['files']> => [
-  { path: programsPath, mode: 0o400, data: Buffer.from(JSON.stringify({ programs: list, names })).toString('base64') },
+const programs = (list: readonly object[], more: object = {}): NonNullable<VmSpec['files']> => [
+  {
+    path: programsPath,
+    mode: 0o400,
+    data: Buffer.from(JSON.stringify({ programs: list, ...more })).toString('base64'),
+  },
 ]
 const sh = (script: string) => ({ command: ['/bin/sh', '-c', script] })
 
@@ -38,8 +42,10 @@ describe.each((await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fa
           },
         ]
         const script =
-          'until [ -e /tmp/worker ]; do sleep 0.1; done; cat /tmp/order; echo "[$OWN]"; grep -c db /etc/hosts'
-        await host.put(desired(script, programs(list, ['db'])))
+          'until [ -e /tmp/worker ]; do sleep 0.1; done; cat /opt/a/orders/order; echo "[$OWN]"; grep -c db /etc/hosts'
+        await host.put(
+          desired(script, programs(list, { names: ['db'], links: [{ path: '/opt/a/orders', to: '/tmp' }] })),
+        )
         await host.until('vm-1', 'ended', vm => vm.state === 'crashed')
         const all = await lines(host)
         expect(all.filter(line => !line.startsWith('worker'))).toEqual(['prepared', 'one', 'two', '[main]', '2'])

@@ -2,7 +2,7 @@
 import { ApiFailure, createClient } from '@mote/client'
 import type { Template } from '../../../../src/compose/template.ts'
 import type { Context } from '../../../../src/stack/context.ts'
-import { endOf } from '../../../../src/stack/ends.ts'
+import { endOf, type Goal } from '../../../../src/stack/ends.ts'
 import { appsOf, planStack } from '../../../../src/stack/plan.ts'
 import { readStack, templateSource } from '../../../../src/stack/source.ts'
 import { applyStack } from '../../../../src/stack/up.ts'
@@ -99,10 +99,10 @@ function contextOf(project: string | undefined): Context {
         ? new Error([cause.message, ...cause.details.map(({ field, message }) => `${field}: ${message}`)].join('\n'))
         : cause,
     upload: () => Promise.reject(new Error('BUG: templates are not built from folders')),
-    async follow(app, jobId, isTask) {
+    async follow(app, jobId, goal) {
       change({ step: `Deploying ${app}` })
       await refreshAll('apps', 'active')
-      await untilServing(context, app, jobId, isTask)
+      await untilServing(context, app, jobId, goal)
       change({ serving: [...(currentRun.get()?.serving ?? []), app] })
     },
   }
@@ -112,10 +112,10 @@ function contextOf(project: string | undefined): Context {
 /** A deployment takes seconds, and a project has 600 requests per minute. */
 const pollMs = 1000
 
-async function untilServing({ client }: Context, app_name: string, job_id: string, isTask: boolean): Promise<void> {
+async function untilServing({ client }: Context, app_name: string, job_id: string, goal: Goal): Promise<void> {
   for (;;) {
     const { status, error_message } = await client.getDeployment({ app_name, job_id })
-    const end = endOf(status, isTask)
+    const end = endOf(status, goal)
     if (end === 'serves') return
     if (end === 'failed') throw new Error(`The deployment of ${app_name} is ${status}. ${error_message}`.trim())
     await new Promise(resolve => setTimeout(resolve, pollMs))

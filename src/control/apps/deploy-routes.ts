@@ -80,6 +80,7 @@ const keep = {
   drainTimeout: undefined,
   canary: undefined,
   strategy: undefined,
+  hosts: undefined,
   restart: undefined,
   build: undefined,
   scmInstallationId: undefined,

@@ -72,6 +72,7 @@ async function publishHeartbeat(
     pools: [...heartbeats.pools()],
     privateNetwork: await heartbeats.privateNetwork(),
     ...(images ? { databaseImages: images } : {}),
+    ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
   }
   await bus.publish(subjects.heartbeat(heartbeats.hostId), message)
 }

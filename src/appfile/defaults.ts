@@ -77,6 +77,13 @@ function canaryOf({ canary }: Web): Pick<WebProcess, 'canary'> {
   return { canary: { percent, seconds, max_error_percent, min_requests } }
 }
 
+/** The parser's objects have no prototype. */
+function hostsOf({ hosts }: Web): Pick<Worker, 'hosts'> {
+  const require = Object.fromEntries(Object.entries(hosts?.require ?? {}))
+  const prefer = Object.fromEntries(Object.entries(hosts?.prefer ?? {}))
+  return Object.keys({ ...require, ...prefer }).length === 0 ? {} : { hosts: { require, prefer } }
+}
+
 function workerOf(process: Web): Worker {
   const { autoscaling } = process
   const sizes = {
@@ -86,6 +93,7 @@ function workerOf(process: Web): Worker {
     disk_mib: process.disk_mib ?? 1024,
     replicas: process.replicas ?? 1,
     ...(process.strategy === 'one-at-a-time' ? { strategy: process.strategy } : {}),
+    ...hostsOf(process),
     ...(process.restart === undefined || process.restart === 'always' ? {} : { restart: process.restart }),
     ...(process.max_restarts === undefined ? {} : { max_restarts: process.max_restarts }),
   }

@@ -30,6 +30,11 @@ export interface Worker {
   readonly max_restarts?: number
   /** How a new version replaces the active one. Absent: rolling. */
   readonly strategy?: 'one-at-a-time'
+  /** Labels of hosts. Absent: any host. */
+  readonly hosts?: {
+    readonly require: Readonly<Record<string, string>>
+    readonly prefer: Readonly<Record<string, string>>
+  }
   readonly autoscaling?: {
     readonly max_replicas: number
     readonly cpu_percent: number
@@ -102,11 +107,13 @@ export type Value = string | number | boolean | readonly string[]
 
 /** The settings of a process as pairs of key and value; a key without a value is absent. */
 export function flatProcess(process: Worker & Partial<WebProcess>): ReadonlyMap<string, Value> {
-  const { health, autoscaling, canary, command, ...rest } = process
+  const { health, autoscaling, canary, command, hosts, ...rest } = process
   const pairs = new Map<string, Value>(Object.entries(rest))
   if (command.length > 0) pairs.set('command', command)
   if (health) pairs.set('health.path', health.path)
   for (const [name, value] of Object.entries(autoscaling ?? {})) pairs.set(`autoscaling.${name}`, value)
+  for (const [name, value] of Object.entries(hosts?.require ?? {})) pairs.set(`hosts.require.${name}`, value)
+  for (const [name, value] of Object.entries(hosts?.prefer ?? {})) pairs.set(`hosts.prefer.${name}`, value)
   for (const [name, value] of Object.entries(canary ?? {})) pairs.set(`canary.${name}`, value)
   return pairs
 }

@@ -5,6 +5,7 @@
 import { type Static, Type } from 'typebox'
 import { Build } from './build-schema.ts'
 import { Canary, maybe, table } from './canary-schema.ts'
+import { Hosts } from './hosts-schema.ts'
 import { restarts, strategy } from './restart-schema.ts'
 import { GivenFiles } from './file-schema.ts'
 import { Jobs } from './job-schema.ts'
@@ -85,6 +86,7 @@ const size = {
   ),
   autoscaling: maybe(Autoscaling),
   strategy: maybe(strategy),
+  hosts: maybe(Hosts),
   ...restarts,
 }
 

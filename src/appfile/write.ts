@@ -158,7 +158,7 @@ function processesWith(file: AppFile, before: EffectiveFile, state: EffectiveFil
 function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Worker & Partial<WebProcess>): Web {
   const known = flatProcess(before)
   const changed = [...flatProcess(now)].filter(([key, value]) => !isDeepStrictEqual(known.get(key), value))
-  const { health, autoscaling, canary, command, strategy, restart, max_restarts, ...rest } = process
+  const { health, autoscaling, canary, command, hosts, strategy, restart, max_restarts, ...rest } = process
   const isChanged = (path: string) => changed.some(([key]) => key.startsWith(path))
   const inner = Object.fromEntries(changed.filter(([key]) => !key.includes('.')))
   return {
@@ -172,9 +172,18 @@ function processWith(process: Web, before: Worker & Partial<WebProcess>, now: Wo
     ...(now.health && isChanged('health.') ? { health: now.health } : health ? { health } : {}),
     ...(now.autoscaling && isChanged('autoscaling.') ? { autoscaling: now.autoscaling } : {}),
     ...(now.autoscaling && !isChanged('autoscaling.') && autoscaling ? { autoscaling } : {}),
+    ...(now.hosts
+      ? { hosts: isDeepStrictEqual(now.hosts, before.hosts) && hosts ? hosts : givenHosts(now.hosts) }
+      : {}),
     ...(now.canary && isChanged('canary.') ? { canary: now.canary } : {}),
     ...(now.canary && !isChanged('canary.') && canary ? { canary } : {}),
   }
+}
+
+/** The tables that have labels. */
+function givenHosts({ require, prefer }: NonNullable<Worker['hosts']>): NonNullable<Web['hosts']> {
+  const has = (labels: object) => Object.keys(labels).length > 0
+  return { ...(has(require) ? { require: { ...require } } : {}), ...(has(prefer) ? { prefer: { ...prefer } } : {}) }
 }
 
 /** Keys that the file has or that are not the default. */

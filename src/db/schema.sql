@@ -65,6 +65,7 @@ CREATE TABLE app (
   git_url text NOT NULL,
   health_check_path text NOT NULL,
   hostname text NOT NULL,
+  hosts jsonb,
   id uuid NOT NULL,
   kind text NOT NULL DEFAULT 'web'::text,
   last_request_at timestamp with time zone,
@@ -661,6 +662,7 @@ CREATE TABLE history_mark (
 );
 
 CREATE TABLE host (
+  agent_labels jsonb NOT NULL DEFAULT '{}'::jsonb,
   arch text NOT NULL,
   cordoned boolean NOT NULL DEFAULT false,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -670,6 +672,7 @@ CREATE TABLE host (
   hypervisors jsonb NOT NULL,
   id uuid NOT NULL,
   incarnation text NOT NULL,
+  labels jsonb NOT NULL DEFAULT '{}'::jsonb,
   last_seen_at timestamp with time zone NOT NULL DEFAULT now(),
   lost_at timestamp with time zone,
   memory_mib integer NOT NULL,

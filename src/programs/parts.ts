@@ -23,6 +23,7 @@ import { startEmbeddedPostgres } from '../db/embedded.ts'
 import { migrate } from '../db/migrate.ts'
 import { parseGatewayEnv } from '../gateway/config.ts'
 import type { Gateway } from '../gateway/main.ts'
+import { parseLabels } from '../lib/labels.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Tally } from '../lib/tally.ts'
@@ -160,6 +161,16 @@ function poolsOf(text: string): AgentConfig['pools'] {
   }
 }
 
+/** @throws Error naming the setting */
+function labelsOf(text: string): AgentConfig['labels'] {
+  try {
+    return { ...parseLabels(text) }
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${programSettings.labels.env} (${programSettings.labels.flag}): ${why}`, { cause })
+  }
+}
+
 const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'gvisor', 'fake'] as const
 
 /** @param stopVms called at shutdown: whether the VMs stop too */
@@ -183,6 +194,7 @@ export async function openAgent(
       registries: registriesOf(settings),
       meshEndpoint: settings.meshEndpoint || null,
       subnet: settings.guestSubnet === '' ? null : subnetOf(settings.guestSubnet),
+      labels: labelsOf(settings.labels),
       egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
       egressDeny: networksOf(programSettings.egressDeny.env, settings.egressDeny, [4, 6]),
       ...guestLimitsOf(settings),

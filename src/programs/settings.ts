@@ -79,6 +79,12 @@ export const programSettings = {
     fallback: '',
     help: 'IPv4 /16 of the VMs on this host, no part of which another host of the mesh may have; when empty, one of 10.213.0.0/16 or, in a mesh, what the control plane gives it (MOTE_GUEST_NETWORK)',
   },
+  labels: {
+    flag: '--labels <labels>',
+    env: 'MOTE_LABELS',
+    fallback: '',
+    help: 'labels of this host, comma-separated, such as region=eu,disk=nvme; apps can require or prefer those of MOTE_PUBLIC_LABELS; none when empty',
+  },
   egressAllow: {
     flag: '--egress-allow <networks>',
     env: 'MOTE_EGRESS_ALLOW',

@@ -188,6 +188,9 @@ const webOf = (app: App, sizes: Sizes): WebProcess => ({
   health: { path: app.health_check_path },
 })
 
+const hostsOf = ({ hosts }: App): Pick<Worker, 'hosts'> =>
+  Object.keys({ ...hosts.require, ...hosts.prefer }).length === 0 ? {} : { hosts }
+
 function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
   const { command, min_replicas: min, autoscaling_enabled: isAutomatic } = app
   const replicas = isAutomatic ? Math.max(min, 1) : app.desired_replicas
@@ -198,6 +201,7 @@ function workerOf(app: App, { vcpus, memory_mib, disk_mib }: Sizes): Worker {
     memory_mib,
     disk_mib,
     replicas,
+    ...hostsOf(app),
     ...(app.strategy === 'rolling' ? {} : { strategy: app.strategy }),
     ...(app.restart.policy === 'always' ? {} : { restart: app.restart.policy }),
     ...(app.restart.max_restarts === null ? {} : { max_restarts: app.restart.max_restarts }),

@@ -69,7 +69,7 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
   const isNew = below('app').length > 0
   const web = below('processes.web').map(({ key }) => key.replace('processes.web.', ''))
   const settings =
-    web.some(key => ['command', 'arguments', 'port', 'drain_seconds', 'health.path', ...policies].includes(key)) ||
+    web.some(key => ['command', 'arguments', 'port', 'drain_seconds', 'health.path'].includes(key) || isPolicy(key)) ||
     web.some(key => key.startsWith('canary.')) ||
     below('build').length > 0 ||
     below('release').length > 0
@@ -195,10 +195,11 @@ const inputsOf = ({ inputs }: EffectiveFile): AppBuildRequest => ({
   secrets: inputs ? [...inputs.secrets] : [],
 })
 
-/** Keys of what `policiesOf` sets. */
-const policies = ['strategy', 'restart', 'max_restarts']
-const policiesOf = ({ strategy, restart, max_restarts }: Worker) => ({
+/** Whether `policiesOf` sets the key. */
+const isPolicy = (key: string) => ['strategy', 'restart', 'max_restarts'].includes(key) || key.startsWith('hosts.')
+const policiesOf = ({ strategy, hosts, restart, max_restarts }: Worker) => ({
   strategy: strategy ?? ('rolling' as const),
+  hosts: { require: { ...hosts?.require }, prefer: { ...hosts?.prefer } },
   restart: { policy: restart ?? ('always' as const), max_restarts: max_restarts ?? null },
 })
 
@@ -251,7 +252,7 @@ function workerSteps(context: Reach, main: string, name: string, worker: Worker,
     return client.updateApp({ app_name, body: { port, command, ...policiesOf(worker) } })
   }
   return [
-    ...(keys.some(key => ['command', ...policies].includes(key)) ? [step(path, change)] : []),
+    ...(keys.some(key => key === 'command' || isPolicy(key)) ? [step(path, change)] : []),
     ...(keys.some(key => /^(replicas|autoscaling\..*)$/.test(key))
       ? [step(`${path}.replicas`, () => rescale(context, app_name, worker))]
       : []),

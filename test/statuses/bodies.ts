@@ -27,6 +27,7 @@ export const bodies: { readonly [id: string]: object } = {
   putGitCredential: { kind: 'token', token: 'x' },
   putRegistryCredential: { host: 'quay.io', username: 'x', password: 'x' },
   putTcpService: { port: 1883 },
+  setHostLabels: { labels: { region: 'eu' } },
   createProject: { name: 'x' },
   updateProject: { name: 'x' },
   inviteMember: { email: 'x@example.com', role: 'viewer' },

@@ -148,6 +148,8 @@ export async function fleet({ see, ask, params, hosts }: World): Promise<void> {
   await see('getHost', 200)
   await see('cordonHost', 200)
   await see('uncordonHost', 200)
+  await see('setHostLabels', 200, { body: { labels: { region: 'eu' } } })
+  await see('listHostLabels', 200)
   const other = { params: { host_id: second?.id ?? '' } }
   // The VMs of apps that other operations changed may just be on their way to a host.
   const occupied = await until(

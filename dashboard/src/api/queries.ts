@@ -284,6 +284,8 @@ export const queries = {
       queryFn: ({ signal }) => api.getHost({ host_id }, { signal }),
       refetchInterval: 5_000,
     }),
+  hostLabels: () =>
+    queryOptions({ queryKey: ['host-labels'], queryFn: ({ signal }) => api.listHostLabels({}, { signal }) }),
   hosts: () =>
     queryOptions({
       queryKey: ['hosts'],

@@ -109,6 +109,15 @@ function HostCard({ host }: { readonly host: Host }) {
         <span>
           last heartbeat <Ago at={host.last_seen_at} />
         </span>
+        {Object.keys(host.labels).length > 0 && (
+          <ul className="flex flex-wrap gap-1.5" aria-label="Labels">
+            {Object.entries(host.labels).map(([name, value]) => (
+              <li key={name}>
+                <Badge tone="calm">{`${name}=${value}`}</Badge>
+              </li>
+            ))}
+          </ul>
+        )}
         <ul className="flex flex-wrap gap-1.5" aria-label="Hypervisors">
           {host.hypervisors.map(({ name, available, detail }) => (
             <li key={name} title={detail}>

@@ -28,6 +28,7 @@ const app: App = {
   release_command: null,
   canary: null,
   strategy: 'rolling',
+  hosts: { require: {}, prefer: {} },
   restart: { policy: 'always', max_restarts: null },
   build: { dockerfile: '', args: {}, env: [], secrets: [] },
   settings_changed_at: null,

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { homeDir } from '../../lib/home.ts'
+import { labelNamePattern, labelValuePattern } from '../../lib/labels.ts'
 import { defaultPools, PoolConfig } from './pool-config.ts'
 import { defaultDiskLimits, DiskLimits } from './disk-limits.ts'
 import { RegistryConfig } from './registry-config.ts'
@@ -52,6 +53,8 @@ export const AgentConfig = Type.Object({
   meshEndpoint: Type.Union([Type.String(), Type.Null()]),
   /** Days until this host replaces its mesh key. */
   meshKeyDays: Type.Number({ exclusiveMinimum: 0 }),
+  /** Labels of the host, such as `region`, by which apps choose hosts. */
+  labels: Type.Record(Type.String({ pattern: labelNamePattern }), Type.String({ pattern: labelValuePattern })),
   /** The guests' kernel: `shipped`, `distribution`, or a directory with `vmlinux` (and `modules/`). */
   kernel: Type.String({ minLength: 1 }),
   /** PEM file of certificate authorities for builds; null: those added to this host. */
@@ -117,6 +120,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     diskLimits: defaultDiskLimits,
     meshEndpoint: null,
     meshKeyDays: 30,
+    labels: {},
     kernel: 'shipped',
     buildCa: null,
     registries: [],

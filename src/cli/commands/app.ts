@@ -4,13 +4,13 @@ import { authorOf, type Deployment, type HistoryTotals, versionOf } from '../../
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { appLogFlags, showLogs } from '../app-logs.ts'
-import { set } from './app-settings.ts'
+import { labels, placingText, set } from './app-settings.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { watched, watchFlag } from '../watch.ts'
 import { type Answer, type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
 export const appCommands = (): Command[] => [
-  noun('apps', 'Apps of the project', [list, create, show, set, remove]),
+  noun('apps', 'Apps of the project', [list, create, show, set, labels, remove]),
   ...[statusOf, info, ps, logs, scale, open].map(verb),
 ]
 
@@ -71,7 +71,7 @@ const show: Verb = {
       health: app.health_check_path,
       source: app.git_url,
       replicas: app.desired_replicas,
-      strategy: app.strategy,
+      placing: placingText(app),
       autoscaling: app.autoscaling_enabled ? autoscaling : 'off',
       created: app.created_at,
     })

@@ -1,6 +1,7 @@
 /** Operator commands for hosts that have joined. */
 import type { Command } from 'commander'
 import type { Host, HostDetails } from '../../client/index.ts'
+import { labelsText, parseLabels } from '../../lib/labels.ts'
 import { age, status, table } from '../output.ts'
 import { said, type Verb, verb } from '../verb.ts'
 
@@ -10,6 +11,7 @@ export const fleetCommands = (): Command[] =>
     change('cordon', 'Place no new VMs on a host', 'cordonHost'),
     change('uncordon', 'Allow new VMs on a host again, and stop draining it', 'uncordonHost'),
     change('drain', 'Move all VMs to other hosts, live if the hypervisor supports it', 'drainHost'),
+    label,
     remove,
   ].map(verb)
 
@@ -32,6 +34,22 @@ const change = (name: string, says: string, by: 'cordonHost' | 'uncordonHost' | 
     return said(host, [hostTable([host]), ...leavingLines(host)].join('\n'))
   },
 })
+
+const label: Verb = {
+  usage: 'label <host> [labels...]',
+  says: 'Set labels of a host (region=eu), or remove some that were set so (region-); without any, show them',
+  example: 'mote host label host-1 region=eu disk=nvme\nmote host label host-1 disk-',
+  async run({ client, args: [host_id = ''], rest }) {
+    const host = await client.getHost({ host_id })
+    if (rest.length === 0) return said(host, labelsText(host.labels) || 'The host has no labels.')
+    const now = Object.entries(host.labels).filter(([name, value]) => host.agent_labels[name] !== value)
+    const removed = new Set(rest.flatMap(one => (/^[^=]+-$/.test(one) ? [one.slice(0, -1)] : [])))
+    const added = parseLabels(rest.filter(one => !/^[^=]+-$/.test(one)).join(','))
+    const labels = { ...Object.fromEntries(now.filter(([name]) => !removed.has(name))), ...added }
+    const changed = await client.setHostLabels({ host_id, body: { labels } })
+    return said(changed, labelsText(changed.labels) || 'The host has no labels.')
+  },
+}
 
 const remove: Verb = {
   usage: 'remove <host>',
@@ -64,8 +82,8 @@ function hostTable(hosts: readonly Host[]): string {
     `${host.used_memory_mib}/${host.memory_mib}`,
     host.strays > 0 ? `${host.vms} (${host.strays} given up)` : String(host.vms),
     ...[host.hypervisors.flatMap(({ name, available }) => (available ? [name] : [])).join(', '), host.network],
-    ...[age(host.last_seen_at), host.id],
+    ...[labelsText(host.labels), age(host.last_seen_at), host.id],
   ])
-  const head = ['NAME', 'STATUS', 'VCPUS', 'MEMORY MIB', 'VMS', 'HYPERVISORS', 'NETWORK', 'SEEN', 'ID']
+  const head = ['NAME', 'STATUS', 'VCPUS', 'MEMORY MIB', 'VMS', 'HYPERVISORS', 'NETWORK', 'LABELS', 'SEEN', 'ID']
   return table(head, rows)
 }

@@ -114,6 +114,7 @@ function agentCommand(): Command {
     'migrationHost',
     'meshEndpoint',
     'guestSubnet',
+    'labels',
     'egressAllow',
     'egressDeny',
     'guestConnections',

@@ -77,6 +77,7 @@ export interface App {
   readonly canary: AppCanary | null
   /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
   readonly strategy: 'rolling' | 'one-at-a-time'
+  readonly hosts: AppHosts
   readonly restart: AppRestart
   readonly build: AppBuild
   /** How many VMs should run; autoscaling changes it. */
@@ -229,6 +230,21 @@ export interface AppHistory {
   readonly totals: HistoryTotals
   /** All periods, oldest first, including those without requests. */
   readonly points: readonly HistoryPoint[]
+}
+
+/** Which hosts run the VMs of an app. `GET /v1/host-labels` lists the labels. */
+export interface AppHosts {
+  /** Labels that a host must have. */
+  readonly require: Readonly<Record<string, string>>
+  /** Hosts that have more of these labels are chosen, as long as they have room. */
+  readonly prefer: Readonly<Record<string, string>>
+}
+
+export interface AppHostsRequest {
+  /** Labels that a host must have. */
+  readonly require?: Readonly<Record<string, string>> | null | undefined
+  /** Hosts that have more of these labels are chosen, as long as they have room. */
+  readonly prefer?: Readonly<Record<string, string>> | null | undefined
 }
 
 /** What happens when the program of a VM ends. */
@@ -598,6 +614,7 @@ export interface CreateAppRequest {
   readonly canary?: AppCanaryRequest | null | undefined
   /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
   readonly strategy?: 'rolling' | 'one-at-a-time' | null | undefined
+  readonly hosts?: AppHostsRequest | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
   readonly build?: AppBuildRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
@@ -1524,6 +1541,10 @@ export interface Host {
   readonly vms: number
   /** VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved. */
   readonly strays: number
+  /** Its labels: those of its agent, and those set here, which win. */
+  readonly labels: Readonly<Record<string, string>>
+  /** Labels that its agent is configured with. */
+  readonly agent_labels: Readonly<Record<string, string>>
   /** When its agent last reported. */
   readonly last_seen_at: string
   /** When its agent first reported. */
@@ -1566,6 +1587,10 @@ export interface HostDetails {
   readonly vms: number
   /** VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved. */
   readonly strays: number
+  /** Its labels: those of its agent, and those set here, which win. */
+  readonly labels: Readonly<Record<string, string>>
+  /** Labels that its agent is configured with. */
+  readonly agent_labels: Readonly<Record<string, string>>
   /** When its agent last reported. */
   readonly last_seen_at: string
   /** When its agent first reported. */
@@ -1584,6 +1609,19 @@ export interface HostHypervisor {
   readonly available: boolean
   /** Version and acceleration, or why it is not available, as text for operators. */
   readonly detail: string
+}
+
+/** Label by which apps can choose hosts. */
+export interface HostLabel {
+  /** Name of the label. */
+  readonly name: string
+  /** Values that hosts have. */
+  readonly values: readonly string[]
+}
+
+export interface HostLabelsRequest {
+  /** All labels that are set here. Those of the agent stay, unless one of the same name is set here. */
+  readonly labels: Readonly<Record<string, string>>
 }
 
 /** Offer to an e-mail address to join a project. */
@@ -2534,6 +2572,7 @@ export interface ScaledApp {
   readonly canary: AppCanary | null
   /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
   readonly strategy: 'rolling' | 'one-at-a-time'
+  readonly hosts: AppHosts
   readonly restart: AppRestart
   readonly build: AppBuild
   /** How many VMs should run; autoscaling changes it. */
@@ -2846,6 +2885,7 @@ export interface UpdateAppRequest {
   readonly canary?: AppCanaryRequest | null | undefined
   /** `rolling`: the VMs of a new version start beside the old ones. `one-at-a-time`: an old VM ends before a new one starts, so never more VMs run than declared. */
   readonly strategy?: 'rolling' | 'one-at-a-time' | null | undefined
+  readonly hosts?: AppHostsRequest | null | undefined
   readonly restart?: AppRestartRequest | null | undefined
   readonly build?: AppBuildRequest | null | undefined
   /** Path that must answer 2xx or 3xx before a deployment serves. */
@@ -4377,4 +4417,17 @@ export const createOperations = (transport: Transport) => ({
   uncordonHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/uncordon` }, options),
   /** Drain a host. `POST /v1/admin/hosts/{host_id}/drain` */
   drainHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/drain` }, options),
+  /** Set the labels of a host. `PUT /v1/admin/hosts/{host_id}/labels` */
+  setHostLabels: (input: { readonly host_id: string; readonly body: HostLabelsRequest }, options?: CallOptions) => transport.json<Host>({ method: 'PUT', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/labels`, body: input.body }, options),
+  /** List the labels that apps can use. `GET /v1/host-labels` */
+  listHostLabels: (input: { readonly query?: {
+  /** Maximum number of items in the answer, 1 to 1000; other values are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Position in the list where the page begins, from the `Link` header of the previous page. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift the items; prefer `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items whose `name` is exactly this. */
+  readonly name?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly HostLabel[]>({ method: 'GET', path: `/v1/host-labels`, query: input.query }, options),
 })

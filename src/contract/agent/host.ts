@@ -1,5 +1,6 @@
 /** Hosts: their offers and heartbeats. */
 import { type Static, Type } from 'typebox'
+import { labelNamePattern, labelValuePattern } from '../../lib/labels.ts'
 import { NetworkObserved } from '../network.ts'
 import { HypervisorName, VmObserved, VmStats } from './vm.ts'
 
@@ -85,5 +86,9 @@ export const HostHeartbeat = Type.Object({
   privateNetwork: Type.Optional(NetworkObserved),
   /** Images of database engines in the host's image directory, e.g. `postgres:15`. */
   databaseImages: Type.Optional(Type.Array(Type.String())),
+  /** Labels that its operator has configured; absent: none, or an older agent. */
+  labels: Type.Optional(
+    Type.Record(Type.String({ pattern: labelNamePattern }), Type.String({ pattern: labelValuePattern })),
+  ),
 })
 export type HostHeartbeat = Static<typeof HostHeartbeat>

@@ -14,6 +14,7 @@ import {
   uint32,
 } from '../http/types.ts'
 import { AppBuildRequest } from '../builds/schema.ts'
+import { AppHostsRequest } from './host-settings.ts'
 import { appKinds } from './resources.ts'
 import { AppCanaryRequest, AppRestartRequest, strategy } from './rollout-resources.ts'
 
@@ -82,6 +83,7 @@ const settings = {
   ),
   canary: maybe(AppCanaryRequest),
   strategy: maybe(strategy),
+  hosts: maybe(AppHostsRequest),
   restart: maybe(AppRestartRequest),
   build: maybe(AppBuildRequest),
   health_check_path: maybe(

@@ -9,6 +9,7 @@ import { invalidField, nameTaken } from '../http/errors.ts'
 import type { ProjectAccess } from '../http/operation.ts'
 import { assertAllowed, assertWithin, lockLimits } from '../projects/index.ts'
 import { put as putEnv } from './env-store.ts'
+import { type HostsRequest, hostsOf } from './host-settings.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
 
@@ -28,6 +29,7 @@ export interface AppRequest {
   readonly drain_timeout?: number | null
   readonly canary?: rules.CanaryRequest | null
   readonly strategy?: Strategy | null
+  readonly hosts?: HostsRequest | null
   readonly restart?: rules.RestartRequest | null
   readonly build?: BuildSettingsRequest | null
   readonly desired_replicas?: number | null
@@ -95,6 +97,7 @@ export function prepareApp(
     drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
     canary: request.canary ? rules.checkCanary(kind, request.canary) : null,
     strategy: request.strategy ?? 'rolling',
+    hosts: request.hosts ? hostsOf(request.hosts) : null,
     restart: request.restart ? rules.restartOf(request.restart) : null,
     build: request.build ? buildSettingsOf(request.build) : null,
     hostname: rules.hostnameOf(name, project.slug, deps.config.domain),
@@ -159,6 +162,7 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
     drainTimeout: 0,
     canary: null,
     strategy: 'rolling',
+    hosts: null,
     restart: null,
     build: null,
     hostname: `${name}.invalid`,

@@ -82,6 +82,7 @@ const keep = {
   drainTimeout: undefined,
   canary: undefined,
   strategy: undefined,
+  hosts: undefined,
   restart: undefined,
   build: undefined,
   scmInstallationId: undefined,

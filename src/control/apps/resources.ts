@@ -17,6 +17,7 @@ import {
   uuid,
 } from '../http/types.ts'
 import { AppBuild } from '../builds/schema.ts'
+import { AppHosts } from './host-settings.ts'
 import { AppCanary, AppRestart, strategy } from './rollout-resources.ts'
 import { AppScaleState } from '../deployments/schema.ts'
 
@@ -81,6 +82,7 @@ export const App = resource(
     drain_timeout: int32({ description: 'Seconds that old VMs may take to finish their requests.', examples: [30] }),
     canary: nullable(AppCanary),
     strategy,
+    hosts: AppHosts,
     restart: AppRestart,
     build: AppBuild,
     desired_replicas: int32({ description: 'How many VMs should run; autoscaling changes it.', examples: [1] }),

@@ -14,6 +14,7 @@ import { prepareApp, scaleOf } from './create.ts'
 import { deployHandlers } from './deploy-routes.ts'
 import { startDeletingApp } from './end.ts'
 import { envHandlers } from './env-routes.ts'
+import { hostsOf } from './host-settings.ts'
 import * as rules from './rules.ts'
 import { appOperations } from './schema.ts'
 import * as store from './store.ts'
@@ -59,6 +60,7 @@ export const appFeature = (deps: Deps) =>
           drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
           canary: body.canary == null ? undefined : rules.canaryOf(body.canary),
           strategy: body.strategy ?? undefined,
+          hosts: body.hosts == null ? undefined : hostsOf(body.hosts),
           restart: body.restart == null ? undefined : rules.restartOf(body.restart),
           build: body.build == null ? undefined : buildSettingsOf(body.build),
           scmInstallationId: body.scm_installation_id ?? undefined,

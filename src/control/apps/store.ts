@@ -1,6 +1,7 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import type { BuildSettings } from '../builds/index.ts'
 import type { CanarySettings, RestartSettings, Strategy } from '../deployments/index.ts'
+import type { HostSettings } from '../scheduler/wishes.ts'
 import type { WrittenPage } from '../http/pages.ts'
 import type { Page } from '../http/paging.ts'
 
@@ -30,6 +31,8 @@ export interface App {
   readonly canary: CanarySettings | null
   /** How a new version replaces the active one. */
   readonly strategy: Strategy
+  /** Null: any host. */
+  readonly hosts: HostSettings | null
   /** Null: always, as often as the installation allows. */
   readonly restart: RestartSettings | null
   readonly build: BuildSettings | null
@@ -64,7 +67,7 @@ const newest = (column: string) => `CASE WHEN app.active_deployment_id IS NULL T
     SELECT ${column} FROM deployment d WHERE d.app_id = app.id AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT 1) END`
 const failure = newest(`CASE WHEN d.outcome = 'failed' THEN left(coalesce(d.error_message, ''), 1000) END`)
 const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, kind, (SELECT name FROM app main WHERE main.id = app.env_of) AS "envOf", command, arguments, stack, health_check_path AS "healthCheckPath",
-  release_command AS "releaseCommand", drain_timeout AS "drainTimeout", canary, strategy, restart, build, desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
+  release_command AS "releaseCommand", drain_timeout AS "drainTimeout", canary, strategy, hosts, restart, build, desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
   max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
   mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
   scm_installation_id AS "scmInstallationId", scm_repo_full_name AS "scmRepoFullName", scm_repo_id AS "scmRepoId",
@@ -83,6 +86,7 @@ const listApps = statement<WrittenPage>(
   `SELECT mark, CASE WHEN mark = $4::text THEN NULL ELSE coalesce((SELECT json_agg(listed)::text FROM (
        SELECT id, name, git_url, git_branch, git_submodules, port, kind,
          (SELECT name FROM app main WHERE main.id = app.env_of) AS env_of, command, arguments, stack, health_check_path, release_command, drain_timeout, canary, strategy,
+         coalesce(hosts, '{"require": {}, "prefer": {}}') AS hosts,
          coalesce(restart, '{"policy": "always", "max_restarts": null}') AS restart,
          coalesce(build, '{"dockerfile": "", "args": {}, "env": [], "secrets": []}') AS build, desired_replicas, min_replicas,
          max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, scale_state,
@@ -116,17 +120,17 @@ const insertApp = statement<App>(
   'apps.insert',
   `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
      max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_installation_id, scm_repo_full_name,
-     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules, release_command, kind, command, arguments, stack, canary, restart, build, strategy, env_of)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31,
-     (SELECT id FROM app WHERE project_id = $2 AND name = $32 AND want = 'live' AND owner = 'user' AND kind = 'web'))
+     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules, release_command, kind, command, arguments, stack, canary, restart, build, strategy, hosts, env_of)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32,
+     (SELECT id FROM app WHERE project_id = $2 AND name = $33 AND want = 'live' AND owner = 'user' AND kind = 'web'))
    RETURNING ${columns}`,
 )
 const updateApp = statement<App>(
   'apps.update',
   `UPDATE app SET port = $2, git_url = $3, health_check_path = $4, drain_timeout = $5, scm_installation_id = $6,
-     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10, release_command = $11, command = $12, arguments = $13, canary = $14, restart = $15, build = $16, strategy = $17,
-     settings_changed_at = CASE WHEN (port, git_url, health_check_path, git_branch, git_submodules, release_command, command, arguments, restart, build)
-         IS DISTINCT FROM ($2, $3, $4, $9, $10, $11, $12, $13, $15, $16)
+     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10, release_command = $11, command = $12, arguments = $13, canary = $14, restart = $15, build = $16, strategy = $17, hosts = $18,
+     settings_changed_at = CASE WHEN (port, git_url, health_check_path, git_branch, git_submodules, release_command, command, arguments, restart, build, hosts)
+         IS DISTINCT FROM ($2, $3, $4, $9, $10, $11, $12, $13, $15, $16, $18)
        THEN clock_timestamp() ELSE settings_changed_at END
    WHERE id = $1
    RETURNING ${columns}`,
@@ -179,7 +183,7 @@ export const byName = (sql: Sql, projectId: string, name: string) => sql.maybe(a
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
 export const byId = (sql: Sql, id: string) => sql.maybe(appById, [id])
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countApps, [projectId])).count
-const jsonText = (settings: CanarySettings | RestartSettings | BuildSettings | null) =>
+const jsonText = (settings: CanarySettings | RestartSettings | BuildSettings | HostSettings | null) =>
   settings && JSON.stringify(settings)
 export const insert = (tx: Tx, app: NewApp) =>
   tx.one(insertApp, [
@@ -214,6 +218,7 @@ export const insert = (tx: Tx, app: NewApp) =>
     jsonText(app.restart),
     jsonText(app.build),
     app.strategy,
+    jsonText(app.hosts),
     app.envOf,
   ])
 type Changeable = Pick<
@@ -230,6 +235,7 @@ type Changeable = Pick<
       | 'drainTimeout'
       | 'canary'
       | 'strategy'
+      | 'hosts'
       | 'restart'
       | 'build'
     )
@@ -255,6 +261,7 @@ export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]:
     jsonText(to.restart === undefined ? app.restart : to.restart),
     jsonText(to.build === undefined ? app.build : to.build),
     to.strategy ?? app.strategy,
+    jsonText(to.hosts === undefined ? app.hosts : to.hosts),
   ])
 /** The app must be locked. */
 export const settingsChanged = (tx: Tx, id: string) => tx.run(touchSettings, [id])

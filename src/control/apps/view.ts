@@ -37,6 +37,9 @@ export const appView = (app: App, { gatewayUrl }: Gateway): Static<typeof AppSha
   drain_timeout: app.drainTimeout,
   canary: app.canary,
   strategy: app.strategy,
+  hosts: app.hosts
+    ? { require: { ...app.hosts.require }, prefer: { ...app.hosts.prefer } }
+    : { require: {}, prefer: {} },
   restart: app.restart ?? { policy: 'always', max_restarts: null },
   build: buildView(app.build ?? noBuildSettings),
   desired_replicas: app.desiredReplicas,

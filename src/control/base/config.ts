@@ -30,6 +30,8 @@ export interface ControlConfig {
   readonly cpuOvercommit: number
   /** A host that is silent for longer is suspected to be down. */
   readonly hostTimeoutSeconds: number
+  /** Names of the labels of hosts that apps may see and use. */
+  readonly publicLabels: readonly string[]
   /** Time limit of a rollout. */
   readonly rolloutTimeoutSeconds: number
   /** Time that running requests have to finish before a VM moves. */
@@ -178,6 +180,7 @@ export function parseControlConfig(env: Environment, fallbackSecretFile?: string
     }),
     cpuOvercommit: read(s.cpuOvercommit),
     hostTimeoutSeconds: read(s.hostTimeoutSeconds),
+    publicLabels: read(s.publicLabels),
     rolloutTimeoutSeconds: read(s.rolloutTimeoutSeconds),
     maxRestarts: read(s.maxRestarts),
     moveDrainSeconds: read(s.moveDrainSeconds),

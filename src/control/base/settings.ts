@@ -71,6 +71,12 @@ export const controlSettings = {
     whole(3),
     'seconds without a heartbeat after which a host is suspected',
   ),
+  publicLabels: setting<readonly string[]>(
+    'MOTE_PUBLIC_LABELS',
+    ['region', 'zone'],
+    list,
+    'labels of hosts that apps may see and choose hosts by; all others are known to operators only',
+  ),
   rolloutTimeoutSeconds: setting(
     'MOTE_ROLLOUT_TIMEOUT',
     300,

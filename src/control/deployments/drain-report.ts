@@ -37,8 +37,8 @@ const givenUpAfter = 2
  * Reports the VMs on the host in the order of their deployments, at most `mostReported`. Slow: don't call it in a
  * transaction that holds locks.
  */
-export async function drainReport(sql: Sql, { config }: Pick<Deps, 'config'>, source: HostRow): Promise<Leaving[]> {
-  const there = { hosts: await listHosts(sql, config.hostTimeoutSeconds), pools: await listPools(sql) }
+export async function drainReport(sql: Sql, deps: Pick<Deps, 'config'>, source: HostRow): Promise<Leaving[]> {
+  const there = { ...deps, hosts: await listHosts(sql, deps.config.hostTimeoutSeconds), pools: await listPools(sql) }
   const all: Leaving[] = []
   for (const id of await deploymentsOnHost(sql, source.id)) {
     const d = await store.byId(sql, id)
@@ -58,7 +58,11 @@ const staying = (reason: string): Why => ({ state: 'staying', reason })
 
 async function whyHere(
   sql: Sql,
-  { hosts, pools }: { readonly hosts: readonly HostRow[]; readonly pools: readonly PoolView[] },
+  {
+    hosts,
+    pools,
+    config,
+  }: Pick<Deps, 'config'> & { readonly hosts: readonly HostRow[]; readonly pools: readonly PoolView[] },
   source: HostRow,
   d: Deployment,
   vm: DeploymentVm,
@@ -88,7 +92,7 @@ async function whyHere(
   const successor = d.vms.find(one => one.hostId === null && one.want !== 'absent')
   if (successor) return waiting(`Its successor starts first: ${successor.placementNote ?? 'it is being placed now.'}`)
   if (plans.size === 0) return waiting('The VM is being replaced: its successor starts on another host first.')
-  const placement = placeFor(hosts, plans, d, vm)
+  const placement = placeFor({ config }, hosts, plans, d, vm)
   return placement.host
     ? waiting('Other VMs leave first: only a few VMs of a host move at a time, and one VM of a deployment.')
     : waiting(`${explain(placement)} The VM leaves when there is capacity: add a host, or stop something.`)

@@ -3,6 +3,7 @@ import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
 import { type Placement, place } from '../scheduler/place.ts'
+import { wishesOf } from '../scheduler/wishes.ts'
 import {
   chooseMove,
   type CoMoved,
@@ -28,7 +29,7 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   const coMoved = await coMovedOf(tx, vm.id)
   if (moveObstacle(vm, coMoved)) return
   const { plans } = plansFor(hosts, source, vm, coMoved)
-  const { host } = placeFor(hosts, plans, d, vm)
+  const { host } = placeFor(deps, hosts, plans, d, vm)
   const plan = host && plans.get(host.id)
   if (!plan || !(await reserve(tx, host.id, sizeOf(d)))) return
   const ends = { vmId: vm.id, sourceHostId: source.id, targetHostId: host.id }
@@ -56,6 +57,7 @@ export function plansFor(
 
 /** Asks the scheduler for a host among those that the VM can move to. */
 export function placeFor(
+  { config }: Pick<Deps, 'config'>,
   hosts: readonly HostRow[],
   plans: ReadonlyMap<string, MovePlan>,
   d: Deployment,
@@ -64,7 +66,12 @@ export function placeFor(
   const siblings = new Set(d.vms.flatMap(one => (one.id !== vm.id && one.hostId ? [one.hostId] : [])))
   return place(
     hosts.filter(one => plans.has(one.id)),
-    { hypervisor: vm.hypervisor ?? undefined, ...sizeOf(d), siblings },
+    {
+      hypervisor: vm.hypervisor ?? undefined,
+      ...sizeOf(d),
+      siblings,
+      wishes: wishesOf(d.appHosts, config.publicLabels),
+    },
   )
 }
 

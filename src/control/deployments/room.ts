@@ -1,8 +1,9 @@
-import type { Tx } from '../../db/db.ts'
+import { type Tx, statement } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { hostRooms } from '../hosts/index.ts'
 import { ApiError, invalidState } from '../http/errors.ts'
 import { type Room, roomFor } from '../scheduler/room.ts'
+import { type HostSettings, wishesOf } from '../scheduler/wishes.ts'
 import { appDiskNeeds, hypervisorName, storageRequest } from '../vms/index.ts'
 import * as store from './store.ts'
 
@@ -13,15 +14,22 @@ interface Shape {
   readonly diskMib: number
 }
 
+const hostsOfApp = statement<{ hosts: HostSettings | null }>(
+  'deployments.hostsOfApp',
+  `SELECT hosts FROM app WHERE id = $1`,
+)
+
 /** Computes the capacity that the hosts have for VMs of this shape. */
 export async function roomOf(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, shape: Shape): Promise<Room> {
   const hosts = await hostRooms(tx, deps.config.hostTimeoutSeconds)
+  const app = await tx.maybe(hostsOfApp, [appId])
   return roomFor(hosts, {
     hypervisor: hypervisorName(shape.hypervisor),
     vcpus: shape.vcpus,
     memoryMib: shape.memoryMib,
     diskMib: shape.diskMib,
     siblings: new Set<string>(),
+    wishes: wishesOf(app?.hosts ?? null, deps.config.publicLabels),
     ...storageRequest(await appDiskNeeds(tx, appId), hosts),
   })
 }

@@ -1,6 +1,7 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import { authorOf } from './author.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { HostSettings } from '../scheduler/wishes.ts'
 import { type CanaryFacts, canaryColumns } from './canary-facts.ts'
 import { type RestartFacts, restartColumns } from './restart.ts'
 import { type ExclusiveFacts, exclusiveColumns } from './one-at-a-time.ts'
@@ -39,6 +40,8 @@ export interface Deployment extends DeploymentFacts, CanaryFacts, RestartFacts, 
   readonly scaleState: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
   readonly desiredReplicas: number
   readonly drainSeconds: number
+  /** Labels of hosts that its app requires and prefers. */
+  readonly appHosts: HostSettings | null
   /** How many times in a row a crashed VM was replaced, and when last. */
   readonly replaced: number
   readonly replacedAt: Date | null
@@ -109,7 +112,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   ${authorOf('d')} AS author, coalesce(d.activated_at, d.created_at) AS "requestedAt", d.want, d.outcome,
   d.error_message AS "errorMessage", d.scheduled_at AS "scheduledAt", d.started_at AS "startedAt",
   d.stopped_at AS "stoppedAt", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
-  a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
+  a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds", a.hosts AS "appHosts",
   d.replaced, d.replaced_at AS "replacedAt", d.announced, d.reactivated,
   ${canaryColumns},
   ${restartColumns},

@@ -1,6 +1,7 @@
 /** Resources of the host operations. */
 import { type Static, Type } from 'typebox'
-import { bool, dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
+import { mostLabels } from '../../lib/labels.ts'
+import { bool, dateTime, int64, list, oneOf, resource, stringMap, text, uuid } from '../http/types.ts'
 
 const leaveState = () =>
   oneOf(['moving', 'waiting', 'staying'], {
@@ -58,6 +59,25 @@ const HostHypervisor = resource(
 
 const amount = (description: string, example: number) => int64({ description, examples: [example] })
 
+const labelExample = { region: 'eu', disk: 'nvme' }
+
+export const HostLabelsRequest = resource('HostLabelsRequest', {
+  labels: stringMap({
+    maxProperties: mostLabels,
+    description: 'All labels that are set here. Those of the agent stay, unless one of the same name is set here.',
+    examples: [labelExample],
+  }),
+})
+
+export const HostLabel = resource(
+  'HostLabel',
+  {
+    name: text({ description: 'Name of the label.', examples: ['region'] }),
+    values: list(text({ examples: ['eu'] }), { description: 'Values that hosts have.', examples: [['eu', 'us']] }),
+  },
+  { description: 'Label by which apps can choose hosts.' },
+)
+
 const cordonedText = 'Whether new VMs are kept away from the host.'
 const drainingText = 'Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too.'
 
@@ -94,6 +114,11 @@ export const Host = resource(
       'VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved.',
       0,
     ),
+    labels: stringMap({
+      description: 'Its labels: those of its agent, and those set here, which win.',
+      examples: [labelExample],
+    }),
+    agent_labels: stringMap({ description: 'Labels that its agent is configured with.', examples: [{ region: 'eu' }] }),
     last_seen_at: dateTime({ description: 'When its agent last reported.' }),
     created_at: dateTime({ description: 'When its agent first reported.' }),
   },

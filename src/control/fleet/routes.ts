@@ -2,11 +2,23 @@ import type { Sql, Tx } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
 import { type Leaving, drainReport } from '../deployments/index.ts'
 import type { Deps } from '../base/deps.ts'
-import { type HostRow, cordon, findHost, listHosts, lockHost, removeHost, settleStrays } from '../hosts/index.ts'
-import { invalidState, notFound } from '../http/errors.ts'
+import {
+  type HostRow,
+  cordon,
+  findHost,
+  hostRooms,
+  labelHost,
+  listHosts,
+  lockHost,
+  removeHost,
+  settleStrays,
+} from '../hosts/index.ts'
+import { faultOfLabels } from '../../lib/labels.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { abandonVmsOf, deploymentsOnHost, pokeWaiting } from '../vms/index.ts'
 import { type LeavingVolume, leavingVolumes } from '../volumes/index.ts'
+import { type Labeled, visibleLabels } from '../scheduler/wishes.ts'
 import type { Host, HostDetails } from './resources.ts'
 import { hostOperations } from './schema.ts'
 
@@ -28,7 +40,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
   })
   /** Locks the host, applies the verb and returns the host. */
   const verb =
-    (name: 'cordon' | 'uncordon' | 'drain', act: (tx: Tx, host: HostRow) => Promise<void>) =>
+    (name: 'cordon' | 'uncordon' | 'drain' | 'label', act: (tx: Tx, host: HostRow) => Promise<void>) =>
     async (call: HostCall) =>
     async (tx: Tx) => {
       const host = await held(tx, call)
@@ -72,6 +84,20 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
         await pokeMany(tx, 'deployment', await deploymentsOnHost(tx, host.id))
       }),
     },
+    setHostLabels: {
+      write: async call => {
+        const { labels } = call.body
+        const fault = faultOfLabels(labels)
+        if (fault !== undefined) throw invalidField('labels', fault)
+        return verb('label', async (tx, host) => {
+          await labelHost(tx, host.id, labels)
+          await pokeWaiting(tx)
+        })(call)
+      },
+    },
+    listHostLabels: {
+      read: async () => publicLabelsOf(await hostRooms(deps.db, hostTimeoutSeconds), deps.config.publicLabels),
+    },
     removeHost: {
       write: async call => async tx => {
         const host = await held(tx, call)
@@ -93,6 +119,15 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
       },
     },
   })
+}
+
+/** The labels that apps may see, with the values that hosts have. */
+function publicLabelsOf(hosts: readonly Labeled[], visible: readonly string[]) {
+  const pairs = hosts.flatMap(host => Object.entries(visibleLabels(host, visible)))
+  return [...new Set(pairs.map(([name]) => name))].toSorted().map(name => ({
+    name,
+    values: [...new Set(pairs.flatMap(([one, value]) => (one === name ? [value] : [])))].toSorted(),
+  }))
 }
 
 const leavingView = ({ vmId, projectId, appName, jobId, state, reason }: Leaving) => ({
@@ -132,6 +167,8 @@ const hostView = (host: HostRow): Host => ({
   used_disk_mib: host.usedDiskMib,
   vms: host.vms,
   strays: host.strays,
+  labels: { ...host.labels },
+  agent_labels: { ...host.agentLabels },
   last_seen_at: host.lastSeenAt.toISOString(),
   created_at: host.createdAt.toISOString(),
 })

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { acknowledgement, bool, list, text } from '../http/types.ts'
-import { Host, HostDetails } from './resources.ts'
+import { Host, HostDetails, HostLabel, HostLabelsRequest } from './resources.ts'
 
 const shared = { tag: 'Hosts', auth: 'bearer', project: 'none', adminOnly: true, addition: true } as const
 const params = Type.Object({ host_id: text({ description: 'Id or name of the host.', examples: ['host-1'] }) })
@@ -61,6 +61,32 @@ export const hostOperations = operations({
     scope: 'admin',
     params,
     answer: Host,
+  },
+  setHostLabels: {
+    method: 'PUT',
+    path: '/v1/admin/hosts/{host_id}/labels',
+    summary: 'Set the labels of a host',
+    description:
+      'Replaces the labels that were set with this operation. Those that the agent of the host is configured with stay, unless one of the same name is given. VMs that run stay where they are; VMs that wait for a host are placed again. Only for administrators.',
+    ...shared,
+    scope: 'admin',
+    params,
+    body: HostLabelsRequest,
+    answer: Host,
+  },
+  listHostLabels: {
+    method: 'GET',
+    path: '/v1/host-labels',
+    summary: 'List the labels that apps can use',
+    description:
+      'Lists the labels by which apps can choose hosts, with the values that hosts have. Operators decide which labels these are (`MOTE_PUBLIC_LABELS`).',
+    tag: 'Hosts',
+    auth: 'bearer',
+    project: 'none',
+    addition: true,
+    scope: 'read',
+    list: { order: ['name'], filters: ['name'] },
+    answer: list(HostLabel),
   },
   removeHost: {
     method: 'DELETE',

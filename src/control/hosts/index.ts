@@ -9,6 +9,7 @@ export {
   isStray,
   findLost,
   type HostRow,
+  label as labelHost,
   list as listHosts,
   lock as lockHost,
   type LostHost,

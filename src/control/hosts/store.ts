@@ -1,5 +1,6 @@
 import type { HostHeartbeat, HypervisorOffer } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { Labels } from '../../lib/labels.ts'
 import type { HostView } from '../scheduler/place.ts'
 import type { PoolView } from '../scheduler/pools.ts'
 
@@ -27,6 +28,9 @@ export interface HostRow {
   readonly lastSeenAt: Date
   readonly createdAt: Date
   readonly up: boolean
+  /** Those of operators win over those of the agent. */
+  readonly labels: Labels
+  readonly agentLabels: Labels
   /** VMs that belong to the host, and abandoned VMs that may still run there. */
   readonly vms: number
   readonly strays: number
@@ -34,7 +38,7 @@ export interface HostRow {
 
 const columns = `id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib AS "memoryMib",
   disk_mib AS "diskMib", used_vcpus AS "usedVcpus", used_memory_mib AS "usedMemoryMib", used_disk_mib AS "usedDiskMib",
-  cordoned, draining, suspected_at AS "suspectedAt", lost_at AS "lostAt", last_seen_at AS "lastSeenAt",
+  cordoned, draining, agent_labels || labels AS labels, agent_labels AS "agentLabels", suspected_at AS "suspectedAt", lost_at AS "lostAt", last_seen_at AS "lastSeenAt",
   created_at AS "createdAt", lost_at IS NULL AND last_seen_at > now() - make_interval(secs => $1) AS up,
   (SELECT count(*)::int FROM vm WHERE vm.host_id = host.id) AS vms,
   (SELECT count(*)::int FROM stray WHERE stray.host_id = host.id) AS strays`
@@ -48,7 +52,7 @@ const listHosts = statement<HostRow>(
 const listRooms = statement<HostView>(
   'hosts.rooms',
   `SELECT id, name, arch, hypervisors, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib", used_vcpus AS "usedVcpus",
-     used_memory_mib AS "usedMemoryMib", used_disk_mib AS "usedDiskMib", database_images AS "databaseImages", cordoned,
+     used_memory_mib AS "usedMemoryMib", used_disk_mib AS "usedDiskMib", database_images AS "databaseImages", cordoned, agent_labels || labels AS labels,
      lost_at IS NULL AND last_seen_at > now() - make_interval(secs => $1) AS up
    FROM host WHERE removed_at IS NULL ORDER BY id`,
 )
@@ -75,13 +79,13 @@ const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR 
 // Stores the host's reported capacity, and clears suspicion and loss.
 const upsertHost = statement(
   'hosts.upsert',
-  `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib, pools, database_images)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+  `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib, pools, database_images, agent_labels)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
    ON CONFLICT (id) DO UPDATE SET
      name = excluded.name, incarnation = excluded.incarnation, version = excluded.version, arch = excluded.arch,
      network = excluded.network, hypervisors = excluded.hypervisors, vcpus = excluded.vcpus,
      memory_mib = excluded.memory_mib, disk_mib = excluded.disk_mib, pools = excluded.pools,
-     database_images = excluded.database_images, last_seen_at = now(), suspected_at = NULL,
+     database_images = excluded.database_images, agent_labels = excluded.agent_labels, last_seen_at = now(), suspected_at = NULL,
      lost_at = NULL
    WHERE host.removed_at IS NULL`,
 )
@@ -111,6 +115,7 @@ const removeHost = statement(
   'hosts.remove',
   `UPDATE host SET removed_at = now(), lost_at = coalesce(lost_at, now()), cordoned = true WHERE id = $1 AND removed_at IS NULL`,
 )
+const setLabels = statement('hosts.label', `UPDATE host SET labels = $2 WHERE id = $1`)
 const setCordon = statement('hosts.cordon', `UPDATE host SET cordoned = $2, draining = $3 WHERE id = $1`)
 export interface LostHost {
   readonly id: string
@@ -196,6 +201,8 @@ export const findLost = (sql: Sql, id: string) => sql.maybe(lostHost, [id])
 export const remove = (tx: Tx, id: string) => tx.run(removeHost, [id])
 export const cordon = (tx: Tx, id: string, state: { readonly cordoned: boolean; readonly draining: boolean }) =>
   tx.run(setCordon, [id, state.cordoned, state.draining])
+/** Replaces the labels that operators have set. */
+export const label = (tx: Tx, id: string, labels: Labels) => tx.run(setLabels, [id, JSON.stringify(labels)])
 /** Keeps the resources of an abandoned VM reserved, see `settle`. */
 export const abandon = (tx: Tx, hostId: string, vm: Room & { readonly id: string }) =>
   tx.run(insertStray, [vm.id, hostId, vm.vcpus, vm.memoryMib, vm.diskMib])
@@ -223,6 +230,7 @@ export const upsert = (db: Db, heartbeat: HostHeartbeat, cpuOvercommit: number) 
     heartbeat.diskMib,
     JSON.stringify(heartbeat.pools ?? []),
     heartbeat.databaseImages ? JSON.stringify(heartbeat.databaseImages) : null,
+    JSON.stringify(heartbeat.labels ?? {}),
   ])
 
 export const touch = (db: Db, hostIds: readonly string[]) => db.run(touchHosts, [hostIds])

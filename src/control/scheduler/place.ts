@@ -3,6 +3,8 @@
  * UPDATE) decides, so stale numbers can never oversell a host.
  */
 import type { HypervisorFeature, HypervisorName } from '../../contract/agent.ts'
+import { labelsText } from '../../lib/labels.ts'
+import { fulfils, type HostWishes, type Labeled, liking, unfulfilled } from './wishes.ts'
 
 interface Offered {
   readonly name: HypervisorName
@@ -13,7 +15,7 @@ interface Offered {
   readonly features?: readonly string[]
 }
 
-export interface HostView {
+export interface HostView extends Labeled {
   readonly id: string
   readonly name: string
   readonly arch: string
@@ -49,6 +51,8 @@ export interface PlacementRequest {
   readonly databaseImage?: string
   /** Hosts where its volumes are encrypted: the hypervisor there must be able to open them. */
   readonly encryptedOn?: ReadonlySet<string>
+  /** Labels of hosts that its app requires and prefers. */
+  readonly wishes?: HostWishes | undefined
   /** When set, only this host is possible (a volume is stored there, or a migration names it). */
   readonly pinnedTo?: string
 }
@@ -60,6 +64,7 @@ export type Rejection =
   | 'cordoned'
   | 'excluded'
   | 'volume elsewhere'
+  | 'lacks a required label'
   | 'no room in its storage pools'
   | 'hypervisor not offered'
   | 'hypervisor lacks a needed feature'
@@ -72,6 +77,8 @@ export type Rejection =
 export interface Placement {
   readonly host: { readonly id: string; readonly name: string; readonly hypervisor: HypervisorName } | undefined
   readonly rejected: readonly { readonly id: string; readonly name: string; readonly reason: Rejection }[]
+  /** Labels that the app requires, as text; empty: none. */
+  readonly required: string
   /** True when a host could take the VM once others leave. False: it would not fit even on empty hosts. */
   readonly couldFit: boolean
 }
@@ -122,7 +129,13 @@ function mayGetFaster(host: HostView, { hypervisor }: PlacementRequest): boolean
 
 /** Reasons that waiting for capacity does not resolve. */
 const permanent: ReadonlySet<Rejection> = new Set([
-  ...(['volume elsewhere', 'hypervisor not offered', 'hypervisor lacks a needed feature', 'excluded'] as const),
+  ...([
+    'volume elsewhere',
+    'lacks a required label',
+    'hypervisor not offered',
+    'hypervisor lacks a needed feature',
+    'excluded',
+  ] as const),
 ])
 
 /** Returns the chosen host, and the reasons against each rejected one. */
@@ -136,7 +149,7 @@ export function place(hosts: readonly HostView[], request: PlacementRequest, pol
     rejected.push({ id: one.id, name: one.name, reason })
     if (!permanent.has(reason) && fitsEmpty(one, request)) couldFit = true
   }
-  return { host, rejected, couldFit }
+  return { host, rejected, couldFit, required: labelsText(request.wishes?.require ?? {}) }
 }
 
 /**
@@ -167,6 +180,7 @@ export function pick(
 function reject(host: HostView, request: PlacementRequest): Rejection | undefined {
   if (request.excluded?.has(host.id)) return 'excluded'
   if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
+  if (!fulfils(host, request.wishes)) return 'lacks a required label'
   if (request.withoutStorage?.has(host.id)) return 'no room in its storage pools'
   if (!offered(host, request)) return unfit(host, request)
   if (mayGetFaster(host, request)) return 'still starting'
@@ -191,14 +205,21 @@ export function fitsEmpty(host: HostView, request: PlacementRequest): boolean {
   return request.vcpus <= host.vcpus && request.memoryMib <= host.memoryMib && request.diskMib <= host.diskMib
 }
 
-/** Higher is better. A sibling on the host costs more than any load; the rest is the share used after placement. */
+/**
+ * Higher is better. A preferred label counts more than a sibling on the host, which costs more than any load; the rest
+ * is the share used after placement.
+ */
 function rate(host: HostView, request: PlacementRequest, policy: Policy): number {
   const share = Math.max(
     (host.usedVcpus + request.vcpus) / host.vcpus,
     (host.usedMemoryMib + request.memoryMib) / host.memoryMib,
     (host.usedDiskMib + request.diskMib) / host.diskMib,
   )
-  return (policy === 'spread' ? 1 - share : share) - (request.siblings.has(host.id) ? 10 : 0)
+  return (
+    (policy === 'spread' ? 1 - share : share) -
+    (request.siblings.has(host.id) ? 10 : 0) +
+    20 * liking(host, request.wishes)
+  )
 }
 
 /** Explains to users in one sentence why no host was found. */
@@ -207,18 +228,20 @@ export function explain(placement: Placement): string {
   return `No host can take it now (${reasonsOf(placement)}).`
 }
 
-function reasonsOf({ rejected }: Placement): string {
+function reasonsOf({ rejected, required }: Placement): string {
   const counts = new Map<Rejection, number>()
   for (const { reason } of rejected) counts.set(reason, (counts.get(reason) ?? 0) + 1)
-  return [...counts].map(([reason, n]) => `${n} ${n === 1 ? 'host' : 'hosts'}: ${reason}`).join('; ')
+  const shown = (reason: Rejection) => (reason === 'lacks a required label' ? `not ${required}` : reason)
+  return [...counts].map(([reason, n]) => `${n} ${n === 1 ? 'host' : 'hosts'}: ${shown(reason)}`).join('; ')
 }
 
 /** Explains why waiting is pointless, and what to change. @param placement among hosts as if they were empty */
-export function explainNever(placement: Placement, request: PlacementRequest): string {
+export function explainNever(placement: Placement, request: PlacementRequest, hosts: readonly HostView[] = []): string {
   const { hypervisor, vcpus, memoryMib, diskMib } = request
   const lacks = (reason: Rejection) => placement.rejected.every(one => one.reason === reason)
   if (hypervisor && lacks('hypervisor not offered'))
     return `No host offers ${hypervisor === 'vm' ? 'virtual machines' : hypervisor}. Leave hypervisor out, or name another one`
+  if (request.wishes && lacks('lacks a required label')) return unfulfilled(hosts, request.wishes)
   const size = `${vcpus} ${vcpus === 1 ? 'vCPU' : 'vCPUs'}, ${memoryMib} MiB of memory and ${diskMib} MiB of disk`
   return `No host is large enough for ${size} (${reasonsOf(placement)})`
 }

@@ -22,7 +22,7 @@ export function roomFor(hosts: readonly HostView[], request: PlacementRequest): 
       hosts.length === 0
         ? Number.POSITIVE_INFINITY
         : sum(host => (mayTake(host, request) ? timesIn(host, request) : 0)),
-    limit: explainNever(place(hosts.map(emptied), request), request),
+    limit: explainNever(place(hosts.map(emptied), request), request, hosts),
   }
 }
 

@@ -10,6 +10,7 @@ import { batched } from '../../lib/batched.ts'
 import type { Deps } from '../base/deps.ts'
 import { type Candidates, createCandidates, hostRooms } from '../hosts/index.ts'
 import { explain, type HostView, pick, place, type Placement, type PlacementRequest } from '../scheduler/place.ts'
+import { wishesOf } from '../scheduler/wishes.ts'
 import { claimDisks, type DiskNeeds, diskNeeds, storageRequest, withDisks } from './disks.ts'
 import { hypervisorName } from './rules.ts'
 import * as placement from './placement-store.ts'
@@ -37,16 +38,17 @@ export function createPlacer({
   clock,
 }: Pick<Deps, 'db' | 'config' | 'clock'>): (vm: Vm) => Promise<Placed> {
   const candidates = createCandidates(() => hostRooms(db, config.hostTimeoutSeconds), clock)
-  const together = batched((vms: readonly Vm[]) => db.tx(tx => placeTogether(tx, candidates, vms)), {
+  const common = { candidates, publicLabels: config.publicLabels }
+  const together = batched((vms: readonly Vm[]) => db.tx(tx => placeTogether(tx, common, vms)), {
     most: mostAtOnce,
     atOnce: 1,
   })
   // Each VM in its own transaction: the transaction locks the host, then the volumes (docs/engine.md, order of locks),
   // and sees the pool capacity that the previous one reserved.
-  const apart = batched(
-    (vms: readonly Vm[]) => Promise.all(vms.map(vm => db.tx(tx => placeApart(tx, candidates, vm)))),
-    { most: 1, atOnce: 1 },
-  )
+  const apart = batched((vms: readonly Vm[]) => Promise.all(vms.map(vm => db.tx(tx => placeApart(tx, common, vm)))), {
+    most: 1,
+    atOnce: 1,
+  })
   return async vm => {
     const placed = await together(vm)
     return placed.is === 'apart' ? apart(vm) : placed
@@ -56,7 +58,7 @@ export function createPlacer({
 const outrun: Placed = { is: 'outrun' }
 
 /** Returns one result for each VM, in their order. */
-async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<readonly MoveGroup[]> {
+async function placeTogether(tx: Tx, common: Common, vms: readonly Vm[]): Promise<readonly MoveGroup[]> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
   // The statements are pipelined but run in this order, so the reads happen under the locks. Rows for deployments we
   // failed to lock are ignored.
@@ -69,7 +71,7 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
     ),
   ])
   const mine = vms.filter(vm => ours.has(vm.deploymentId))
-  const round: Round = { tx, candidates, siblings, results: new Map(), hasFreshHosts: false }
+  const round: Round = { ...common, tx, siblings, results: new Map(), hasFreshHosts: false }
   await placeSome(
     round,
     mine.filter(vm => !special.has(vm.id)),
@@ -82,20 +84,24 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
   })
 }
 
-async function placeApart(tx: Tx, candidates: Candidates, vm: Vm): Promise<Placed> {
+async function placeApart(tx: Tx, common: Common, vm: Vm): Promise<Placed> {
   const [ours, siblings] = await Promise.all([
     placement.claimPlacing(tx, [vm.deploymentId]),
     placement.hostsByDeployment(tx, [vm.deploymentId]),
   ])
   if (!ours.has(vm.deploymentId)) return outrun
-  const placed = await placeWithDisks({ tx, candidates, siblings, results: new Map(), hasFreshHosts: false }, vm)
+  const placed = await placeWithDisks({ ...common, tx, siblings, results: new Map(), hasFreshHosts: false }, vm)
   if (placed.is === 'placed') await poke(tx, 'deployment', vm.deploymentId)
   return placed
 }
 
-interface Round {
-  readonly tx: Tx
+interface Common {
   readonly candidates: Candidates
+  readonly publicLabels: readonly string[]
+}
+
+interface Round extends Common {
+  readonly tx: Tx
   /** Hosts of each deployment's VMs, including VMs placed in this round. */
   readonly siblings: ReadonlyMap<string, Set<string>>
   readonly results: Map<string, Placed>
@@ -140,7 +146,7 @@ async function propose(round: Round, vm: Vm, needs?: DiskNeeds): Promise<Proposa
   const search = async (fresh: boolean) => {
     const hosts = await round.candidates.list(fresh)
     round.hasFreshHosts ||= fresh
-    const request = requestFor(vm, siblings, needs, hosts)
+    const request = { ...requestFor(vm, siblings, needs, hosts), wishes: wishesOf(vm.appHosts, round.publicLabels) }
     return { host: pick(hosts, request), why: () => explain(place(hosts, request)) }
   }
   let found = await search(false)

@@ -1,6 +1,7 @@
 import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import type { HostSettings } from '../scheduler/wishes.ts'
 import { goingWith } from '../moves/index.ts'
 import { retainLog } from './retained-log.ts'
 
@@ -33,6 +34,8 @@ export interface Vm {
   readonly port: number
   readonly healthCheckPath: string
   readonly appKind: 'web' | 'worker'
+  /** Labels of hosts that its app requires and prefers. */
+  readonly appHosts: HostSettings | null
   /** A VM that is gone makes room for another one of its app. */
   readonly oneAtATime: boolean
   /** Registries that the project has a credential for. */
@@ -97,7 +100,7 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   (SELECT jsonb_build_object('id', r.id, 'command', r.command) FROM run r WHERE r.id = v.run_id) AS run, v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor",
   (SELECT s.hypervisor FROM vm_snapshot s WHERE s.id = v.from_snapshot_id) AS "snapshotHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
-  a.kind AS "appKind", a.strategy = 'one-at-a-time' AS "oneAtATime",
+  a.kind AS "appKind", a.strategy = 'one-at-a-time' AS "oneAtATime", a.hosts AS "appHosts",
   ARRAY(SELECT c.host FROM registry_credential c WHERE c.project_id = v.project_id) AS "registryHosts", d.command, d.arguments, d.restart,
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "observedGeneration", v.seen_state AS "observedState", v.seen_error AS "observedError",

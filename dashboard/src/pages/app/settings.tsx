@@ -12,6 +12,7 @@ import { Problem, Skeleton } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { BuildSettings } from './build-settings.tsx'
 import { Canary } from './canary.tsx'
+import { HostSettings } from './host-settings.tsx'
 import { Restarts } from './restarts.tsx'
 import { StrategySetting } from './strategy.tsx'
 import { changedRelease, summaryOf } from './jobs/command.ts'
@@ -93,6 +94,7 @@ export function Settings() {
         </Form>
       </Card>
       <StrategySetting app={app} />
+      <HostSettings app={app} />
       {app.kind === 'web' && <Canary app={app} />}
       <BuildSettings app={app} />
       <Restarts app={app} />

@@ -1,0 +1,53 @@
+import type { App } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { api } from '../../api/client.ts'
+import { queries, refreshAll } from '../../api/queries.ts'
+import { Field, Form } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { labelsOf, textOf } from './labels.ts'
+
+/** On which hosts the virtual machines of the app run. */
+export function HostSettings({ app }: { readonly app: App }) {
+  const known = useQuery(queries.hostLabels())
+  const choice = (known.data ?? []).map(({ name, values }) => `${name}: ${values.join(', ')}`).join('; ')
+  return (
+    <Card title="Hosts" lead="Where virtual machines start, by the labels of hosts. Takes effect with the next deploy.">
+      <Form
+        className="max-w-xl"
+        submit="Save"
+        send={async values => {
+          const hosts = {
+            require: labelsOf(values.text('hosts/require')),
+            prefer: labelsOf(values.text('hosts/prefer')),
+          }
+          await api.updateApp({ app_name: app.name, body: { port: app.port, hosts } })
+          await refreshAll('app', 'apps')
+          toast({ tone: 'good', title: 'Settings saved' })
+        }}
+      >
+        <div className="grid grid-cols-2 gap-3">
+          <Field
+            label="Required"
+            name="hosts/require"
+            mono
+            defaultValue={textOf(app.hosts.require)}
+            placeholder="region=eu"
+            hint="Labels that a host must have."
+          />
+          <Field
+            label="Preferred"
+            name="hosts/prefer"
+            mono
+            defaultValue={textOf(app.hosts.prefer)}
+            placeholder="zone=eu-1"
+            hint="Hosts with these are chosen while they have room."
+          />
+        </div>
+        <p className="text-xs text-muted">
+          {choice === '' ? 'Hosts have no labels that apps can use.' : `Labels of hosts: ${choice}.`}
+        </p>
+      </Form>
+    </Card>
+  )
+}

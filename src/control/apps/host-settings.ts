@@ -1,0 +1,42 @@
+/** The labels of hosts that an app requires and prefers: their form in the API, and their rules. */
+import { faultOfLabels, type Labels, mostLabels } from '../../lib/labels.ts'
+import { invalidField } from '../http/errors.ts'
+import { maybe, resource, stringMap } from '../http/types.ts'
+import type { HostSettings } from '../scheduler/wishes.ts'
+
+const required = {
+  maxProperties: mostLabels,
+  description: 'Labels that a host must have.',
+  examples: [{ region: 'eu' }],
+}
+const preferred = {
+  maxProperties: mostLabels,
+  description: 'Hosts that have more of these labels are chosen, as long as they have room.',
+  examples: [{ zone: 'eu-1' }],
+}
+
+export const AppHosts = resource(
+  'AppHosts',
+  { require: stringMap(required), prefer: stringMap(preferred) },
+  { description: 'Which hosts run the VMs of an app. `GET /v1/host-labels` lists the labels.' },
+)
+
+export const AppHostsRequest = resource('AppHostsRequest', {
+  require: maybe(stringMap(required)),
+  prefer: maybe(stringMap(preferred)),
+})
+
+export interface HostsRequest {
+  readonly require?: Labels | null
+  readonly prefer?: Labels | null
+}
+
+/** Returns null if there are no labels. @throws ApiError 400 */
+export function hostsOf({ require, prefer }: HostsRequest): HostSettings | null {
+  const settings = { require: require ?? {}, prefer: prefer ?? {} }
+  for (const [field, labels] of Object.entries(settings)) {
+    const fault = faultOfLabels(labels)
+    if (fault !== undefined) throw invalidField(`hosts/${field}`, fault)
+  }
+  return Object.keys(settings.require).length + Object.keys(settings.prefer).length === 0 ? null : settings
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest'
+import { explain, type HostView, pick, place, type PlacementRequest } from './place.ts'
+import { roomFor } from './room.ts'
+import { visibleLabels, wishesOf } from './wishes.ts'
+
+const host = (id: string, labels: Readonly<Record<string, string>>, change: Partial<HostView> = {}): HostView => ({
+  id,
+  name: id,
+  arch: 'x64',
+  hypervisors: [{ name: 'fake', available: true }],
+  vcpus: 8,
+  memoryMib: 8192,
+  diskMib: 100_000,
+  usedVcpus: 0,
+  usedMemoryMib: 0,
+  usedDiskMib: 0,
+  cordoned: false,
+  up: true,
+  labels,
+  ...change,
+})
+const hosts = [host('a', { region: 'us', disk: 'hdd' }), host('b', { region: 'eu', disk: 'nvme' }), host('c', {})]
+const visible = ['region']
+const request = (
+  require: Readonly<Record<string, string>>,
+  prefer: Readonly<Record<string, string>> = {},
+  siblings: readonly string[] = [],
+): PlacementRequest => ({
+  hypervisor: undefined,
+  vcpus: 1,
+  memoryMib: 512,
+  diskMib: 1024,
+  siblings: new Set(siblings),
+  wishes: wishesOf({ require, prefer }, visible),
+})
+
+describe('labels that an app requires', () => {
+  it('choose the only host that has them', () => {
+    expect(pick(hosts, request({ region: 'eu' }))?.id).toBe('b')
+  })
+
+  it('are named when no host has them, at once and while a VM waits', () => {
+    const room = roomFor(hosts, request({ region: 'mars' }))
+    expect(room.ever).toBe(0)
+    expect(room.limit).toBe('No host has region=mars. Labels that hosts have: region (eu, us)')
+    expect(explain(place(hosts, request({ region: 'mars' })))).toBe(
+      'No host can take it now (3 hosts: not region=mars).',
+    )
+  })
+
+  it('wait for room on the hosts that have them', () => {
+    const full = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 8 } : one))
+    const placement = place(full, request({ region: 'eu' }))
+    expect(placement.host).toBeUndefined()
+    expect(placement.couldFit).toBe(true)
+    expect(roomFor(full, request({ region: 'eu' })).ever).toBe(8)
+  })
+
+  it('never match a label that apps may not use, and its values are not named', () => {
+    const room = roomFor(hosts, request({ disk: 'nvme' }))
+    expect(room.placement.host).toBeUndefined()
+    expect(room.limit).toContain('No host has disk=nvme')
+    expect(room.limit).not.toContain('hdd')
+    const none = roomFor(hosts, request({ disk: 'no-such-value' }))
+    expect(none.limit.replace('no-such-value', 'nvme')).toBe(room.limit)
+  })
+
+  it('do not match names that objects inherit', () => {
+    const odd = wishesOf({ require: { constructor: 'x' }, prefer: {} }, ['constructor'])
+    expect(pick(hosts, { ...request({}), wishes: odd })).toBeUndefined()
+    expect(visibleLabels({}, ['constructor', 'region'])).toEqual({})
+  })
+})
+
+describe('labels that an app prefers', () => {
+  it('win against load and against another replica, as long as there is room', () => {
+    const busy = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 7 } : one))
+    expect(pick(busy, request({}, { region: 'eu' }, ['b']))?.id).toBe('b')
+  })
+
+  it('are given up when the hosts that have them are full', () => {
+    const full = hosts.map(one => (one.id === 'b' ? { ...one, usedVcpus: 8 } : one))
+    expect(pick(full, request({}, { region: 'eu' }))?.id).toMatch(/[ac]/)
+  })
+
+  it('that apps may not use change nothing', () => {
+    expect(pick(hosts, request({}, { disk: 'nvme' }))?.id).toBe(pick(hosts, request({}))?.id)
+  })
+})

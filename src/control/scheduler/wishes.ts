@@ -1,0 +1,53 @@
+/** Which labels of hosts an app requires or prefers. Pure. */
+import { type Labels, labelsText } from '../../lib/labels.ts'
+
+/** As stored and as in the API. */
+export interface HostSettings {
+  /** A host must have all of them. */
+  readonly require: Labels
+  /** Hosts that have more of them are chosen as long as they have room. */
+  readonly prefer: Labels
+}
+
+export interface HostWishes extends HostSettings {
+  /** Labels that apps may use. To apps, hosts have no others. */
+  readonly visible: readonly string[]
+}
+
+export interface Labeled {
+  readonly labels?: Labels
+}
+
+/** Undefined if the app wishes nothing. @param visible names of the labels that apps may use */
+export const wishesOf = (settings: HostSettings | null, visible: readonly string[]): HostWishes | undefined =>
+  settings === null ? undefined : { ...settings, visible }
+
+/** What apps see of a host. */
+export function visibleLabels({ labels = {} }: Labeled, visible: readonly string[]): Labels {
+  return Object.fromEntries(visible.flatMap(name => (Object.hasOwn(labels, name) ? [[name, labels[name] ?? '']] : [])))
+}
+
+const has = ({ labels }: Labeled, [name, value]: readonly [string, string], visible: readonly string[]) =>
+  visible.includes(name) && labels !== undefined && Object.hasOwn(labels, name) && labels[name] === value
+
+export const fulfils = (host: Labeled, wishes: HostWishes | undefined): boolean =>
+  wishes === undefined || Object.entries(wishes.require).every(pair => has(host, pair, wishes.visible))
+
+/** From 0 to 1: the share of the preferred labels that the host has. */
+export function liking(host: Labeled, wishes: HostWishes | undefined): number {
+  const wanted = wishes ? Object.entries(wishes.prefer) : []
+  if (!wishes || wanted.length === 0) return 0
+  return wanted.filter(pair => has(host, pair, wishes.visible)).length / wanted.length
+}
+
+/** Says that no host has the labels, and which ones there are, as text for users. */
+export function unfulfilled(hosts: readonly Labeled[], { require, visible }: HostWishes): string {
+  const values = new Map<string, Set<string>>()
+  for (const host of hosts)
+    for (const [name, value] of Object.entries(visibleLabels(host, visible)))
+      values.set(name, (values.get(name) ?? new Set()).add(value))
+  const known = [...values].map(([name, all]) => `${name} (${[...all].toSorted().join(', ')})`)
+  const has =
+    known.length > 0 ? `Labels that hosts have: ${known.join('; ')}` : 'Hosts have no labels that apps can use'
+  return `No host has ${labelsText(require)}. ${has}`
+}

@@ -28,7 +28,14 @@ export const snapshotMoveWorkflow = (deps: MoveDeps) =>
   moveWorkflow<SnapshotMove>({
     kind: store.snapshotMoveKind,
     noun: 'snapshot',
-    rows: { ...store, lock: (tx, m) => lockGroup(tx, m.groupId) },
+    rows: {
+      lock: (tx, m) => lockGroup(tx, m.groupId),
+      enter: store.enter,
+      cancel: store.cancel,
+      giveUp: store.giveUp,
+      release: store.release,
+      end: store.end,
+    },
     load: id => store.snapshotMove(deps.db, id),
     nameOf: m => m.snapshotName,
     isDeleted: m => m.snapshotWant === 'absent',

@@ -16,7 +16,14 @@ export const volumeMoveWorkflow = (deps: MoveDeps) =>
   moveWorkflow<VolumeMove>({
     kind: 'volume-move',
     noun: 'volume',
-    rows: { ...store, lock },
+    rows: {
+      lock,
+      enter: store.enter,
+      cancel: store.cancel,
+      giveUp: store.giveUp,
+      release: store.release,
+      end: store.end,
+    },
     load: id => store.byId(deps.db, id),
     nameOf: m => m.volumeName,
     isDeleted: m => m.volumeWant === 'absent',

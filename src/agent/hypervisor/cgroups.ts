@@ -34,7 +34,7 @@ export interface Cgroups {
   release(vmId: string): Promise<void>
   /** Releases every group of this agent whose VM is not in `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
-  /** Removes the agent's own group if no VM is left in it. Idempotent. */
+  /** Removes the agent's own groups if no VM is left in them. Idempotent. */
   close(): Promise<void>
 }
 
@@ -57,14 +57,16 @@ export async function openCgroups(
   try {
     await mkdir(agent, { recursive: true })
     const controllers = await delegate([mount, join(mount, parentName), agent])
-    return cgroupsIn(agent, controllers)
+    const others = legacyMounts().map(legacy => join(legacy, parentName, shortHash(dataDir)))
+    return cgroupsIn(agent, controllers, others)
   } catch (error) {
     if (['EROFS', 'EACCES', 'EPERM', 'ENOENT'].some(code => hasCode(error, code))) return undefined
     throw error
   }
 }
 
-function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
+/** @param others the agent's groups in hierarchies of version 1, which runsc makes and leaves */
+function cgroupsIn(agent: string, controllers: readonly string[], others: readonly string[]): Cgroups {
   const groupOf = (vmId: string) => join(agent, shortHash(vmId))
   const make = async (vmId: string, limits: VmLimits) => {
     const group = groupOf(vmId)
@@ -104,9 +106,10 @@ function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
       }
     },
     async close() {
-      await rmdir(agent).catch((error: unknown) => {
-        if (!['ENOENT', 'EBUSY', 'ENOTEMPTY'].some(code => hasCode(error, code))) throw error
-      })
+      for (const group of [agent, ...others])
+        await rmdir(group).catch((error: unknown) => {
+          if (!['ENOENT', 'EBUSY', 'ENOTEMPTY'].some(code => hasCode(error, code))) throw error
+        })
     },
   }
 }
@@ -163,6 +166,11 @@ async function removeGroup(group: string): Promise<void> {
 
 function mountPoint(): string | undefined {
   return /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
+}
+
+function legacyMounts(): string[] {
+  const lines = readFileSync('/proc/self/mounts', 'utf8').matchAll(/^\S+ (\S+) cgroup /gm)
+  return [...lines].flatMap(([, mount]) => mount ?? [])
 }
 
 function shortHash(text: string): string {

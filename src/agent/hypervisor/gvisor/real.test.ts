@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { isRunning } from '../../../lib/process-identity.ts'
 import { writeSampleImage } from '../../image/sample.ts'
 import { namespaceNames } from '../../net/devices.ts'
-import { type TestAgent, testAgent, testSpec } from '../../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDir, testSpec } from '../../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../../test/support/agent/hypervisor.ts'
 import { until } from '../../../../test/support/wait.ts'
 
@@ -97,6 +97,24 @@ describe(gvisor?.name ?? 'gvisor', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     expect(await ask('127.0.0.1', port)).toBe('no answer\n')
+  })
+
+  it('no cgroup is left after the last sandbox and its agent', { timeout: 60_000 }, async () => {
+    const groups = () => {
+      const found = readFileSync('/proc/self/mounts', 'utf8').matchAll(/^\S+ (\S+) cgroup2? /gm)
+      return [...found].map(([, mount = '']) => join(mount, 'mote')).filter(existsSync)
+    }
+    await using dir = await testDir()
+    const host = await testAgent({ ...gvisor?.config, dataDir: dir.path })
+    await host.put(desired(1))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const { pid } = await processOf(host)
+    const own = new Set(
+      [...readFileSync(`/proc/${pid}/cgroup`, 'utf8').matchAll(/\/mote\/(\w+)\//g)].map(([, agent = '']) => agent),
+    )
+    await host[Symbol.asyncDispose]()
+    const left = groups().flatMap(parent => readdirSync(parent).filter(name => own.has(name)))
+    expect(left).toEqual([])
   })
 
   it('an agent removes the sandbox, volumes and namespace of a VM that it has no record of', {

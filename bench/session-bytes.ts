@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { connect, type TcpNetConnectOpts } from 'node:net'
 import { join } from 'node:path'
 import { nativeProgram } from '../src/agent/guest/native.ts'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
@@ -10,6 +10,7 @@ import { until } from '../test/support/wait.ts'
 import type { Benchmark, Report } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import { missingForVms } from './deploy-to-answer.ts'
+import { bareEchoes, sessionEchoes } from './echoes.ts'
 import { inTurns, ratioOfRounds } from './turns.ts'
 
 const rounds = 3
@@ -25,6 +26,10 @@ type Hypervisor = 'qemu' | 'gvisor'
 interface Guest {
   readonly cloud: BenchCloud
   readonly address: string
+  readonly jobId: string
+  readonly token: string
+  /** A Node.js process that passes bytes on to the guest. */
+  readonly relay: TcpNetConnectOpts
   /** How often the file is sent. */
   readonly times: number
   readonly env: NodeJS.ProcessEnv
@@ -67,9 +72,9 @@ async function isListening(address: string): Promise<boolean> {
 }
 
 /** MiB per second. */
-async function bareOut({ address, times }: Guest): Promise<number> {
+async function bareOut({ times }: Guest, to: TcpNetConnectOpts): Promise<number> {
   const began = performance.now()
-  const socket = connect(toGuest(address))
+  const socket = connect(to)
   socket.write(Buffer.from([times]))
   let bytes = 0
   for await (const part of socket) bytes += (part as Buffer).length
@@ -78,9 +83,9 @@ async function bareOut({ address, times }: Guest): Promise<number> {
 }
 
 /** MiB per second, until the guest has counted the last byte. */
-async function bareIn({ address, times }: Guest): Promise<number> {
+async function bareIn({ times }: Guest, to: TcpNetConnectOpts): Promise<number> {
   const began = performance.now()
-  const socket = connect(toGuest(address))
+  const socket = connect(to)
   socket.write(Buffer.from([0]))
   const chunk = Buffer.alloc(chunkBytes, 'x')
   const bytes = times * fileMib * bytesPerMib
@@ -117,7 +122,17 @@ async function prepare(cleanup: AsyncDisposableStack, hypervisor: Hypervisor, ti
   cleanup.defer(() => void server.kill('SIGKILL'))
   const [address = ''] = (await exec(['hostname', '-i'])).trim().split(' ')
   await until(() => isListening(address), { what: 'the server in the guest', timeoutMs: 60_000, everyMs: 200 })
-  return { cloud, address, times, env }
+  const { host, localAddress } = toGuest(address)
+  const relay = { host: '127.0.0.1', port: await startRelay(cleanup, host, localAddress), allowHalfOpen: true }
+  return { cloud, address, jobId: job_id ?? '', token: token ?? '', relay, times, env }
+}
+
+async function startRelay(cleanup: AsyncDisposableStack, host: string, localAddress: string): Promise<number> {
+  const args = ['bench/relay-child.ts', host, String(port), localAddress]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  cleanup.defer(() => void child.kill('SIGKILL'))
+  const [said] = await once(child.stdout, 'data')
+  return Number(said)
 }
 
 async function compare(report: Report, hypervisor: Hypervisor, times: number): Promise<void> {
@@ -132,16 +147,25 @@ async function compare(report: Report, hypervisor: Hypervisor, times: number): P
     const idle = await act(true)
     return mib / ((await act(false)) - idle)
   }
+  const direct = toGuest(guest.address)
+  const echoes = await inTurns(rounds, { bare: () => bareEchoes(direct), session: () => sessionEchoes(guest) })
+  const bare = report.samples(`${hypervisor}: echo of a byte, bare TCP`, 'ms', echoes.bare.flat())
+  const typed = report.samples(`${hypervisor}: echo of a byte in a terminal`, 'ms', echoes.session.flat())
+  report.verdict(`${hypervisor}: echo in a terminal above bare TCP, p50, ms`, typed.median - bare.median, 5)
   const found = await inTurns(rounds, {
-    bareOut: () => bareOut(guest),
+    bareOut: () => bareOut(guest, direct),
+    relayOut: () => bareOut(guest, guest.relay),
     out: () => rate(isEmpty => cli(guest, exec('give', file, isEmpty ? '0' : String(times)))),
-    bareIn: () => bareIn(guest),
+    bareIn: () => bareIn(guest, direct),
+    relayIn: () => bareIn(guest, guest.relay),
     in: () => rate(isEmpty => cli(guest, exec('take'), isEmpty ? undefined : source)),
   })
   report.samples(`${hypervisor}: out of the VM`, 'MiB/s', found.out)
   report.samples(`${hypervisor}: out of the VM, bare TCP`, 'MiB/s', found.bareOut)
+  report.samples(`${hypervisor}: out of the VM, TCP through Node.js`, 'MiB/s', found.relayOut)
   report.samples(`${hypervisor}: into the VM`, 'MiB/s', found.in)
   report.samples(`${hypervisor}: into the VM, bare TCP`, 'MiB/s', found.bareIn)
+  report.samples(`${hypervisor}: into the VM, TCP through Node.js`, 'MiB/s', found.relayIn)
   report.atLeast(`${hypervisor}: out of the VM / bare TCP`, ratioOfRounds(found.out, found.bareOut), 0.5)
   report.atLeast(`${hypervisor}: into the VM / bare TCP`, ratioOfRounds(found.in, found.bareIn), 0.5)
 }
@@ -154,8 +178,8 @@ async function writeText(path: string, mib: number): Promise<void> {
 
 export const sessionBytes: Benchmark = {
   name: 'session-bytes',
-  goal: 'a session moves bytes at half the rate of a bare TCP connection to the same guest',
-  how: 'mote exec in its own process, against mote up in another one: a program in the guest writes a file of 64 MiB to its output several times, or reads its input. Alternates with a TCP connection to a program in the same guest that does the same with a socket. The time of the same command without bytes is subtracted.',
+  goal: 'a session moves bytes at half the rate of a bare TCP connection to the same guest, and echoes a key within 5 ms more',
+  how: 'mote exec in its own process, against mote up in another one: a program in the guest writes a file of 64 MiB to its output several times, or reads its input. Alternates with a TCP connection to a program in the same guest that does the same with a socket. The time of the same command without bytes is subtracted. A second connection passes one more Node.js process, which does nothing but pipe. The echo is that of cat in a terminal, with the client of the API in the process of the benchmark.',
   reading:
     'A byte of a session passes init, the port of the hypervisor, the agent, the control plane, a WebSocket and the CLI; a byte of the connection passes the network of the guest. Agent and control plane share one thread here. Depends much on other load: a session needs the processor in five processes, the connection in two.',
   onlyByName: true,

@@ -1,10 +1,11 @@
 /** Sessions in a VM with Mote's guest kernel. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type SessionAnswer, type SessionRequest } from '../../contract/agent.ts'
 import { testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { collector, connectGuest } from '../../../test/support/agent/guest-init.ts'
+import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 import { until } from '../../../test/support/wait.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
@@ -98,32 +99,40 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test.skipIf(!hasQemu)(
-  'a fork of a VM with an open session has the session, and both go on by themselves (needs qemu)',
-  { timeout: 180_000 },
-  async () => {
-    await using host = await testAgent({ hypervisor: 'qemu', network })
-    await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec() })
-    await host.until('vm-1', 'healthy', vm => vm.healthy)
-    const ask = async (vmId: string, request: SessionRequest) =>
-      (await host.request('vm.session', { vmId, request })) as SessionAnswer
-    const command = ['sh', '-c', 'echo begun; while read -r line; do echo "got $line"; done']
-    await ask('vm-1', { action: 'open', sessionId: 'a', command, input: true })
-    const read = (vmId: string, stdout: number) =>
-      ask(vmId, { action: 'read', sessionId: 'a', readerId: vmId, from: { stdout, stderr: 0 }, waitMs: 5_000 })
-    const part = (text: string, offset: number) => ({
-      parts: [{ offset, data: Buffer.from(text).toString('base64') }],
-      end: null,
-    })
-    expect(await read('vm-1', 0)).toMatchObject(part('begun\n', 0))
-    await host.snapshot('snap-1', 'vm-1')
-    const spec = testSpec({ from: { snapshotId: 'snap-1', renew: true }, hostname: 'fork' })
-    await host.put({ vmId: 'fork', generation: 1, want: 'running', spec })
-    await host.until('fork', 'healthy', vm => vm.healthy)
-    for (const vmId of ['fork', 'vm-1']) {
-      const data = Buffer.from(`${vmId}\n`).toString('base64')
-      await ask(vmId, { action: 'input', sessionId: 'a', offset: 0, data })
-      expect(await read(vmId, 6)).toMatchObject(part(`got ${vmId}\n`, 6))
-    }
-  },
-)
+const realCases = (await driverCases()).filter(({ spec }) => spec.hypervisor !== 'fake')
+
+describe.each(realCases)('driver $name', ({ config, spec, skip }) => {
+  test.skipIf(skip)(
+    'a fork of a VM with an open session has the session, and both go on by themselves',
+    { timeout: 180_000 },
+    async () => {
+      await using host = await testAgent(config)
+      await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec(spec) })
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+      const ask = async (vmId: string, request: SessionRequest) =>
+        (await host.request('vm.session', { vmId, request })) as SessionAnswer
+      const command = ['sh', '-c', 'echo begun; while read -r line; do echo "got $line"; done']
+      await ask('vm-1', { action: 'open', sessionId: 'a', command, input: true })
+      const read = (vmId: string, stdout: number) =>
+        ask(vmId, { action: 'read', sessionId: 'a', readerId: vmId, from: { stdout, stderr: 0 }, waitMs: 5_000 })
+      const part = (text: string, offset: number) => ({
+        parts: [{ offset, data: Buffer.from(text).toString('base64') }],
+        end: null,
+      })
+      expect(await read('vm-1', 0)).toMatchObject(part('begun\n', 0))
+      await host.snapshot('snap-1', 'vm-1')
+      const forked = testSpec({ ...spec, from: { snapshotId: 'snap-1', renew: true }, hostname: 'fork' })
+      await host.put({ vmId: 'fork', generation: 1, want: 'running', spec: forked })
+      await host.until('fork', 'healthy', vm => vm.healthy)
+      for (const vmId of ['fork', 'vm-1']) {
+        const data = Buffer.from(`${vmId}\n`).toString('base64')
+        await ask(vmId, { action: 'input', sessionId: 'a', offset: 0, data })
+        expect(await read(vmId, 6)).toMatchObject(part(`got ${vmId}\n`, 6))
+        // New programs start, and end, beside those of the snapshot.
+        await ask(vmId, { action: 'open', sessionId: 'b', command: ['sh', '-c', 'exit 3'] })
+        const ended = { action: 'read', sessionId: 'b', readerId: 'b', from: start, waitMs: 5_000 } as const
+        expect(await ask(vmId, ended)).toMatchObject({ end: { reason: 'exited', code: 3 } })
+      }
+    },
+  )
+})

@@ -201,6 +201,65 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     expect(await read()).toMatchObject({ parts: [{ stream: 'stdout', offset: 0, data }], end })
   })
 
+  test.skipIf(skip)('a session reports the changes of a directory', { timeout: 120_000 }, async () => {
+    await using host = await testAgent(config)
+    await host.put(desired(1, 'running'))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const ask = (request: SessionRequest) => host.request('vm.session', { vmId: 'vm-1', request })
+    const from = { stdout: 0, stderr: 0 }
+    const outputs = new Map<string, string>()
+    const lines = async (sessionId: string, at = from) => {
+      const answer = await ask({ action: 'read', sessionId, readerId: 'test', from: at, acked: from, waitMs: 200 })
+      const { parts } = answer as { parts: { stream: string; data: string }[] }
+      for (const { stream, data } of parts)
+        outputs.set(`${sessionId} ${stream}`, Buffer.from(data, 'base64').toString())
+      return (outputs.get(`${sessionId} stdout`) ?? '').split('\n').slice(0, -1)
+    }
+    let tools = 0
+    const tool = async (command: string[], data?: string) => {
+      const sessionId = `tool-${tools++}`
+      await ask({ action: 'open', sessionId, command, fileTool: true, input: data !== undefined })
+      if (data !== undefined) {
+        await ask({ action: 'input', sessionId, offset: 0, data: Buffer.from(data).toString('base64') })
+        await ask({ action: 'close_input', sessionId })
+      }
+      const read = () => ask({ action: 'read', sessionId, readerId: 'test', from, waitMs: 1_000 })
+      const end = await until(async () => ((await read()) as { end: { code: number } | null }).end, {
+        what: command[0] ?? '',
+      })
+      expect(end).toMatchObject({ code: 0 })
+      await ask({ action: 'remove', sessionId })
+    }
+    await tool(['mkdir', '/tmp/watched/old'])
+    await ask({ action: 'open', sessionId: 'w', command: ['watch', '/tmp/watched', '1'], fileTool: true })
+    await until(async () => (await lines('w')).includes('watching 2'), { what: 'the watch' })
+    const steps: readonly (readonly [() => Promise<void>, string | RegExp])[] = [
+      [() => tool(['mkdir', '/tmp/watched/new']), 'created /tmp/watched/new'],
+      [() => tool(['write', '/tmp/watched/new/a b', '644'], 'text'), /^moved \S+ \/tmp\/watched\/new\/a%20b$/],
+      [
+        () => tool(['move', '/tmp/watched/new/a b', '/tmp/watched/old/c']),
+        'moved /tmp/watched/new/a%20b /tmp/watched/old/c',
+      ],
+      [() => tool(['move', '/tmp/watched/old/c', '/tmp/c']), 'removed /tmp/watched/old/c'],
+      [() => tool(['move', '/tmp/c', '/tmp/watched/d']), 'created /tmp/watched/d'],
+      [() => tool(['remove', '/tmp/watched/old', '1']), 'removed /tmp/watched/old'],
+    ]
+    for (const [step, line] of steps) {
+      await step()
+      const isThere = async () =>
+        (await lines('w')).some(one => (line instanceof RegExp ? line.test(one) : one === line))
+      await until(isThere, { what: `${line} in ${(await lines('w')).join(', ')}`, timeoutMs: 20_000 })
+    }
+    await tool(['remove', '/tmp/watched', '1'])
+    const ended = async () =>
+      ((await ask({ action: 'read', sessionId: 'w', readerId: 'test', from, waitMs: 500 })) as { end: unknown }).end
+    expect(await until(ended, { what: 'the end of the watch' })).toMatchObject({ reason: 'exited', code: 0 })
+    expect((await lines('w')).at(-1)).toBe('removed /tmp/watched')
+    await ask({ action: 'open', sessionId: 'x', command: ['watch', '/no/such/path', '1'], fileTool: true })
+    await until(async () => (await lines('x'), outputs.get('x stderr')), { what: 'the message' })
+    expect(outputs.get('x stderr')).toBe('/no/such/path: No such file or directory\n')
+  })
+
   /** A fork of the VM gets a clone of its volume, and neither sees the other's writes. */
   async function forks(host: TestAgent, disk: DiskSpec): Promise<void> {
     const sh = async (vmId: string, script: string) =>

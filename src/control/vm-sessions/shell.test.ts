@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testDir } from '../../../test/support/agent/agent.ts'
 import { cli } from '../../../test/support/cli.ts'
 import { compiledInit, type TestInit } from '../../../test/support/agent/guest-init.ts'
+import { freePort } from '../../../test/support/free-port.ts'
 import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createFakeHost } from '../../agent/hypervisor/fake/host.ts'
@@ -283,6 +284,80 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     expect(await text(channel)).toBe('')
     expect(await err).toContain('Log in again')
     client.end()
+  })
+
+  it('editors, monitors and REPLs of this host work in a terminal', async () => {
+    const client = await connectAs(`web.${ann.project}`, { privateKey: await readFile(at('id'), 'utf8') })
+    const terminal = async (command: string, steps: readonly (readonly [RegExp, string])[]) => {
+      const channel = await new Promise<ssh2.ClientChannel>((resolve, reject) => {
+        const pty = { term: 'xterm', rows: 24, cols: 80 }
+        client.exec(command, { pty }, (error, opened) => (error ? reject(error) : resolve(opened)))
+      })
+      let output = ''
+      channel.on('data', (data: Buffer) => (output += data.toString()))
+      const ended = once(channel, 'exit')
+      for (const [wanted, typed] of steps) {
+        await until(() => wanted.test(output), { what: `${wanted} of ${command} in ${output}`, timeoutMs: 30_000 })
+        output = ''
+        channel.write(typed)
+      }
+      return (await ended)[0] as number | null
+    }
+    const file = at('edited')
+    const cases = {
+      vim: [`vim -N -u NONE -n ${file}`, [/~/, 'iwritten in vim'], [/written in vim/, '\x1b:wq\r']],
+      top: ['top -d 1', [/load average/, 'q']],
+      python3: ['python3 -q', [/>>> /, 'print(6 * 7)\r'], [/42\s/, 'exit(5)\r']],
+    } as const
+    const found: Record<string, number | null> = {}
+    for (const [program, [command, ...steps]] of Object.entries(cases))
+      if ((await ssh(['command', '-v', program])).code === 0) found[program] = await terminal(command, steps)
+    client.end()
+    for (const [program, code] of Object.entries(found))
+      expect([program, code]).toEqual([program, program === 'python3' ? 5 : 0])
+    if ('vim' in found) expect(await readFile(file, 'utf8')).toBe('written in vim\n')
+  })
+
+  it('an editor starts its server over ssh -T, and reaches it by a forwarded port, SOCKS and a terminal beside it', async () => {
+    const user = `web.${ann.project}@127.0.0.1`
+    await mkdir(at('editor'))
+    await symlink(process.execPath, at('node'))
+    // As the servers of editors: a copied program that is started by a script on the input, and listens on 127.0.0.1.
+    await writeFile(
+      at('server.js'),
+      "const s = require('http').createServer((q, r) => r.end('editor ' + q.url)).listen(0, '127.0.0.1', () => console.log('port=' + s.address().port))",
+    )
+    const up = await openssh('sftp', ['-b', '-', user], `put ${at('server.js')} ${at('editor/server.js')}\n`)
+    expect(up).toMatchObject({ code: 0 })
+    const script = `
+      set -e
+      cd ${at('editor')}
+      echo "arch=$(uname -m)"
+      ( setsid ${at('node')} server.js > log 2>&1 < /dev/null & echo $! > pid )
+      for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+        grep -q port= log && break
+        sleep 1
+      done
+      cat log`
+    const started = await openssh('ssh', ['-T', user, 'sh'], script)
+    const [, port = ''] = /arch=\S+\nport=(\d+)/.exec(started.out) ?? []
+    expect([started.code, Number(port) > 0]).toEqual([0, true])
+    const request = 'GET /direct HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'
+    expect((await openssh('ssh', ['-W', `localhost:${port}`, user], request)).out).toContain('editor /direct')
+    const socks = await freePort()
+    const proxy = spawn('ssh', [...options(), '-p', `${bastion.port}`, '-N', '-D', `127.0.0.1:${socks}`, user], {
+      stdio: 'ignore',
+    })
+    try {
+      const viaSocks = () =>
+        run('curl', ['-sS', '--socks5-hostname', `127.0.0.1:${socks}`, `http://localhost:${port}/socks`]).catch(
+          () => '',
+        )
+      expect(await until(viaSocks, { what: 'the proxy', timeoutMs: 20_000 })).toBe('editor /socks')
+    } finally {
+      proxy.kill()
+      await ssh([`kill $(cat ${at('editor/pid')})`])
+    }
   })
 
   it('a user name that two projects have needs the name of the project', async () => {

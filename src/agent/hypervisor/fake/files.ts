@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { posix } from 'node:path'
 import { decodeWord, encodeBytes } from '../../../lib/words.ts'
 import type { SessionStart } from '../../guest/session-words.ts'
+import { type ChangeTaker, fakeWatches } from './watches.ts'
 
 interface FakeFile {
   /** Undefined: a directory. */
@@ -18,7 +19,15 @@ export interface ToolResult {
   readonly code: number
 }
 
-export type FakeFiles = (start: SessionStart, input: Buffer) => ToolResult
+export interface FakeFiles {
+  /** Runs a tool to its end. */
+  run(start: SessionStart, input: Buffer): ToolResult
+  /**
+   * Runs `watch` (guest/watch.c), which does not end by itself.
+   * @returns a function that ends it, or why it cannot run
+   */
+  watch(start: SessionStart, take: ChangeTaker): ToolResult | (() => void)
+}
 
 const result = (stdout: string | Buffer = ''): ToolResult => ({ stdout: Buffer.from(stdout), stderr: '', code: 0 })
 class Fault extends Error {}
@@ -29,6 +38,7 @@ const size = 1 << 30
 /** Paths are Latin-1 strings of their bytes. */
 export function fakeFiles(): FakeFiles {
   const files = new Map<string, FakeFile>()
+  const watches = fakeWatches()
   const put = (path: string, content: Buffer | undefined, mode = content ? '644' : '755') =>
     files.set(path, {
       content,
@@ -43,6 +53,7 @@ export function fakeFiles(): FakeFiles {
     if (known) return
     makeParents(parent)
     put(parent, undefined)
+    watches.report('created', parent)
   }
   put('/', undefined)
   for (const [path, text] of seeds) {
@@ -69,6 +80,7 @@ export function fakeFiles(): FakeFiles {
       if (files.get(path) && !files.get(path)?.content) throw fault(path, 'Is a directory')
       makeParents(path)
       put(path, input, mode)
+      watches.reportReplaced(path)
       return result()
     },
     mkdir: ([path = '']) => {
@@ -85,12 +97,16 @@ export function fakeFiles(): FakeFiles {
         files.delete(one)
         files.set(to + one.slice(path.length), file)
       }
+      watches.report('moved', path, to)
       return result()
     },
     remove: ([path = '', all]) => {
       find(path)
       if (all !== '1' && below(path).length > 0) throw fault(path, 'Directory not empty')
-      for (const one of [path, ...below(path)]) files.delete(one)
+      for (const one of [...below(path).reverse(), path]) {
+        files.delete(one)
+        watches.report('removed', one)
+      }
       return result()
     },
     processes: () => result('1 0 0 S 20 1024 init\n2 1 1000 S 150 20480 web%20--port%208080\n'),
@@ -100,17 +116,36 @@ export function fakeFiles(): FakeFiles {
       return result(`${size} ${size - used} ${size - used}\n`)
     },
   }
-  return ({ command = [], encodedArguments }, input) => {
-    const [name = '', ...args] = command
-    const bytes = (text: string) => (encodedArguments ? decodeWord(text) : Buffer.from(text)).toString('latin1')
-    try {
-      return (
-        tools[name]?.(args.map(bytes), input) ?? { stdout: Buffer.alloc(0), stderr: 'no such file tool\n', code: 2 }
-      )
-    } catch (cause) {
-      if (!(cause instanceof Fault)) throw cause
-      return { stdout: Buffer.alloc(0), stderr: cause.message, code: 1 }
-    }
+  return {
+    run: (start, input) => {
+      const [name = '', ...args] = argumentsOf(start)
+      return orFault(() => tools[name]?.(args, input) ?? noTool)
+    },
+    watch: (start, take) =>
+      orFault(() => {
+        const [, path = '', recursive] = argumentsOf(start)
+        find(path)
+        const isRecursive = recursive === '1'
+        const directories = below(plain(path)).filter(one => one !== plain(path) && !files.get(one)?.content)
+        take(`watching ${isRecursive ? directories.length + 1 : 1}\n`)
+        return watches.add({ path: plain(path), isRecursive, take })
+      }),
+  }
+}
+
+const noTool: ToolResult = { stdout: Buffer.alloc(0), stderr: 'no such file tool\n', code: 2 }
+
+const bytesOf = (text: string, isEncoded = false) =>
+  (isEncoded ? decodeWord(text) : Buffer.from(text)).toString('latin1')
+const argumentsOf = ({ command = [], encodedArguments }: SessionStart) =>
+  command.map((word, n) => (n === 0 ? word : bytesOf(word, encodedArguments)))
+
+function orFault<T>(act: () => T): T | ToolResult {
+  try {
+    return act()
+  } catch (cause) {
+    if (!(cause instanceof Fault)) throw cause
+    return { stdout: Buffer.alloc(0), stderr: cause.message, code: 1 }
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Sessions of a simulated guest. `cat` and `sh` repeat their input and end with it (`sh -c '...; exit 7'` with that
  * code), and so do ports. `echo` prints its arguments, `sleep` runs until a signal ends it. File tools work on files in
- * memory.
+ * memory; `watch` drops changes while a client has not read what the guest would retain.
  */
 import { basename } from 'node:path'
 import { StepError } from '../../base/step-error.ts'
@@ -12,7 +12,7 @@ import {
   type SessionRow,
   type SessionStart,
 } from '../../guest/session-words.ts'
-import { type FakeFiles, fakeFiles } from './files.ts'
+import { type FakeFiles, fakeFiles, type ToolResult } from './files.ts'
 import type { Attachment, GuestSessions, SessionData } from '../../guest/sessions.ts'
 
 const mostSessions = 16
@@ -26,6 +26,12 @@ interface FakeSession {
   end: SessionEnd | undefined
   attached: Attached | undefined
   held: boolean
+  /** Standard output that clients have read. */
+  readBytes: number
+  /** `watch` has dropped changes since. */
+  isIncomplete: boolean
+  /** Ends `watch`. */
+  unwatch: () => void
 }
 
 interface Attached {
@@ -106,6 +112,13 @@ function started(start: SessionStart, files: FakeFiles): FakeSession {
     end: undefined,
     attached: undefined,
     held: true,
+    readBytes: 0,
+    isIncomplete: false,
+    unwatch: () => undefined,
+  }
+  if (start.fileTool && commandOf(start)[0] === 'watch') {
+    startWatch(session, files)
+    return session
   }
   if (start.fileTool) {
     if (!start.input) runTool(session, files)
@@ -120,8 +133,20 @@ function started(start: SessionStart, files: FakeFiles): FakeSession {
   return session
 }
 
-function runTool(session: FakeSession, files: FakeFiles): void {
-  const { stdout, stderr, code } = files(session.start, Buffer.concat(session.input))
+function startWatch(session: FakeSession, files: FakeFiles): void {
+  const watching = files.watch(session.start, line => {
+    if (line === undefined) finish(session, 'exited', 0)
+    else if (session.output.stdout.length - session.readBytes > maxBacklogBytes) session.isIncomplete = true
+    else print(session, 'stdout', Buffer.from(line))
+  })
+  if (typeof watching === 'function') session.unwatch = watching
+  else endTool(session, watching)
+}
+
+const runTool = (session: FakeSession, files: FakeFiles): void =>
+  endTool(session, files.run(session.start, Buffer.concat(session.input)))
+
+function endTool(session: FakeSession, { stdout, stderr, code }: ToolResult): void {
   session.output.stdout = stdout
   session.output.stderr = Buffer.from(stderr)
   finish(session, 'exited', code)
@@ -133,6 +158,7 @@ function print(session: FakeSession, stream: keyof Offsets, data: Buffer): void 
 }
 
 function finish(session: FakeSession, reason: SessionEnd['reason'], code: number): void {
+  session.unwatch()
   session.end = { reason, code, total: totalOf(session) }
   deliver(session)
 }
@@ -162,7 +188,13 @@ function attachTo(session: FakeSession | undefined, from: Offsets, onData: (part
   return {
     ended: attached.settled.promise,
     windowBytes: () => maxBacklogBytes,
-    ack: () => undefined,
+    ack: (stream, until) => {
+      if (!session || stream === 'stderr') return
+      session.readBytes = Math.max(session.readBytes, until)
+      if (!session.isIncomplete || session.end) return
+      session.isIncomplete = false
+      print(session, 'stdout', Buffer.from('overflow\n'))
+    },
     detach: async () => {
       if (session?.attached === attached) leave(session)
     },

@@ -1,0 +1,53 @@
+/** Watched paths of a simulated guest. The lines are those of guest/watch.c. */
+import { posix } from 'node:path'
+import { encodeBytes } from '../../../lib/words.ts'
+
+/** Undefined: the path is gone, and the tool ends. */
+export type ChangeTaker = (line: string | undefined) => void
+
+interface Watch {
+  readonly path: string
+  readonly isRecursive: boolean
+  readonly take: ChangeTaker
+}
+
+/** Paths are Latin-1 strings of their bytes. */
+export function fakeWatches() {
+  const watches = new Set<Watch>()
+  /** @param paths two for `moved` */
+  const report = (event: 'created' | 'removed' | 'moved', ...paths: readonly [string, string?]): void => {
+    for (const watch of [...watches]) {
+      tell(watch, event, paths)
+      const isGone = event !== 'created' && paths[0] === watch.path
+      if (!isGone) continue
+      watches.delete(watch)
+      watch.take(undefined)
+    }
+  }
+  return {
+    report,
+    /** A file is written beside its name, and then moved there. */
+    reportReplaced(path: string): void {
+      const partial = `${path}.mote-1`
+      report('created', partial)
+      report('moved', partial, path)
+    },
+    /** @returns a function that ends the watch */
+    add(watch: Watch): () => void {
+      watches.add(watch)
+      return () => void watches.delete(watch)
+    },
+  }
+}
+
+/** A move of which only one path is watched is a creation or a removal. */
+function tell({ path, isRecursive, take }: Watch, event: string, paths: readonly [string, string?]): void {
+  const below = path === '/' ? '/' : `${path}/`
+  const isSeen = (one: string) =>
+    one === path || (isRecursive ? one.startsWith(below) : posix.dirname(one) === path && one !== path)
+  const seen = paths.filter(one => one !== undefined).filter(isSeen)
+  if (seen.length === 0) return
+  const half = seen[0] === paths[0] ? 'removed' : 'created'
+  const word = event === 'moved' && seen.length === 1 ? half : event
+  take(`${word} ${seen.map(one => encodeBytes(Buffer.from(one, 'latin1'))).join(' ')}\n`)
+}

@@ -10,6 +10,7 @@ import { type Benchmark, median, summarise } from './benchmark.ts'
 import { freePort } from './beside.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import { missingForVms } from './deploy-to-answer.ts'
+import { cpuMsOf } from './process.ts'
 import { inTurns } from './turns.ts'
 
 const rounds = 5
@@ -27,10 +28,12 @@ interface Served {
   readonly errors: number
   /** The longest stall of the event loop during the round. */
   readonly stallMs: number
+  /** CPU time of `mote up` in the round, percent of a core. */
+  readonly cpuPercent: number
 }
 
 /** Requests the page at a fixed rate, independently of the answers. */
-async function serve(pool: Pool, host: string): Promise<Omit<Served, 'stallMs'>> {
+async function serve(pool: Pool, host: string): Promise<Pick<Served, 'ms' | 'errors'>> {
   const ms: number[] = []
   let errors = 0
   const one = async () => {
@@ -118,13 +121,15 @@ export const abuse: Benchmark = {
         if (exit_code !== 0) throw new Error(`the abuser does not start: ${stderr}`)
       }
       await metrics(metricsPort)
+      const [cpuMs, began] = [cpuMsOf(cloud.pid), performance.now()]
       const over = new AbortController()
       const asking = kind === 'all' ? execAll(exec, over.signal) : Promise.resolve(0)
       const served = await serve(pool, neighbor.hostname)
       over.abort()
       const { stallMs } = await metrics(metricsPort)
+      const cpuPercent = (100 * (cpuMsOf(cloud.pid) - cpuMs)) / (performance.now() - began)
       await asking
-      return { ...served, stallMs }
+      return { ...served, stallMs, cpuPercent }
     }
     const found = await inTurns(rounds, {
       alone: beside(undefined),
@@ -137,7 +142,7 @@ export const abuse: Benchmark = {
     report.samples('during the abuse', 'ms', all(found.abuse))
     for (const [what, served] of Object.entries(found))
       report.note(
-        `longest stall of the event loop, ${what}: ${Math.max(...served.map(one => one.stallMs)).toFixed(0)} ms`,
+        `${what}: longest stall of the event loop ${Math.max(...served.map(one => one.stallMs)).toFixed(0)} ms, mote up used ${median(served.map(one => one.cpuPercent)).toFixed(0)} % of a core`,
       )
     report.note(`refused: ${(await metrics(metricsPort)).refused || 'nothing'}`)
     const ratios = (under: readonly Served[]) =>

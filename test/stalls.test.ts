@@ -17,7 +17,11 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { outputLimits, readLayer, readLayout } from '../src/agent/build/output.ts'
 import { planProject } from '../src/agent/build/plan/index.ts'
+import { parseJsonBody } from '../src/control/http/json-body.ts'
+import { parseEvent } from '../src/control/scm/events.ts'
 import { readEntries } from '../src/control/vm-sessions/file-list.ts'
+import { readProcesses } from '../src/control/vm-sessions/process-list.ts'
+import { listenForVm, parseArrival } from '../src/agent/hypervisor/transfer/wire.ts'
 import { fetchUpload } from '../src/agent/build/upload.ts'
 import { framed } from '../src/agent/dns/forward.ts'
 import { frameOf, makePipes, openStdio, pipePorts } from '../src/agent/hypervisor/gvisor/pipes.ts'
@@ -111,6 +115,14 @@ const deepJson = (bytes: number) => '['.repeat(bytes / 2) + ']'.repeat(bytes / 2
 /** JSON with as many names as possible. */
 const wideJson = (bytes: number) => `{${Array.from({ length: bytes / 12 }, (_, n) => `"k${n}":1`).join()}}`
 
+/** One migration frame with a message of the greatest size. */
+const message = (json: string) => {
+  const header = Buffer.alloc(5)
+  header[0] = 0x4a
+  header.writeUInt32BE(json.length, 1)
+  return Buffer.concat([header, Buffer.from(json)])
+}
+
 const documents = [deepJson, wideJson].map(json => [json(4_000_000), json(65_000)] as const)
 
 interface Case {
@@ -121,6 +133,69 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
+  {
+    name: 'the body of a request',
+    files: ['src/control/http/json-body.ts'],
+    async run() {
+      const mib = 1 << 20
+      const pieces = ['[', '{"a":', '"a",', '"\\u0041",', '\\', '"', '1,', '[],', ' ', '"\\"",']
+      const texts = [deepJson(mib), wideJson(mib), `"${'\\u0041'.repeat(mib / 6)}"`, `"${'\\'.repeat(mib)}`]
+      for (const text of [...texts, ...pieces.map(piece => `[${piece.repeat(mib / piece.length)}`)])
+        try {
+          parseJsonBody(Buffer.from(text))
+        } catch {
+          // The body is refused.
+        } finally {
+          await turn()
+        }
+    },
+  },
+  {
+    name: 'a webhook',
+    files: ['src/control/scm/events.ts'],
+    async run() {
+      const mib = 1 << 20
+      const commits = `{"commits":[${'{},'.repeat(mib / 3)}{}]}`
+      for (const text of [
+        deepJson(mib),
+        wideJson(mib),
+        `payload=${'%5B'.repeat(mib / 3)}`,
+        '&a='.repeat(mib / 3),
+        commits,
+      ])
+        for (const style of ['github', 'gitlab'] as const) {
+          parseEvent({ id: 'x', event: style === 'github' ? 'push' : 'Push Hook', style }, Buffer.from(text))
+          await turn()
+        }
+    },
+  },
+  {
+    name: 'a list of processes in a VM',
+    files: ['src/control/vm-sessions/process-list.ts'],
+    async run() {
+      for (const line of ['1 1 1 S 1 1 x\n', `1 1 1 S 1 1 ${'%ff'.repeat(1_300)}\n`, '\n', 'x']) {
+        const part = Buffer.from(line.repeat(Math.ceil((1 << 16) / line.length)))
+        await settled(readProcesses(Readable.from(Array.from({ length: 20 }, () => part))))
+      }
+    },
+  },
+  {
+    name: 'the first message of a stranger at the port of a migration',
+    files: ['src/agent/hypervisor/transfer/wire.ts'],
+    async run() {
+      for (const json of [deepJson(4_000_000), wideJson(8_000_000)]) {
+        const listener = await listenForVm('127.0.0.1', 'this host')
+        listener.wire.catch(() => undefined)
+        const socket = connect(parseArrival(listener.uri).port, '127.0.0.1')
+        socket.on('error', () => undefined).resume()
+        await once(socket, 'connect')
+        socket.write(message(json))
+        // The host closes the connection once it has read the message.
+        await settled(once(socket, 'close'))
+        listener.close()
+      }
+    },
+  },
   {
     name: 'a list of files in a VM',
     files: ['src/control/vm-sessions/file-list.ts'],
@@ -444,16 +519,102 @@ describe('the table', () => {
     'src/gateway/upgrade.ts',
     'src/lib/archive/thread.ts',
   ]
+  const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
   it('contains every module that reads bytes from outside incrementally', () => {
     const marks =
       /\.on\(\s*'data'|readPaced\(|lineReader\(|tarEntries\(|inThread\(|inThread<|packet\.decode\(|frameReader\(/
-    const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
     const readers = globSync('src/{agent,gateway,lib,control}/**/*.ts')
       .filter(file => !/test(ing)?(-child|-guest|-drivers)?\.ts$|testing/.test(file))
       .filter(file => marks.test(code(file)))
     const known = new Set([...cases.flatMap(one => one.files), ...trusted])
     expect(readers.filter(file => !known.has(file))).toEqual([])
     expect([...known].filter(file => readFileSync(file).length === 0)).toEqual([])
+  })
+
+  /** Why the other modules that parse or copy streams need no case. */
+  const others: Readonly<Record<string, readonly string[]>> = {
+    "the bytes are the platform's own, its operator's, or those of the host's tools": [
+      'src/agent/build/builds.ts',
+      'src/agent/disk/lvm-thin-pool.ts',
+      'src/agent/disk/rbd-images.ts',
+      'src/agent/disk/rbd-pool.ts',
+      'src/agent/guest/shipped-kernel.ts',
+      'src/agent/hypervisor/fake/driver.ts',
+      'src/agent/hypervisor/fake/guest.ts',
+      'src/agent/hypervisor/fake/wire.ts',
+      'src/agent/hypervisor/gvisor/runsc.ts',
+      'src/agent/hypervisor/identity.ts',
+      'src/agent/hypervisor/qemu/snapshot.ts',
+      'src/agent/mesh/device.ts',
+      'src/agent/net/devices.ts',
+      'src/agent/net/listing.ts',
+      'src/agent/net/private-network.ts',
+      'src/agent/snapshot/store.ts',
+      'src/agent/state.ts',
+      'src/agent/volume/store.ts',
+      'src/control/auth/password-worker.ts',
+      'src/control/databases/backup-target.ts',
+      'src/control/databases/pageserver.ts',
+      'src/control/http/route.ts',
+      'src/control/http/stream-events.ts',
+      'src/lib/archive/packing.ts',
+    ],
+    'a signature is checked before': [
+      'src/control/bastion/signed.ts',
+      'src/control/billing/json.ts',
+      'src/control/scm/state.ts',
+    ],
+    'a few KiB are accepted': [
+      'src/agent/mesh/prober.ts',
+      'src/control/http/paging.ts',
+      'src/control/http/socket.ts',
+      'src/control/vm-sessions/attachment.ts',
+    ],
+    'another host sends them, which has shown the key of this move': [
+      'src/agent/snapshot/move.ts',
+      'src/agent/volume/move/content.ts',
+      'src/agent/volume/move/send.ts',
+    ],
+    'the bytes are only counted and passed on': [
+      'src/agent/hypervisor/cloud-hypervisor/protocol.ts',
+      'src/agent/hypervisor/qemu/gate.ts',
+      'src/agent/hypervisor/qemu/guest-memory.ts',
+      'src/agent/hypervisor/qemu/relay.ts',
+      'src/agent/hypervisor/qemu/state-file.ts',
+      'src/agent/logs/segment.ts',
+      'src/control/deployments/logs.ts',
+      'src/control/http/bytes-route.ts',
+      'src/control/http/upload.ts',
+      'src/control/vm-sessions/file-routes.ts',
+      'src/control/vm-sessions/file-session.ts',
+      'src/gateway/bastion/bastion.ts',
+      'src/gateway/bastion/shell-stream.ts',
+      'src/lib/guarded-proxy.ts',
+    ],
+    'a case names the module that calls it': [
+      'src/agent/build/compose.ts',
+      'src/agent/build/plan/node/locks.ts',
+      'src/agent/build/plan/project.ts',
+      'src/agent/guest/ports.ts',
+      'src/agent/image/document-thread.ts',
+      'src/agent/image/registry.ts',
+      'src/agent/image/write-layout.ts',
+      'src/control/databases/backups.ts',
+      'src/control/deployments/list-store.ts',
+    ],
+  }
+  it('or the list of reasons has every module that parses, or copies a stream', () => {
+    const marks =
+      /for await \(|pipeline\(|\.pipe\(|\.on\(\s*'(?:message|readable)'|new Transform|JSON\.parse\(|createGunzip/
+    const found = globSync('src/{agent,gateway,lib,control}/**/*.ts')
+      .filter(file => !/test(ing)?(-child|-guest|-drivers)?\.ts$|testing/.test(file))
+      .filter(file => marks.test(code(file)))
+    const known = new Set([...cases.flatMap(one => one.files), ...trusted, ...Object.values(others).flat()])
+    expect(found.filter(file => !known.has(file))).toEqual([])
+    const gone = Object.values(others)
+      .flat()
+      .filter(file => !found.includes(file))
+    expect(gone).toEqual([])
   })
 
   it('is backed by a reader that scans each byte once', () => {

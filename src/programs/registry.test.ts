@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { accessToken, type RegistrySystem, registrySystem } from '../../test/support/push-registry.ts'
 import { testDir } from '../../test/support/agent/agent.ts'
+import { startedProcesses } from '../../test/support/lib/environments.ts'
 import type { TestUser } from '../../test/support/system.ts'
 import { until } from '../../test/support/wait.ts'
 import { context } from '../../test/support/agent/image.ts'
@@ -28,6 +29,7 @@ describe.skipIf(missing.length > 0)(
     let bob: TestUser
     let digest: string
     beforeAll(async () => {
+      process.env['MOTE_SMTP_PASSWORD'] = 'hunter2-of-the-parent'
       own = await registrySystem()
       dir = await testDir()
       ann = await own.system.user()
@@ -36,6 +38,7 @@ describe.skipIf(missing.length > 0)(
       await writeFile(join(dir.path, 'policy.json'), '{"default":[{"type":"insecureAcceptAnything"}]}')
     }, 60_000)
     afterAll(async () => {
+      delete process.env['MOTE_SMTP_PASSWORD']
       await own[Symbol.asyncDispose]()
       await dir[Symbol.asyncDispose]()
     })
@@ -50,6 +53,13 @@ describe.skipIf(missing.length > 0)(
       skopeo('inspect', '--raw', '--tls-verify=false', '--creds', `ci:${token}`, `docker://${own.host}/${name}`)
     const remove = (token: string, name: string) =>
       skopeo('delete', '--tls-verify=false', '--creds', `ci:${token}`, `docker://${own.host}/${name}`)
+
+    it('has no secret of its parent in its environment', () => {
+      const registry = startedProcesses().filter(({ name }) => name === 'docker-registry')
+      expect(registry).toHaveLength(1)
+      expect(registry[0]?.environ).toContain('PATH=')
+      expect(registry[0]?.environ).not.toContain('hunter2')
+    })
 
     it('takes images of a project with a token that may deploy, and gives them to readers', async () => {
       const image = `${ann.project}/shop:v1`

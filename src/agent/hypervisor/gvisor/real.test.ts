@@ -9,6 +9,7 @@ import { writeSampleImage } from '../../image/sample.ts'
 import { namespaceNames } from '../../net/devices.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../../test/support/agent/hypervisor.ts'
+import { startedProcesses } from '../../../../test/support/lib/environments.ts'
 import { until } from '../../../../test/support/wait.ts'
 
 /** Tests with the real runsc of what is special about sandboxes. */
@@ -34,6 +35,22 @@ describe(gvisor?.name ?? 'gvisor', () => {
     process.kill((await processOf(host)).pid, 'SIGKILL')
     await host.until('vm-1', 'restarted', vm => vm.restartCount === 1 && vm.healthy)
     expect(await sh(host, 'cat /tmp/left || echo gone')).toBe('gone\n')
+  })
+
+  it('no process of a sandbox has a secret of the agent in its environment', { timeout: 60_000 }, async () => {
+    process.env['MOTE_SMTP_PASSWORD'] = 'hunter2-of-the-agent'
+    try {
+      await using host = await testAgent(gvisor?.config ?? {})
+      await host.put(desired(1))
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+      const { pid } = await processOf(host)
+      const started = startedProcesses()
+      const environ = await readFile(`/proc/${pid}/environ`, 'latin1')
+      expect([environ, ...started.map(one => one.environ)].join('\n')).not.toContain('hunter2')
+      expect(started.length).toBeGreaterThan(0)
+    } finally {
+      delete process.env['MOTE_SMTP_PASSWORD']
+    }
   })
 
   it('a guest that ends the process behind its ports ends, and is started again', { timeout: 60_000 }, async () => {

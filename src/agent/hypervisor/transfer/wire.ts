@@ -54,6 +54,8 @@ const headerBytes = 5
 const offsetBytes = 8
 /** Maximum size of a frame's payload. A longer frame is a protocol error. */
 const maxBytes = 8 << 20
+/** The same for the first frame of a connection that has not shown its key: anybody who reaches the port may send it. */
+const maxHelloBytes = 4096
 
 export interface Wire {
   say(message: Message): Promise<void>
@@ -66,9 +68,10 @@ export interface Wire {
   close(): void
 }
 
-export function wireOver(socket: Socket): Wire {
+/** @param firstBytes limit on the first frame that the other side sends */
+export function wireOver(socket: Socket, firstBytes = maxBytes): Wire {
   socket.on('error', () => undefined).setNoDelay(true)
-  const read = frames(socket)
+  const read = frames(socket, firstBytes)
   const send = async (kind: number, ...parts: readonly Buffer[]) => {
     const header = Buffer.alloc(headerBytes)
     header[0] = kind
@@ -114,17 +117,19 @@ function isOneOf<S extends Message['say']>(
   return says.some(say => say === message.say)
 }
 
-async function* frames(socket: Socket): AsyncGenerator<Frame, undefined> {
+async function* frames(socket: Socket, firstBytes: number): AsyncGenerator<Frame, undefined> {
   let rest = Buffer.alloc(0)
+  let limit = firstBytes
   for await (const chunk of socket) {
     rest = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk])
     for (;;) {
       if (rest.length < headerBytes) break
       const length = rest.readUInt32BE(1)
-      if (length > maxBytes) throw new Error('the other host sent an invalid frame')
+      if (length > limit) throw new Error('the other host sent an invalid frame')
       if (rest.length < headerBytes + length) break
       yield parseFrame(rest[0] ?? 0, rest.subarray(headerBytes, headerBytes + length))
       rest = rest.subarray(headerBytes + length)
+      limit = maxBytes
     }
   }
   return undefined
@@ -189,7 +194,7 @@ export async function listenForVm(host: string, madeBy: string): Promise<Listene
   const { promise, resolve, reject } = Promise.withResolvers<Wire>()
   promise.catch(() => undefined)
   const server = createServer(socket => {
-    const wire = wireOver(socket)
+    const wire = wireOver(socket, maxHelloBytes)
     admit(wire, key, madeBy).then(
       () => {
         server.close()

@@ -1,4 +1,5 @@
 /** Managed databases. */
+import { seconds } from '../../lib/duration.ts'
 import type { Command } from 'commander'
 import { confirmByName } from '../ask.ts'
 import { untilBranchReady, untilRunning, untilSnapshotReady } from '../database-wait.ts'
@@ -172,7 +173,11 @@ const snapshot: Verb = {
     const { id } = await databaseOf(call)
     const made = await call.client.createDatabaseSnapshot({ id, body: { name } })
     if (call.flags.wait === false) return said(made, `Snapshot ${name} is ${made.status}.`)
-    const ready = await call.terminal.step(`Taking the snapshot ${name}`, () => untilSnapshotReady(call, id, name))
+    const ready = await call.terminal.step(
+      `Taking the snapshot ${name}`,
+      () => untilSnapshotReady(call, id, name),
+      seconds(10),
+    )
     return said(ready, `Snapshot ${name} is ready.`)
   },
 }
@@ -201,7 +206,7 @@ const restore: Verb = {
     }
     const answer = await call.client.restoreDatabase({ id: database.id, body: { snapshot_name } })
     if (call.flags.wait === false) return said(answer, answer.message)
-    await call.terminal.step(`Restoring from ${snapshot_name}`, () => untilRunning(call, database.id))
+    await call.terminal.step(`Restoring from ${snapshot_name}`, () => untilRunning(call, database.id), seconds(20))
     return said(answer, `${database.name} runs again. The previous state is retained as a snapshot.`)
   },
 }

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
+import { minutes, seconds } from '../../lib/duration.ts'
+import { createTerminal } from '../progress.ts'
 import { err, out } from '../terminal.ts'
 
 export function imageCommands(): Command {
@@ -19,12 +21,15 @@ export function imageCommands(): Command {
       const version = Number(flags.version)
       if (!Number.isInteger(version) || version < 10 || version > 99)
         throw new Error(`--version: "${flags.version}" is not a major version, e.g. 15`)
-      const name = await buildPostgresImage({
-        imageDir: join(resolve(flags.data), 'images'),
-        version,
-        again: flags.again ?? false,
-        say: line => err(`${line}\n`),
-      })
+      const terminal = createTerminal()
+      const build = () =>
+        buildPostgresImage({
+          imageDir: join(resolve(flags.data), 'images'),
+          version,
+          again: flags.again ?? false,
+          say: terminal.line,
+        })
+      const name = await terminal.step(`Image of PostgreSQL ${version}`, build, seconds(40))
       out(`${name}\n`)
       // Without this, databases are refused for want of the image, although it was built.
       if (!existsSync(join(resolve(flags.data), 'agent')))
@@ -40,14 +45,19 @@ export function imageCommands(): Command {
     .option('--data <dir>', 'data directory of the agent that gets the images', process.env.MOTE_DATA ?? '.mote')
     .option('--cache <dir>', 'cache directory for all agents of this host', process.env.MOTE_CACHE)
     .action(async (flags: { data: string; cache?: string }) => {
-      const { ensureToolImage, toolImages } = await import('../../agent/build/tool-images.ts')
+      const { ensureToolImage, hasToolImage, toolImages } = await import('../../agent/build/tool-images.ts')
       const { agentConfig } = await import('../../agent/base/config.ts')
       const dataDir = join(resolve(flags.data), 'agent')
       const imageDir = join(resolve(flags.data), 'images')
       const cache = flags.cache === undefined ? {} : { cacheDir: resolve(flags.cache) }
       const dirs = agentConfig({ dataDir, imageDir, hostName: 'builder', ...cache })
+      const terminal = createTerminal()
       for (const name of toolImages) {
-        const layout = await ensureToolImage(dirs, name, line => err(`${line}\n`))
+        const layout = await terminal.step(
+          `Image ${name}`,
+          () => ensureToolImage(dirs, name, terminal.line),
+          hasToolImage(dirs.cacheDir, name) ? undefined : minutes(3),
+        )
         out(`${name} ${layout}\n`)
       }
     })

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { minutes } from '../../lib/duration.ts'
 import { createTerminal } from '../progress.ts'
 import { out } from '../terminal.ts'
 
@@ -13,8 +14,10 @@ export function kernelCommands(): Command {
       const terminal = createTerminal()
       const stop = new AbortController()
       process.once('SIGINT', () => stop.abort())
-      const dir = await terminal.step('Building the guest kernel', async () =>
-        buildOwnKernel(await cacheDir(flags.cache), line => terminal.line(line), stop.signal),
+      const dir = await terminal.step(
+        'Building the guest kernel',
+        async () => buildOwnKernel(await cacheDir(flags.cache), line => terminal.line(line), stop.signal),
+        minutes(8),
       )
       out(`${dir}/vmlinux\nStart agents with MOTE_KERNEL=${dir} to boot VMs with it.\n`)
     })

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { minutes } from '../../lib/duration.ts'
 import { createTerminal } from '../progress.ts'
 import { out } from '../terminal.ts'
 
@@ -16,8 +17,10 @@ export function runscCommands(): Command {
       process.once('SIGINT', () => stop.abort())
       const defaults = agentConfig({ dataDir: '.mote/agent', hostName: 'this' })
       const cacheDir = flags.cache ?? (process.env.MOTE_CACHE || defaults.cacheDir)
-      const program = await terminal.step('Installing runsc', () =>
-        installRunsc(cacheDir, line => terminal.line(line), stop.signal),
+      const program = await terminal.step(
+        'Installing runsc',
+        () => installRunsc(cacheDir, line => terminal.line(line), stop.signal),
+        minutes(2),
       )
       out(`${program}\nAgents on this host use it after their next start. Run mote doctor to check it.\n`)
     })

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { VolumeWithAttachments } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
+import { untilMoved } from '../move-wait.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
 
@@ -140,7 +141,10 @@ const restore: Verb = {
 const move: Verb = {
   usage: 'move <volume> [host]',
   says: 'Move a detached volume with its snapshots to another host; without a host, show the progress',
-  options: [['--cancel', 'cancel the move; the volume stays on its host']],
+  options: [
+    ['--cancel', 'cancel the move; the volume stays on its host'],
+    ['--no-wait', 'return immediately'],
+  ],
   example: 'mote volumes move data host-2\nmote volumes move data',
   async run(call) {
     const [name = '', target_host] = call.args
@@ -148,7 +152,11 @@ const move: Verb = {
     if (call.flags.cancel) return said(await call.client.cancelVolumeMove({ volume_id }), 'The move is being canceled.')
     if (target_host) {
       const answer = await call.client.moveVolume({ volume_id, body: { target_host } })
-      return said(answer, `${name} moves to ${target_host}.`)
+      if (call.flags.wait === false) return said(answer, `${name} moves to ${target_host}.`)
+      const moved = await untilMoved(call, `Moving ${name} to ${target_host}`, `The volume ${name}`, () =>
+        call.client.getVolumeMove({ volume_id }, { signal: call.signal }),
+      )
+      return said(moved, `${name} is on ${target_host}.`)
     }
     const answer = await call.client.getVolumeMove({ volume_id })
     return said(

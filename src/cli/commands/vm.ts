@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
-import { untilMigrated } from '../migration-wait.ts'
+import { untilMoved } from '../move-wait.ts'
 import { deploymentFlag, deploymentOf } from './app.ts'
 
 export const vmCommands = (): Command[] => [
@@ -105,7 +105,9 @@ const migrate: Verb = {
       const body = { target_host, target_uri: text(call.flags, 'uri') ?? '' }
       const started = await call.client.startMigration({ ...place, body })
       if (call.flags.wait === false) return said(started, `Migrating the VM to ${target_host}.`)
-      const moved = await untilMigrated(call, place, `Moving the VM to ${target_host}`)
+      const moved = await untilMoved(call, `Moving the VM to ${target_host}`, 'The VM', () =>
+        call.client.getMigration(place, { signal: call.signal }),
+      )
       const pause = moved.downtime_ms ? ` It was paused for ${moved.downtime_ms} ms.` : ''
       return said(moved, `The VM runs on ${target_host}.${pause}`)
     }

@@ -125,7 +125,7 @@ const buying = (parts: Parts) =>
 
 function requireProvider(provider: BillingProvider | undefined): BillingProvider {
   if (provider) return provider
-  throw invalidState('Nothing is sold here: this installation has no billing provider (MOTE_BILLING_PROVIDER).')
+  throw invalidState('No billing provider is configured (MOTE_BILLING_PROVIDER), so there is nothing to buy.')
 }
 
 async function productOfCheckout(parts: Parts, projectId: string, desiredFor: string | null) {

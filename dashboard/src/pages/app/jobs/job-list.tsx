@@ -135,7 +135,7 @@ function Actions({ app, job }: { readonly app: string; readonly job: Job }) {
       <DestroyIcon
         name={name}
         what="job"
-        consequence="It does not run again. Its runs stay in the list, and one that has not ended goes on."
+        consequence="It does not run again. Its runs stay in the list, and an open run continues."
         send={async () => {
           await api.deleteJob({ app_name: app, job_name: name })
           await refreshAll('jobs')

@@ -1,6 +1,7 @@
 /*
  * PID 1 of every Mote guest: mounts the root, runs the image's program, forwards its output to the host, reaps
- * processes, and executes requests from the control port. It never restarts anything by itself: the host decides.
+ * processes, and executes requests from the control port. It never restarts that program by itself: the host decides. It
+ * does restart the further programs of a VM (programs.c).
  */
 #include "mote.h"
 #include <errno.h>

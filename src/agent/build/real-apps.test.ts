@@ -6,14 +6,61 @@ import { answerOf, buildOn, type SourceFiles } from '../../../test/support/agent
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 import { run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
-import { hasToolImage, toolImages } from './tool-images.ts'
+import { hasToolImage, type ToolImage, toolImages } from './tool-images.ts'
 
 interface App {
   /** A file of the registry that the build needs. */
   readonly registry?: string
+  /** Made by the first build that needs them, which takes minutes. */
+  readonly images?: readonly ToolImage[]
   readonly files: SourceFiles
   readonly log: RegExp
   readonly answer: RegExp
+}
+
+/** A jar that finds its dependency beside it. */
+const javaApp: SourceFiles = {
+  'pom.xml': `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>shop</groupId><artifactId>shop</artifactId><version>1</version>
+  <properties>
+    <maven.compiler.source>17</maven.compiler.source>
+    <maven.compiler.target>17</maven.compiler.target>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>
+    <dependency><groupId>com.google.code.gson</groupId><artifactId>gson</artifactId><version>2.11.0</version></dependency>
+  </dependencies>
+  <build><plugins>
+    <plugin><artifactId>maven-dependency-plugin</artifactId><executions><execution>
+      <phase>prepare-package</phase><goals><goal>copy-dependencies</goal></goals>
+      <configuration><outputDirectory>target/lib</outputDirectory></configuration>
+    </execution></executions></plugin>
+    <plugin><artifactId>maven-jar-plugin</artifactId><configuration><archive><manifest>
+      <mainClass>Shop</mainClass><addClasspath>true</addClasspath><classpathPrefix>lib/</classpathPrefix>
+    </manifest></archive></configuration></plugin>
+  </plugins></build>
+</project>
+`,
+  'src/main/java/Shop.java': `import com.google.gson.Gson;
+import com.sun.net.httpserver.HttpServer;
+import java.net.InetSocketAddress;
+import java.util.Map;
+
+public class Shop {
+  public static void main(String[] args) throws Exception {
+    int port = Integer.parseInt(System.getenv("PORT"));
+    HttpServer server = HttpServer.create(new InetSocketAddress("0.0.0.0", port), 0);
+    byte[] answer = new Gson().toJson(Map.of("hello", "java")).getBytes();
+    server.createContext("/", exchange -> {
+      exchange.sendResponseHeaders(200, answer.length);
+      exchange.getResponseBody().write(answer);
+      exchange.close();
+    });
+    server.start();
+  }
+}
+`,
 }
 
 const apps: Readonly<Record<string, App>> = {
@@ -134,6 +181,19 @@ exec node -e "require('http').createServer((q, r) => r.end('\${words[*]}')).list
     log: /^chmod \+x start\.sh: took /m,
     answer: /^hello from bash$/,
   },
+  'PHP without packages': {
+    images: ['php'],
+    files: { 'index.php': '<?php echo "hello from php ", extension_loaded("pdo_pgsql") ? "with" : "without", " pdo";' },
+    log: /./,
+    answer: /^hello from php with pdo$/,
+  },
+  'Java with Maven': {
+    registry: 'https://repo.maven.apache.org/maven2/com/google/code/gson/gson/maven-metadata.xml',
+    images: ['java', 'maven'],
+    files: javaApp,
+    log: /^using javac 17\.[^]* of Debian$/m,
+    answer: /^\{"hello":"java"\}$/,
+  },
 }
 
 const unreachable = (url: string) =>
@@ -166,7 +226,9 @@ describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeo
     await git[Symbol.asyncDispose]()
   })
 
-  test.for(Object.entries(apps))('%s', async ([name, { registry, files, log, answer }], context) => {
+  test.for(Object.entries(apps))('%s', async ([name, { registry, images = [], files, log, answer }], context) => {
+    const absent = images.filter(image => !hasToolImage(cacheDir, image))
+    context.skip(absent.length > 0, `no images ${absent.join(', ')}: the first build that needs them makes them`)
     const reason = registry === undefined ? '' : await unreachable(registry)
     context.skip(reason !== '', `${registry} is out of reach: ${reason}`)
     const id = name.split(' ', 1)[0]?.toLowerCase() ?? ''

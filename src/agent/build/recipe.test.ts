@@ -174,13 +174,42 @@ test.each([
 
 test.each([
   ['Gemfile', 'a Ruby project'],
-  ['composer.json', 'a PHP project'],
   ['mix.exs', 'an Elixir project'],
 ])('a project without a toolchain is a clear fault: %s', (file, noun) => {
   const files = { [file]: file === 'mix.exs' ? 'app: :shop' : '{}', 'app.rb': '' }
   expect(() => recipeIn(files)).toThrow(BuildFault)
   expect(() => recipeIn(files)).toThrow(`This is ${noun}, which builds cannot compile yet. Add a Dockerfile.`)
 })
+
+test.each([
+  [{ 'composer.json': '{}' }, 'composer.json, line 1: Builds cannot install packages of Composer yet'],
+  [{ 'index.php': '', '.tool-versions': 'php 8.4' }, '.tool-versions, line 1: Builds have PHP 8.2, not 8.4'],
+  [{ 'build.gradle': '' }, 'build.gradle, line 1: Builds have no Gradle yet'],
+  [
+    { 'pom.xml': '<project>\n<java.version>21</java.version>' },
+    'pom.xml, line 2: Builds have Java 17, not 21. Change the line, or add a Dockerfile.',
+  ],
+  [{ Gemfile: "gem 'a'", '.ruby-version': '3.3\n' }, '.ruby-version, line 1: This is a Ruby project'],
+])('a project that cannot be built is refused with the line: %j', (files, message) =>
+  expect(() => recipeIn(files)).toThrow(message),
+)
+
+test.each([
+  [{ 'index.php': '' }, 'builder', 'php', 'exec php -S 0.0.0.0:$PORT -t .'],
+  [{ 'index.php': '', '.tool-versions': 'php 8.2.9' }, 'builder', 'php', 'exec php -S 0.0.0.0:$PORT -t .'],
+  [{ 'pom.xml': '<java.version>1.8</java.version>' }, 'maven', 'java', 'exec java $JAVA_OPTS -jar target/*jar'],
+  [
+    { 'pom.xml': 'org.springframework.boot' },
+    'maven',
+    'java',
+    'export SERVER_PORT="$PORT"; exec java $JAVA_OPTS -jar target/*jar',
+  ],
+])('PHP without packages and Maven are built with programs of Debian: %j', (files, builder, base, line) =>
+  expect(recipeIn(files)).toMatchObject({
+    builder,
+    output: { kind: 'layer', base, config: { Cmd: ['/bin/sh', '-c', line] } },
+  }),
+)
 
 const steps = (lines: string) => promisify(execFile)('/bin/sh', ['-euc', runStep + lines])
 

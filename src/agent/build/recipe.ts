@@ -1,6 +1,7 @@
 /** For each kind of project: the image it is built in, the build script, and the resulting image. */
 import type { BuildInputs } from '../../contract/agent.ts'
 import { BuildFault } from './fault.ts'
+import { mavenScript } from './maven.ts'
 import { nounOf } from './plan/describe.ts'
 import { goToolchainOf, pythonRequest, rustToolchainOf, rustup, toolRequirement } from './plan/toolchains.ts'
 import type { BuildPlan, NodeSteps, ProviderName, ToolName, ToolVersion } from './plan/types.ts'
@@ -58,6 +59,28 @@ const nodeEnv = (plan: BuildPlan, { packages }: NodeSteps) => ({
 const denoEnv = ['DENO_DIR=/app/.mote/deno', 'DENO_NO_UPDATE_CHECK=1']
 
 const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) => ({ kind: 'layer', base, config }) as const
+
+/** @throws BuildFault if the project names another version than Debian's */
+function checkVersion(plan: BuildPlan, tool: ToolName, ours: string): void {
+  const wanted = toolOf(plan, [tool])
+  if (!wanted?.from) return
+  const fits =
+    tool === 'java' ? Number(wanted.version.replace(/^1\./, '')) <= Number(ours) : isCaret(wanted.version, ours)
+  if (fits) return
+  const { file, line } = wanted.from
+  throw new BuildFault(
+    `${file}, line ${line}: Builds have ${nounsOf[tool] ?? tool} ${ours}, not ${wanted.version}. Change the line, or add a Dockerfile.`,
+  )
+}
+
+const nounsOf: Readonly<Partial<Record<ToolName, string>>> = { java: 'Java', php: 'PHP' }
+/** Whether a version of PHP such as `8.2`, `^8.1` or `>=8.0` allows ours. */
+function isCaret(wanted: string, ours: string): boolean {
+  const [, sign = '', major = '', minor = '0'] = /^(\^|>=)?\s*(\d+)(?:\.(\d+))?/.exec(wanted) ?? []
+  const [ourMajor, ourMinor] = ours.split('.').map(Number)
+  if (sign === '') return Number(major) === ourMajor && Number(minor) === ourMinor
+  return Number(major) === ourMajor && Number(minor) <= (ourMinor ?? 0)
+}
 
 /** Returns null if the project has no start command. */
 type Planner = (plan: BuildPlan, start: string | null, plainHttp: readonly string[]) => Recipe | null
@@ -171,6 +194,38 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
+  php: (plan, start) => {
+    if (start === null) return null
+    if (plan.install.some(line => line.startsWith('composer ')))
+      throw new BuildFault(
+        'composer.json, line 1: Builds cannot install packages of Composer yet. Add a Dockerfile, or remove the file if the site needs no packages.',
+      )
+    checkVersion(plan, 'php', '8.2')
+    const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
+    return {
+      builder: 'builder',
+      script: scripts.shell,
+      env: stepsOf(plan),
+      output: layer('php', { ...owner, Env, Cmd: startCommand(start) }),
+    }
+  },
+  java: (plan, start) => {
+    if (start === null) return null
+    if (!plan.build.some(line => /^(?:mvn|\.\/mvnw) /.test(line)))
+      throw new BuildFault(
+        'build.gradle, line 1: Builds have no Gradle yet. Add a Dockerfile, or a pom.xml: projects of Maven are built.',
+      )
+    checkVersion(plan, 'java', '17')
+    const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
+    // Spring reads the port from a variable of its own.
+    const line = plan.framework === 'spring' ? `export SERVER_PORT="$PORT"; exec ${start}` : start
+    return {
+      builder: 'maven',
+      script: mavenScript,
+      env: stepsOf(plan),
+      output: layer('java', { ...owner, Env, Cmd: startCommand(line) }),
+    }
+  },
   shell: (plan, start) => {
     if (start === null) return null
     if (/^zsh\b/.test(start))
@@ -208,8 +263,11 @@ export function inputsEnv({ args, secrets }: Pick<BuildInputs, 'args' | 'secrets
  */
 export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Recipe {
   const planner = recipes[plan.provider]
-  if (!planner)
-    throw new BuildFault(`This is ${nounOf(plan.provider)}, which builds cannot compile yet. Add a Dockerfile.`)
+  if (!planner) {
+    const place = plan.tools.find(({ from }) => from !== null)?.from
+    const at = place ? `${place.file}, line ${place.line}: ` : ''
+    throw new BuildFault(`${at}This is ${nounOf(plan.provider)}, which builds cannot compile yet. Add a Dockerfile.`)
+  }
   const recipe = planner(plan, plan.node?.script ?? plan.start, plainHttp)
   if (!recipe) throw new BuildFault('The start command is unknown. Add a Procfile: web: <command>')
   return recipe

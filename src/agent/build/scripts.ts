@@ -49,7 +49,7 @@ ${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$1" mote.end; sync; }
 ${runStep}mkdir -p /out
 `
-const prelude = commands + trustScript
+export const prelude = commands + trustScript
 /** Shell function: `download <url> <sha256> <file>` verifies the checksum before the file gets its name. */
 const download = `download() {
   echo "fetching $1"
@@ -70,7 +70,7 @@ END
 `
 /** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
-const cache = `mkdir -p /cache
+export const cache = `mkdir -p /cache
 # On gVisor, the host has mounted it.
 if [ -d /.mote-volumes/cache ]; then rmdir /cache; ln -s /.mote-volumes/cache /cache
 else mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"; fi

@@ -13,10 +13,15 @@ import { BuildFault } from './fault.ts'
 
 /** `builder` has the compilers; the others are base images of apps. `web` also runs builds that need no compiler. */
 export const toolImages = ['web', 'node', 'python', 'builder'] as const
-export type ToolImage = (typeof toolImages)[number]
+/** Made by the first build that needs them. */
+const languageImages = ['php', 'java', 'maven'] as const
+export type ToolImage = (typeof toolImages | typeof languageImages)[number]
 
 /** Increased when the content changes, so that hosts with an older image recreate it. */
-const versions = { web: 2, node: 1, python: 1, builder: 2 } as const satisfies Record<ToolImage, number>
+const versions = { web: 2, node: 1, python: 1, builder: 2, php: 1, java: 1, maven: 1 } as const satisfies Record<
+  ToolImage,
+  number
+>
 
 /** Returns the image reference for a VM on this host. */
 export const toolReference = (name: ToolImage) => `oci:${dirName(name)}`
@@ -62,6 +67,22 @@ const packages = {
     ...['ca-certificates', 'git', 'build-essential', 'pkg-config', 'nodejs', 'npm', 'golang-go', 'buildah', 'mount'],
     ...['python3', 'python3-dev', 'python3-pip', 'python3-venv'],
   ],
+  php: [
+    ...[
+      'php-cli',
+      'php-curl',
+      'php-gd',
+      'php-intl',
+      'php-mbstring',
+      'php-mysql',
+      'php-pgsql',
+      'php-redis',
+      'php-sqlite3',
+    ],
+    ...['php-xml', 'php-zip', 'ca-certificates', 'tzdata'],
+  ],
+  java: ['openjdk-17-jre-headless', 'ca-certificates', 'tzdata'],
+  maven: ['openjdk-17-jdk-headless', 'maven', 'curl', 'git', 'ca-certificates', 'ca-certificates-java', 'mount'],
 } as const
 
 const makers: Record<ToolImage, (dir: string, signal?: AbortSignal) => Promise<void>> = {
@@ -72,6 +93,9 @@ const makers: Record<ToolImage, (dir: string, signal?: AbortSignal) => Promise<v
   node: (dir, signal) => debian(dir, packages.node, signal),
   python: (dir, signal) => debian(dir, packages.python, signal),
   builder: (dir, signal) => debian(dir, packages.builder, signal, [warmGo]),
+  php: (dir, signal) => debian(dir, packages.php, signal),
+  java: (dir, signal) => debian(dir, packages.java, signal, [manPages]),
+  maven: (dir, signal) => debian(dir, packages.maven, signal, [manPages]),
 }
 
 const finish = (dir: string) =>
@@ -91,6 +115,9 @@ export const goSeed = '/usr/lib/mote/go-cache'
 const goPackages = ['net/http', 'encoding/json', 'html/template', 'database/sql', 'os/signal', 'compress/gzip', 'flag']
 // The settings must equal those of the recipe, because they are part of the cache key.
 const warmGo = `--customize-hook=chroot "$1" env HOME=/root CGO_ENABLED=0 GOCACHE=${goSeed} go build -trimpath ${goPackages.join(' ')}`
+
+/** Java's packages link manuals, and need their directory although it stays empty. */
+const manPages = '--essential-hook=mkdir -p "$1"/usr/share/man/man1'
 
 /** Excludes documentation, translations and manuals, which are half of a small system. */
 const left = ['doc', 'man', 'locale', 'info', 'lintian'].map(one => `--dpkgopt=path-exclude=/usr/share/${one}/*`)

@@ -26,9 +26,10 @@ const steps = setting('STEPS', 500)
 /** The lives must reach each of these. `vm-snapshot-move preparing` is missing: 250 lives never reach it. */
 const phases: Readonly<Record<string, readonly string[]>> = {
   app: ['emptying'],
-  deployment: ['draining', 'failing', 'rolling', 'serving', 'sleeping', 'stopping', 'suspending', 'waking'],
+  deployment: ['canary', 'draining', 'failing', 'rolling', 'serving', 'sleeping', 'stopping', 'suspending', 'waking'],
   host: ['missing'],
   migration: ['cancelling', 'clearing', 'copying', 'preparing', 'switching'],
+  run: ['ending', 'running', 'starting'],
   vm: ['placing', 'removing', 'starting', 'steady'],
   'vm-snapshot': ['creating', 'keeping', 'removing'],
   volume: ['creating', 'keeping', 'placing', 'removing', 'restoring'],

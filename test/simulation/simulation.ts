@@ -15,6 +15,7 @@ import { newId } from '../../src/lib/ids.ts'
 import { type ComputeWorld, computeWorld, type TestApp } from '../support/compute.ts'
 import type { SimHost } from '../support/sim-host.ts'
 import { type Random, random } from './random.ts'
+import { brokenImage } from './release-operations.ts'
 import type { Stage } from './stage.ts'
 
 export interface WorkflowNow {
@@ -28,9 +29,10 @@ export interface WorkflowNow {
 const instants: Readonly<Record<string, readonly string[]>> = {
   machine: ['entered_at', 'deadline'],
   host: ['last_seen_at', 'suspected_at'],
-  deployment: ['replaced_at', 'started_at', 'scheduled_at', 'stopped_at'],
+  deployment: ['replaced_at', 'started_at', 'scheduled_at', 'stopped_at', 'canary_started_at'],
   app: ['last_request_at', 'scale_changed_at'],
-  vm: ['placed_at'],
+  vm: ['placed_at', 'created_at'],
+  run: ['started_at', 'ended_at'],
 }
 const sql = {
   workflows: statement<WorkflowNow>(
@@ -107,6 +109,7 @@ export async function simulation(
   const passes = () => !dice.chance(state.faults)
   // The small host is full most of the time. VMs with volumes have to stop to move from it or to it.
   for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes, movesVolumes: vcpus > 4 })
+  for (const host of world.hosts) host.behaviour.set(brokenImage, 'crash')
   let fate: Fate = 'fine'
   let under: Pick<WorkflowNow, 'kind' | 'id'> | undefined
   /** Another runner, which now holds the lease, runs the whole step. */

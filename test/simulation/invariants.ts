@@ -1,6 +1,7 @@
 /** Invariants that hold after every single step, and invariants that hold once every fault has ended. */
 import { expect } from 'vitest'
 import { statement } from '../../src/db/db.ts'
+import { checkLimit, type LimitedRow } from './limits.ts'
 import { imageOfVmsOnly } from './operations.ts'
 import type { WorkflowNow, Simulation } from './simulation.ts'
 
@@ -30,17 +31,25 @@ const never: Readonly<Record<string, string>> = {
   'an active deployment of another app, or a deleted one (I23)': `SELECT a.id FROM app a LEFT JOIN deployment d ON d.id = a.active_deployment_id
      WHERE a.active_deployment_id IS NOT NULL AND (d.id IS NULL OR d.app_id <> a.id OR d.outcome IS NOT NULL)`,
   'a VM of an app that is scaled to zero (I25)': `SELECT v.id FROM vm v JOIN app a ON a.active_deployment_id = v.deployment_id
-     WHERE a.scale_state = 'scaled_to_zero' AND v.want <> 'absent'`,
+     WHERE a.scale_state = 'scaled_to_zero' AND v.want <> 'absent' AND v.run_id IS NULL`,
   'timestamps out of order (I26)': `SELECT id FROM deployment WHERE started_at IS NOT NULL AND (scheduled_at IS NULL OR scheduled_at > started_at OR stopped_at < started_at)`,
   'a VM without a workflow, or a workflow without a VM (I27)': `SELECT coalesce(v.id, m.id) AS id FROM vm v
      FULL JOIN (SELECT id FROM machine WHERE kind = 'vm') m ON m.id = v.id WHERE v.id IS NULL OR m.id IS NULL`,
   'a wanted VM of a deployment that has ended (I27)': `SELECT v.id FROM vm v JOIN deployment d ON d.id = v.deployment_id
-     WHERE v.want <> 'absent' AND d.outcome IN ('stopped', 'cancelled', 'superseded', 'failed')`,
+     WHERE v.want <> 'absent' AND v.run_id IS NULL AND d.outcome IN ('stopped', 'cancelled', 'superseded', 'failed')`,
   'a live deployment without a workflow': `SELECT d.id FROM deployment d WHERE d.outcome IS NULL AND NOT EXISTS (
      SELECT FROM machine m WHERE m.kind = 'deployment' AND m.id = d.id)`,
+  'an active canary with too many errors': `SELECT d.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id
+     WHERE d.canary_state IS NOT NULL AND d.canary_requests >= 20 AND d.canary_failed * 20 > d.canary_requests`,
+  'an active deployment whose canary has not passed': `SELECT d.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id
+     WHERE d.canary_state <> 'passed'`,
+  'a VM of a run that has ended': `SELECT v.id FROM vm v JOIN run r ON r.id = v.run_id WHERE r.ended_at IS NOT NULL`,
+  'a run without a workflow that has not ended': `SELECT r.id FROM run r WHERE r.ended_at IS NULL
+     AND NOT EXISTS (SELECT FROM machine m WHERE m.kind = 'run' AND m.id = r.id)`,
   'a route to a VM that is not healthy, or not of the active deployment': `SELECT r.hostname AS id, r.state, v.id AS vm, v.healthy, v.want, v.deployment_id, a.active_deployment_id FROM route r, jsonb_array_elements(r.backends) b
      LEFT JOIN vm v ON v.id::text = b->>'vmId' JOIN app a ON true
-     WHERE a.id = r.app_id AND (v.id IS NULL OR NOT v.healthy OR v.want <> 'running' OR v.deployment_id IS DISTINCT FROM a.active_deployment_id)`,
+     WHERE a.id = r.app_id AND (v.id IS NULL OR NOT v.healthy OR v.want <> 'running' OR (v.deployment_id IS DISTINCT FROM a.active_deployment_id
+       AND (a.strategy = 'rolling' OR v.app_id <> a.id)))`,
   'two VMs with write access to one volume (I38)': `SELECT volume_id AS id FROM vm_disk WHERE NOT read_only GROUP BY volume_id HAVING count(*) > 1`,
   'a volume with readers and a writer (I39)': `SELECT volume_id AS id FROM vm_disk GROUP BY volume_id HAVING bool_or(read_only) AND bool_or(NOT read_only)`,
   'a volume that is deleted or restored while attached (I40)': `SELECT o.id FROM volume o WHERE (o.want = 'absent' OR o.state = 'restoring')
@@ -75,6 +84,9 @@ interface Picture {
   readonly vms: readonly VmRow[]
   readonly apps: readonly AppRow[]
   readonly deployments: readonly DeploymentRow[]
+  /** Apps that are replaced one VM at a time. */
+  readonly limited: readonly LimitedRow[]
+  readonly strays: readonly { readonly id: string }[]
   readonly workflows: readonly WorkflowNow[]
 }
 
@@ -90,6 +102,9 @@ const picture = statement<Picture>(
      ${all(`SELECT v.id, v.generation, v.host_id AS host, h.cordoned OR h.lost_at IS NOT NULL AS barred FROM vm v LEFT JOIN host h ON h.id = v.host_id`)} AS vms,
      ${all(`SELECT id, scale_state AS state, active_deployment_id AS active FROM app`)} AS apps,
      ${all(`SELECT id, outcome FROM deployment`)} AS deployments,
+     ${all(`SELECT id, greatest(desired_replicas, 1) AS wanted, (SELECT count(*)::int FROM vm WHERE vm.app_id = app.id AND run_id IS NULL) AS vms
+       FROM app WHERE strategy = 'one-at-a-time'`)} AS limited,
+     ${all(`SELECT vm_id AS id FROM stray`)} AS strays,
      ${all(`SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind`)} AS workflows`,
 )
 
@@ -112,6 +127,8 @@ export function watch(sim: Simulation): Watch {
   const placed = new Map<string, string | null>()
   const scaleStates = new Map<string, string>()
   const outcomes = new Map<string, string>()
+  const most = new Map<string, number>()
+  const strays = new Set<string>()
   return {
     async check() {
       checkPlaces(sim)
@@ -125,6 +142,8 @@ export function watch(sim: Simulation): Watch {
       for (const vm of now.vms) checkVm(vm, generations, placed)
       for (const app of now.apps) checkScale(app, scaleStates)
       for (const d of now.deployments) checkOutcome(d, outcomes)
+      for (const { id } of now.strays) strays.add(id)
+      for (const app of now.limited) checkLimit(sim, app, most, strays)
     },
   }
 }
@@ -234,6 +253,7 @@ export async function settle(sim: Simulation): Promise<void> {
     await world.run(
       'vm',
       'deployment',
+      'run',
       'app',
       'snapshot',
       'migration',
@@ -269,9 +289,9 @@ export async function settle(sim: Simulation): Promise<void> {
     'a volume is missing on its host, or exists more than once',
   ).toEqual(volumes)
   const short = await world.rows(
-    `SELECT a.name, a.desired_replicas, (SELECT count(*)::int FROM vm v WHERE v.deployment_id = d.id AND v.healthy) AS healthy
+    `SELECT a.name, a.desired_replicas, (SELECT count(*)::int FROM vm v WHERE v.deployment_id = d.id AND v.run_id IS NULL AND v.healthy) AS healthy
      FROM app a JOIN deployment d ON d.id = a.active_deployment_id
-     WHERE a.scale_state = 'active' AND (SELECT count(*) FROM vm v WHERE v.deployment_id = d.id AND v.healthy) <> greatest(a.desired_replicas, 1)`,
+     WHERE a.scale_state = 'active' AND (SELECT count(*) FROM vm v WHERE v.deployment_id = d.id AND v.run_id IS NULL AND v.healthy) <> greatest(a.desired_replicas, 1)`,
   )
   expect(short, 'fewer healthy replicas than desired (I32)').toEqual([])
 }

@@ -69,6 +69,24 @@ const mutants: readonly Mutant[] = [
     what: 'apps that ask for a virtual machine run on gVisor',
     changes: [{ statement: 'vms.byIds', piece: 'd.hypervisor AS', by: '0 AS' }],
   },
+  {
+    what: 'a VM that is being removed leaves its place before it is gone',
+    changes: [
+      {
+        statement: 'deployments.freePlaces',
+        piece: 'AND vm.run_id IS NULL)',
+        by: "AND vm.run_id IS NULL AND want <> 'absent')",
+      },
+    ],
+  },
+  {
+    what: 'failed requests of a canary are not read',
+    changes: [{ statement: 'deployments.byId', piece: 'd.canary_failed::float8', by: '0 * d.canary_failed::float8' }],
+  },
+  {
+    what: 'the time of a job is not moved on',
+    changes: [{ statement: 'jobs.next', piece: 'next_at = $2', by: 'next_at = least(next_at, $2)' }],
+  },
 ]
 const mostSeeds = 40
 const steps = 500

@@ -19,6 +19,7 @@ import { refreshRoute } from '../../src/control/routing/index.ts'
 import type { Tx } from '../../src/db/db.ts'
 import { poke } from '../../src/engine/runner.ts'
 import type { Simulation } from './simulation.ts'
+import { chooseStrategy, releaseOperations } from './release-operations.ts'
 import { volumeOperations } from './volume-operations.ts'
 
 const anyDeployment = async (sim: Simulation) => {
@@ -51,6 +52,7 @@ export type Operation = readonly [string, number, (sim: Simulation) => Promise<u
 
 export const operations: readonly Operation[] = [
   ...volumeOperations,
+  ...releaseOperations,
   [
     'create an app',
     9,
@@ -61,6 +63,7 @@ export const operations: readonly Operation[] = [
       const replicas = isAlone ? 1 : 1 + sim.random.below(2)
       const app = await sim.world.app({ replicas, minReplicas: sim.random.chance(0.25) ? 1 : 0 })
       if (isAlone) await sim.world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+      await chooseStrategy(sim, app)
       sim.apps.push({ ...app, isAlone })
     },
   ],

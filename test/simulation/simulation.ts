@@ -16,6 +16,7 @@ import { type ComputeWorld, computeWorld, type TestApp } from '../support/comput
 import type { SimHost } from '../support/sim-host.ts'
 import { simGvisor, simQemu } from '../support/sim-offers.ts'
 import { type Random, random } from './random.ts'
+import { brokenImage } from './release-operations.ts'
 import type { Stage } from './stage.ts'
 
 export interface WorkflowNow {
@@ -29,9 +30,10 @@ export interface WorkflowNow {
 const instants: Readonly<Record<string, readonly string[]>> = {
   machine: ['entered_at', 'deadline'],
   host: ['last_seen_at', 'suspected_at'],
-  deployment: ['replaced_at', 'started_at', 'scheduled_at', 'stopped_at'],
+  deployment: ['replaced_at', 'started_at', 'scheduled_at', 'stopped_at', 'canary_started_at'],
   app: ['last_request_at', 'scale_changed_at'],
-  vm: ['placed_at'],
+  vm: ['placed_at', 'created_at'],
+  run: ['started_at', 'ended_at'],
 }
 const sql = {
   workflows: statement<WorkflowNow>(
@@ -119,6 +121,7 @@ export async function simulation(
   const known = new Map<string, string>()
   const passes = () => !dice.chance(state.faults)
   for (const machine of machines) await world.addHost({ ...machine, passes })
+  for (const host of world.hosts) host.behaviour.set(brokenImage, 'crash')
   let fate: Fate = 'fine'
   let under: Pick<WorkflowNow, 'kind' | 'id'> | undefined
   /** Another runner, which now holds the lease, runs the whole step. */

@@ -26,6 +26,8 @@ const written = [
     'vm_snapshot',
     'vm_disk',
     'stray',
+    'run',
+    'job',
     'volume_attachment',
     'volume_snapshot',
     'volume_move',

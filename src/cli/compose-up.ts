@@ -54,9 +54,9 @@ async function consent(call: Call, planned: StackPlan, removed: readonly string[
 
 async function readyText(call: Call, { name, services }: Stack): Promise<string> {
   const apps = await appsOf(call.client)
-  const lines = services.map(({ app }) => {
+  const lines = services.map(({ app, isTask }) => {
     const url = apps.find(one => one.name === app.app)?.url
-    return `  ${app.app}  ${url ? `serves at ${url}` : 'runs'}`
+    return `  ${app.app}  ${url ? `serves at ${url}` : isTask ? 'has ended' : 'runs'}`
   })
   return [`The stack ${name} runs:`, ...lines].join('\n')
 }

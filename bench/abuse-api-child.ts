@@ -23,9 +23,9 @@ const named = (bytes: number) => JSON.stringify({ name: 'x'.repeat(bytes), git_u
 const bodies = [named(whole), named(tooLarge), `{"name":${'['.repeat(mib / 2)}`, named(63 * kib)]
 /** As many values as a body may have, of the kind that takes longest to validate. */
 const values = JSON.stringify({ name: 'x', git_url: '', ports: Array.from({ length: 9_000 }, () => 'a'.repeat(2)) })
-/** Words of the greatest length, as they are and escaped. */
-const words = JSON.stringify({ command: Array.from({ length: 15 }, () => 'x'.repeat(64 * kib)) })
-const escapes = `{"command":["${'\\u0041'.repeat(64 * kib)}","${'\\u0041'.repeat(64 * kib)}"]}`
+/** Almost as large as a command may be, as it is and escaped. */
+const words = JSON.stringify({ command: Array.from({ length: 3 }, () => 'x'.repeat(64 * kib)) })
+const escapes = `{"command":["${'\\u0041'.repeat(40 * kib)}"]}`
 const value = JSON.stringify({ value: 'x'.repeat(60 * kib) })
 const file = (n: number) =>
   JSON.stringify({ path: '/etc/file', content: Buffer.alloc(500 * kib, n % 251).toString('base64') })

@@ -53,8 +53,19 @@ interface GatewayDeps {
   readonly log: Logger
 }
 
+/** A service on a port of the gateway itself would never be reached. @throws Error */
+function refuseOwnPorts({ port, bastion, tls, publish, tcp }: GatewayConfig): void {
+  const own = [port, bastion?.port, tls.port, publish.port].find(
+    one => one !== undefined && tcp && one >= tcp.ports.first && one <= tcp.ports.last,
+  )
+  if (own === undefined) return
+  const range = `${tcp?.ports.first}-${tcp?.ports.last}`
+  throw new Error(`MOTE_TCP_PORTS="${range}" contains port ${own}, on which the gateway itself listens: choose others.`)
+}
+
 /** @throws Error when a port is in use; everything is stopped again then. */
 export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
+  refuseOwnPorts(config)
   const gatewayId = newId()
   await using started = new AsyncDisposableStack()
   let drainMs = 0

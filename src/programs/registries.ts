@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { AgentConfig } from '../agent/base/config.ts'
 import type { ControlConfig } from '../control/base/config.ts'
 import { createVault } from '../lib/vault.ts'
+import { namingPorts } from './start-failure.ts'
 import { portOf, type ProgramSettings, programSettings } from './settings.ts'
 
 export const ownRegistryUrl = ({ registryPort }: ProgramSettings) =>
@@ -17,14 +18,17 @@ export async function openRegistry(
 ): Promise<void> {
   const { startRegistry } = await import('./registry.ts')
   const { registryTrust } = await import('../control/registries/index.ts')
-  const registry = await startRegistry({
-    dir: join(resolve(settings.data), 'registry'),
-    host: settings.listen,
-    port: portOf(programSettings.registryPort, settings.registryPort),
-    publicUrl,
-    trust: registryTrust(createVault(secrets)),
-    log,
-  })
+  const port = portOf(programSettings.registryPort, settings.registryPort)
+  const registry = await namingPorts([[port, programSettings.registryPort]], () =>
+    startRegistry({
+      dir: join(resolve(settings.data), 'registry'),
+      host: settings.listen,
+      port,
+      publicUrl,
+      trust: registryTrust(createVault(secrets)),
+      log,
+    }),
+  )
   scope.defer(() => registry.stop())
 }
 

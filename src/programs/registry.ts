@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -41,12 +41,13 @@ interface Account {
 const startMs = 10_000
 const stopMs = 5000
 
-/** @throws Error with the reason if it is not installed or does not start */
+/** @throws Error with the reason if it is not installed, its port is in use, or it does not start */
 export async function startRegistry(options: RegistryOptions): Promise<Registry> {
   const program = await findProgram('docker-registry')
   if (program === undefined)
     throw new Error('MOTE_REGISTRY_PORT is set, but docker-registry is not installed: apt-get install docker-registry')
   const account = await registryAccount()
+  await requireFree(options)
   const config = await writeFiles(options, account)
   const launch = () => start([...identity(account), program, 'serve', config], options.log)
   let child = launch()
@@ -176,6 +177,17 @@ function start([command = '', ...args]: readonly string[], log: Logger): Child {
   child.stderr.on('data', (part: Buffer) => void read(part))
   child.on('error', err => log.error({ err }, 'cannot start the registry'))
   return { process: child, said: () => last }
+}
+
+/**
+ * Another program on the port would look like a registry that is ready, until the real one has failed.
+ * @throws Error EADDRINUSE
+ */
+async function requireFree({ host, port }: RegistryOptions): Promise<void> {
+  const probe = createServer()
+  probe.listen(port, host)
+  await once(probe, 'listening')
+  await new Promise<void>(resolve => void probe.close(() => resolve()))
 }
 
 async function answering({ process: child, said }: Child, { host, port }: RegistryOptions): Promise<void> {

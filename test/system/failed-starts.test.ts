@@ -5,7 +5,8 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -242,6 +243,14 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the port of HTTP is taken': portOf('--gateway-port'),
     'the port of SSH is taken': portOf('--ssh-port'),
     'the port of HTTPS is taken': { ...portOf(''), fault: () => env({ MOTE_GATEWAY_TLS_PORT: takenPort }) },
+    'a port of HTTP belongs to its TCP services': {
+      fault: () => ({ args: ['--gateway-port', '20500'], env: { MOTE_TCP_PORTS: '20000-20999' } }),
+      says: /MOTE_TCP_PORTS="20000-20999" contains port 20500/,
+    },
+    'its range of TCP ports is none': {
+      fault: () => env({ MOTE_TCP_PORTS: '20000' }),
+      says: /MOTE_TCP_PORTS="20000": must be a range of ports/,
+    },
     'the port of its routes is taken': { ...portOf(''), fault: () => env({ MOTE_GATEWAY_PUBLISH_PORT: takenPort }) },
     'the bus is gone': busGone,
     'the bus hangs': busSilent,
@@ -274,6 +283,14 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the port of the API is taken': portOf('--port'),
     'the port of HTTP is taken': portOf('--gateway-port'),
     'the port of SSH is taken': portOf('--ssh-port'),
+    'the port of the registry is taken': {
+      async fault() {
+        // The registry runs as a user of its own.
+        await chmod(dir, 0o711)
+        return flags('--registry-port', takenPort)
+      },
+      says: existsSync('/usr/bin/docker-registry') ? /in use.*--registry-port/ : /docker-registry/,
+    },
     'its data directory is locked': {
       fault: locked(data => `agent ${join(data, 'agent')}`),
       says: /another agent runs on/,

@@ -5,6 +5,7 @@
 import { type Server, type Socket, connect, createServer } from 'node:net'
 import type { Logger } from 'pino'
 import { type Route, tcpPortOf } from '../../contract/gateway.ts'
+import { backoffMs } from '../../lib/backoff.ts'
 import type { PortRange } from '../../lib/port-range.ts'
 import type { BackendPools, Target } from '../backends.ts'
 import { faultOf } from '../faults.ts'
@@ -47,8 +48,8 @@ interface Listening {
 
 const connectMs = 2000
 const maxTries = 3
-/** A port that another program uses is tried again. */
-const againMs = 1000
+/** A port that another program uses is tried again, ever more rarely. */
+const again = { baseMs: 1000, capMs: 60_000 }
 
 export function startTcpServices(options: TcpOptions, deps: TcpDeps): TcpServices {
   const open = new Map<number, Listening>()
@@ -102,17 +103,21 @@ function listen(options: TcpOptions, deps: TcpDeps, port: number, name: string):
 
 /** Listens as soon as the port is free. @returns closes the server, whether it listens or not */
 function listenUntilClosed(server: Server, host: string, port: number, onError: (error: Error) => void) {
-  let again: NodeJS.Timeout | undefined
+  let timer: NodeJS.Timeout | undefined
+  let failures = 0
   let isClosed = false
+  server.on('listening', () => {
+    failures = 0
+  })
   server.on('error', error => {
     if (isClosed) return
     onError(error)
-    again = setTimeout(() => void server.listen(port, host), againMs)
+    timer = setTimeout(() => void server.listen(port, host), backoffMs(failures++, Math.random(), again))
   })
   server.listen(port, host)
   return () => {
     isClosed = true
-    clearTimeout(again)
+    clearTimeout(timer)
     return new Promise<void>(resolve => void server.close(() => resolve()))
   }
 }

@@ -52,6 +52,14 @@ export const CanaryCounts = Type.Object({
 })
 export type CanaryCounts = Static<typeof CanaryCounts>
 
+/** Attempts of requests at one VM, counted as those of a canary. */
+export const VmCounts = Type.Object({
+  vmId: Type.String({ format: 'uuid' }),
+  requests: count(),
+  failed: count(),
+})
+export type VmCounts = Static<typeof VmCounts>
+
 /** Answered with {} once the counts are stored. A report that was stored before changes nothing. */
 export const CountsReport = Type.Object({
   /** One start of one gateway. */
@@ -62,6 +70,8 @@ export const CountsReport = Type.Object({
   atMs: Type.Number(),
   apps: Type.Array(RequestCounts, { maxItems: mostCountedApps }),
   canaries: Type.Optional(Type.Array(CanaryCounts, { maxItems: mostCountedApps })),
+  /** Absent in reports of an earlier release. */
+  vms: Type.Optional(Type.Array(VmCounts, { maxItems: mostCountedApps })),
 })
 export type CountsReport = Static<typeof CountsReport>
 

@@ -548,6 +548,14 @@ CREATE TABLE deployment_file (
   CONSTRAINT deployment_file_pkey PRIMARY KEY (deployment_id, path)
 );
 
+CREATE TABLE deployment_requests (
+  deployment_id uuid NOT NULL,
+  failed bigint NOT NULL DEFAULT 0,
+  requests bigint NOT NULL DEFAULT 0,
+  CONSTRAINT deployment_requests_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
+  CONSTRAINT deployment_requests_pkey PRIMARY KEY (deployment_id)
+);
+
 CREATE TABLE domain (
   app_id uuid NOT NULL,
   checked_at timestamp with time zone,

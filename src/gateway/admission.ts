@@ -6,7 +6,7 @@ import type { GrpcSessions } from './grpc-sessions.ts'
 import { hostnameOf } from './headers.ts'
 import type { Limiter } from './limits.ts'
 import { type Page, sendPage } from './pages.ts'
-import type { CanaryCounter } from './request-counts.ts'
+import type { AttemptCounter } from './request-counts.ts'
 import type { RouteTable } from './route-table.ts'
 import type { Traffic } from './traffic.ts'
 
@@ -28,7 +28,7 @@ export interface ProxyDeps {
   readonly redirect: (exchange: Exchange) => Promise<number | undefined>
   /** Value of Strict-Transport-Security for answers over TLS. */
   readonly hsts: string | undefined
-  readonly canaries: CanaryCounter
+  readonly attempts: AttemptCounter
   /** Called when a request has ended; `status` 499 when the client disconnected before an answer. */
   readonly ended: (exchange: Exchange, status: number) => void
 }

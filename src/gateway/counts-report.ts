@@ -35,15 +35,17 @@ export function startCountsReporter(
   const send = async () => {
     if (pending.length === 0) {
       const apps = counter.take()
-      const canaries = counter.canaries.take()
-      for (let at = 0; at < Math.max(apps.length, canaries.length); at += mostCountedApps) {
+      const { canaries, vms } = counter.attempts.take()
+      for (let at = 0; at < Math.max(apps.length, canaries.length, vms.length); at += mostCountedApps) {
         const part = canaries.slice(at, at + mostCountedApps)
+        const partOfVms = vms.slice(at, at + mostCountedApps)
         pending.push({
           reporterId,
           seq: ++seq,
           atMs: Date.now(),
           apps: apps.slice(at, at + mostCountedApps),
           ...(part.length > 0 ? { canaries: part } : {}),
+          ...(partOfVms.length > 0 ? { vms: partOfVms } : {}),
         })
       }
     }
@@ -65,7 +67,7 @@ export function startCountsReporter(
   const timer = setInterval(() => void flush(), everyMs)
   timer.unref()
   const canaryTimer = setInterval(() => {
-    if (counter.canaries.hasCounts()) void flush()
+    if (counter.attempts.hasCanary()) void flush()
   }, canaryReportMs)
   canaryTimer.unref()
   return {

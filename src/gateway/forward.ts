@@ -9,7 +9,7 @@ import { type Exchange, flushHeaders, isGone, isHttp2, writeChunk } from './exch
 import { type Fault, faultOf } from './faults.ts'
 import { answerHeaders, forwardHeaders, peerOf } from './headers.ts'
 import type { Page } from './pages.ts'
-import type { CanaryAttempt } from './request-counts.ts'
+import type { CountedAttempt } from './request-counts.ts'
 import { type ProxyDeps, awake, refuse } from './admission.ts'
 
 /** Maximum number of attempts that reached no backend. */
@@ -40,7 +40,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   exchange.vmId = target.backend.vmId
   exchange.tries++
   const use = deps.pools.begin(target)
-  const attempt = deps.canaries.attempt(route, target.backend.vmId)
+  const attempt = deps.attempts.attempt(route, target.backend.vmId)
   const withBody = hasBody(exchange)
   // Another try sends the same body, which nothing has read yet.
   if (withBody && exchange.tries === 1) countBody(exchange)
@@ -72,7 +72,7 @@ function hasBody({ request, response }: Exchange): boolean {
 function answerTo(
   deps: ProxyDeps,
   exchange: Exchange,
-  { target, use, attempt }: { readonly target: Target; readonly use: Use; readonly attempt: CanaryAttempt },
+  { target, use, attempt }: { readonly target: Target; readonly use: Use; readonly attempt: CountedAttempt },
   failed: (fault: Fault) => void,
 ): Dispatcher.DispatchHandler {
   const { response } = exchange

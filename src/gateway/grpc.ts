@@ -21,7 +21,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
   exchange.vmId = target.backend.vmId
   exchange.tries++
   const use = deps.pools.begin(target)
-  const attempt = deps.canaries.attempt(route, target.backend.vmId)
+  const attempt = deps.attempts.attempt(route, target.backend.vmId)
   const client = response.stream
   const upstream = sessions.of(target).request(requestHeaders(deps, exchange), { endStream: false })
   exchange.abort = () => upstream.close(constants.NGHTTP2_CANCEL)

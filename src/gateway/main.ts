@@ -105,7 +105,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
       const counted = countedOf(exchange, status)
       if (counted) counter.add(counted)
     },
-    canaries: counter.canaries,
+    attempts: counter.attempts,
   }
   const counts = startCountsReporter(deps, counter)
   started.defer(() => counts.stop())

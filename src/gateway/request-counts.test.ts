@@ -6,6 +6,7 @@ import { expect, it } from 'vitest'
 import { gatewayFixture, hostname } from '../../test/support/gateway/gateway.ts'
 import { until } from '../../test/support/wait.ts'
 import { createMemoryBus } from '../bus/memory.ts'
+import type { Route } from '../contract/gateway.ts'
 import {
   type CountsReport,
   type RequestCounts,
@@ -34,6 +35,36 @@ it('each request is in one class, and requests without an answer have no latency
   expect(a?.latency.reduce((sum, n) => sum + n)).toBe(6)
   expect(b).toMatchObject({ appId: 'b', statuses: [0, 0, 0, 0, 1], gatewayErrors: 1 })
   expect(counter.take()).toEqual([])
+})
+
+it('attempts at a VM count once, as failed if they ever failed', () => {
+  const { attempts } = createRequestCounter()
+  const canary = { deploymentId: 'd', percent: 10, backends: [{ vmId: 'new', host: '::1', port: 80 }] }
+  const route: Route = {
+    hostname,
+    projectId: 'p',
+    appId: 'a',
+    state: 'live',
+    backends: [],
+    drainSeconds: 0,
+    version: 1,
+    canary,
+  }
+  for (const status of [200, 404, 500]) attempts.attempt(route, 'old').answered(status)
+  const cut = attempts.attempt(route, 'new')
+  cut.answered(200)
+  cut.failed()
+  cut.failed()
+  attempts.attempt(route, 'unanswered')
+  expect(attempts.hasCanary()).toBe(true)
+  expect(attempts.take()).toEqual({
+    canaries: [{ deploymentId: 'd', requests: 1, failed: 1 }],
+    vms: [
+      { vmId: 'old', requests: 3, failed: 1 },
+      { vmId: 'new', requests: 1, failed: 1 },
+    ],
+  })
+  expect(attempts.take()).toEqual({ canaries: [], vms: [] })
 })
 
 it('a report is sent again with its number until it is accepted, and no request is lost', async () => {

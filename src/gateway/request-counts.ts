@@ -3,7 +3,13 @@
  * with requests since the last accepted report.
  */
 import type { Route } from '../contract/gateway.ts'
-import { type CanaryCounts, type RequestCounts, latencyBoundsMs, latencyBuckets } from '../contract/request-counts.ts'
+import {
+  type CanaryCounts,
+  type RequestCounts,
+  type VmCounts,
+  latencyBoundsMs,
+  latencyBuckets,
+} from '../contract/request-counts.ts'
 import type { Exchange } from './exchange.ts'
 import { pages } from './pages.ts'
 
@@ -22,21 +28,20 @@ export interface RequestCounter {
   add(request: CountedRequest): void
   /** Returns the counts since the last call. */
   take(): RequestCounts[]
-  readonly canaries: CanaryCounter
+  readonly attempts: AttemptCounter
 }
 
-export interface CanaryCounter {
-  /**
-   * Returns the counter of one attempt at a backend, which counts once: as failed if that was ever reported. Does nothing
-   * for a backend that is not of a canary.
-   */
-  attempt(route: Route, vmId: string): CanaryAttempt
-  take(): CanaryCounts[]
-  /** True if something was counted since the last `take`. */
-  hasCounts(): boolean
+/** Counts attempts at VMs: those of one deployment, and those of a canary, which is reported more often. */
+export interface AttemptCounter {
+  /** Returns the counter of one attempt at a VM, which counts once: as failed if that was ever reported. */
+  attempt(route: Route, vmId: string): CountedAttempt
+  /** Returns the counts since the last call. */
+  take(): { readonly canaries: CanaryCounts[]; readonly vms: VmCounts[] }
+  /** True if an attempt at a canary was counted since the last `take`. */
+  hasCanary(): boolean
 }
 
-export interface CanaryAttempt {
+export interface CountedAttempt {
   answered(status: number): void
   failed(): void
 }
@@ -63,46 +68,49 @@ export function createRequestCounter(): RequestCounter {
       apps = new Map()
       return taken
     },
-    canaries: createCanaryCounter(),
+    attempts: createAttemptCounter(),
   }
 }
 
-const uncounted: CanaryAttempt = { answered() {}, failed() {} }
-
-function createCanaryCounter(): CanaryCounter {
-  let counts = new Map<string, CanaryCounts>()
-  const countsOf = (deploymentId: string) => {
-    const known = counts.get(deploymentId) ?? { deploymentId, requests: 0, failed: 0 }
-    counts.set(deploymentId, known)
-    return known
+function createAttemptCounter(): AttemptCounter {
+  let canaries = new Map<string, CanaryCounts>()
+  let vms = new Map<string, VmCounts>()
+  const countsOf = ({ canary }: Route, vmId: string) => {
+    const vm = vms.get(vmId) ?? { vmId, requests: 0, failed: 0 }
+    vms.set(vmId, vm)
+    if (!canary?.backends.some(backend => backend.vmId === vmId)) return [vm]
+    const { deploymentId } = canary
+    const known = canaries.get(deploymentId) ?? { deploymentId, requests: 0, failed: 0 }
+    canaries.set(deploymentId, known)
+    return [vm, known]
   }
   return {
-    attempt({ canary }, vmId) {
-      if (!canary?.backends.some(backend => backend.vmId === vmId)) return uncounted
-      const { deploymentId } = canary
+    attempt(route, vmId) {
       let state: 'pending' | 'answered' | 'failed' = 'pending'
       const failed = () => {
         if (state === 'failed') return
-        const now = countsOf(deploymentId)
-        if (state === 'pending') now.requests++
-        now.failed++
+        for (const now of countsOf(route, vmId)) {
+          if (state === 'pending') now.requests++
+          now.failed++
+        }
         state = 'failed'
       }
       return {
         failed,
         answered(status) {
           if (status >= 500) return failed()
-          if (state === 'pending') countsOf(deploymentId).requests++
+          if (state === 'pending') for (const now of countsOf(route, vmId)) now.requests++
           state = 'answered'
         },
       }
     },
     take() {
-      const taken = [...counts.values()]
-      counts = new Map()
+      const taken = { canaries: [...canaries.values()], vms: [...vms.values()] }
+      canaries = new Map()
+      vms = new Map()
       return taken
     },
-    hasCounts: () => counts.size > 0,
+    hasCanary: () => canaries.size > 0,
   }
 }
 

@@ -134,7 +134,7 @@ async function askAny(
     exchange.vmId = target.backend.vmId
     tried.add(target.key)
     const use = deps.pools.begin(target)
-    const attempt = deps.canaries.attempt(route, target.backend.vmId)
+    const attempt = deps.attempts.attempt(route, target.backend.vmId)
     use.lasts()
     try {
       const said = await ask(deps, exchange, target, desired)

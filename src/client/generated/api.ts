@@ -1024,6 +1024,10 @@ export interface Deployment {
   readonly started_at: string | null
   /** Milliseconds from the request until it served, or until it ended without serving; null while neither has happened. */
   readonly duration_ms: number | null
+  /** Requests that gateways sent to its VMs since it first served, reported every 10 seconds; a request that is sent again to another VM counts at both. WebSockets count once, TCP services not. */
+  readonly requests: number
+  /** Those that were answered with 5xx or had no complete answer. */
+  readonly failed_requests: number
 }
 
 /** Status of a deployment after an action. Wait for the final status with `?wait=` of the deployment. */

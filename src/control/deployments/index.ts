@@ -1,6 +1,7 @@
 /** Deployments: rollouts, replicas, scale to zero, logs and live numbers. */
 export type { NewDeployment } from './create-store.ts'
 export { addCanaryCounts } from './canary.ts'
+export { addVmCounts } from './request-counts.ts'
 export type { CanarySettings } from './canary-facts.ts'
 export { strategies, type Strategy } from './one-at-a-time.ts'
 export { restartPolicies, type RestartSettings } from './restart.ts'

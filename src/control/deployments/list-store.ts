@@ -4,17 +4,30 @@
 import { type Db, statement } from '../../db/db.ts'
 import type { Window } from '../http/paging.ts'
 import { authorOf } from './author.ts'
+import type { DeploymentRequests } from './request-counts.ts'
 import type { VmFacts } from './rules.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
 export interface ListedDeployment
   extends Pick<
-    Deployment,
-    | ('id' | 'jobId' | 'projectId' | 'appId' | 'appName' | 'buildId' | 'image' | 'hypervisor' | 'vcpus' | 'memoryMib')
-    | ('diskMib' | 'port' | 'gitBranch' | 'gitCommitHash' | 'gitCommitMessage' | 'triggerSource' | 'createdAt')
-    | ('author' | 'requestedAt' | 'startedAt' | 'stoppedAt')
-    | ('updatedAt' | 'scaleState' | 'want' | 'outcome' | 'phase' | 'reactivated')
-  > {
+      Deployment,
+      | (
+          | 'id'
+          | 'jobId'
+          | 'projectId'
+          | 'appId'
+          | 'appName'
+          | 'buildId'
+          | 'image'
+          | 'hypervisor'
+          | 'vcpus'
+          | 'memoryMib'
+        )
+      | ('diskMib' | 'port' | 'gitBranch' | 'gitCommitHash' | 'gitCommitMessage' | 'triggerSource' | 'createdAt')
+      | ('author' | 'requestedAt' | 'startedAt' | 'stoppedAt')
+      | ('updatedAt' | 'scaleState' | 'want' | 'outcome' | 'phase' | 'reactivated')
+    >,
+    DeploymentRequests {
   readonly vms: readonly (VmFacts & Pick<DeploymentVm, 'id' | 'hypervisor' | 'ipv6Address'>)[]
 }
 
@@ -29,11 +42,13 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash", d.git_commit_message AS "gitCommitMessage",
   d.trigger_source AS "triggerSource", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
   ${authorOf('d')} AS author, coalesce(d.activated_at, d.created_at) AS "requestedAt", d.started_at AS "startedAt", d.stopped_at AS "stoppedAt",
-  a.scale_state AS "scaleState", d.want, d.outcome, d.reactivated, m.phase, ${vmsOf('d.id')}`
+  a.scale_state AS "scaleState", d.want, d.outcome, d.reactivated, m.phase,
+  coalesce(c.requests, 0)::float8 AS requests, coalesce(c.failed, 0)::float8 AS "failedRequests", ${vmsOf('d.id')}`
 // Selects the page before joining. Otherwise the columns of skipped rows are computed as well.
 const joined = `JOIN deployment d ON d.id = page.id
   JOIN app a ON a.id = d.app_id
   LEFT JOIN machine m ON m.kind = 'deployment' AND m.id = d.id
+  LEFT JOIN deployment_requests c ON c.deployment_id = d.id
   ORDER BY d.id DESC`
 
 const ofApp = statement<ListedDeployment>(

@@ -77,6 +77,15 @@ export const Deployment = resource(
         examples: [8200],
       }),
     ),
+    requests: int64({
+      description:
+        'Requests that gateways sent to its VMs since it first served, reported every 10 seconds; a request that is sent again to another VM counts at both. WebSockets count once, TCP services not.',
+      examples: [1240],
+    }),
+    failed_requests: int64({
+      description: 'Those that were answered with 5xx or had no complete answer.',
+      examples: [2],
+    }),
   },
   { description: 'One rollout of an app: an image and the size of its VMs, as requested.' },
 )

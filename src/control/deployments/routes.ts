@@ -8,6 +8,7 @@ import { isUsable } from './image-access.ts'
 import { type Verb, statusOf } from './rules.ts'
 import { deploymentOperations } from './schema.ts'
 import * as lists from './list-store.ts'
+import { requestsOf } from './request-counts.ts'
 import * as store from './store.ts'
 import { appOf, type JobCall, jobOf, streamHandlers } from './stream-routes.ts'
 import { activatedBy } from './author.ts'
@@ -68,7 +69,8 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
           resourceId: d.id,
           details: { app: d.appName },
         })
-        return deploymentView((await store.byId(tx, d.id)) ?? d)
+        const now = (await store.byId(tx, d.id)) ?? d
+        return deploymentView({ ...now, ...(await requestsOf(tx, d.id)) })
       },
     },
     stopDeployment: { write: verb('stop') },

@@ -43,6 +43,8 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
   author: d.author,
   started_at: d.startedAt?.toISOString() ?? null,
   duration_ms: rolloutMs(d),
+  requests: d.requests,
+  failed_requests: d.failedRequests,
 })
 
 /**

@@ -67,6 +67,23 @@ describe('reports of gateways', () => {
   })
 })
 
+it('requests of VMs are added up for each deployment, and counted once', async () => {
+  await system.addAgent({ fake: { imageMs: 1, bootMs: 1, healthyMs: 0, stopMs: 0, logEveryMs: 0 } })
+  await user.post('/v1/apps', { name: 'web', git_url: '' })
+  const { job_id } = (await user.post('/v1/apps/web/deploy', { image: 'docker.io/library/nginx:1.28' })).body
+  const live = async () => (await user.get(`/v1/apps/web/deployments/${job_id}`)).body
+  await until(async () => (await live()).status === 'running', { what: 'web serves', timeoutMs: 30_000 })
+  const vmId: string = (await live()).vm_id
+  const listed = async () => (await user.get('/v1/apps/web/deployments')).body[0]
+  expect(await listed()).toMatchObject({ requests: 0, failed_requests: 0 })
+  const once = { reporterId: newId(), seq: 1, vms: [{ vmId, requests: 7, failed: 2 }] }
+  await report(once)
+  await report(once)
+  const unknown = { vmId: newId(), requests: 1, failed: 1 }
+  await report({ vms: [{ vmId, requests: 3, failed: 0 }, unknown] })
+  expect(await listed()).toMatchObject({ requests: 10, failed_requests: 2 })
+})
+
 describe('the history', () => {
   it('is that of the own project only, and needs a known range', async () => {
     const other = await system.user()

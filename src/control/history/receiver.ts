@@ -4,7 +4,7 @@ import type { Subscription } from '../../bus/bus.ts'
 import { CountsReport, countsSubject } from '../../contract/request-counts.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../base/deps.ts'
-import { addCanaryCounts } from '../deployments/index.ts'
+import { addCanaryCounts, addVmCounts } from '../deployments/index.ts'
 import { floorTo, steps } from './rules.ts'
 import * as store from './store.ts'
 
@@ -27,6 +27,7 @@ export const startCountsReceiver = ({ bus, db, clock, log }: Pick<Deps, 'bus' | 
       await db.tx(async tx => {
         if (!(await store.accept(tx, data))) return
         if (data.apps.length > 0) await store.addRequests(tx, at, data.apps)
+        await addVmCounts(tx, data.vms ?? [])
         await addCanaryCounts(tx, data.canaries ?? [])
       })
       return {}

@@ -70,6 +70,11 @@ export function DeploymentTable({
           ),
         },
         {
+          title: 'Requests',
+          wideOnly: true,
+          cell: one => <span className="whitespace-nowrap text-muted">{requestsText(one)}</span>,
+        },
+        {
           title: 'Took',
           wideOnly: true,
           cell: one => (
@@ -88,6 +93,13 @@ export function DeploymentTable({
       actionsOf={one => <Activate app={app} deployment={one} newest={newest} />}
     />
   )
+}
+
+/** Requests since the deployment first served, and how many of them failed. */
+export function requestsText({ requests, failed_requests: failed }: Deployment): string {
+  if (requests === 0) return '–'
+  const all = requests.toLocaleString('en')
+  return failed === 0 ? all : `${all}, ${failed.toLocaleString('en')} failed`
 }
 
 /** @param label on the button instead of the verb */

@@ -22,7 +22,7 @@ import { Empty, Loaded, Notice, Skeleton } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { FirstDeployButton } from './deploy-dialog.tsx'
-import { Activate, DeploymentTable } from './deployment-table.tsx'
+import { Activate, DeploymentTable, requestsText } from './deployment-table.tsx'
 import { liveOf } from './live.ts'
 import { TrafficFacts } from './history.tsx'
 import { Charts } from './charts.tsx'
@@ -189,6 +189,7 @@ function Serving({
         </Fact>
         <Fact name="Health">{healthOf(app, live.status)}</Fact>
         <Fact name="Serving since">{serving?.started_at ? <Ago at={serving.started_at} /> : '–'}</Fact>
+        <Fact name="Requests since then">{serving ? requestsText(serving) : '–'}</Fact>
         <Fact name="Deployed by">{serving ? authorOf(serving) : '–'}</Fact>
         {serving?.git_commit_hash ? (
           <Fact name="Commit" wide>

@@ -19,6 +19,7 @@ import { forks } from './forks.ts'
 import { gateway } from './gateway.ts'
 import { getOne } from './get-one.ts'
 import { gvisor } from './gvisor.ts'
+import { gvisorNode } from './gvisor-node.ts'
 import { image } from './image.ts'
 import { listApps } from './list-apps.ts'
 import { liveList } from './live-list.ts'
@@ -65,6 +66,7 @@ export const benchmarks: readonly Benchmark[] = [
   forks,
   wake,
   gvisor,
+  gvisorNode,
   sessions,
   sessionBytes,
   sleepers,

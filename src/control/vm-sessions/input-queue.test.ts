@@ -5,8 +5,11 @@ import { InputQueue } from './input-queue.ts'
 it('the program gets each byte once and in order, however many writes run and however much each takes', async () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 300_000 }), { minLength: 1, maxLength: 12 })
   const shares = fc.array(fc.double({ min: 0.1, max: 1, noNaN: true }), { minLength: 1, maxLength: 5 })
+  // Data of the same client that an earlier connection of it still writes.
+  const earlier = fc.array(fc.integer({ min: 0, max: 900_000 }), { minLength: 1, maxLength: 4 })
   await fc.assert(
-    fc.asyncProperty(sizes, shares, fc.integer({ min: 1, max: 3 }), async (parts, taken, most) => {
+    fc.asyncProperty(sizes, shares, fc.integer({ min: 1, max: 3 }), earlier, async (parts, taken, most, more) => {
+      const whole = Buffer.concat(parts.map((size, n) => Buffer.alloc(size, n + 1)))
       const received: Buffer[] = []
       let total = 7
       let running = 0
@@ -27,6 +30,9 @@ it('the program gets each byte once and in order, however many writes run and ho
           const fresh = all.subarray(total - offset, Math.ceil(share * all.length))
           received.push(fresh)
           total += fresh.length
+          const others = whole.subarray(total - 7, total - 7 + (more[writes % more.length] ?? 0))
+          received.push(others)
+          total += others.length
         }
         await Promise.resolve()
         running--
@@ -41,7 +47,7 @@ it('the program gets each byte once and in order, however many writes run and ho
       }
       queue.close()
       expect(await closed.promise).toBe(position)
-      expect(Buffer.concat(received).equals(Buffer.concat(sent))).toBe(true)
+      expect(Buffer.concat(received).equals(whole)).toBe(true)
     }),
     { numRuns: 60 },
   )

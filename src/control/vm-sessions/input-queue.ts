@@ -119,8 +119,11 @@ export class InputQueue {
     this.#parts.splice(0, count)
     const rest = Math.max(0, position - this.#written)
     const [first] = this.#parts
-    if (!first || rest === 0) return
-    this.#parts[0] = first.subarray(rest)
-    this.#written += rest
+    if (first && rest > 0) {
+      this.#parts[0] = first.subarray(rest)
+      this.#written += rest
+    }
+    // Writes of an earlier connection of the client may have brought the program further.
+    this.#started = Math.max(this.#started, this.#written)
   }
 }

@@ -5,7 +5,7 @@ import { said, type Verb } from '../verb.ts'
 
 export const deploymentDiff: Verb = {
   usage: 'diff [a] [b]',
-  says: 'Show what changed from deployment a to b: image, commit, size, settings and names of variables',
+  says: 'Show what changed from deployment a to b: image, commit, size, settings, names of variables and paths of files',
   options: [appFlag],
   example: 'mote deployments diff --app web\nmote deployments diff job-77aa01e2c1d04f5b job-3f6d0c4f2a1097e0',
   async run(call) {
@@ -19,16 +19,19 @@ export const deploymentDiff: Verb = {
   },
 }
 
-function diffText({ job_id, base, fields, env_added, env_changed, env_removed }: DeploymentDiff): string {
+function diffText({ job_id, base, fields, ...diff }: DeploymentDiff): string {
   const rows = [
     ...fields.map(({ field, from, to }) => [field.replaceAll('_', ' '), from ?? '', to ?? '']),
-    ...env_added.map(name => [`variable ${name}`, '', 'added']),
-    ...env_changed.map(name => [`variable ${name}`, '', 'changed']),
-    ...env_removed.map(name => [`variable ${name}`, '', 'removed']),
+    ...diff.env_added.map(name => [`variable ${name}`, '', 'added']),
+    ...diff.env_changed.map(name => [`variable ${name}`, '', 'changed']),
+    ...diff.env_removed.map(name => [`variable ${name}`, '', 'removed']),
+    ...diff.files_added.map(path => [`file ${path}`, '', 'added']),
+    ...diff.files_changed.map(path => [`file ${path}`, '', 'changed']),
+    ...diff.files_removed.map(path => [`file ${path}`, '', 'removed']),
   ]
   return listing(
     ['CHANGED', base ?? 'BEFORE', job_id],
     rows,
-    `${job_id} and ${base ?? 'the state before it'} have the same image, size, settings and variables.`,
+    `${job_id} and ${base ?? 'the state before it'} have the same image, size, settings, variables and files.`,
   )
 }

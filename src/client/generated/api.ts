@@ -1058,7 +1058,7 @@ export interface DeploymentCanary {
   readonly ends_at: string
 }
 
-/** What differs between two deployments of an app. Values of variables are never shown. */
+/** What differs between two deployments of an app. Values of variables and contents of files are never shown. */
 export interface DeploymentDiff {
   /** Short id of the deployment, used in paths. */
   readonly job_id: string
@@ -1072,6 +1072,12 @@ export interface DeploymentDiff {
   readonly env_removed: readonly string[]
   /** Names of variables that have another value. */
   readonly env_changed: readonly string[]
+  /** Paths of files that only the deployment has. */
+  readonly files_added: readonly string[]
+  /** Paths of files that only the base has. */
+  readonly files_removed: readonly string[]
+  /** Paths of files that have another content, mode or variable. */
+  readonly files_changed: readonly string[]
 }
 
 /** A field that differs between two deployments. Commands are JSON arrays. */

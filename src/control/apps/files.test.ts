@@ -109,6 +109,35 @@ describe('files of an app', () => {
     expect(await givenTo(body.deployment_id)).toEqual(files)
   })
 
+  it('are those of a fork too, with the variables that they have the values of', async () => {
+    await user.call('PUT', '/v1/apps/shop/env/LEVEL', { value: 'info', secret: false })
+    const { body } = await deploy()
+    const at = `/v1/apps/shop/deployments/${body.job_id}`
+    await user.post(`${at}/snapshot`, { snapshot_name: 'now' })
+    const fork = async () => user.post(`${at}/snapshot/now/fork`, { app_name: 'twin' })
+    let forked = await fork()
+    await until(async () => forked.status === 200 || (forked = await fork()).status === 200, {
+      what: 'the snapshot to be ready',
+      timeoutMs: 10_000,
+    })
+    const files = await givenTo(body.deployment_id)
+    expect(files).toHaveLength(3)
+    await until(async () => (await givenTo(forked.body.deployment_id)) !== undefined, { what: 'a VM of the fork' })
+    expect(await givenTo(forked.body.deployment_id)).toEqual(files)
+    expect((await user.get('/v1/apps/twin/env')).body).toMatchObject([
+      { name: 'LEVEL', secret: false, value: 'info' },
+      { name: 'TOKEN', secret: true, value: null },
+    ])
+    expect((await user.get('/v1/apps/twin/files')).body).toMatchObject([
+      { path: '/etc/shop/a b.conf', variable: null },
+      { path: '/run/key', mode: '0400', secret: true },
+      { path: '/run/token', variable: 'TOKEN' },
+    ])
+    // A change of the first app does not reach the fork.
+    await user.call('PUT', '/v1/apps/shop/env/TOKEN', { value: 'another token' })
+    expect(await givenTo((await deploy('twin')).body.deployment_id)).toEqual(files)
+  })
+
   it('with the value of a removed variable fail the next deployment at once', async () => {
     await user.call('DELETE', '/v1/apps/shop/env/TOKEN')
     expect(await deploy()).toMatchObject({

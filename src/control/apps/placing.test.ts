@@ -76,6 +76,15 @@ describe('an app', () => {
     expect(rows).toEqual([{ host: region(name).id }])
   })
 
+  it('that is forked passes its labels on', async () => {
+    const { job_id } = (await user.get('/v1/apps/in-eu/deployments')).body[0]
+    const at = `/v1/apps/in-eu/deployments/${job_id}/snapshot`
+    await user.post(at, { snapshot_name: 'now' })
+    const fork = () => user.post(`${at}/now/fork`, { app_name: 'twin' })
+    await until(async () => (await fork()).status === 200, { what: 'the snapshot to be ready', timeoutMs: 10_000 })
+    expect((await user.get('/v1/apps/twin')).body.hosts).toEqual({ require: { region: 'eu' }, prefer: {} })
+  })
+
   it('whose requirement no host meets is refused at once, with the names it asked for', async () => {
     await create('far', { hosts: { require: { region: 'mars' } } })
     const { status, body } = await deploy('far')

@@ -15,12 +15,19 @@ it('compares deployments, names who requested them, and shows why the first one 
   const setEnv = (name: string, value: string) => user.call('PUT', `/v1/apps/web/env/${name}`, { value })
   for (const name of ['SAME', 'OTHER', 'GONE']) await setEnv(name, 'a')
   const deploy = async (body: object) => (await user.post('/v1/apps/web/deploy', body)).body.job_id
+  const setFile = (path: string, file: object) => user.call('PUT', '/v1/apps/web/files', { path, ...file })
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  for (const path of ['/etc/same', '/etc/other', '/etc/gone', '/etc/mode'])
+    await setFile(path, { content: base64('a') })
+  await setFile('/etc/value', { variable: 'OTHER' })
+  await setFile('/etc/steady', { variable: 'SAME' })
   const first = await deploy({ image: 'docker.io/library/nginx:1.26' })
 
   expect(await get(`/v1/apps/web/deployments/${first}/diff`)).toMatchObject({
     base: null,
     fields: expect.arrayContaining([{ field: 'image', from: null, to: 'docker.io/library/nginx:1.26' }]),
     env_added: ['GONE', 'OTHER', 'SAME'],
+    files_added: ['/etc/gone', '/etc/mode', '/etc/other', '/etc/same', '/etc/steady', '/etc/value'],
   })
 
   // Written again with the same value, so its sealed bytes differ.
@@ -29,6 +36,11 @@ it('compares deployments, names who requested them, and shows why the first one 
   await setEnv('NEW', 'a')
   await user.delete('/v1/apps/web/env/GONE')
   await user.call('PATCH', '/v1/apps/web', { port: 8080, health_check_path: '/health' })
+  await setFile('/etc/same', { content: base64('a') })
+  await setFile('/etc/other', { content: base64('b'), secret: true })
+  await setFile('/etc/mode', { content: base64('a'), mode: '0400' })
+  await setFile('/etc/new', { content: base64('a') })
+  await user.delete('/v1/apps/web/files?path=/etc/gone')
   const second = await deploy({ image: 'docker.io/library/nginx:1.27', memory_mib: 1024 })
   const diff = {
     job_id: second,
@@ -41,6 +53,9 @@ it('compares deployments, names who requested them, and shows why the first one 
     env_added: ['NEW'],
     env_removed: ['GONE'],
     env_changed: ['OTHER'],
+    files_added: ['/etc/new'],
+    files_removed: ['/etc/gone'],
+    files_changed: ['/etc/mode', '/etc/other', '/etc/value'],
   }
   expect(await get(`/v1/apps/web/deployments/${second}/diff`)).toEqual(diff)
   expect(await get(`/v1/apps/web/deployments/${second}/diff?base=${first}`)).toEqual(diff)

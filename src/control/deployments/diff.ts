@@ -3,6 +3,7 @@ import { type Db, statement } from '../../db/db.ts'
 import type { Deps } from '../base/deps.ts'
 import { notFound } from '../http/errors.ts'
 import { hypervisorName } from '../vms/index.ts'
+import { fileChanges, filesOf, type KeptFile } from './diff-files.ts'
 import type { DeploymentDiff } from './schema.ts'
 
 /** What a deployment keeps of its request. */
@@ -56,11 +57,14 @@ export async function compare(
   const open = (value: Buffer) => vault.open('app.env', value)
   const env = async (id: string) => new Map((await envOf(db, id)).map(({ name, value }) => [name, value]))
   const [now, earlier] = await Promise.all([env(to.id), from ? env(from.id) : new Map<string, Buffer>()])
+  const noFiles: ReadonlyMap<string, KeptFile> = new Map()
+  const [files, earlierFiles] = await Promise.all([filesOf(db, to.id), from ? filesOf(db, from.id) : noFiles])
   return {
     job_id: to.jobId,
     base: from?.jobId ?? null,
     fields: fieldChanges(from, to),
     ...envChanges(earlier, now, (a, b) => a.equals(b) || open(a) === open(b)),
+    ...fileChanges(vault, earlierFiles, files),
   }
 }
 

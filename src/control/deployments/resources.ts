@@ -102,6 +102,8 @@ const FieldChange = resource(
 )
 const envNames = (what: string) =>
   list(text({ examples: ['LOG_LEVEL'] }), { description: `Names of variables that ${what}.` })
+const filePaths = (what: string) =>
+  list(text({ examples: ['/etc/web/web.conf'] }), { description: `Paths of files that ${what}.` })
 
 export const DeploymentDiff = resource(
   'DeploymentDiff',
@@ -117,8 +119,14 @@ export const DeploymentDiff = resource(
     env_added: envNames('only the deployment has'),
     env_removed: envNames('only the base has'),
     env_changed: envNames('have another value'),
+    files_added: filePaths('only the deployment has'),
+    files_removed: filePaths('only the base has'),
+    files_changed: filePaths('have another content, mode or variable'),
   },
-  { description: 'What differs between two deployments of an app. Values of variables are never shown.' },
+  {
+    description:
+      'What differs between two deployments of an app. Values of variables and contents of files are never shown.',
+  },
 )
 export type DeploymentDiff = Static<typeof DeploymentDiff>
 

@@ -139,7 +139,7 @@ export const deploymentOperations = operations({
     path: '/v1/apps/{app_name}/deployments/{job_id}/diff',
     summary: 'Compare two deployments',
     description:
-      'Returns what differs between the deployment and another one of the app: image, commit, size, settings, and names of variables.',
+      'Returns what differs between the deployment and another one of the app: image, commit, size, settings, names of variables, and paths of files.',
     ...shared,
     scope: 'read',
     params: ofJob,

@@ -229,12 +229,16 @@ describe('pull requests', () => {
   it('get a preview app while they are open, unless they come from other repositories', async () => {
     const person = await owner(api)
     const app = await world.appFor(person, await world.install(person))
+    const hosts = { require: {}, prefer: { region: 'eu' } }
+    await api.call('PATCH', `/v1/apps/${app.name}`, { token: person.token, body: { port: 8080, hosts } })
     const send = (payload: unknown) => deliver(api, { id: newId(), event: 'pull_request', payload })
     await send(pullRequest(app.repoId, 'open', 1, { foreign: true }))
     expect(await appsOf(person)).toEqual([app.name])
     expect((await send(pullRequest(app.repoId, 'open', 2))).body).toEqual({ status: 'applied' })
     const preview = previewName(app.name, 12)
     expect(await appsOf(person)).toEqual([preview, app.name])
+    const made = await api.call('GET', `/v1/apps/${preview}`, { token: person.token })
+    expect(made.body).toMatchObject({ hosts })
     await send(pullRequest(app.repoId, 'open', 3))
     expect((await world.deploymentsOf(person, preview)).map(one => one.git_commit_hash)).toEqual([
       commitOf(3),

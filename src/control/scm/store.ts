@@ -113,9 +113,9 @@ const copyFiles = statement(
   `INSERT INTO app_file (app_id, path, mode, content, variable, size_bytes, sha256)
    SELECT $2, path, mode, content, variable, size_bytes, sha256 FROM app_file WHERE app_id = $1 ON CONFLICT DO NOTHING`,
 )
-const copyBuildSettings = statement(
-  'scm.copyBuildSettings',
-  `UPDATE app SET build = (SELECT build FROM app parent WHERE parent.id = $1) WHERE id = $2`,
+const copySettings = statement(
+  'scm.copySettings',
+  `UPDATE app SET (build, hosts) = (SELECT build, hosts FROM app parent WHERE parent.id = $1) WHERE id = $2`,
 )
 const orphanPreviews = statement<{ id: string }>(
   'scm.orphanPreviews',
@@ -177,7 +177,7 @@ export const previewOf = async (tx: Tx, appId: string, number: number) =>
 export const keepPreview = (tx: Tx, appId: string, number: number, previewAppId: string) =>
   tx.run(setPreviewApp, [appId, number, previewAppId])
 export async function copyEnvironment(tx: Tx, from: string, to: string): Promise<void> {
-  await Promise.all([copyEnv, copyGroups, copyFiles, copyBuildSettings].map(one => tx.run(one, [from, to])))
+  await Promise.all([copyEnv, copyGroups, copyFiles, copySettings].map(one => tx.run(one, [from, to])))
 }
 export const leftOver = async (sql: Sql) => (await sql.rows(orphanPreviews)).map(row => row.id)
 export const bindTo = async (tx: Tx, installationId: number, projectId: string) =>

@@ -2,17 +2,27 @@ import { type Tx, statement } from '../../db/db.ts'
 
 const copyProcess = statement(
   'forks.copyProcess',
-  `UPDATE app fork SET kind = a.kind, command = d.command, arguments = d.arguments, restart = d.restart FROM deployment d JOIN app a ON a.id = d.app_id
+  `UPDATE app fork SET kind = a.kind, command = d.command, arguments = d.arguments, restart = d.restart, strategy = a.strategy, hosts = a.hosts FROM deployment d JOIN app a ON a.id = d.app_id
    WHERE fork.id = $1 AND d.id = $2`,
+)
+
+// A value that is still the plain one of the app can be read in the fork, too. All others are secrets.
+const copyVariables = statement(
+  'forks.copyVariables',
+  `INSERT INTO app_env (app_id, name, value, plain_at)
+   SELECT $1, e.name, e.value, CASE WHEN own.plain_at = own.updated_at AND own.value = e.value THEN now() END
+   FROM deployment_env e JOIN deployment d ON d.id = e.deployment_id
+   LEFT JOIN app_env own ON own.app_id = d.app_id AND own.name = e.name WHERE e.deployment_id = $2`,
 )
 
 const copyFiles = statement(
   'forks.copyFiles',
-  `INSERT INTO app_file (app_id, path, mode, content, size_bytes)
-   SELECT $1, path, mode, content, octet_length(content) * 3 / 4 FROM deployment_file WHERE deployment_id = $2 AND content IS NOT NULL`,
+  `INSERT INTO app_file (app_id, path, mode, content, variable, size_bytes)
+   SELECT $1, path, mode, content, variable, coalesce(octet_length(content) * 3 / 4, 0) FROM deployment_file WHERE deployment_id = $2`,
 )
 
-/** Later replicas of the fork run the program of the deployment that it was made of. */
+/** Later replicas of the fork run the program of the deployment that it was made of, with its variables and files. */
 export async function keepProcess(tx: Tx, appId: string, deploymentId: string): Promise<void> {
-  await Promise.all([tx.run(copyProcess, [appId, deploymentId]), tx.run(copyFiles, [appId, deploymentId])])
+  const from = [appId, deploymentId]
+  await Promise.all([tx.run(copyProcess, from), tx.run(copyVariables, from), tx.run(copyFiles, from)])
 }

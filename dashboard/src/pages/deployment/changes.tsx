@@ -68,13 +68,16 @@ const shown = (field: string, value: string | null) => {
 }
 
 function DiffView({ diff }: { readonly diff: DeploymentDiff }) {
-  const env = [
-    ...diff.env_added.map(name => ({ name, what: 'added' })),
-    ...diff.env_changed.map(name => ({ name, what: 'changed' })),
-    ...diff.env_removed.map(name => ({ name, what: 'removed' })),
+  const named = [
+    ...diff.env_added.map(name => ({ name, what: 'Variable added' })),
+    ...diff.env_changed.map(name => ({ name, what: 'Variable changed' })),
+    ...diff.env_removed.map(name => ({ name, what: 'Variable removed' })),
+    ...diff.files_added.map(name => ({ name, what: 'File added' })),
+    ...diff.files_changed.map(name => ({ name, what: 'File changed' })),
+    ...diff.files_removed.map(name => ({ name, what: 'File removed' })),
   ]
-  if (diff.fields.length === 0 && env.length === 0)
-    return <p className="text-muted">Nothing differs: same image, size, settings and variables.</p>
+  if (diff.fields.length === 0 && named.length === 0)
+    return <p className="text-muted">Nothing differs: same image, size, settings, variables and files.</p>
   return (
     <dl className="space-y-3">
       {diff.fields.map(({ field, from, to }) => (
@@ -85,9 +88,9 @@ function DiffView({ diff }: { readonly diff: DeploymentDiff }) {
           </dd>
         </div>
       ))}
-      {env.map(({ name, what }) => (
-        <div key={name} className="grid gap-x-4 sm:grid-cols-[8rem_minmax(0,1fr)]">
-          <dt className="text-muted">Variable {what}</dt>
+      {named.map(({ name, what }) => (
+        <div key={`${what} ${name}`} className="grid gap-x-4 sm:grid-cols-[8rem_minmax(0,1fr)]">
+          <dt className="text-muted">{what}</dt>
           <dd className="wrap-anywhere">
             <Mono>{name}</Mono>
           </dd>

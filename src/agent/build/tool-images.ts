@@ -46,7 +46,8 @@ export async function ensureToolImage(
   signal?: AbortSignal,
 ): Promise<string> {
   const layout = layoutOf(dirs.cacheDir, name)
-  if (!existsSync(layout) && name !== 'web') say(`creating the image "${name}" from Debian packages, once on this host; it takes some minutes`)
+  if (!existsSync(layout) && name !== 'web')
+    say(`creating the image "${name}" from Debian packages, once on this host; it takes some minutes`)
   await cachedDir(layout, dir => makers[name](dir, signal))
   await privateDir(dirs.imageDir)
   await symlink(layout, join(dirs.imageDir, dirName(name))).catch((error: unknown) => {

@@ -571,7 +571,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/auth/register': ['captcha_proof'],
   PersonalAccessToken: ['scopes', 'project', 'expires_at'],
   AuditLog: ['actor', 'summary'],
-  Deployment: ['image', 'author', 'started_at', 'duration_ms'],
+  Deployment: ['image', 'author', 'started_at', 'duration_ms', 'requests', 'failed_requests'],
   DeployResponse: ['dry_run'],
   LiveDeploymentStatus: ['steps', 'canary'],
   Volume: ['status', 'message'],

@@ -1,6 +1,8 @@
+import { symlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { SessionAnswer, SessionRequest, VmSpec, VmWant } from '../../contract/agent.ts'
-import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
+import { type TestAgent, testAgent, testDir, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
@@ -24,7 +26,11 @@ const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', 
 describe.each(drivers)('$name', ({ skip, config, spec }) => {
   test.skipIf(skip)('a VM serves requests while it migrates to another agent', limit, async () => {
     await using source = await testAgent(config)
-    await using target = await testAgent(config)
+    // Another host may have its cache elsewhere.
+    await using elsewhere = await testDir()
+    const cacheDir = join(elsewhere.path, 'cache')
+    await symlink(source.config.cacheDir, cacheDir)
+    await using target = await testAgent({ ...config, cacheDir })
     const desired = desiredWith(spec)
     await source.put(desired(1))
     const before = await healthy(source)

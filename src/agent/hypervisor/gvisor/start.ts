@@ -185,7 +185,7 @@ async function spawnSandbox(
   await rm(pidFile, { force: true })
   const common = ['-bundle', join(home.dir, names.bundle), '-pid-file', pidFile]
   const verb = waits
-    ? ['create', ...common, id]
+    ? [anyPaths, 'create', ...common, id]
     : checkpoint === undefined
       ? ['run', '-detach', ...common, id]
       : [...restoreVerb(checkpoint), ...common, id]
@@ -193,15 +193,13 @@ async function spawnSandbox(
   return Number((await readFile(pidFile, 'utf8')).trim())
 }
 
-const restoreVerb = (checkpoint: string) => [
-  // The two specifications differ in paths only, which differ between VMs and hosts.
-  '--restore-spec-validation=ignore',
-  'restore',
-  '-detach',
-  '-background',
-  '-image-path',
-  checkpoint,
-]
+/**
+ * The specification of a checkpoint and of the sandbox that it is restored in differ in paths, as VMs and hosts do. An option
+ * of the sandbox, so one that is created before its checkpoint arrives needs it, too.
+ */
+const anyPaths = '--restore-spec-validation=ignore'
+
+const restoreVerb = (checkpoint: string) => [anyPaths, 'restore', '-detach', '-background', '-image-path', checkpoint]
 
 /**
  * Restores a checkpoint from another host in a sandbox that was created with `waits`.

@@ -13,7 +13,6 @@ vi.setConfig({ testTimeout: 180_000 })
 /** Not run here, with the reason. */
 const others: Readonly<Record<string, string>> = {
   'mote image build builder': 'takes minutes; test/tutorials uses its result',
-  'mote image build postgres --version 15': 'test/tutorials runs it',
   'mote db connect main': 'needs a real server; test/tutorials runs it',
   'mote doctor': 'cli-machine.test.ts runs it',
   'mote launch --name web --image docker.io/library/nginx:1.27 --port 80':

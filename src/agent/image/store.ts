@@ -27,6 +27,8 @@ import { type ImageReference, parseImage } from './reference.ts'
 import { ImageError } from '../base/image-error.ts'
 import { sampleLayout, writeSampleImage } from './sample.ts'
 import { watchSize } from './size-watch.ts'
+import { isEngine } from './engines.ts'
+import { ensurePostgresImage } from './postgres/on-demand.ts'
 import { keepsSeed, seedOf } from './seed.ts'
 
 export interface Base {
@@ -85,14 +87,24 @@ type LayoutReference = Extract<ImageReference, { kind: 'layout' }>
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
 async function fromLayout(config: BaseDeps, reference: LayoutReference, context: PrepareContext): Promise<Base> {
-  const layoutDir =
-    reference.name === sampleLayout ? await sampleIn(config.cacheDir) : join(config.imageDir, reference.name)
+  const layoutDir = await layoutOf(config, reference, context)
   const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
   return context.time('base', () =>
     ensureBase(config, { digest: found.digest, withSeed: keepsSeed(reference) }, context, (_partial, use) =>
       use(layoutDir, found),
     ),
   )
+}
+
+/** The directory of a layout. The platform's own ones are made when they are first needed. */
+async function layoutOf(
+  { cacheDir, imageDir }: BaseDeps,
+  { name, tag }: LayoutReference,
+  context: PrepareContext,
+): Promise<string> {
+  if (name === sampleLayout) return sampleIn(cacheDir)
+  if (isEngine(name)) await ensurePostgresImage(imageDir, tag, context)
+  return join(imageDir, name)
 }
 
 /** Increased when the content of the sample changes. */

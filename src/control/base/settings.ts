@@ -248,7 +248,7 @@ export const controlSettings = {
     'MOTE_POSTGRES_VERSIONS',
     [15, 14, 16, 17],
     text => list(text).map(whole(14, 17)),
-    'major versions of PostgreSQL that are offered if a host has their image (mote image build postgres), the default first',
+    'major versions of PostgreSQL that are offered if a host has or makes their image (mote image build postgres), the default first',
   ),
   databaseBackend: setting<DatabaseConfig['backend']>(
     'MOTE_DATABASE_BACKEND',

@@ -24,16 +24,19 @@ import { readProcesses } from '../src/control/vm-sessions/process-list.ts'
 import { listenForVm, parseArrival } from '../src/agent/hypervisor/transfer/wire.ts'
 import { fetchUpload } from '../src/agent/build/upload.ts'
 import { framed } from '../src/agent/dns/forward.ts'
+import { programsOf } from '../src/agent/guest/programs.ts'
 import { frameOf, makePipes, openStdio, pipePorts } from '../src/agent/hypervisor/gvisor/pipes.ts'
 import { vmmHttp } from '../src/agent/hypervisor/vmm-http.ts'
 import { buildBase } from '../src/agent/image/base.ts'
 import { filesBelow, runConfigOf } from '../src/agent/image/config.ts'
 import { blobPath, findManifest, readBlob } from '../src/agent/image/layout.ts'
 import { takeSource } from '../src/control/builds/source-archive.ts'
+import { maxFileBytes } from '../src/control/apps/file-rules.ts'
 import { parseAppFile } from '../src/appfile/parse.ts'
 import { endOfArchive, globalHeaderBomb, paxData, rawEntry } from './support/lib/archive.ts'
 import { run } from '../src/lib/exec.ts'
 import { lineReader } from '../src/lib/lines.ts'
+import { programsPath } from '../src/lib/vm-programs.ts'
 import { asked, pour, pourMs, settled, withApp, withGuest, withResolver, withVmm } from './support/hostile-peers.ts'
 
 let dir = ''
@@ -319,6 +322,32 @@ const cases: readonly Case[] = [
       for (const text of [...floods.map(one => one.repeat(60_000 / one.length)), keys, tables, ...valid])
         try {
           parseAppFile(text)
+        } catch {
+          // The file is refused.
+        } finally {
+          await turn()
+        }
+    },
+  },
+  {
+    name: 'the file of further programs',
+    files: ['src/agent/guest/programs.ts'],
+    async run() {
+      const program = { name: 'a', command: ['x'] }
+      const most = {
+        ...program,
+        environment: Object.fromEntries(Array.from({ length: 30_000 }, (_, n) => [`V${n}`, 'x'])),
+      }
+      const floods = ['[', '{"programs":[', '"\\u0061', ' ', '{"a":'].map(one => one.repeat(maxFileBytes / one.length))
+      const valid = [
+        { programs: Array(20_000).fill(program) },
+        { programs: [most] },
+        { programs: Array(16).fill(program) },
+      ]
+      for (const text of [...floods, ...valid.map(one => JSON.stringify(one))])
+        try {
+          const file = { path: programsPath, data: Buffer.from(text).toString('base64'), mode: 0o644 }
+          programsOf([file], { argv: { entrypoint: [], cmd: [] }, env: {} })
         } catch {
           // The file is refused.
         } finally {

@@ -340,6 +340,8 @@ command = ["node", "${script}"]
       autoscaling: '{ max_replicas = 3, cpu_percent = 70, memory_percent = 60 }',
       restart: '"on-failure"',
       max_restarts: '3',
+      strategy: '"one-at-a-time"',
+      hosts: '{ prefer = { region = "eu" } }',
     }
     const { processes } = (await user.get('/v1/api-docs/mote.schema.json')).body.properties
     const [worker] = Object.values<{ properties: object }>(processes.patternProperties)

@@ -1,5 +1,5 @@
 /** Reads the further programs of a VM from one of its files. */
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { maxProgramArguments, maxPrograms, maxProgramVariables, programsPath } from '../../lib/vm-programs.ts'
 import { StepError } from '../base/step-error.ts'
@@ -70,12 +70,27 @@ export function programsOf(files: readonly GivenFile[], { argv, env }: ProgramBa
   }
 }
 
-function parsed({ data }: GivenFile) {
+function parsed({ data }: GivenFile): Static<typeof Programs> {
+  const form = 'it must be {"programs": [{"name": ..., "command": [...]}]}'
+  let value: unknown
   try {
-    return Value.Parse(Programs, JSON.parse(Buffer.from(data, 'base64').toString()))
+    value = JSON.parse(Buffer.from(data, 'base64').toString())
   } catch (cause) {
-    throw invalid('it must be {"programs": [{"name": ..., "command": [...]}]}', cause)
+    throw invalid(form, cause)
   }
+  assertFew(value)
+  if (!Value.Check(Programs, value)) throw invalid(form)
+  return value
+}
+
+/** A schema looks at everything before it refuses, so many programs or variables would block the agent. */
+function assertFew(value: unknown): void {
+  const programs: unknown = Object(value).programs
+  if (!Array.isArray(programs)) return
+  if (programs.length > maxPrograms) throw invalid(`it may have at most ${maxPrograms} programs`)
+  for (const program of programs)
+    if (Object.keys(Object(Object(program).environment)).length > maxProgramVariables)
+      throw invalid(`a program may have at most ${maxProgramVariables} variables`)
 }
 
 const invalid = (what: string, cause?: unknown) =>

@@ -38,6 +38,8 @@ export function Overview() {
   const active = useQuery(queries.active())
   if (deployments.data?.length === 0) return <FirstDeploy app={app} />
   const live = liveOf(app, active.data ?? [])
+  // While the deployment is being loaded, its cards already have their places, so that nothing below them moves.
+  const isExpected = live !== undefined || (active.isPending && app.active_deployment_id !== null)
   return (
     <div className="space-y-4">
       <Waiting app={app} active={active.data ?? []} />
@@ -48,8 +50,8 @@ export function Overview() {
         <Failed app={app} message={app.failure} job={deployments.data[0].job_id} />
       )}
       <Serving app={app} live={live} deployments={deployments.data ?? []} isLoading={active.isPending} />
-      {live && app.kind === 'web' && <LastDay name={app.name} />}
-      {live && <LiveCharts name={app.name} />}
+      {isExpected && app.kind === 'web' && <LastDay name={app.name} />}
+      {isExpected && <LiveCharts name={app.name} />}
       <Card
         flush
         title="Deployments"
@@ -138,7 +140,7 @@ function Serving({
   readonly deployments: readonly Deployment[]
   readonly isLoading: boolean
 }) {
-  if (isLoading) return <Skeleton className="h-40" />
+  if (isLoading) return <Skeleton className={app.active_deployment_id === null ? 'h-12' : 'h-86'} />
   if (!live) return <Notice tone="warn">Nothing is running. Deploy, or activate one of the deployments below.</Notice>
   const serving = deployments.find(one => one.id === live.deployment_id)
   const earlier = rollbackTarget(deployments, app.active_deployment_id)
@@ -246,7 +248,7 @@ function LastDay({ name }: { readonly name: string }) {
 
 function LiveCharts({ name }: { readonly name: string }) {
   const { points, state } = useMetrics(name)
-  if (points.length === 0) return <Skeleton className="h-44" />
+  if (points.length === 0) return <Skeleton className="h-110" />
   return (
     <section aria-label="Live metrics">
       <div className="mb-2 flex justify-end">

@@ -122,6 +122,7 @@ const bodies: Readonly<Record<string, object>> = {
   refreshSession: { refresh_token: 'svc_rt_nothing' },
   logout: { refresh_token: 'svc_rt_nothing' },
   updateMe: { first_name: 'Eve' },
+  setHostLabels: { labels: { region: 'eu' } },
   deleteMe: {},
   changePassword: { current_password: 'wrong wrong', new_password: 'a long sentence, not common' },
   verifyEmail: { token: 'svc_link_nothing' },

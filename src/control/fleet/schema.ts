@@ -72,6 +72,7 @@ export const hostOperations = operations({
     scope: 'admin',
     params,
     body: HostLabelsRequest,
+    maxBytes: 64 << 10,
     answer: Host,
   },
   listHostLabels: {

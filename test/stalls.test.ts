@@ -340,9 +340,9 @@ const cases: readonly Case[] = [
       }
       const floods = ['[', '{"programs":[', '"\\u0061', ' ', '{"a":'].map(one => one.repeat(maxFileBytes / one.length))
       const valid = [
-        { programs: Array(20_000).fill(program) },
+        { programs: Array.from({ length: 20_000 }, () => program) },
         { programs: [most] },
-        { programs: Array(16).fill(program) },
+        { programs: Array.from({ length: 16 }, () => program) },
       ]
       for (const text of [...floods, ...valid.map(one => JSON.stringify(one))])
         try {

@@ -5,13 +5,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { natsAuthorization } from '../../src/bus/permissions.ts'
 import { type Api, api } from './api.ts'
 import { testDatabase } from './database.ts'
 import { recordOutput } from './log.ts'
+import { freePort } from './free-port.ts'
 import { startNatsServer } from './nats.ts'
 import { startReaper } from './reaper.ts'
 import { until, type UntilOptions } from './wait.ts'
@@ -127,13 +127,4 @@ async function ended(child: ChildProcess): Promise<void> {
   const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs)
   await exit
   clearTimeout(timer)
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('BUG: a TCP server has a port')
-  return address.port
 }

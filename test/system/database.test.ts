@@ -14,7 +14,7 @@ import { parseControlConfig } from '../../src/control/base/config.ts'
 import { run } from '../../src/lib/exec.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { databaseImages, databaseVersion } from '../support/database-image.ts'
-import { freePort } from '../support/installation.ts'
+import { freePort } from '../support/free-port.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 

@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import { connect, createServer as createTcp } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { freePort } from '../../../test/support/free-port.ts'
 import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
 import { baseOfSnapshot } from '../hypervisor/prepare.ts'
@@ -132,17 +133,6 @@ function accepts(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => resolve(true))
     socket.on('error', () => resolve(false)).on('connect', () => socket.destroy())
-  })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createTcp().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() =>
-        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port')),
-      )
-    })
   })
 }
 

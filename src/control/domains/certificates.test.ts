@@ -2,26 +2,17 @@
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
+import { freePort } from '../../../test/support/free-port.ts'
 import { testSystem } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
 import { startTestDns } from '../../../test/support/control/domains.ts'
 
 const pebble = '/usr/bin/pebble'
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 /** The authority, which resolves names at `dns` and validates them at `httpPort`. */
 async function startAuthority(dir: string, dns: string, httpPort: number) {

@@ -4,10 +4,10 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { freePort } from '../../../test/support/free-port.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type GatewayFixture, gatewayFixture } from '../../../test/support/gateway/gateway.ts'
 import { haproxyConfig } from './haproxy-config.ts'
@@ -15,14 +15,6 @@ import { type HaproxyState, commandsFor, desiredOf } from './haproxy-plan.ts'
 import type { Route } from '../../contract/gateway.ts'
 
 const haproxy = '/usr/sbin/haproxy'
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 interface Edge {
   readonly port: number

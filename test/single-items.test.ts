@@ -29,6 +29,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   listVolumeSnapshots: '/v1/snapshots/{snapshot_id}',
   listDatabases: '/v1/databases/{id}',
   listHosts: '/v1/admin/hosts/{host_id}',
+  listHostLabels: 'a label has nothing but its name and values',
   listRepositories: 'belongs to the source host',
   listScmAccounts: 'belongs to the source host',
   listAppEnvGroups: '/v1/env-groups/{group_name}',

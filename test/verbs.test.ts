@@ -39,8 +39,8 @@ const tested: Readonly<Record<string, readonly [file: string, text: string]>> = 
       ...['setDatabaseBackupTarget', 'deleteDatabaseBackupTarget'],
     ].map(id => [id, [databases, id] as const]),
   ),
-  moveVolume: ['src/control/moves/workflow.test.ts', 'startMove'],
-  cancelVolumeMove: ['src/control/moves/workflow.test.ts', 'cancelMove'],
+  moveVolume: ['src/control/moves/volumes.test.ts', 'startMove'],
+  cancelVolumeMove: ['src/control/moves/volumes.test.ts', 'cancelMove'],
   startMigration: ['src/control/migrations/migration.test.ts', 'crash matrix of a migration'],
   cancelMigration: ['src/control/migrations/migration.test.ts', 'cancel'],
 }

@@ -80,7 +80,7 @@ export interface Movable<M extends Move> {
   readonly removalPollMs: number
 }
 
-export const moveWorkflow = <M extends Move>(movable: Movable<M>) =>
+export const workflowToMove = <M extends Move>(movable: Movable<M>) =>
   workflow<M>()({
     kind: movable.kind,
     edges: {

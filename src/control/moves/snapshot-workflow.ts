@@ -12,7 +12,7 @@ import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { slowestBytesPerMs } from './copy-timeout.ts'
 import { lockGroup, settleGroup } from './group.ts'
-import { type Side, hostOf, moveWorkflow, pokeMigration, pollMs, unstarted } from './machine.ts'
+import { type Side, hostOf, workflowToMove, pokeMigration, pollMs, unstarted } from './machine.ts'
 import type { SnapshotMove } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
@@ -25,7 +25,7 @@ const stuckMs = minutes(5)
 type MoveDeps = Pick<Deps, 'db' | 'bus'>
 
 export const snapshotMoveWorkflow = (deps: MoveDeps) =>
-  moveWorkflow<SnapshotMove>({
+  workflowToMove<SnapshotMove>({
     kind: store.snapshotMoveKind,
     noun: 'snapshot',
     rows: {

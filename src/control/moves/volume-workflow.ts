@@ -6,14 +6,14 @@ import { type Next, type Step, go, wait } from '../../engine/workflow.ts'
 import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { lockGroup, pokeDependents, settleGroup } from './group.ts'
-import { type Side, hostOf, moveWorkflow, pokeMigration, pollMs, unstarted } from './machine.ts'
+import { type Side, hostOf, workflowToMove, pokeMigration, pollMs, unstarted } from './machine.ts'
 import * as store from './volume-store.ts'
 import type { VolumeMove } from './volume-store.ts'
 
 type MoveDeps = Pick<Deps, 'db' | 'bus' | 'vault'>
 
 export const volumeMoveWorkflow = (deps: MoveDeps) =>
-  moveWorkflow<VolumeMove>({
+  workflowToMove<VolumeMove>({
     kind: 'volume-move',
     noun: 'volume',
     rows: {

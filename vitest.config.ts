@@ -2,6 +2,7 @@ import { globSync, readFileSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/support/longest-first.ts'
 import { quickTests } from './test/support/quick.ts'
 import { runReport } from './test/support/run-report.ts'
 
@@ -43,6 +44,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     maxWorkers: 3,
     projects: [
       ...(isQuick ? [{ extends: true as const, test: { name: 'quick', include: quickTests() } }] : []),

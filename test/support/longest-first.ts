@@ -1,0 +1,35 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** Files that take more than a minute on two cores, the longest first. */
+export const longest = [
+  'test/tutorials/tutorials.test.ts',
+  'test/system/failed-starts.test.ts',
+  'src/agent/build/real-apps.test.ts',
+  'src/agent/build/toolchain.test.ts',
+  'src/control/databases/verbs.test.ts',
+  'test/system/dashboard.test.ts',
+  'test/stacks/stacks.test.ts',
+  'test/system/templates.test.ts',
+  'test/system/database.test.ts',
+  'src/control/deployments/verbs.test.ts',
+  'test/simulation/mutants.test.ts',
+  'test/system/cli-config.test.ts',
+  'test/tutorials/three-hosts.test.ts',
+  'test/system/database-object-storage.test.ts',
+  'src/agent/hypervisor/contract.test.ts',
+  'test/system/source-upload.test.ts',
+  'test/system/dashboard-pages.test.ts',
+  'src/agent/hypervisor/gvisor/real.test.ts',
+] as const
+
+/** Starts the longest files first: one that starts last makes a whole run wait for it alone. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}
+
+function rank({ moduleId }: TestSpecification): number {
+  const at = longest.findIndex(name => moduleId.endsWith(`/${name}`))
+  return at < 0 ? longest.length : at
+}

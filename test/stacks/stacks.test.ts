@@ -49,11 +49,7 @@ const stacks: Readonly<Record<string, (ask: Ask) => Promise<void>>> = {
     expect(await ask('/')).toBe('200 apple,pear')
   },
   // Without a site, WordPress asks for its set-up: it has reached its database, which takes longer to start than WordPress.
-  'wordpress-mariadb': ask =>
-    until(async () => /^200 [^]*WordPress/.test(await ask('/wp-admin/install.php')), {
-      what: 'WordPress to reach its database',
-      timeoutMs: 60_000,
-    }),
+  'wordpress-mariadb': ask => untilAnswer(ask, '/wp-admin/install.php', /^200 [^]*WordPress/),
   'worker-queue': async ask => {
     expect(await ask('/pear', 'POST')).toBe('200 queued')
     await untilAnswer(ask, '/pear', '200 PEAR')

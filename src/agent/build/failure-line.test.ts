@@ -19,6 +19,12 @@ it('is the last line that reports a fault, without colors', () => {
   )
 })
 
+it('is what the failed command said, not that it failed, unless it said nothing', () => {
+  const lines = ['npm run build', 'compiling', 'Error: no such module foo', 'npm run build: failed after 3 s']
+  expect(failureLine([...lines, 'building took 31 s'])).toBe('Error: no such module foo')
+  expect(failureLine(['sh check', 'made', 'sh check: failed after 0 s'])).toBe('sh check: failed after 0 s')
+})
+
 it('is the last line if none reports a fault, and nothing for an empty log', () => {
   expect(failureLine(['building', 'stopped here', ''])).toBe('stopped here')
   expect(failureLine(['', ' '])).toBeUndefined()

@@ -9,14 +9,20 @@ const sequences = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]{0,32}[A-Za-z]
 /** Written around a failure by the host and by common tools, without a reason. */
 const noise =
   /^the workload ended|^still running; no output|^[\w ]+ took \d|complete log of this run|^npm (?:err!|error) *$|debug-\d+\.log|^exit status \d+$|^note: /i
+/** Printed by `runStep` after a command line: it says which one failed, and not why. */
+const step = /: (?:took|failed after) \d+ s$/
 const signs =
   /\b(?:error|err!|fatal|failed|failure|cannot|can't|could not|not found|no such|unable|undefined:|denied)\b|: error/i
 
-/** @returns the last line that reports a fault, otherwise the last line; undefined for an empty log */
+/**
+ * @returns the last line that reports a fault, otherwise that which names the failed command, otherwise the last line;
+ * undefined for an empty log
+ */
 export function failureLine(lines: readonly string[]): string | undefined {
   const told = lines
     .slice(-searchedLines)
     .map(line => printableLine(line.slice(0, 2000).replaceAll(sequences, '')).trim())
     .filter(line => line !== '' && !noise.test(line))
-  return (told.findLast(line => signs.test(line)) ?? told.at(-1))?.slice(0, longest)
+  const fault = told.findLast(line => signs.test(line) && !step.test(line))
+  return (fault ?? told.findLast(line => step.test(line)) ?? told.at(-1))?.slice(0, longest)
 }

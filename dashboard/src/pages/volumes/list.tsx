@@ -71,7 +71,8 @@ export function Attachments({ volume }: { readonly volume: VolumeWithAttachments
 export function Usage({ id, named = false }: { readonly id: string; readonly named?: boolean }) {
   const usage = useQuery(queries.volumeUsage(id))
   if (usage.isPending) return <Skeleton className="h-3 w-full" />
-  if (!usage.data || usage.data.measured_at === null) return <span className="text-faint">not measured yet</span>
+  if (!usage.data || usage.data.measured_at === null)
+    return <span className="text-faint">{named ? 'Used space is not measured yet' : 'not measured yet'}</span>
   const { used_bytes, size_bytes } = usage.data
   const text = `${bytes(used_bytes)} of ${bytes(size_bytes)}`
   if (named) return <Meter label="Used" value={used_bytes} max={size_bytes} text={text} />

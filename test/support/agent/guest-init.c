@@ -44,12 +44,12 @@ int sandbox_reaped(pid_t pid) { return (void)pid, 0; }
 void sandbox_bind(const struct config *config, const char *id, char *text) { (void)config, (void)id, (void)text; }
 void sandbox_unbind(const char *id, char *text) { (void)id, (void)text; }
 
-/* Sockets in the working directory replace the vsock ports. */
+/* Sockets in the working directory replace the vsock ports. They get their names once they accept connections. */
 int vsock_listen(unsigned port) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  strcpy(address.sun_path, port == 1001 ? "ctl.sock" : "log.sock");
+  struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "new.sock"};
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, 4) < 0) fatal("listen");
+  if (rename(address.sun_path, port == 1001 ? "ctl.sock" : "log.sock") < 0) fatal("rename");
   return fd;
 }
 int vsock_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }

@@ -94,6 +94,12 @@ const attach: Verb = {
   },
 }
 
+/** Says why a volume is still attached: a VM has to unmount it first. */
+export const detachText = (
+  name: string,
+  { status, message }: { readonly status: string; readonly message: string | null },
+) => (status === 'detached' ? `Detached ${name} from the app.` : `Detaching ${name}. ${message ?? ''}`.trim())
+
 const detach: Verb = {
   usage: 'detach <volume>',
   says: 'Detach a volume from an app',
@@ -101,7 +107,7 @@ const detach: Verb = {
   async run(call) {
     const volume = await volumeOf(call, call.args[0] ?? '')
     const answer = await call.client.detachVolume({ app_id: await appId(call), volume_id: volume.id })
-    return said(answer, `Detached ${volume.name} from the app.`)
+    return said(answer, detachText(volume.name, answer))
   },
 }
 

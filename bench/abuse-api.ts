@@ -8,7 +8,7 @@ import { type Benchmark, median, summarise } from './benchmark.ts'
 import { type Plane, post, startPlane, unlimited } from './plane.ts'
 import { inTurns, scaled } from './turns.ts'
 
-/** What the abuser does; each also by itself, for its cost on the event loop. */
+/** The kinds of abuse. The benchmark runs all together, and then one at a time to measure the CPU time of each. */
 export const kinds = [
   'lists',
   'bodies',
@@ -25,7 +25,7 @@ export type Kind = (typeof kinds)[number]
 
 const rounds = 7
 const roundMs = 4_000
-/** Rounds of each kind by itself. */
+/** Number of rounds in which one kind of abuse runs alone. */
 const kindRounds = 3
 const kindMs = 3_000
 const auditRows = 5_000
@@ -74,7 +74,7 @@ interface Abuser {
   run(kind: Kind | 'all', runMs: number): Promise<Readonly<Record<string, number>>>
 }
 
-/** An account with an app and a long audit log, in a process of its own. */
+/** Starts the abuser as a separate process. Its account has an app and a long audit log. */
 async function startAbuser(plane: Plane, cleanup: AsyncDisposableStack): Promise<Abuser> {
   await post(`${plane.url}/v1/auth/register`, { ...other, captcha_id: '', captcha_answer: '' })
   const token = String((await post(`${plane.url}/v1/auth/login`, other))['token'])
@@ -98,7 +98,7 @@ async function startAbuser(plane: Plane, cleanup: AsyncDisposableStack): Promise
 export const abuseApi: Benchmark = {
   name: 'abuse-api',
   goal: 'a tenant abuses the API in every way: others see at most twice their p99 and no error',
-  how: `Two accounts with a limit of 20 requests per second each. One lists its apps ${perSecond} times per second. In every second round a process of the other one keeps 40 connections as busy as possible: lists, bodies of up to 2 MiB, nested bodies and bodies of many values, commands of 256 KiB, files of 1 MiB, variables of 64 KiB, lists of 1,000 audit entries, logins with wrong passwords, requests without a credential, and event streams. Afterwards each kind runs by itself. The event loop is measured in CPU time of its thread, so that other load of the computer does not count.`,
+  how: `Two accounts, each limited to 20 requests per second. The quiet one lists its apps ${perSecond} times per second. In every second round the abuser sends as many requests as it can over 40 connections: lists, bodies of up to 2 MiB, nested bodies and bodies of many values, commands of 256 KiB, files of 1 MiB, variables of 64 KiB, lists of 1,000 audit entries, logins with wrong passwords, requests without a credential, and event streams. Afterwards each kind runs alone. The cost for the event loop is the CPU time of its thread, which other load does not change.`,
   reading:
     'The rate limits apply, and no request of the quiet tenant failed. With 60 requests per round the p99 is the slowest request, so it depends on other load; the figures of the event loop do not. With real-time priority for the control plane and the quiet client (2026-11-25), the ratio was 12.3 before a tenant had a share of four requests at a time and large answers counted as several requests, and 3.1 and 1.5 in two runs after; lists of the audit log used 40 % of a core before, 8 % after. What is left is garbage collection: its longest pauses, up to 20 ms, follow bodies of 1 MiB and lists of 1,000 entries.',
   async run(report) {

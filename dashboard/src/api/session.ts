@@ -54,7 +54,7 @@ function forget(): void {
 export const currentToken = () => accessToken
 export const signedIn = keep
 
-/** The id of the signed-in account (the subject of its JWT, RFC 7519); empty if nobody is signed in. */
+/** Returns the account's id, which is the `sub` claim of its JWT (RFC 7519, 4.1.2). Empty without a session. */
 export function currentPerson(): string {
   const payload = accessToken?.split('.')[1]
   if (!payload) return ''

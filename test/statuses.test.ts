@@ -1,6 +1,8 @@
 // once-is-enough: tests the API, not the database server.
 /** Every status of every operation: the documented statuses are exactly those that requests provoke. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { takesKey } from '../src/control/http/write.ts'
+import { allOperations } from '../src/control/operations.ts'
 import { accounts } from './statuses/account.ts'
 import { apps, deployments } from './statuses/compute.ts'
 import { billing, probes, sourceHosts, storageNodes } from './statuses/outside.ts'
@@ -38,6 +40,16 @@ it('the document names exactly the observed statuses', () => {
     undocumented: observed.filter(pair => !expected.includes(pair)),
     neverProvoked: expected.filter(pair => !provoked.includes(pair)),
   }).toEqual({ undocumented: [], neverProvoked: [] })
+})
+
+it('a lost answer can be had again: the same key gets the same answer, also of what is gone by now', () => {
+  const expected = Object.entries(allOperations).flatMap(([id, operation]) => (takesKey(operation) ? [id] : []))
+  const wrong = expected.flatMap(id => {
+    const again = world.repeated.get(id)
+    return again === 'same answer' ? [] : [`${id}: ${again?.slice(0, 3)}`]
+  })
+  // These end the credential, or the project, that the second request would need.
+  expect(wrong).toEqual(['deleteMe: 401', 'changePassword: 401', 'revokeSession: 401', 'deleteProject: 404'])
 })
 
 it('docs/api-statuses.md matches the observed statuses', async () => {

@@ -77,11 +77,20 @@ describe('retries', () => {
     expect([...keys]).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)])
   })
 
-  it('do not retry a sign-in or a delete with an unknown outcome', async () => {
+  it.each([
+    ['delete', (client: Client) => client.deleteApp({ app_name: 'x' })],
+    ['change', (client: Client) => client.updateApp({ app_name: 'x', body: { port: 80 } })],
+  ])('retry a %s after a lost connection with the same key', async (_what, send) => {
+    const { client, observed } = await serverWith([hangUp, json(200, { status: 'done' })])
+    await send(client)
+    const keys = new Set(observed.map(one => one.headers['idempotency-key']))
+    expect([observed.length, ...keys]).toEqual([2, expect.stringMatching(/^[0-9a-f]{32}$/)])
+  })
+
+  it('do not retry a sign-in with an unknown outcome', async () => {
     const { client, observed } = await serverWith([hangUp])
     await expect(client.login({ body: { email: 'a@b.c', password: 'x' } })).rejects.toThrow(TypeError)
-    await expect(client.deleteApp({ app_name: 'x' })).rejects.toThrow(TypeError)
-    expect(observed).toHaveLength(2)
+    expect(observed).toHaveLength(1)
   })
 
   it('retry after the time in a 429, even a delete', async () => {

@@ -23,7 +23,7 @@ export interface ClientOptions {
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   readonly project?: string | undefined
-  /** Default for POST with a credential: a new one, the same for every retry. */
+  /** Default for POST, PATCH and DELETE with a credential: a new one, the same for every retry. */
   readonly idempotencyKey?: string | undefined
 }
 
@@ -105,7 +105,7 @@ function headersOf(options: ClientOptions, request: ApiRequest, call: CallOption
 
 function keyOf({ method, open }: ApiRequest, { idempotencyKey }: CallOptions): Record<string, string> {
   if (idempotencyKey !== undefined) return { 'idempotency-key': idempotencyKey }
-  return method === 'POST' && !open ? { 'idempotency-key': newKey() } : {}
+  return takesKey(method) && !open ? { 'idempotency-key': newKey() } : {}
 }
 
 /** For `idempotencyKey`: 128 random bits. Not `crypto.randomUUID`: browsers provide that only on https. */
@@ -148,8 +148,10 @@ async function attempt(
 }
 
 /** Whether the request may be sent again if the outcome of the first one is unknown. */
-const isRepeatable = ({ method, open }: ApiRequest) =>
-  method === 'GET' || method === 'PUT' || (method === 'POST' && !open)
+const isRepeatable = ({ method, open }: ApiRequest) => method === 'GET' || method === 'PUT' || !open
+
+/** The server answers the second request with the same key as the first one. */
+const takesKey = (method: string) => method === 'POST' || method === 'PATCH' || method === 'DELETE'
 
 async function repeated(
   options: ClientOptions,

@@ -1,6 +1,7 @@
 /** Provocations that every operation of a kind answers alike. None of them changes anything of Ann's. */
 import { bodyLimitOf } from '../../src/control/http/body-limit.ts'
 import type { Operation } from '../../src/control/http/operation.ts'
+import { takesKey } from '../../src/control/http/write.ts'
 import { allOperations } from '../../src/control/operations.ts'
 import { DbUnavailable } from '../../src/db/errors.ts'
 import { newId } from '../../src/lib/ids.ts'
@@ -102,8 +103,8 @@ export async function reusedKeys({ ask, see }: World): Promise<void> {
   const [key, other] = [newId(), newId()]
   await see('markNotificationRead', 200, { headers: { 'idempotency-key': key } })
   await see('markAllNotificationsRead', 200, { headers: { 'idempotency-key': other } })
-  for (const [id, { method, auth }] of operations) {
-    if (method !== 'POST' || auth !== 'bearer') continue
+  for (const [id, operation] of operations) {
+    if (!takesKey(operation)) continue
     const headers = { 'idempotency-key': id === 'markNotificationRead' ? other : key }
     await ask(id, { ...bodyOf(id), headers, expects: 409, how: '`Idempotency-Key` of another request' })
   }

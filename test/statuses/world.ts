@@ -1,4 +1,5 @@
 /** One system with simulated hosts, two tenants and every credential that the provocations need. */
+import { isDeepStrictEqual } from 'node:util'
 import { parseControlConfig } from '../../src/control/base/config.ts'
 import { fakeHost, type FakeHost } from '../support/control/scm.ts'
 import { subjects } from '../../src/contract/agent.ts'
@@ -8,6 +9,7 @@ import { retryable } from '../../src/db/errors.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { allOperations } from '../../src/control/operations.ts'
 import type { Operation } from '../../src/control/http/operation.ts'
+import { takesKey } from '../../src/control/http/write.ts'
 import { type SimHost, simHost, type SimVm } from '../support/sim-host.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
@@ -37,6 +39,8 @@ export interface World extends AsyncDisposable {
   readonly bob: TestUser
   /** Path parameters that name Ann's resources; grows as resources are created. */
   readonly params: { [name: string]: string }
+  /** What the second request of an operation with the same `Idempotency-Key` answered. */
+  readonly repeated: ReadonlyMap<string, string>
   /** Sends the request as Ann by default, and records the status. */
   ask(id: string, asked?: Asked): Promise<Answered>
   /** Like `ask`, but fails unless the answer has this status. */
@@ -133,6 +137,7 @@ export async function createWorld(): Promise<World> {
   const ann = await system.user()
   const bob = await system.user()
   const record = createRecord()
+  const repeated = new Map<string, string>()
   const params: { [name: string]: string } = { tenant_slug: ann.project }
   const ask = async (id: string, { params: named = {}, query, expects = 200, how = '', ...sent }: Asked = {}) => {
     const operation = operationOf(id)
@@ -143,10 +148,19 @@ export async function createWorld(): Promise<World> {
       path: pathOf(operation, { ...params, ...named }) + search,
       ...(operation.auth === 'bearer' ? { token: ann.token } : {}),
       ...sent,
-      ...(operation.answer === 'socket' ? { headers: { ...socketHeaders(operation), ...sent.headers } } : {}),
+      headers: {
+        ...(operation.answer === 'socket' ? socketHeaders(operation) : {}),
+        ...(takesKey(operation) ? { 'idempotency-key': newId() } : {}),
+        ...sent.headers,
+      },
     }
     const answer = await send(request)
     record.add(id, answer.status, answer.status === expects ? how : undefined)
+    if (takesKey(operation) && answer.status === 200 && !repeated.has(id)) {
+      const again = await send(request)
+      const isSame = isDeepStrictEqual(again.body, answer.body) && again.headers['idempotent-replayed'] === 'true'
+      repeated.set(id, isSame ? 'same answer' : `${again.status} ${JSON.stringify(again.body)}`)
+    }
     if (answer.headers.etag !== undefined && !record.has(id, 304)) {
       const again = await send({ ...request, headers: { ...sent.headers, 'if-none-match': '*' } })
       record.add(id, again.status, again.status === 304 ? '`If-None-Match` of the current version' : undefined)
@@ -163,6 +177,7 @@ export async function createWorld(): Promise<World> {
     ann,
     bob,
     params,
+    repeated,
     ask,
     whileHostsRest,
     async see(id, status, asked) {

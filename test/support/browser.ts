@@ -28,6 +28,8 @@ export interface Visit extends AsyncDisposable {
   readonly page: Page
   /** Problems that the browser reported: script errors, CSP violations, requests to other origins. */
   readonly complaints: string[]
+  /** Requests that got no answer, with the browser's reason. */
+  readonly unanswered: readonly string[]
 }
 
 /** Opens a page in its own browser context, as one user. Timeouts are long, because other tests share the two cores. */
@@ -35,6 +37,10 @@ export async function visit(browser: Browser, baseUrl: string, options: BrowserC
   const context = await browser.newContext({ baseURL: baseUrl, ...options })
   context.setDefaultTimeout(25_000)
   const complaints: string[] = []
+  const unanswered: string[] = []
+  context.on('requestfailed', request =>
+    unanswered.push(`${request.method()} ${request.url()}: ${request.failure()?.errorText}`),
+  )
   context.on('page', page => {
     page.on('pageerror', error => complaints.push(`${page.url()}: ${error.message}`))
     page.on('console', message => {
@@ -48,7 +54,7 @@ export async function visit(browser: Browser, baseUrl: string, options: BrowserC
     })
   })
   const page = await context.newPage()
-  return { page, complaints, [Symbol.asyncDispose]: () => context.close() }
+  return { page, complaints, unanswered, [Symbol.asyncDispose]: () => context.close() }
 }
 
 /** Every violation that axe-core finds on the page: rule and location. */

@@ -1,5 +1,5 @@
 /** Drives the dashboard as a signed-in user, in a separate browser. */
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Locator } from 'playwright-core'
 import { describe } from 'vitest'
 import { noBrowser, type Visit, visit } from './browser.ts'
 import type { TestSystem, TestUser } from './system.ts'
@@ -39,15 +39,16 @@ export async function walker(
   await page.getByLabel('Password').fill(user.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor()
-  return { ...observed, user, ...handsOf(page), [Symbol.asyncDispose]: () => observed[Symbol.asyncDispose]() }
+  return { ...observed, user, ...handsOf(observed), [Symbol.asyncDispose]: () => observed[Symbol.asyncDispose]() }
 }
 
-function handsOf(page: Page): Omit<Walker, keyof Visit | 'user'> {
+function handsOf({ page, unanswered }: Visit): Omit<Walker, keyof Visit | 'user'> {
   const dialog = page.getByRole('dialog')
   const submitted = async (name: string) => {
     await dialog.getByRole('button', { name, exact: true }).click()
     await dialog.waitFor({ state: 'detached' }).catch(async (cause: unknown) => {
-      throw new Error(`the dialog did not close: ${await dialog.innerText()}`, { cause })
+      const reasons = unanswered.slice(-5).join('\n')
+      throw new Error(`the dialog did not close: ${await dialog.innerText()}\n${reasons}`, { cause })
     })
   }
   return {

@@ -8,6 +8,7 @@ import type { EventTable, Operation } from '../http/operation.ts'
 import { isConditional, isRevalidated } from '../http/precondition.ts'
 import { needsBody } from '../http/route.ts'
 import { encodeEvent } from '../http/sse.ts'
+import { takesKey } from '../http/write.ts'
 
 export function requestBodyOf(operation: Operation, components: Components): Json {
   const { body, rawBody, upload } = operation
@@ -133,14 +134,14 @@ const namesOf = (events: EventTable = {}) =>
     .join(', ')
 
 function successHeaders(operation: Operation): HeaderName[] {
-  const { auth, list, method } = operation
+  const { list } = operation
   return [
     'X-Request-Id',
     'Cache-Control',
     ...(isLimited(operation) ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
     ...(isRevalidated(operation) ? (['ETag'] as const) : []),
     ...(list ? (['Link'] as const) : []),
-    ...(method === 'POST' && auth === 'bearer' ? (['Idempotent-Replayed'] as const) : []),
+    ...(takesKey(operation) ? (['Idempotent-Replayed'] as const) : []),
     ...(operation.setsCookie ? (['Set-Cookie'] as const) : []),
   ]
 }
@@ -149,7 +150,7 @@ const isOpenEnded = (answer: Operation['answer']) => answer === 'stream' || answ
 const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
 
 function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
-  const { adminOnly, answer, auth, body, fails = [], method, params, project, rawBody, scope, upload } = operation
+  const { adminOnly, answer, auth, body, fails = [], params, project, rawBody, scope, upload } = operation
   const isBearer = auth === 'bearer'
   // A refused credential counts against a rate limit, and each owner may have a limited number of streams.
   const isRefusable = isLimited(operation) || isBearer || isOpenEnded(answer)
@@ -160,7 +161,7 @@ function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorS
     403: isBearer && (scope !== 'read' || adminOnly),
     404: isBearer && (params || project !== 'none'),
     // An `Idempotency-Key` that was used for another request.
-    409: isBearer && method === 'POST',
+    409: takesKey(operation),
     412: isConditional(operation, readable),
     413: body || rawBody || upload,
     415: body,

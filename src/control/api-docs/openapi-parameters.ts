@@ -4,6 +4,7 @@ import { exampleOf } from '../http/example.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'
 import type { Operation } from '../http/operation.ts'
 import { isConditional, isRevalidated } from '../http/precondition.ts'
+import { takesKey } from '../http/write.ts'
 
 /** @param readable paths whose `GET` answers with an entity tag */
 export function parametersOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json[] {
@@ -11,7 +12,7 @@ export function parametersOf(operation: Operation, components: Components, reada
     ...declared('path', operation.params, components),
     ...declared('query', operation.query, components),
     ...(operation.project === 'selected' ? projectParameters : []),
-    ...(operation.method === 'POST' && operation.auth === 'bearer' ? [idempotencyKey] : []),
+    ...(takesKey(operation) ? [idempotencyKey] : []),
     ...(isConditional(operation, readable) ? [ifMatch] : []),
     ...(isRevalidated(operation) ? [ifNoneMatch] : []),
     ...(operation.answer === 'stream' ? streamParameters : []),

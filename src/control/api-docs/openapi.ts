@@ -21,7 +21,7 @@ What holds for every operation:
 - **Credentials.** \`Authorization: Bearer\` with a session JWT or a personal access token, unless the operation says otherwise.
 - **Errors.** One shape, \`Error\`, with a \`code\` for programs; \`application/problem+json\` for clients that accept it.
   A path without the method that was asked for answers 405 and names its methods in \`Allow\`; every \`GET\` but a stream has a \`HEAD\`.
-- **Retries.** Every \`POST\` with a credential takes an \`Idempotency-Key\`. 429 and 503 say in \`Retry-After\` when to try again.
+- **Retries.** Every \`POST\`, \`PATCH\` and \`DELETE\` with a credential takes an \`Idempotency-Key\`. 429 and 503 say in \`Retry-After\` when to try again.
 - **Bodies.** Each operation names the size up to which it reads a body. Towards the rate limit a body counts as one request
   for each 64 KiB of it; a body of unknown length (\`Transfer-Encoding: chunked\`) counts as the largest that the operation reads.
 - **Versions.** Answers of \`GET\` have an \`ETag\`: \`If-None-Match\` saves a transfer, \`If-Match\` refuses a change of something else than was read.

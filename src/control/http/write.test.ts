@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import { StatementError } from '../../db/errors.ts'
-import { invalidState } from './errors.ts'
+import { invalidState, notFound } from './errors.ts'
 import { bearer, createFixture, thing } from '../../../test/support/api-fixture.ts'
 import { asker } from '../../../test/support/control/http.ts'
 
@@ -44,6 +44,33 @@ describe('writes', () => {
     const elsewhere = await ask('POST', '/v1/things/x/poke', headers, '{"name":"once"}')
     expect(elsewhere.statusCode).toBe(409)
     expect((await ask('POST', '/v1/things', { ...headers, ...bearer('bob') }, '{"name":"bob"}')).statusCode).toBe(200)
+  })
+
+  it('answer again with the same key although the first request removed the resource', async () => {
+    let exists = true
+    const other = createFixture({
+      handlers: {
+        deleteThing: {
+          write: async call => {
+            if (!exists) throw notFound()
+            return async () => {
+              exists = false
+              call.audit({ action: 'thing.deleted', resourceType: 'thing' })
+              return null
+            }
+          },
+        },
+      },
+    })
+    const remove = (key: string) =>
+      other.app.inject({ method: 'DELETE', url: '/v1/things/x', headers: { ...ann, 'idempotency-key': key } })
+    const answers = [await remove('k'), await remove('k'), await remove('another')]
+    expect(answers.map(({ statusCode, headers }) => [statusCode, headers['idempotent-replayed']])).toEqual([
+      [200, undefined],
+      [200, 'true'],
+      [404, undefined],
+    ])
+    await other.app.close()
   })
 
   it('leave the key unused when they fail', async () => {

@@ -7,7 +7,7 @@ import type { Tx } from '../../db/db.ts'
 import { retryable } from '../../db/errors.ts'
 import type { Admission } from './admission.ts'
 import { ApiError, invalidField } from './errors.ts'
-import type { Call, Handler } from './operation.ts'
+import type { Call, Handler, Operation } from './operation.ts'
 import { type AuditEntry, type IdempotencyClaim, originOf, type ServerOptions, stateOf } from './ports.ts'
 import type { Precondition } from './precondition.ts'
 import type { RecordedNote, Route } from './route.ts'
@@ -38,17 +38,26 @@ export async function runWrite(
   { route, handler, call, notes, request, reply, precondition, admission }: WriteRequest,
 ): Promise<Written> {
   const claim = claimOf(route, request, call)
-  const work = await handler.write(call)
+  const stored = async (tx: Tx): Promise<Written | undefined> => {
+    const found = claim && (await options.idempotency.claim(tx, claim))
+    if (!found) return undefined
+    if (found.fingerprint !== claim.fingerprint)
+      throw new ApiError('idempotency_key_reused', 'This Idempotency-Key was already used for another request.')
+    return { json: found.body, status: found.status, replayed: true }
+  }
+  const work = await handler.write(call).catch((cause: unknown) => {
+    if (!claim) throw cause
+    // The first request with this key may have removed what this one looks for: then its answer counts.
+    return () => {
+      throw cause
+    }
+  })
   const noted = notes.length
   const once = async (tx: Tx): Promise<Written> => {
     notes.length = noted
+    const before = await stored(tx)
+    if (before) return before
     await precondition?.check(tx)
-    const stored = claim && (await options.idempotency.claim(tx, claim))
-    if (stored) {
-      if (stored.fingerprint !== claim.fingerprint)
-        throw new ApiError('idempotency_key_reused', 'This Idempotency-Key was already used for another request.')
-      return { json: stored.body, status: stored.status, replayed: true }
-    }
     const answer = await work(tx)
     if (notes.length === 0 && route.operation.auth === 'bearer' && !route.operation.unaudited)
       throw new Error(`BUG: ${route.id} changed something without an audit note`)
@@ -95,14 +104,15 @@ function entryOf({ actor, ...note }: RecordedNote, route: Route, request: Fastif
   }
 }
 
-/**
- * Only for POST by an authenticated caller: an anonymous caller's stored answer would be readable by anyone with the
- * key.
- */
+/** Whether the server stores its answer for an `Idempotency-Key`. PUT and GET may be repeated without one. */
+export const takesKey = ({ method, auth }: Operation) =>
+  auth === 'bearer' && (method === 'POST' || method === 'PATCH' || method === 'DELETE')
+
+/** Only for authenticated callers: an anonymous caller's stored answer would be readable by anyone with the key. */
 function claimOf(route: Route, request: FastifyRequest, call: Call<never>): IdempotencyClaim | undefined {
   const header = request.headers['idempotency-key']
   const { caller, project } = stateOf(request)
-  if (header === undefined || route.operation.method !== 'POST' || !caller) return undefined
+  if (header === undefined || !takesKey(route.operation) || !caller) return undefined
   // draft-ietf-httpapi-idempotency-key-header-07 uses a quoted string; most clients send it unquoted.
   const key = String(header).replace(/^"(.*)"$/, '$1')
   if (!/^[\x21-\x7e]{1,255}$/.test(key))

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
-import { environment, installCommand } from './install.ts'
+import { environment, installCommand, requireDashboard } from './install.ts'
 
 const hasSystemd = await hasProgram('systemd-analyze')
 const units = ['control', 'gateway', 'agent'] as const
@@ -53,6 +53,10 @@ describe('mote install', () => {
       }
     },
   )
+
+  it('refuses to install a control plane that would have no dashboard', () => {
+    expect(() => requireDashboard('/nonexistent')).toThrow('run npm run build in /nonexistent first')
+  })
 
   it('gives each unit its own directory and restarts it without limit', async () => {
     const texts = await Promise.all(units.map(program => readFile(unitFile(program), 'utf8')))

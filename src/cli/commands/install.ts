@@ -1,5 +1,6 @@
 import { Argument, Command } from 'commander'
-import { basename } from 'node:path'
+import { existsSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { out } from '../terminal.ts'
 
 const programs = ['control', 'gateway', 'agent'] as const
@@ -35,7 +36,6 @@ export const installCommand = () =>
 
 async function install(program: Program, { print, set, root }: Flags): Promise<void> {
   const { readFile, mkdir, writeFile } = await import('node:fs/promises')
-  const { join } = await import('node:path')
   const { run } = await import('../../lib/exec.ts')
   const name = `mote-${program}.service`
   // Not `new URL(..., import.meta.url)`: the bundler would treat that as a module and give the unit a path to its own
@@ -44,6 +44,7 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   const template = await readFile(join(checkout, 'packaging', 'systemd', name), 'utf8')
   const unit = template.replaceAll('@MOTE@', systemdWord(join(checkout, 'bin', 'mote')))
   if (print) return out(`${unit}\n# ${program}.env\n${environment(program, '', set)}`)
+  if (program === 'control') requireDashboard(checkout)
   const unitFile = join(root, 'etc/systemd/system', name)
   const envFile = join(root, 'etc/mote', `${program}.env`)
   await mkdir(join(root, 'etc/mote'), { recursive: true, mode: 0o755 })
@@ -62,6 +63,15 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   // Restart a running program to apply the new unit and settings.
   await run('systemctl', ['restart', name])
   out(`${name} is running. Its log: journalctl -u ${name} -f\n`)
+}
+
+/**
+ * The unit may not write into the checkout, so it cannot build the dashboard when it starts.
+ * @throws Error that names the command to run
+ */
+export function requireDashboard(checkout: string): void {
+  if (!existsSync(join(checkout, 'dashboard', 'dist', 'index.html')))
+    throw new Error(`the dashboard is not built: run npm run build in ${checkout} first`)
 }
 
 /** Quotes one word of an `ExecStart=` line: systemd.service(5), "Command lines", and systemd.unit(5) on specifiers. */

@@ -60,9 +60,9 @@ test.each([
   }
   const ended = await host.until('a', 'ended', vm => vm.state === 'crashed')
   expect(ended).toMatchObject({ exitCode: code, restartCount: 0, error: { code: 'exited' } })
-  const lines = (await host.logs('a')).map(({ line }) => line).filter(line => line.includes('ended with code'))
-  const line = `the workload ended with code ${code}`
-  expect(lines).toEqual(code === 0 ? [line] : [line, `crashed: ${line}`])
+  const lines = (await host.logs('a')).map(({ line }) => line).filter(line => line.includes('exited with code'))
+  const line = `the program exited with code ${code}`
+  expect(lines).toEqual(code === 0 ? [line] : [line, `crashed: The program exited with code ${code}.`])
 })
 
 test('faults during the preparation are retried, and two failed boots crash the VM', async () => {

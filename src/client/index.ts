@@ -4,6 +4,7 @@ import { type ClientOptions, createTransport } from './transport.ts'
 
 export * from './generated/api.ts'
 export { ApiFailure, type FieldFault } from './errors.ts'
+export { shortFailure } from './failure.ts'
 export { connectSession, type SessionConnection, type SessionOptions, type SessionResult } from './vm-session.ts'
 export type { SessionSignal } from './session-frames.ts'
 export { authorOf, imageName, shortImage, versionOf } from './deployment-name.ts'

@@ -132,7 +132,7 @@ export function end(vm: SimVm): void {
 /** Records that the workload has ended for good. */
 export function crash(vm: SimVm): void {
   const { generation } = vm.desired
-  const message = `the workload ended with code ${vm.record.exitCode ?? 1}`
+  const message = `The program exited with code ${vm.record.exitCode ?? 1}.`
   vm.record = { ...vm.record, crash: { generation, code: 'exited', message } }
 }
 

@@ -391,7 +391,7 @@ command = ["node", "${script}"]
     const { active_deployment_id: before } = (await user.get('/v1/apps/shop-mails')).body
     await write(workers('other.js').replace('"node", "other.js"', '"sh", "-c", "exit 3"'))
     const { code, err } = await run('deploy')
-    expect([code, err]).toEqual([1, expect.stringContaining('the workload ended with code 3')])
+    expect([code, err]).toEqual([1, expect.stringContaining('The program exited with code 3.')])
     expect((await user.get('/v1/apps/shop-mails')).body.active_deployment_id).toBe(before)
     expect((await app()).active_deployment_id).toBe(web)
     expect((await run('deploy --plan')).out).toContain('New versions of workers: mails')

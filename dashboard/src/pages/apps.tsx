@@ -1,4 +1,4 @@
-import type { App, LiveDeployment } from '@mote/client'
+import { type App, type LiveDeployment, shortFailure } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { ExternalLink, Plus } from 'lucide-react'
@@ -75,7 +75,7 @@ function AppRow({ app, active }: { readonly app: App; readonly active: readonly 
           <Address of={app} />
           {state === 'failed' && app.failure && (
             <p className="truncate text-xs text-bad" title={app.failure}>
-              {app.failure.split('\n')[0]}
+              {shortFailure(app.failure)}
             </p>
           )}
         </div>

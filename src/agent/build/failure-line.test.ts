@@ -12,6 +12,7 @@ it('is the last line that reports a fault, without colors', () => {
       'still running; no output for 30 s',
       'building took 31 s',
       'the workload ended with code 1',
+      'the program exited with code 1',
     ]),
   ).toBe("Error: Cannot find module 'left-pad'")
   expect(failureLine(['go: downloading', './main.go:7:2: undefined: x', 'exit status 1'])).toBe(

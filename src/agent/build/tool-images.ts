@@ -18,7 +18,7 @@ const languageImages = ['php', 'java', 'maven'] as const
 export type ToolImage = (typeof toolImages | typeof languageImages)[number]
 
 /** Increased when the content changes, so that hosts with an older image recreate it. */
-const versions = { web: 2, node: 1, python: 1, builder: 2, php: 1, java: 1, maven: 1 } as const satisfies Record<
+const versions = { web: 2, node: 2, python: 1, builder: 2, php: 1, java: 1, maven: 1 } as const satisfies Record<
   ToolImage,
   number
 >
@@ -62,7 +62,8 @@ export async function ensureToolImage(
 }
 
 const packages = {
-  node: ['nodejs', 'ca-certificates', 'tzdata'],
+  // Node.js 26 and newer from npm need libatomic, which Debian's own Node.js does not.
+  node: ['nodejs', 'libatomic1', 'ca-certificates', 'tzdata'],
   python: ['python3', 'ca-certificates', 'tzdata'],
   builder: [
     ...['ca-certificates', 'git', 'build-essential', 'pkg-config', 'nodejs', 'npm', 'golang-go', 'buildah', 'mount'],

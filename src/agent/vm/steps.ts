@@ -53,7 +53,7 @@ export class Steps {
     if (action === 'stop') return this.#stopRunningVm()
     if (action === 'release') return this.#release()
     if (action === 'clear') return this.#clear()
-    if (action === 'crash') return this.crash('exited', `the workload ended with code ${exitCode}`)
+    if (action === 'crash') return this.crash('exited', `The program exited with code ${exitCode}.`)
     if (runningVm === undefined) return
     if (action === 'restart') return this.#restart(runningVm, signal)
     if (action === 'adjust') return this.#deps.adjuster.adjust(runningVm, this.#deps.desired().spec)

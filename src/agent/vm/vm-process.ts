@@ -151,7 +151,7 @@ export class VmProcess {
     if (this.#workload === 'exited') return
     this.#workload = 'exited'
     this.#deps.recordFile.note({ exitCode: code })
-    this.#deps.vmLog.say(`the workload ended with code ${code}`)
+    this.#deps.vmLog.say(`the program exited with code ${code}`)
     this.unhealthy()
   }
 

@@ -1,6 +1,6 @@
 /** Commands for apps: list, scale, logs, exec. */
 import type { Command } from 'commander'
-import { authorOf, type Deployment, type HistoryTotals, versionOf } from '../../client/index.ts'
+import { type App, authorOf, type Deployment, type HistoryTotals, shortFailure, versionOf } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { appLogFlags, showLogs } from '../app-logs.ts'
@@ -14,6 +14,10 @@ export const appCommands = (): Command[] => [
   ...[statusOf, info, ps, logs, scale, open].map(verb),
 ]
 
+/** In one word. */
+const stateOf = ({ active_deployment_id, scale_state, failure }: App) =>
+  active_deployment_id ? scale_state : failure === null ? 'not deployed' : 'failed'
+
 const list: Verb = {
   usage: 'list',
   says: 'List apps with their state',
@@ -23,9 +27,9 @@ const list: Verb = {
     const apps = await client.listApps()
     const rows = apps.map(app => [
       app.name,
-      status(app.active_deployment_id ? app.scale_state : app.failure === null ? 'not deployed' : 'failed'),
+      status(stateOf(app)),
       app.desired_replicas,
-      app.failure?.split('\n')[0] || app.url || '',
+      (app.failure && shortFailure(app.failure)) || app.url || '',
       age(app.created_at),
     ])
     return said(
@@ -66,7 +70,8 @@ const show: Verb = {
     const text = facts({
       name: app.name,
       address: app.url,
-      state: status(app.scale_state),
+      state: status(stateOf(app)),
+      failure: app.failure === null ? undefined : shortFailure(app.failure),
       port: app.port,
       health: app.health_check_path,
       source: app.git_url,
@@ -168,7 +173,7 @@ async function readInfo(call: Call, app_name: string): Promise<Answer> {
     replicas: app.desired_replicas,
     'last hour': trafficText(hour.totals),
     'last day': trafficText(day.totals),
-    failure: app.failure,
+    failure: app.failure === null ? undefined : shortFailure(app.failure),
   })
   return said(json, text)
 }

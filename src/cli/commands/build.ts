@@ -1,6 +1,6 @@
 /** Builds of an app and their logs. */
 import type { Command } from 'commander'
-import type { App, AppBuildRequest } from '../../client/index.ts'
+import { type App, type AppBuildRequest, shortFailure } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { age, facts, listing, status } from '../output.ts'
 import { type Flags, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
@@ -18,7 +18,7 @@ const list: Verb = {
     const all = await call.client.listBuilds({ app_name: await appOf(call) })
     const rows = all.map(one => [
       ...[one.job_id, status(one.status), one.git_commit_hash.slice(0, 10), one.git_branch],
-      ...[one.trigger_source, age(one.created_at), one.error?.split('\n')[0] ?? ''],
+      ...[one.trigger_source, age(one.created_at), one.error === null ? '' : shortFailure(one.error)],
     ])
     const head = ['DEPLOYMENT', 'STATUS', 'COMMIT', 'BRANCH', 'BY', 'AGE', 'ERROR']
     return said(all, listing(head, rows, 'No builds yet: mote deploy'))

@@ -4,10 +4,9 @@ import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { authorOf, type DeployAppRequest, type DeployResponse, versionOf } from '../../client/index.ts'
 import { appFileName } from '../../appfile/name.ts'
-import type { AppFile } from '../../appfile/schema.ts'
-import { run } from '../../lib/exec.ts'
-import { appFlag, appNameFrom, appOf, inspectFolder, readLink } from '../folder.ts'
+import { appFlag, appOf, readLink } from '../folder.ts'
 import { followDeployment } from '../follow.ts'
+import { fileOf, isComposed, planOf } from '../launch-plan.ts'
 import { sendFolder } from '../upload.ts'
 import { deploymentDiff } from './deployment-diff.ts'
 import { age, listing, status } from '../output.ts'
@@ -87,10 +86,7 @@ const restart: Verb = {
   async run(call) {
     const app_name = await appOf(call)
     const { active_deployment_id: job_id } = await call.client.getApp({ app_name })
-    if (!job_id)
-      throw new Error(
-        `${app_name} has no active deployment. Deploy it: mote deploy. To launch another app from here, remove the file first.`,
-      )
+    if (!job_id) throw new Error(`${app_name} has no active deployment. Deploy it: mote deploy --app ${app_name}`)
     const { image, vcpus, memory_mib } = await call.client.getDeployment({ app_name, job_id })
     const size = {
       vcpus: oneOf([1, 2, 3, 4], vcpus, 'vcpus'),
@@ -138,6 +134,7 @@ const launch: Verb = {
     ['--sample', 'deploy the sample that comes with Mote instead; needs no folder and no registry'],
     ['--port <port>', 'port that the app listens on'],
     ...size,
+    ['-y, --yes', 'take the defaults instead of asking'],
     ['--no-wait', 'return immediately'],
   ],
   example:
@@ -150,7 +147,9 @@ const launch: Verb = {
     const dir = resolve(call.args[0] || '.')
     const linked = await readLink(dir)
     if (linked)
-      throw new Error(`This folder already belongs to the app ${linked.app} (${appFileName}). Deploy it: mote deploy`)
+      throw new Error(
+        `This folder already belongs to the app ${linked.app} (${appFileName}). Deploy it: mote deploy. To launch another app from here, remove ${appFileName} (or mote.json) first.`,
+      )
     if (await isComposed(call, dir)) {
       const { stackSource } = await import('../compose-files.ts')
       const { upStack } = await import('../compose-up.ts')
@@ -160,7 +159,7 @@ const launch: Verb = {
     const { name, image, gitUrl, port, upload } = plan
     await call.client.createApp({ body: { name, git_url: gitUrl, port } })
     const { newFileText } = await import('../../appfile/write.ts')
-    await writeFile(join(dir, appFileName), newFileText(fileOf(call, plan), call.url))
+    await writeFile(join(dir, appFileName), newFileText(fileOf(call, plan, requestOf(call.flags)), call.url))
     const source = upload ? (await sendFolder(call, name, dir)).source : undefined
     const body = { ...requestOf(call.flags), image, source, port }
     const answer = await call.client.deployApp({ app_name: name, body })
@@ -168,78 +167,6 @@ const launch: Verb = {
       ? said(answer, `Created the app ${name}. Its deployment is ${answer.status}.`)
       : untilItServes(call, name, answer.job_id)
   },
-}
-
-/** Asks whether a folder with a compose file becomes a stack. Flags that describe one app, and scripts, mean one app. */
-async function isComposed({ flags, terminal }: Call, dir: string): Promise<boolean> {
-  const { composeFileIn } = await import('../compose-files.ts')
-  const found = composeFileIn(dir)
-  const isOneApp = ['name', 'image', 'gitUrl', 'upload', 'port'].some(flag => flags[flag] !== undefined)
-  if (found === undefined || isOneApp) return false
-  if (!process.stdin.isTTY || dir !== process.cwd()) {
-    terminal.line(`This folder has a ${found}. To deploy all of its services, run mote compose up there.`)
-    return false
-  }
-  const { agree } = await import('../ask.ts')
-  return agree(`Deploy the services of ${found}, as mote compose up does?`, '--name')
-}
-
-/** The file of a new app. Absent keys have the defaults that the app was created with. */
-function fileOf({ flags, project }: Call, { name, image, gitUrl, port }: Plan): AppFile {
-  const { vcpus, memory_mib, disk_mib } = requestOf(flags)
-  return {
-    app: name,
-    ...(project ? { project } : {}),
-    ...(image ? { build: { image } } : gitUrl === '' ? {} : { build: { repository: gitUrl } }),
-    processes: {
-      web: {
-        port,
-        ...(vcpus ? { vcpus } : {}),
-        ...(memory_mib ? { memory_mib } : {}),
-        ...(disk_mib ? { disk_mib } : {}),
-      },
-    },
-  }
-}
-
-interface Plan {
-  readonly name: string
-  readonly image: string | undefined
-  readonly gitUrl: string
-  readonly port: number
-  readonly upload: boolean
-}
-
-/** Asks for settings that no flag gives; the contents of the folder provide the defaults. */
-async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
-  const { ask, choose } = await import('../ask.ts')
-  const found = await inspectFolder(dir)
-  if (found) terminal.line(`This folder contains ${found.what}.`)
-  const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()
-  const name = text(flags, 'name') ?? (await ask('Name of the app?', '--name', appNameFrom(dir)))
-  const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
-  const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
-  // Scripts get what the folder holds.
-  const source =
-    reported ?? (found && !process.stdin.isTTY ? 'folder' : await askSource(choose, found !== undefined, origin))
-  const image = source === 'image' ? (given.image ?? (await ask('Which image?', '--image'))) : undefined
-  const gitUrl =
-    source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', '--git-url', origin || undefined))) : ''
-  const port =
-    wholeNumber(flags, 'port') ??
-    Number(await ask('Which port does the app listen on?', '--port', String(found?.port ?? 8080)))
-  return { name, image, gitUrl, port, upload: source === 'folder' }
-}
-
-function askSource(choose: typeof import('../ask.ts').choose, built: boolean, origin: string) {
-  const git = { value: 'git', label: origin ? `its repository, ${origin}` : 'a git repository' }
-  const image = { value: 'image', label: 'an OCI image' }
-  const folder = { value: 'folder', label: 'this folder' }
-  return choose(
-    'What do you want to deploy?',
-    '--image, --git-url or --upload',
-    built ? [folder, git, image] : origin ? [git, image, folder] : [image, git, folder],
-  )
 }
 
 const list: Verb = {

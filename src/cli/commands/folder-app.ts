@@ -1,6 +1,6 @@
 /** Commands for the app of a folder: its state, the link to it, and its removal. */
 import type { App, Deployment } from '../../client/index.ts'
-import { authorOf, everyItem, versionOf } from '../../client/index.ts'
+import { authorOf, everyItem, shortFailure, versionOf } from '../../client/index.ts'
 import { appFileName } from '../../appfile/name.ts'
 import { choose, confirmByName } from '../ask.ts'
 import { appFlag, appOf, readLink } from '../folder.ts'
@@ -31,7 +31,7 @@ const here: Verb = {
     const deployments = await client.listDeployments({ app_name, query: { limit: 20 } })
     const serving = deployments.find(one => one.id === app.active_deployment_id)
     const json = { app, serving: serving ?? null, newest: deployments[0] ?? null }
-    return said(json, `${stateText(app, serving, deployments[0])}\n\n${nextCommands(stepsFor(app, deployments[0]))}`)
+    return said(json, `${stateText(app, serving, deployments[0])}\n\n${nextCommands(stepsFor(app, deployments))}`)
   },
 }
 
@@ -46,7 +46,7 @@ function stateText(app: App, serving: Deployment | undefined, newest: Deployment
     url: app.url,
     health: serving && healthOf(app, serving.status),
     'last deployment': newest && `${status(newest.status)}  ${last}`,
-    reason: app.failure?.split('\n')[0],
+    reason: app.failure === null ? undefined : shortFailure(app.failure),
   })
 }
 
@@ -57,7 +57,8 @@ const healthOf = (app: App, state: string) => {
 
 type Step = readonly [command: string, what: string]
 
-function stepsFor(app: App, newest: Deployment | undefined): readonly Step[] {
+function stepsFor(app: App, deployments: readonly Deployment[]): readonly Step[] {
+  const newest = deployments[0]
   const steps: Step[] = []
   if (newest && !ended.includes(newest.status) && newest.id !== app.active_deployment_id)
     steps.push(['mote status', 'see the deployment in progress'])
@@ -66,7 +67,9 @@ function stepsFor(app: App, newest: Deployment | undefined): readonly Step[] {
   if (!app.active_deployment_id) return steps
   if (newest?.status !== 'failed') steps.push(['mote logs -f', 'follow the log'])
   if (app.url) steps.push(['mote open', 'open it in the browser'])
-  return [...steps, ['mote rollback', 'return to the version before'], ['mote ssh', 'open a shell in its VM']]
+  if (deployments.some(one => one.status === 'superseded' || one.status === 'stopped'))
+    steps.push(['mote rollback', 'return to the version before'])
+  return [...steps, ['mote ssh', 'open a shell in its VM']]
 }
 
 const nextCommands = (steps: readonly Step[]) => {

@@ -1,6 +1,6 @@
 /** Jobs of an app: commands that run by a schedule. */
 import type { Command } from 'commander'
-import type { Job } from '../../client/index.ts'
+import { type Job, shortFailure } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { age, listing, status } from '../output.ts'
 import { type Call, noun, oneOf, said, text, type Verb, wholeNumber } from '../verb.ts'
@@ -96,7 +96,7 @@ const history: Verb = {
     const all = await call.client.listRuns({ app_name: await appOf(call), query: { job_name } })
     const rows = all.map(one => [
       ...[one.id, one.due_at ?? 'by hand', status(one.status), String(one.exit_code ?? '')],
-      ...[String(one.attempt), age(one.created_at), one.error?.split('\n')[0] ?? ''],
+      ...[String(one.attempt), age(one.created_at), one.error === null ? '' : shortFailure(one.error)],
     ])
     return said(all, listing(['RUN', 'DUE', 'STATUS', 'CODE', 'ATTEMPT', 'STARTED', 'ERROR'], rows, 'No runs yet.'))
   },

@@ -1,3 +1,4 @@
+import type { LogLine } from '../../contract/agent.ts'
 import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { hasFinished } from './restart.ts'
@@ -24,10 +25,22 @@ export async function explainFailure(
   if (!vm?.hostId) return why
   try {
     const { lines } = await agentClient(deps.bus, vm.hostId).logs({ vmId: vm.id, tail: 100, afterUs: 0 })
-    const shown = lines.filter(line => line.stream !== 'system').slice(-shownLines)
-    return shown.length === 0 ? why : `${why} Last lines:\n${shown.map(line => line.line).join('\n')}`
+    const shown = lastRun(lines).slice(-shownLines)
+    return shown.length === 0 ? why : `${why} Last lines:\n${shown.join('\n')}`
   } catch (err) {
     deps.log.warn({ err, vmId: vm.id }, 'failed to read log lines for a failed deployment')
     return why
   }
 }
+
+/** What the program printed in its last run that printed anything: a crash is repeated several times. */
+function lastRun(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): readonly string[] {
+  const runs: string[][] = [[]]
+  for (const { stream, line } of lines)
+    if (stream !== 'system') runs.at(-1)?.push(line)
+    else if (exit.test(line)) runs.push([])
+  return runs.findLast(run => run.length > 0) ?? []
+}
+
+/** Of hosts of this version and of older ones. */
+const exit = /^the (?:program exited|workload ended) with code/

@@ -79,14 +79,14 @@ describe('a worker whose program ends', () => {
     await world.until(async () => Promise.resolve(vmsOf(id).length > 0))
     const { maxRestarts, restartOn } = vmsOf(id)[0]?.desired.spec ?? {}
     expect({ maxRestarts, ...(restartOn ? { restartOn } : {}) }).toEqual(sent)
-    expect((await settled(id, 'failed')).errorMessage).toContain('ended with code 1')
+    expect((await settled(id, 'failed')).errorMessage).toContain('exited with code 1.')
   })
 })
 
 it('a web app whose program ends with code 0 before it serves has failed', async () => {
   host.behaviour.set('example/batch:1', 'finish')
   const { id } = await world.deploy(await app('web', 'on-failure'), { image: 'example/batch:1' })
-  expect((await settled(id, 'failed')).errorMessage).toContain('ended with code 0')
+  expect((await settled(id, 'failed')).errorMessage).toContain('exited with code 0.')
 })
 
 it('a VM whose program failed is not replaced under never', async () => {
@@ -105,5 +105,5 @@ it('a VM whose program failed is not replaced under never', async () => {
   expect(vmsOf(id)).toHaveLength(2)
   second.workload = 'exited'
   second.record = { ...second.record, exitCode: 0 }
-  expect((await settled(id, 'failed')).errorMessage).toContain('ended with code 3')
+  expect((await settled(id, 'failed')).errorMessage).toContain('exited with code 3.')
 })

@@ -1,0 +1,87 @@
+/** What `mote launch` makes of a folder: flags first, then the contents of the folder, then the answers of a person. */
+import type { AppFile } from '../appfile/schema.ts'
+import type { DeployAppRequest } from '../client/index.ts'
+import { run } from '../lib/exec.ts'
+import { appNameFrom, inspectFolder } from './folder.ts'
+import { type Call, text, wholeNumber } from './verb.ts'
+
+/** Asks whether a folder with a compose file becomes a stack. Flags that describe one app, and scripts, mean one app. */
+export async function isComposed({ flags, terminal }: Call, dir: string): Promise<boolean> {
+  const { composeFileIn } = await import('./compose-files.ts')
+  const found = composeFileIn(dir)
+  const isOneApp = ['name', 'image', 'gitUrl', 'upload', 'port'].some(flag => flags[flag] !== undefined)
+  if (found === undefined || isOneApp) return false
+  const isAgreed = flags.yes === true
+  if (dir !== process.cwd() || (!process.stdin.isTTY && !isAgreed)) {
+    terminal.line(`This folder has a ${found}. To deploy all of its services, run mote compose up there.`)
+    return false
+  }
+  const { agree } = await import('./ask.ts')
+  return isAgreed || agree(`Deploy the services of ${found}, as mote compose up does?`, '--name')
+}
+
+/** The file of a new app. Absent keys have the defaults that the app was created with. */
+export function fileOf(
+  { project }: Call,
+  { name, image, gitUrl, port }: Plan,
+  { vcpus, memory_mib, disk_mib }: DeployAppRequest,
+): AppFile {
+  return {
+    app: name,
+    ...(project ? { project } : {}),
+    ...(image ? { build: { image } } : gitUrl === '' ? {} : { build: { repository: gitUrl } }),
+    processes: {
+      web: {
+        port,
+        ...(vcpus ? { vcpus } : {}),
+        ...(memory_mib ? { memory_mib } : {}),
+        ...(disk_mib ? { disk_mib } : {}),
+      },
+    },
+  }
+}
+
+interface Plan {
+  readonly name: string
+  readonly image: string | undefined
+  readonly gitUrl: string
+  readonly port: number
+  readonly upload: boolean
+}
+
+/** Asks for settings that no flag gives; the contents of the folder provide the defaults. */
+export async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
+  const { ask: askPerson, choose } = await import('./ask.ts')
+  const ask = async (question: string, flag: string, fallback?: string) =>
+    flags.yes === true && fallback !== undefined ? fallback : askPerson(question, flag, fallback)
+  const found = await inspectFolder(dir)
+  if (found) terminal.line(`This folder contains ${found.what}.`)
+  const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()
+  const name = text(flags, 'name') ?? (await ask('Name of the app?', '--name', appNameFrom(dir)))
+  const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
+  const reported = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
+  // Scripts get what the folder holds.
+  const source =
+    reported ??
+    (found && (!process.stdin.isTTY || flags.yes === true)
+      ? 'folder'
+      : await askSource(choose, found !== undefined, origin))
+  const image = source === 'image' ? (given.image ?? (await ask('Which image?', '--image'))) : undefined
+  const gitUrl =
+    source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', '--git-url', origin || undefined))) : ''
+  const port =
+    wholeNumber(flags, 'port') ??
+    Number(await ask('Which port does the app listen on?', '--port', String(found?.port ?? 8080)))
+  return { name, image, gitUrl, port, upload: source === 'folder' }
+}
+
+function askSource(choose: typeof import('./ask.ts').choose, built: boolean, origin: string) {
+  const git = { value: 'git', label: origin ? `its repository, ${origin}` : 'a git repository' }
+  const image = { value: 'image', label: 'an OCI image' }
+  const folder = { value: 'folder', label: 'this folder' }
+  return choose(
+    'What do you want to deploy?',
+    '--image, --git-url or --upload',
+    built ? [folder, git, image] : origin ? [git, image, folder] : [image, git, folder],
+  )
+}

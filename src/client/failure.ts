@@ -1,0 +1,11 @@
+/** Failures of deployments and runs, as the API answers them. Pure. */
+
+const mark = / Last lines:$/
+
+/** One line for lists: the cause, with the last line of the program's output if there is one. */
+export function shortFailure(failure: string): string {
+  const [first = '', ...output] = failure.split('\n')
+  const cause = first.replace(mark, '')
+  const last = cause === first ? undefined : output.findLast(line => line.trim() !== '')?.trim()
+  return last === undefined ? cause : `${cause.replace(/\.$/, '')}: ${last}`
+}

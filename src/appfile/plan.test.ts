@@ -192,7 +192,7 @@ describe('a plan', () => {
 
   it('deploys after settings that the active deployment does not have, without one, and by force', () => {
     expect(plan(image, image, { isBehind: true }).deploys).toHaveLength(1)
-    expect(plan(image, image, { isDeployed: false }).deploys).toEqual(['nothing is deployed'])
+    expect(plan(image, image, { isDeployed: false }).deploys).toEqual(['the app has no version yet'])
     expect(plan(image, image, {}, { asked: '--force' }).deploys).toEqual(['--force is given'])
   })
 

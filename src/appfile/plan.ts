@@ -242,7 +242,7 @@ function reasonsOf(
   changes: readonly Change[],
   { uploaded, asked }: PlanOptions,
 ): string[] {
-  if (!state?.isDeployed) return ['nothing is deployed']
+  if (!state?.isDeployed) return ['the app has no version yet']
   const reasons: string[] = []
   if (partsOfApp.some(part => changes.some(needsVersion(part)))) reasons.push('the settings change')
   else if (state.isBehind) reasons.push('settings were changed after the active deployment')

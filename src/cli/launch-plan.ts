@@ -3,6 +3,7 @@ import type { AppFile } from '../appfile/schema.ts'
 import type { DeployAppRequest } from '../client/index.ts'
 import { run } from '../lib/exec.ts'
 import { appNameFrom, inspectFolder } from './folder.ts'
+import { type Procfile, procfileIn, procfileText } from './procfile.ts'
 import { type Call, text, wholeNumber } from './verb.ts'
 
 /** Asks whether a folder with a compose file becomes a stack. Flags that describe one app, and scripts, mean one app. */
@@ -23,14 +24,16 @@ export async function isComposed({ flags, terminal }: Call, dir: string): Promis
 /** The file of a new app. Absent keys have the defaults that the app was created with. */
 export function fileOf(
   { project }: Call,
-  { name, image, gitUrl, port }: Plan,
+  { name, image, gitUrl, port, procfile }: Plan,
   { vcpus, memory_mib, disk_mib }: DeployAppRequest,
 ): AppFile {
   return {
     app: name,
     ...(project ? { project } : {}),
     ...(image ? { build: { image } } : gitUrl === '' ? {} : { build: { repository: gitUrl } }),
+    ...(procfile?.release ? { release: procfile.release } : {}),
     processes: {
+      ...procfile?.workers,
       web: {
         port,
         ...(vcpus ? { vcpus } : {}),
@@ -47,6 +50,8 @@ interface Plan {
   readonly gitUrl: string
   readonly port: number
   readonly upload: boolean
+  /** Undefined unless it says more than how to start the app. */
+  readonly procfile: Procfile | undefined
 }
 
 /** Asks for settings that no flag gives; the contents of the folder provide the defaults. */
@@ -72,7 +77,9 @@ export async function planOf({ flags, terminal }: Call, dir: string): Promise<Pl
   const port =
     wholeNumber(flags, 'port') ??
     Number(await ask('Which port does the app listen on?', '--port', String(found?.port ?? 8080)))
-  return { name, image, gitUrl, port, upload: source === 'folder' }
+  const procfile = source === 'folder' ? await procfileIn(dir) : undefined
+  if (procfile) terminal.line(procfileText(procfile))
+  return { name, image, gitUrl, port, upload: source === 'folder', procfile }
 }
 
 function askSource(choose: typeof import('./ask.ts').choose, built: boolean, origin: string) {

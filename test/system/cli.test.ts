@@ -208,6 +208,20 @@ describe('launching a folder', () => {
     expect((await user.get(`/v1/apps/${String(app)}`)).body.port).toBe(Number(port))
   })
 
+  it('with a Procfile gets its workers and its release command, without a question', async () => {
+    const folder = await mkdtemp(join(home, 'procfile-'))
+    await writeFile(join(folder, 'package.json'), '{}')
+    await writeFile(join(folder, 'Procfile'), 'web: node a.js\nmails: node mails.js\nrelease: node migrate.js\n')
+    const { err } = await mote(['launch', folder, '--name', 'procs'])
+    expect(err).toContain('From its Procfile: the release command, the worker mails.')
+    // Simulated hosts cannot build, so the worker has no image.
+    expect(err).toContain('New versions of workers: mails.')
+    expect(err).toContain('This host only simulates VMs: it cannot build.')
+    const { processes } = parse(await readFile(join(folder, 'mote.toml'), 'utf8'))
+    expect(processes).toEqual({ web: { port: 3000 }, mails: { command: ['/bin/sh', '-c', 'node mails.js'] } })
+    expect((await user.get('/v1/apps/procs')).body.release_command).toEqual(['/bin/sh', '-c', 'node migrate.js'])
+  })
+
   it('says what to check when something was not found', async () => {
     expect(await mote(['status', '--app', 'no-such-app'])).toMatchObject({
       code: 1,

@@ -157,9 +157,11 @@ const launch: Verb = {
     }
     const plan = await planOf(call, dir)
     const { name, image, gitUrl, port, upload } = plan
-    await call.client.createApp({ body: { name, git_url: gitUrl, port } })
     const { newFileText } = await import('../../appfile/write.ts')
-    await writeFile(join(dir, appFileName), newFileText(fileOf(call, plan, requestOf(call.flags)), call.url))
+    const file = newFileText(fileOf(call, plan, requestOf(call.flags)), call.url)
+    if (plan.procfile) return launchFile(call, dir, file)
+    await call.client.createApp({ body: { name, git_url: gitUrl, port } })
+    await writeFile(join(dir, appFileName), file)
     const source = upload ? (await sendFolder(call, name, dir)).source : undefined
     const body = { ...requestOf(call.flags), image, source, port }
     const answer = await call.client.deployApp({ app_name: name, body })
@@ -167,6 +169,20 @@ const launch: Verb = {
       ? said(answer, `Created the app ${name}. Its deployment is ${answer.status}.`)
       : untilItServes(call, name, answer.job_id)
   },
+}
+
+/** Deploys a folder with workers or a release command. @param file content of its mote.toml */
+async function launchFile(call: Call, dir: string, file: string): Promise<Answer> {
+  if (call.flags.wait === false) throw new Error('Leave out --no-wait: the workers start once the app serves.')
+  await writeFile(join(dir, appFileName), file)
+  process.chdir(dir)
+  const { requiredFile } = await import('../app-file.ts')
+  const { deployFile } = await import('../deploy-file.ts')
+  const effective = await requiredFile({})
+  const agreed = { ...call, flags: { ...call.flags, yes: true } }
+  return deployFile(agreed, effective, requestOf(call.flags).hypervisor, answer =>
+    followed(call, effective.app, answer),
+  )
 }
 
 const list: Verb = {

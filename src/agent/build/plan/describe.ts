@@ -21,9 +21,10 @@ const nouns = {
 
 export const nounOf = (provider: ProviderName) => nouns[provider]
 
-export function describePlan({ provider, framework, staticDir, tools }: BuildPlan): string[] {
+export function describePlan({ provider, framework, staticDir, tools, note }: BuildPlan): string[] {
   const noun = provider === 'node' && staticDir !== null ? 'a site that Node builds' : nouns[provider]
-  return [`found ${noun}${framework === null ? '' : ` (${framework})`}`, ...tools.flatMap(named)]
+  const found = `found ${noun}${framework === null ? '' : ` (${framework})`}`
+  return [found, ...tools.flatMap(named), ...(note ? [note] : [])]
 }
 
 const named = ({ tool, version, from }: ToolVersion): string[] =>

@@ -17,7 +17,7 @@ import { rust } from './providers/rust.ts'
 import { shell } from './providers/shell.ts'
 import { staticSite } from './providers/static.ts'
 import { railpackProvider, withRailpackFile } from './railpack.ts'
-import { startedBy, webProcess } from './start.ts'
+import { startedBy, unstartedNote, webProcess } from './start.ts'
 import type { BuildPlan, Provider } from './types.ts'
 
 /** The first that detects the project wins: servers come before Node, which may only build their assets. */
@@ -62,5 +62,6 @@ export function planProject(files: ProjectFiles, root = '', given = ''): BuildPl
     )
   const plan = { provider: provider.name, ...provider.plan(project) }
   if (provider === staticSite || provider === dockerfile) return plan
-  return withRailpackFile(project, startedBy(plan, webProcess(project.text('Procfile'))))
+  const started = startedBy(plan, webProcess(project.text('Procfile')))
+  return withRailpackFile(project, { ...started, note: unstartedNote(project) })
 }

@@ -75,8 +75,20 @@ describe('providers', () => {
     name => {
       const plan = planOf({ ...smallest[name], Procfile: 'worker: x\nweb: ./serve --now\n' })
       expect(plan.start).toBe('./serve --now')
+      expect(plan.note).toContain('the build starts no worker.')
     },
   )
+
+  test('a release command is no process to start', () => {
+    const plan = planOf({ ...smallest.go, Procfile: 'release: ./migrate\nbot: ./bot\n' })
+    expect([plan.start, plan.note]).toEqual(['./bot', expect.stringContaining('starts no release.')])
+    expect(planOf({ ...smallest.go, Procfile: 'release: ./migrate\n' }).start).not.toContain('migrate')
+  })
+
+  test('a Procfile is not mentioned where mote.toml declares the processes', () => {
+    const plan = planOf({ ...smallest.go, Procfile: 'web: ./a\nbot: ./bot\n', 'mote.toml': 'app = "a"\n' })
+    expect(plan.note).toBeNull()
+  })
 })
 
 /** How a project of the tool names a version, per file of the table. */

@@ -2,11 +2,26 @@
 import { objectOr, type Project, stringOr } from './project.ts'
 import type { BuildPlan } from './types.ts'
 
-/** `web: command` of Heroku's Procfile, else its only process. */
-export function webProcess(text: string): string | undefined {
-  const lines = [...text.matchAll(/^([\w-]+):\s*(\S.*)$/gm)]
-  const line = lines.find(([, name]) => name === 'web') ?? (lines.length === 1 ? lines[0] : undefined)
-  return line?.[2]?.trim()
+type Line = readonly [name: string, command: string]
+
+const linesOf = (text: string): readonly Line[] =>
+  [...text.matchAll(/^([\w-]+):[ \t]*(\S.*)$/gm)].map(([, name = '', command = '']) => [name, command.trim()])
+
+const startedLine = (lines: readonly Line[]): Line | undefined => {
+  const processes = lines.filter(([name]) => name !== 'release')
+  return lines.find(([name]) => name === 'web') ?? (processes.length === 1 ? processes[0] : undefined)
+}
+
+/** `web: command` of Heroku's Procfile, else its only process. The release command is no process. */
+export const webProcess = (text: string): string | undefined => startedLine(linesOf(text))?.[1]
+
+/** What the log says of the lines of a Procfile that a build does not start. */
+export function unstartedNote(project: Project): string | null {
+  const lines = linesOf(project.text('Procfile'))
+  const started = startedLine(lines)
+  const names = lines.filter(line => line !== started).map(([name]) => name)
+  if (names.length === 0 || project.has('mote.toml')) return null
+  return `Procfile: the build starts no ${names.join(', ')}. Declare [processes.<name>] and [release] in mote.toml; mote launch does it`
 }
 
 /** `deploy.startCommand` of railpack.json. */

@@ -71,6 +71,8 @@ export interface BuildPlan {
   readonly staticDir: string | null
   /** A port that the project fixes; null if it listens on `$PORT`. */
   readonly port: number | null
+  /** A line for the log. */
+  readonly note?: string | null
   /** Only in the plan of a Dockerfile: its path. */
   readonly dockerfile?: string
   /** Only in the plan of a Node project. */

@@ -34,12 +34,12 @@ export function Sidebar() {
           <Item to="/templates" icon={LayoutTemplate} name="Templates" />
           <Item to="/volumes" icon={HardDrive} name="Volumes" />
           <Item to="/databases" icon={Database} name="Databases" />
-          <Item to="/mesh" icon={Network} name="Mesh" />
         </Group>
         <Group title="Project">
           {slug && <Item to="/projects/$slug/members" params={{ slug }} icon={Users} name="Members" />}
           <Item to="/billing" icon={CreditCard} name="Billing" />
           <Item to="/audit" icon={ScrollText} name="Audit log" />
+          <Item to="/mesh" icon={Network} name="Mesh" />
           {slug && <Item to="/projects/$slug" params={{ slug }} icon={Settings} name="Settings" exact />}
         </Group>
         {me.data?.role === 'Admin' && (

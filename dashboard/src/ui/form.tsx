@@ -14,6 +14,7 @@ import {
 } from 'react'
 import { Button } from './button.tsx'
 import { cx } from './cx.ts'
+import { faultText } from './fault-text.ts'
 import { messageOf, Notice } from './states.tsx'
 
 type FieldErrors = Readonly<Record<string, string>>
@@ -131,7 +132,7 @@ export function Around({
       {children}
       {fault ? (
         <p id={`${id}-note`} className="mt-1 text-xs text-bad">
-          <span className="first-letter:uppercase">{fault}</span>
+          {faultText(label, fault)}
         </p>
       ) : (
         hint && (

@@ -233,6 +233,7 @@ function LastDay({ name }: { readonly name: string }) {
   return (
     <Card
       title="Traffic of the last day"
+      lead="Counted once a minute."
       actions={
         <LinkButton look="quiet" size="small" to="/apps/$app/metrics" params={{ app: name }}>
           Charts

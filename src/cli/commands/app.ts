@@ -1,6 +1,14 @@
 /** Commands for apps: list, scale, logs, exec. */
 import type { Command } from 'commander'
-import { type App, authorOf, type Deployment, type HistoryTotals, shortFailure, versionOf } from '../../client/index.ts'
+import {
+  type App,
+  authorOf,
+  type Deployment,
+  type HistoryTotals,
+  imageName,
+  shortFailure,
+  versionOf,
+} from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { appLogFlags, showLogs } from '../app-logs.ts'
@@ -129,7 +137,7 @@ const statusOf: Verb = {
       url,
       status: status(live.status),
       scale: live.scale_state,
-      image: live.image,
+      image: imageName(live.image),
       cpu: `${live.cpu_usage.toFixed(1)} % of ${live.vcpus} vCPU`,
       host: live.host_id,
       hypervisor: live.hypervisor,
@@ -196,7 +204,7 @@ async function readVms({ client }: Call): Promise<Answer> {
   const rows = active.map(live => [
     ...[live.app_name, status(live.status), `${live.cpu_usage.toFixed(1)} %`],
     `${bytes(live.ram_used_bytes)} / ${live.memory_mib} MiB`,
-    ...[bytes(live.rx_bytes), bytes(live.tx_bytes), live.image],
+    ...[bytes(live.rx_bytes), bytes(live.tx_bytes), imageName(live.image)],
   ])
   return said(active, listing(['APP', 'STATUS', 'CPU', 'MEMORY', 'IN', 'OUT', 'IMAGE'], rows, 'Nothing runs.'))
 }

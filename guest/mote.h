@@ -153,7 +153,7 @@ int list_processes(void);
 int sftp_serve(void);
 
 /* relay.c */
-pid_t spawn_relay(const struct config *config, int port, const int stdio[3]);
+pid_t spawn_relay(const struct config *config, int port, const char *path, const int stdio[3]);
 
 /* session-pump.c */
 int session_pump(void);

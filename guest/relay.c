@@ -1,4 +1,4 @@
-/* A session that is a connection to a TCP port of this guest. A process of its own moves the bytes, so that the rest of a
+/* A session that is a connection to a TCP port or a socket (unix(7)) of this guest. A process of its own moves the bytes, so that the rest of a
  * session works as for any program. */
 #include "mote.h"
 #include <arpa/inet.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* One direction. `done`: the end was passed on. */
@@ -33,6 +34,16 @@ static int connect_to(const struct config *config, int port) {
     if (fd >= 0 && connect(fd, to, is_v6 ? sizeof v6 : sizeof v4) == 0) return fd;
     if (fd >= 0) close(fd);
   }
+  return -1;
+}
+
+static int connect_socket(const char *path) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof to.sun_path) return -1;
+  strcpy(to.sun_path, path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) return fd;
+  if (fd >= 0) close(fd);
   return -1;
 }
 
@@ -72,7 +83,8 @@ static void relay(int fd) {
   }
 }
 
-pid_t spawn_relay(const struct config *config, int port, const int stdio[3]) {
+/* To the socket, or to the port if that is NULL. */
+pid_t spawn_relay(const struct config *config, int port, const char *path, const int stdio[3]) {
   pid_t pid = fork();
   if (pid != 0) return pid;
   setsid();
@@ -82,7 +94,8 @@ pid_t spawn_relay(const struct config *config, int port, const int stdio[3]) {
   if (stdio[0] < 0) close(0);
   /* Nothing is executed, so the other descriptors of init do not close by themselves. */
   for (int fd = 3; fd < 1024; fd++) close(fd);
-  int fd = connect_to(config, port);
+  int fd = path ? connect_socket(path) : connect_to(config, port);
+  if (fd < 0 && path) dprintf(2, "nothing listens on %s\n", path), _exit(1);
   if (fd < 0) dprintf(2, "nothing listens on port %d\n", port), _exit(1);
   if (setgid(65534) < 0 || setuid(65534) < 0) _exit(1);
   relay(fd);

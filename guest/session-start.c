@@ -13,7 +13,7 @@
 enum { PIPE_BYTES = 1 << 18 };
 
 struct request {
-  char *argv[MAX_ARGS + 1], home[1024];
+  char *argv[MAX_ARGS + 1], *socket, home[1024];
   int argc, rows, columns, tty, input, port, tool;
 };
 
@@ -39,6 +39,7 @@ static const char *parse(struct config *config, struct request *request, char *t
     if (!strcmp(word, "arg") && request->argc < MAX_ARGS) request->argv[request->argc++] = value;
     else if (!strcmp(word, "cwd")) config->cwd = value;
     else if (!strcmp(word, "tcp")) request->port = atoi(value);
+    else if (!strcmp(word, "unix")) request->socket = value;
     else if (!strcmp(word, "tool")) request->tool = *value == '1';
     else if (!strcmp(word, "input")) request->input = *value == '1';
     else if (!strcmp(word, "tty")) request->tty = sscanf(value, "%dx%d", &request->rows, &request->columns) == 2;
@@ -50,7 +51,7 @@ static const char *parse(struct config *config, struct request *request, char *t
       add_env(config, request->home);
     }
   }
-  return request->argc || request->port ? NULL : "no program";
+  return request->argc || request->port || request->socket ? NULL : "no program";
 }
 
 /* A free slot, or the one of the session that was started first among those that have ended. */
@@ -118,8 +119,9 @@ static int start(const struct config *config, struct session *session, const str
   if (result < 0) return -1;
   /* A process that closes its input must not end init. Unlike an ignored signal, a handler is not inherited. */
   signal(SIGPIPE, no_action);
-  session->pid = request->port ? spawn_relay(config, request->port, stdio)
-                               : spawn_session(config, request->argv, stdio, session->tty, request->tool);
+  int relays = request->port || request->socket;
+  session->pid = relays ? spawn_relay(config, request->port, request->socket, stdio)
+                        : spawn_session(config, request->argv, stdio, session->tty, request->tool);
   for (int i = 0; i < 3; i++)
     if (stdio[i] >= 0 && (i == 0 || !session->tty)) close(stdio[i]);
   return session->pid < 0 ? -1 : 0;

@@ -65,6 +65,7 @@ const packages = [
   { group: 'test', name: 'zfs-fuse', probe: ['zfs'], why: 'storage pools of ZFS' },
   { group: 'test', name: 'postgresql-client', probe: ['psql'], why: 'databases through their tunnel commands' },
   { group: 'test', name: 'openssh-server', probe: ['sshd'], why: 'a git host that is reached by ssh' },
+  { group: 'test', name: 'rsync', probe: ['rsync'], why: 'files of VMs over OpenSSH' },
   { group: 'test', name: 'sshpass', probe: ['sshpass'], why: 'databases through their tunnel commands' },
   { group: 'test', name: 'gnupg', probe: ['gpg'], why: 'a signed repository of packages' },
   { group: 'test', name: 'chromium', probe: ['chromium'], why: 'the dashboard in a real browser' },

@@ -1,6 +1,6 @@
 /** Sessions in a VM for OpenSSH clients, between a gateway's bastion and control. */
 import { type Static, Type } from 'typebox'
-import { maxInputBytes, SessionAnswer, SessionRequest, TerminalSize } from './agent/session.ts'
+import { maxInputBytes, SessionAnswer, SessionRequest, SocketPath, TerminalSize } from './agent/session.ts'
 import { checkHead, decodeWithHead, encodeWithHead } from './agent/session-bytes.ts'
 
 /** `grant`: the answer to a `TunnelLogin` with the name of an app. Permissions are checked again. */
@@ -14,6 +14,8 @@ export const ShellOpen = Type.Object({
     Type.Object({ kind: Type.Literal('sftp') }),
     /** A TCP port of the VM. */
     Type.Object({ kind: Type.Literal('port'), port: Type.Integer({ minimum: 1, maximum: 65_535 }) }),
+    /** A socket of the VM (unix(7)). */
+    Type.Object({ kind: Type.Literal('socket'), path: SocketPath }),
   ]),
   tty: Type.Optional(TerminalSize),
   env: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 4096 }), { maxProperties: 64 })),

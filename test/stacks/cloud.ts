@@ -17,6 +17,8 @@ const root = join(import.meta.dirname, '..', '..')
 export interface Cloud extends AsyncDisposable {
   /** Runs `mote` in the folder. @throws Error with its output */
   mote(args: readonly string[], folder: string): Promise<string>
+  /** Starts `mote` in the folder, for a command that runs until it is ended. */
+  start(args: readonly string[], folder: string): ChildProcess
   /** Asks an app through the gateway. @returns status and body */
   ask(url: string, path: string, method?: string): Promise<string>
 }
@@ -43,7 +45,7 @@ export async function startCloud({ runsc, images }: CloudOptions): Promise<Cloud
   const gateway = await freePort()
   const env = { ...inherited, MOTE_CAPTCHA: 'off', MOTE_HYPERVISOR: 'gvisor', MOTE_RUNSC_BIN: runsc }
   const main = join(built, 'mote.js')
-  const ports = ['--port', '0', '--gateway-port', String(gateway), '--ssh-port', '0']
+  const ports = ['--port', '0', '--gateway-port', String(gateway), '--ssh-port', String(await freePort())]
   const child = spawn(process.execPath, [main, 'up', '--data', data, '--stop-vms', ...ports], {
     env,
     cwd: home,
@@ -74,6 +76,8 @@ export async function startCloud({ runsc, images }: CloudOptions): Promise<Cloud
       })
       return stdout
     },
+    start: (args, cwd) =>
+      spawn(process.execPath, [main, ...args], { cwd, env: own, stdio: ['ignore', 'ignore', 'pipe'] }),
     ask: (app, path, method = 'GET') => answer(gateway, new URL(app).hostname, path, method),
     [Symbol.asyncDispose]: () => all[Symbol.asyncDispose](),
   }

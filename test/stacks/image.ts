@@ -13,7 +13,18 @@ const packages = [
   ...['redis-server', 'postgresql-15', 'nginx-light', 'mariadb-server', 'memcached', 'beanstalkd', 'mosquitto'],
   ...['mosquitto-clients', 'nats-server', 'haproxy', 'python3-flask', 'python3-redis', 'python3-psycopg2'],
   ...['python3-pymysql', 'python3-pymemcache', 'python3-gunicorn', 'php-cli', 'php-mysql', 'php-redis', 'php-pgsql'],
-  ...['wordpress', 'curl', 'procps', 'ca-certificates', 'prometheus', 'etcd-server', 'etcd-client'],
+  ...[
+    'wordpress',
+    'curl',
+    'git',
+    'rsync',
+    'vim-tiny',
+    'procps',
+    'ca-certificates',
+    'prometheus',
+    'etcd-server',
+    'etcd-client',
+  ],
 ]
 
 /** As the entrypoints of the official images: they create the database when its volume is empty. */

@@ -24,10 +24,12 @@ export interface TerminalSize {
 export interface SessionStart {
   /** Chosen by the host: at most 39 letters, digits and hyphens. */
   readonly sessionId: string
-  /** Exactly one of `command` and `port`. */
+  /** Exactly one of `command`, `port` and `socket`. */
   readonly command?: readonly string[]
   /** A TCP port of the guest to connect to instead of running a program. */
   readonly port?: number
+  /** Path of a socket of the guest (unix(7)) to connect to. */
+  readonly socket?: string
   /** `command` is a file tool of the init (guest/files.c) with its arguments. */
   readonly fileTool?: boolean
   /** The arguments after the first are percent-encoded bytes, for paths that are not UTF-8. */
@@ -61,6 +63,7 @@ export function openLine(start: SessionStart): string {
   if (start.input) words.push('input=1')
   if (start.fileTool) words.push('tool=1')
   if (start.port !== undefined) words.push(`tcp=${start.port}`)
+  if (start.socket !== undefined) words.push(`unix=${encodeWord(start.socket)}`)
   const encode = start.encodedArguments ? encodedWord : encodeWord
   words.push(
     ...(start.command ?? []).map((argument, at) => `arg=${at === 0 ? encodeWord(argument) : encode(argument)}`),

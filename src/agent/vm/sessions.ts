@@ -81,8 +81,9 @@ export class VmSessions {
   }
 
   async #open(request: Extract<SessionRequest, { action: 'open' }>): Promise<SessionAnswer> {
-    if ((request.command === undefined) === (request.port === undefined))
-      throw new StepError('invalid_request', 'a session needs either a command or a port')
+    const { command, port, socket } = request
+    if ([command, port, socket].filter(one => one !== undefined).length !== 1)
+      throw new StepError('invalid_request', 'a session needs a command, a port or a socket')
     const { pid } = await this.#sessions.open(request)
     this.#releaseLater()
     return { action: 'open', pid, takesBytes: true, takesInputAhead: true }

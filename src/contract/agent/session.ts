@@ -21,13 +21,18 @@ export const textWindowBytes = 1 << 18
 
 const of = <A extends string>(action: A) => ({ action: Type.Literal(action), sessionId: SessionId })
 
+/** Absolute; `sun_path` of unix(7) has 108 bytes with the NUL at the end. */
+export const SocketPath = Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 107 })
+
 export const SessionRequest = Type.Union([
   Type.Object({
     ...of('open'),
-    /** Exactly one of `command` and `port`. */
+    /** Exactly one of `command`, `port` and `socket`. */
     command: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 256 })),
     /** A TCP port of the guest to connect to instead of running a program. */
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+    /** Path of a socket of the guest (unix(7)) to connect to. An older init refuses it. */
+    socket: Type.Optional(SocketPath),
     /** `command` is a file tool of the init (guest/files.c) with its arguments. */
     fileTool: Type.Optional(Type.Boolean()),
     /** The arguments after the first are percent-encoded bytes, for paths that are not UTF-8. */

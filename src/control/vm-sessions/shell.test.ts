@@ -89,7 +89,7 @@ const connectAs = (username: string, credential: Pick<ssh2.ConnectConfig, 'passw
   new Promise<ssh2.Client>((resolve, reject) => {
     const client = new ssh2.Client()
     client.on('ready', () => resolve(client)).on('error', reject)
-    client.connect({ host: '127.0.0.1', port: bastion.port, username, ...credential })
+    client.connect({ host: '127.0.0.1', port: bastion.port, username, strictVendor: false, ...credential })
   })
 const token = async (by: TestUser, more: object = {}): Promise<string> =>
   (await by.post('/v1/auth/tokens', { name: 'ssh', ...more })).body.token
@@ -233,6 +233,24 @@ describe.skipIf(skip)('OpenSSH to an app (needs root)', { timeout: 60_000 }, () 
     channel.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
     expect(await text(channel)).toContain('from the VM')
     await expect(forward('10.0.0.1', 22)).rejects.toThrow('open')
+    client.end()
+    server.close()
+  })
+
+  it('ssh -L reaches sockets of the VM', async () => {
+    const server = createServer((_request, response) => response.end('from a socket'))
+    await once(server.listen(at('a b.sock')), 'listening')
+    const client = await connectAs('web', { privateKey: await readFile(at('id'), 'utf8') })
+    const forward = (path: string) =>
+      new Promise<ssh2.ClientChannel>((resolve, reject) =>
+        client.openssh_forwardOutStreamLocal(path, (error, channel) => (error ? reject(error) : resolve(channel))),
+      )
+    const channel = await forward(at('a b.sock'))
+    channel.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+    expect(await text(channel)).toContain('from a socket')
+    expect(await text(await forward(at('no.sock')))).toBe('')
+    for (const path of ['relative.sock', '', `/${'x'.repeat(107)}`, '/a\u0000b'])
+      await expect(forward(path)).rejects.toThrow('open')
     client.end()
     server.close()
   })

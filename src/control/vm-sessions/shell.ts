@@ -125,6 +125,8 @@ function startOf(what: ShellOpen['what']) {
       return { program: 'ssh: sftp', start: { command: ['sftp'], fileTool: true, input: true } }
     case 'port':
       return { program: `ssh: tcp:${what.port}`, start: { port: what.port, input: true } }
+    case 'socket':
+      return { program: `ssh: unix:${what.path}`, start: { socket: what.path, input: true } }
   }
 }
 

@@ -279,7 +279,8 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     await until(() => session.stdout().length > 0, { what: 'the first output' })
     const before = proxy.passedBytes()
     await new Promise(resolve => setImmediate(resolve))
-    expect(proxy.passedBytes()).toBeLessThan(1 << 20)
+    // One window of the stream (1 MiB) and what sockets hold may be under way.
+    expect(proxy.passedBytes()).toBeLessThan(4 << 20)
     expect(before).toBeGreaterThan(0)
     blocked.resolve()
     expect(await session.connection.ended).toEqual({ reason: 'exited', code: 0 })

@@ -145,7 +145,7 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
   connection.on('ready', onReady)
   connection.on('tcpip', (accept, reject, { destIP: host, destPort: port }) => {
     if (shells) {
-      shells.forward(accept, reject, host, port)
+      shells.forwardPort(accept, reject, host, port)
       return
     }
     if (grant === undefined || tunnels >= tunnelsPerConnection) {
@@ -170,6 +170,10 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
         log.warn({ err, ip }, 'cannot open a tunnel')
         refuse(reject, leave)
       })
+  })
+  connection.on('openssh.streamlocal', (accept, reject, { socketPath }) => {
+    if (shells) shells.forwardSocket(accept, reject, socketPath)
+    else reject()
   })
   connection.on('session', (accept, reject) => {
     if (shells) shells.serve(accept())

@@ -42,13 +42,22 @@ export class ShellStream {
   #usesBytes: boolean
   readonly #channel: ssh2.ServerChannel
   readonly #over: AbortController
+  /** A forwarded connection has one stream, and no exit code (RFC 4254, 7.2). */
+  readonly #isForwarded: boolean
   #controls = Promise.resolve()
 
-  constructor(control: ShellControl, opened: Opened, channel: ssh2.ServerChannel, over: AbortSignal) {
+  constructor(
+    control: ShellControl,
+    opened: Opened,
+    channel: ssh2.ServerChannel,
+    over: AbortSignal,
+    kind: 'program' | 'forwarded' = 'program',
+  ) {
     this.#control = control
     this.#opened = opened
     this.#usesBytes = opened.takesBytes === true
     this.#channel = channel
+    this.#isForwarded = kind === 'forwarded'
     this.#over = new AbortController()
     const stop = () => this.#over.abort()
     if (over.aborted) stop()
@@ -104,7 +113,7 @@ export class ShellStream {
       for (const { stream, data } of parts) await this.#write(stream, data)
       if (!answer.end) continue
       if (answer.end.code === notFoundCode && answer.end.reason === 'exited' && from.stdout === 0)
-        this.#channel.stderr.write('If the image has no shell (/bin/sh), only SFTP and ports can be used.\n')
+        this.#say('If the image has no shell (/bin/sh), only SFTP and ports can be used.\n')
       this.#exit(answer.end.reason === 'exited' ? answer.end.code : endBySignal(answer.end.code))
       this.#channel.end()
       await this.#ask(() => ({ action: 'remove', sessionId })).catch(() => undefined)
@@ -112,12 +121,18 @@ export class ShellStream {
     }
   }
 
+  #say(text: string): void {
+    if (!this.#isForwarded) this.#channel.stderr.write(text)
+  }
+
   #exit(end: ReturnType<typeof endBySignal>): void {
+    if (this.#isForwarded) return
     if (typeof end === 'number') this.#channel.exit(end)
     else this.#channel.exit(end)
   }
 
   async #write(stream: 'stdout' | 'stderr', data: Buffer): Promise<void> {
+    if (stream === 'stderr' && this.#isForwarded) return
     const to = stream === 'stdout' ? this.#channel : this.#channel.stderr
     if (to.write(data)) return
     const { signal } = this.#over
@@ -154,8 +169,8 @@ export class ShellStream {
   }
 
   #fail(reason: string): void {
-    this.#channel.stderr.write(`${reason}\r\n`)
-    this.#channel.exit(255)
+    this.#say(`${reason}\r\n`)
+    this.#exit(255)
     this.#channel.end()
   }
 

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type ssh2 from 'ssh2'
 import { type Bus, BusError } from '../../bus/bus.ts'
-import { decodeOutput, type SessionOutput } from '../../contract/agent.ts'
+import { decodeOutput, type SessionOutput, SocketPath } from '../../contract/agent.ts'
 import {
   encodeShellInput,
   type ShellAsk,
@@ -50,7 +50,9 @@ export interface Shells {
   /** A `session` channel (RFC 4254, 6.1). */
   serve(session: ssh2.Session): void
   /** A `direct-tcpip` channel (RFC 4254, 7.2). */
-  forward(accept: () => ssh2.ServerChannel, reject: () => void, host: string, port: number): void
+  forwardPort(accept: () => ssh2.ServerChannel, reject: () => void, host: string, port: number): void
+  /** A `direct-streamlocal@openssh.com` channel (OpenSSH's PROTOCOL, 2.4). */
+  forwardSocket(accept: () => ssh2.ServerChannel, reject: () => void, path: string): void
   /** Hangs up on all programs. */
   end(): void
 }
@@ -81,6 +83,19 @@ export function shellsOf(control: ShellControl, grant: string, log: Logger): She
         log.warn({ err }, 'a session over SSH ended with an error')
         channel.end()
       })
+      .finally(() => channels--)
+  }
+  const forward = (accept: () => ssh2.ServerChannel, reject: () => void, what: ShellOpen['what']) => {
+    channels++
+    const joined = async () => {
+      const answer = await openOrReason(control, { grant, what }, log)
+      if ('reason' in answer) return reject()
+      const channel = accept()
+      channel.on('error', () => channel.destroy())
+      await new ShellStream(control, answer, channel, over.signal, 'forwarded').run(log)
+    }
+    joined()
+      .catch((err: unknown) => log.warn({ err }, 'a forwarded connection over SSH ended with an error'))
       .finally(() => channels--)
   }
   return {
@@ -115,9 +130,13 @@ export function shellsOf(control: ShellControl, grant: string, log: Logger): She
         else reject()
       })
     },
-    forward(accept, reject, host, port) {
+    forwardPort(accept, reject, host, port) {
       if (!localNames.has(host) || port < 1 || port > 65_535 || channels >= mostChannels) reject()
-      else start(accept(), { what: { kind: 'port', port } }, liveTerminal())
+      else forward(accept, reject, { kind: 'port', port })
+    },
+    forwardSocket(accept, reject, path) {
+      if (!Value.Check(SocketPath, path) || channels >= mostChannels) reject()
+      else forward(accept, reject, { kind: 'socket', path })
     },
     end: () => over.abort(),
   }

@@ -49,6 +49,12 @@ export const checkViolation = (error: unknown, constraint?: string) => hasState(
 /** Serialization failure or deadlock: a retry of the transaction may succeed. */
 export const retryable = (error: unknown) => hasState(error, '40001', undefined) || hasState(error, '40P01', undefined)
 
+// Class 53 (insufficient resources) without too_many_connections, and 58030 io_error.
+const noRoom = /^(53[12]00|53000|58030)$/
+
+/** The server has no disk space or memory left, or cannot write. Nothing was changed; an operator has to act. */
+export const outOfRoom = (error: unknown) => error instanceof StatementError && noRoom.test(error.sqlState)
+
 // Codes with which the server ends sessions when it stops, restarts or recovers from a crash: 57P01 admin_shutdown,
 // 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout; class 08 is connection exceptions; 53300
 // too_many_connections.

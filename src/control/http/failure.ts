@@ -1,7 +1,7 @@
 /** Turns every thrown value into an error answer. */
 import type { FastifyBaseLogger } from 'fastify'
 import { BusError } from '../../bus/bus.ts'
-import { DbUnavailable, retryable } from '../../db/errors.ts'
+import { DbUnavailable, outOfRoom, retryable } from '../../db/errors.ts'
 import { ApiError, type ErrorCode } from './errors.ts'
 
 export interface Failure {
@@ -43,6 +43,12 @@ export function asApiError(thrown: unknown): ApiError {
   if (isClientFault(thrown)) return new ApiError('invalid_request', 'The request is not valid.', { cause: thrown })
   if (isOutage(thrown))
     return new ApiError('unavailable', 'Not available right now. Try again in a moment.', { cause: thrown })
+  if (outOfRoom(thrown))
+    return new ApiError(
+      'unavailable',
+      'The database of this installation has no room left, so nothing was changed. Try again when its operator has freed disk space.',
+      { cause: thrown },
+    )
   return new ApiError('internal', 'Something went wrong on our side. The request id helps us find out what.', {
     cause: thrown,
   })
@@ -69,7 +75,8 @@ export function failureOf(error: ApiError, requestId: string): Failure {
 
 /** Logs bugs with their whole cause chain and outages as a warning. Client errors are not logged. */
 export function logFailure(log: FastifyBaseLogger, error: ApiError): void {
-  if (error.code === 'internal') log.error({ causes: causeChain(error.cause) }, 'request failed')
+  if (error.code === 'internal' || outOfRoom(error.cause))
+    log.error({ causes: causeChain(error.cause) }, 'request failed')
   else if (error.status === 503) log.warn({ causes: causeChain(error.cause) }, 'request not served')
 }
 

@@ -1,6 +1,7 @@
+import pg from 'pg'
 import { errorCodes } from 'fastify'
 import { afterAll, describe, expect, it } from 'vitest'
-import { DbUnavailable } from '../../db/errors.ts'
+import { DbUnavailable, StatementError } from '../../db/errors.ts'
 import { BusError } from '../../bus/bus.ts'
 import { asApiError } from './failure.ts'
 import { bearer, createFixture, thing } from '../../../test/support/api-fixture.ts'
@@ -166,6 +167,7 @@ describe('failures', () => {
     const causes = [
       new DbUnavailable('connect', 'no'),
       new BusError('timeout', 'no'),
+      new StatementError('t', Object.assign(new pg.DatabaseError('no space left', 1, 'error'), { code: '53100' })),
       Object.assign(new Error('x'), {}),
     ]
     const statuses = []
@@ -184,6 +186,7 @@ describe('failures', () => {
       await other.app.close()
     }
     expect(statuses).toEqual([
+      [503, '2'],
       [503, '2'],
       [503, '2'],
       [500, undefined],

@@ -9,6 +9,7 @@ import { ensureToolImage } from '../../src/agent/build/tool-images.ts'
 import { minutes } from '../../src/lib/duration.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { driverCases } from '../support/agent/hypervisor.ts'
+import { isNightly } from '../support/nightly.ts'
 import { until } from '../support/wait.ts'
 import { type Cloud, startCloud } from './cloud.ts'
 import { stackImage } from './image.ts'
@@ -90,9 +91,15 @@ const untilAnswer = (ask: Ask, path: string, wanted: string | RegExp) =>
     { what: `${path} to answer ${String(wanted)}`, timeoutMs: 60_000 },
   ).then(() => undefined)
 
+/** One each of: a database, replicas, a shared volume, and a service that ends before others start. The rest run each night. */
+const examples = ['nginx-flask-postgres', 'balanced', 'shared-volume', 'migrations']
+const chosen = Object.entries(stacks).filter(([name]) => isNightly || examples.includes(name))
+
 it('are all tested', async () => expect((await readdir(folders)).toSorted()).toEqual(Object.keys(stacks).toSorted()))
 
-it.for(Object.entries(stacks))('%s', { timeout: minutes(6) }, async ([name, check], context) => {
+it('of each class run with every change', () => expect(Object.keys(stacks)).toEqual(expect.arrayContaining(examples)))
+
+it.for(chosen)('%s', { timeout: minutes(6) }, async ([name, check], context) => {
   context.skip(!cloud, whyNot)
   if (!cloud) return
   const folder = join(home, name)

@@ -2,8 +2,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Files that take more than a minute on two cores, the longest first. */
 export const longest = [
-  'src/agent/build/real-apps.test.ts',
   'test/tutorials/worker-and-cron.test.ts',
+  'src/agent/build/real-apps.test.ts',
   'test/tutorials/first-app.test.ts',
   'test/tutorials/database.test.ts',
   'src/agent/build/toolchain.test.ts',

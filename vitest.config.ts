@@ -39,6 +39,8 @@ const isQuick = Boolean(process.env['MOTE_TEST_QUICK'])
 
 export default defineConfig({
   test: {
+    // MOTE_TEST_CPU=<file>: CPU time of each test file (docs/notes/test-suite-time.md).
+    setupFiles: process.env['MOTE_TEST_CPU'] ? ['test/support/cpu-record.ts'] : [],
     globalSetup: isQuick ? [] : ['test/support/global-setup.ts'],
     reporters: ['default', runReport()],
     testTimeout: 60_000,

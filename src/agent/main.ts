@@ -28,7 +28,7 @@ import {
 } from './parts.ts'
 import { probeAll } from './probes.ts'
 import { openRetainedLogs, type RetainedLogs } from './logs/retained.ts'
-import { reclaim } from './reclaim.ts'
+import { reclaim, reclaimBases } from './reclaim.ts'
 import { serveHost } from './serve.ts'
 import { openStateDir, type StoredVm } from './state.ts'
 import { databaseImages } from './image/engines.ts'
@@ -86,6 +86,7 @@ export async function startAgent(config: AgentConfig, { signal, ...deps }: Agent
   const parts = createVmParts(host)
   const vmsDir = join(dataDir, 'vms')
   await reclaim({ state, stored, drivers: drivers.values(), cacheDir: config.cacheDir, vmsDir, log })
+  if (config.hypervisor !== 'fake') await reclaimBases(config, dataDir, log)
   const privateNetwork = await openHostPrivateNetwork(host, parts.reconciler, onRefused)
   starting.defer(() => privateNetwork.stop({ stopVms }))
   starting.defer(() => parts.storage.stop())

@@ -1,10 +1,12 @@
 import { readdir, readlink, realpath } from 'node:fs/promises'
-import { join, sep } from 'node:path'
+import { join, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../lib/process-identity.ts'
+import type { AgentConfig } from './base/config.ts'
 import { removePartial, partialSuffix } from './guest/cache.ts'
 import type { Driver } from './hypervisor/driver.ts'
+import { limitBases, registerAgent } from './image/base-limit.ts'
 import type { StateDir, StoredVm } from './state.ts'
 
 export interface ReclaimInput {
@@ -31,6 +33,17 @@ export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }
   for (const driver of drivers) await driver.reclaim(keep)
   await state.prune(stored.rubbish)
   await removePartials(cacheDir)
+}
+
+/** Removes bases beyond the limit, those of ended clouds first, and announces the bases of this agent to the others. */
+export async function reclaimBases(
+  { cacheDir, baseMib }: Pick<AgentConfig, 'cacheDir' | 'baseMib'>,
+  dataDir: string,
+  log: Logger,
+): Promise<void> {
+  await registerAgent(resolve(cacheDir), resolve(dataDir))
+  const removed = await limitBases({ cacheDir: resolve(cacheDir), maxMib: baseMib })
+  if (removed.length > 0) log.info({ bases: removed.length }, 'removed the least recently used unpacked images')
 }
 
 /** Finds processes whose working directory is a VM directory: only VMMs are started there. */

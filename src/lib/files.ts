@@ -1,5 +1,5 @@
-import { chmod, constants, type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { chmod, constants, type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 
 /** Returns true for the error of a system call with this code, such as `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
@@ -37,6 +37,15 @@ export async function writeFileAtomic(
     throw error
   }
   if (durable) await withFile(dirname(path), 'r', undefined, dir => dir.sync())
+}
+
+/** Flushes the files of the directory and makes them read-only, before the directory gets its final name. */
+export async function sealFiles(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    const path = join(dir, name)
+    await withFile(path, 'r', undefined, file => file.sync())
+    await chmod(path, 0o400)
+  }
 }
 
 /**

@@ -205,6 +205,7 @@ export async function openAgent(
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
       kernel: kernelOf(settings.kernel),
       templateMib: mebibytesOf(programSettings.templateMib, settings.templateMib),
+      baseMib: mebibytesOf(programSettings.baseMib, settings.baseMib),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
     parts,
   )

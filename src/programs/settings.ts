@@ -199,6 +199,12 @@ export const programSettings = {
     fallback: '4096',
     help: 'disk for templates in the cache, from which VMs of one image start without a boot; 0: every VM boots',
   },
+  baseMib: {
+    flag: '--base-mib <MiB>',
+    env: 'MOTE_BASE_MIB',
+    fallback: '10240',
+    help: 'disk for unpacked images in the cache; those that a VM or snapshot of this computer needs stay',
+  },
   databaseUrl: {
     flag: '--database-url <url>',
     env: 'DATABASE_URL',

@@ -1,14 +1,16 @@
 // once-is-enough: tests the built program, not the database.
 /** Stacks of compose files run on gVisor: each answers, and its services reach each other. docs/compose-files.md lists them. */
-import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { agentConfig } from '../../src/agent/base/config.ts'
 import { ensureToolImage } from '../../src/agent/build/tool-images.ts'
 import { minutes } from '../../src/lib/duration.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { driverCases } from '../support/agent/hypervisor.ts'
+import { isNightly } from '../support/nightly.ts'
 import { until } from '../support/wait.ts'
 import { type Cloud, startCloud } from './cloud.ts'
 import { stackImage } from './image.ts'
@@ -90,9 +92,37 @@ const untilAnswer = (ask: Ask, path: string, wanted: string | RegExp) =>
     { what: `${path} to answer ${String(wanted)}`, timeoutMs: 60_000 },
   ).then(() => undefined)
 
+/** A database, replicas, a shared volume, a service that ends before others start, and what else compose files can say. The rest run each night. */
+const examples = [
+  'nginx-flask-postgres',
+  'balanced',
+  'shared-volume',
+  'migrations',
+  'worker-queue',
+  'flask-redis',
+  'php-memcached',
+]
+const chosen = Object.entries(stacks).filter(([name]) => isNightly || examples.includes(name))
+
 it('are all tested', async () => expect((await readdir(folders)).toSorted()).toEqual(Object.keys(stacks).toSorted()))
 
-it.for(Object.entries(stacks))('%s', { timeout: minutes(6) }, async ([name, check], context) => {
+/** The keys that the services of some stacks use. */
+async function keysOf(names: readonly string[]): Promise<Set<string>> {
+  const keys = new Set<string>()
+  for (const name of names) {
+    const { services } = parse(await readFile(join(folders, name, 'compose.yaml'), 'utf8'), { merge: true })
+    for (const service of Object.values(services)) for (const key of Object.keys(Object(service))) keys.add(key)
+  }
+  return keys
+}
+
+it('of every change use each key that any of them uses', async () => {
+  const [chosenKeys, allKeys] = [await keysOf(examples), await keysOf(Object.keys(stacks))]
+  expect(allKeys.size).toBeGreaterThan(10)
+  expect([...allKeys].filter(key => !chosenKeys.has(key))).toEqual([])
+})
+
+it.for(chosen)('%s', { timeout: minutes(6) }, async ([name, check], context) => {
   context.skip(!cloud, whyNot)
   if (!cloud) return
   const folder = join(home, name)

@@ -2,9 +2,10 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Files that take more than a minute on two cores, the longest first. */
 export const longest = [
-  'test/tutorials/tutorials.test.ts',
-  'test/system/failed-starts.test.ts',
+  'test/tutorials/worker-and-cron.test.ts',
   'src/agent/build/real-apps.test.ts',
+  'test/tutorials/first-app.test.ts',
+  'test/tutorials/database.test.ts',
   'src/agent/build/toolchain.test.ts',
   'src/control/databases/verbs.test.ts',
   'test/system/dashboard.test.ts',
@@ -15,6 +16,7 @@ export const longest = [
   'test/simulation/mutants.test.ts',
   'test/system/cli-config.test.ts',
   'test/tutorials/three-hosts.test.ts',
+  'test/tutorials/own-apps.test.ts',
   'test/system/database-object-storage.test.ts',
   'src/agent/hypervisor/contract.test.ts',
   'test/system/source-upload.test.ts',

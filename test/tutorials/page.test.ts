@@ -1,3 +1,5 @@
+import { existsSync, globSync } from 'node:fs'
+import { basename } from 'node:path'
 import { expect, it } from 'vitest'
 import { missingIn, stepsOf } from './page.ts'
 
@@ -20,4 +22,10 @@ it('finds shown lines in order, with any text for …', () => {
   expect(missingIn(output, ['three …', 'one two'])).toEqual(['one two'])
   expect(missingIn(output, ['one'])).toEqual(['one'])
   expect(missingIn(output, ['three (4x2 s)'])).toEqual(['three (4x2 s)'])
+})
+
+it('every tutorial has a test', () => {
+  const names = globSync('docs/tutorials/*.md').map(file => basename(file, '.md'))
+  expect(names.length).toBeGreaterThan(4)
+  expect(names.filter(name => !existsSync(`test/tutorials/${name}.test.ts`))).toEqual([])
 })

@@ -13,6 +13,7 @@ import { missingIn, type Step, stepsOf } from './page.ts'
 const root = join(import.meta.dirname, '..', '..')
 /** Signing in, the only question of a tutorial. */
 const asksPassword = /^mote login /m
+const firstTutorial = 'docs/tutorials/first-app.md'
 const startsCloud = 'npm run demo'
 /** Of commands together: a build with a registry and two deployments, beside other tests. */
 const mostSeconds = 600
@@ -20,6 +21,8 @@ const mostSeconds = 600
 export interface Reader extends AsyncDisposable {
   /** @throws Error with the line of the page, the output, and what was expected */
   follow(page: string): Promise<void>
+  /** Starts the cloud and signs in, as the first tutorial says. @throws Error like `follow` */
+  begin(): Promise<void>
   /** Puts an image into the image directory of the cloud, so that no tutorial waits for its build. */
   addImage(layout: string): Promise<void>
 }
@@ -111,16 +114,21 @@ export async function newReader({ rename }: ReaderOptions = {}): Promise<Reader>
     if (missing.length > 0) throw new Error(`it does not print ${JSON.stringify(missing)}, but:\n${output}`)
   }
 
+  async function follow(page: string, isLast = (_step: Step) => false): Promise<void> {
+    folder = home
+    const steps = stepsOf(await readFile(join(root, page), 'utf8'))
+    const last = steps.findIndex(isLast)
+    for (const step of last === -1 ? steps : steps.slice(0, last + 1))
+      await perform(step).catch((cause: unknown) => {
+        const reason = cause instanceof Error ? cause.message : String(cause)
+        throw new Error(`${page}:${step.line}: ${reason}`, { cause })
+      })
+  }
+
   const all = undo.move()
   return {
-    async follow(page) {
-      folder = home
-      for (const step of stepsOf(await readFile(join(root, page), 'utf8')))
-        await perform(step).catch((cause: unknown) => {
-          const reason = cause instanceof Error ? cause.message : String(cause)
-          throw new Error(`${page}:${step.line}: ${reason}`, { cause })
-        })
-    },
+    follow: page => follow(page),
+    begin: () => follow(firstTutorial, ({ text }) => asksPassword.test(text)),
     addImage: layout => cp(layout, join(data, 'images', basename(layout)), { recursive: true }),
     async [Symbol.asyncDispose]() {
       if (cloud) await ended(cloud)

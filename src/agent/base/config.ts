@@ -82,7 +82,8 @@ export const AgentConfig = Type.Object({
   }),
   /** Limit on the VM templates in the cache directory, from which identical VMs start; 0: every VM boots. */
   templateMib: Type.Integer({ minimum: 0 }),
-  /** QEMU processes that wait for a VM; 0: each is started when it is needed. */
+  /** Limit on the unpacked images in the cache directory. Those that a VM or snapshot needs stay. */
+  baseMib: Type.Integer({ minimum: 0 }),
   /** Boots at the same time; null: twice the cpus. */
   maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   /** The address on which VMs from other hosts arrive. It must be reachable from those hosts only. */
@@ -130,6 +131,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     logRetention: { maxAgeMs: 7 * 24 * 3_600_000, appBytes: 64 << 20, hostBytes: 4 * 2 ** 30 },
     capacity: { vcpus: null, memoryMib: null, diskMib: null },
     templateMib: 4096,
+    baseMib: 10_240,
     maxBoots: null,
     migrationHost: '127.0.0.1',
     bootLimitMs: 90_000,

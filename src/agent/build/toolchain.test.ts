@@ -2,17 +2,33 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
-import { agentConfig } from '../base/config.ts'
+import { type AgentConfig, agentConfig } from '../base/config.ts'
 import { type TestAgent, testAgent, testDir } from '../../../test/support/agent/agent.ts'
 import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 import { registryOutside } from '../../../test/support/agent/build-registry.ts'
 import { answerOf, buildOn, type SourceFiles } from '../../../test/support/agent/build-real.ts'
+import { driverCases } from '../../../test/support/agent/hypervisor.ts'
+import { isNightly } from '../../../test/support/nightly.ts'
 import { wheel } from '../../../test/support/agent/build-wheel.ts'
 import { ensureToolImage, hasToolImage, toolImages, toolReference } from './tool-images.ts'
 
 let missing = ''
 let git: GitServer
-let agent: TestAgent
+
+const qemu: Driver = {
+  name: 'qemu',
+  hypervisor: 'qemu',
+  config: { hypervisor: 'qemu', network: process.getuid?.() === 0 ? 'tap' : 'user' },
+}
+interface Driver {
+  readonly name: string
+  readonly hypervisor: 'qemu' | 'gvisor'
+  readonly config: Partial<AgentConfig>
+}
+const [sandbox] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
+const gvisor: Driver[] = sandbox ? [{ name: 'gvisor', hypervisor: 'gvisor', config: sandbox.config }] : []
+/** What a build does is the same on each; under emulation it takes five times as long, so that one example is enough but at night. */
+const drivers = isNightly ? [...gvisor, qemu] : [...gvisor, qemu].slice(0, 1)
 
 beforeAll(async () => {
   await using dir = await testDir()
@@ -22,21 +38,23 @@ beforeAll(async () => {
     missing = `no images ${wanting.join(', ')}, which take minutes; make them with: mote image build builder`
   else for (const name of toolImages) await ensureToolImage({ cacheDir, imageDir: dir.path }, name, () => undefined)
   git = await gitServer()
-  agent = await testAgent({ hypervisor: 'qemu', network: process.getuid?.() === 0 ? 'tap' : 'user' })
-  await agent.agent.probed
 }, 120_000)
-afterAll(async () => {
-  await agent?.[Symbol.asyncDispose]()
-  await git?.[Symbol.asyncDispose]()
-})
+afterAll(() => git?.[Symbol.asyncDispose]())
 
 const skipWithout = (context: TestContext) => context.skip(missing !== '', missing)
 
-const built = (files: SourceFiles, on: TestAgent = agent, repository: string | null = null) =>
-  buildOn(on, git, files, { repository })
-const answer = (vmId: string, image: string, on: TestAgent = agent) => answerOf(on, vmId, image)
+describe.each(drivers)('on $name a build of', { timeout: 600_000 }, ({ hypervisor, config }) => {
+  let agent: TestAgent
+  beforeAll(async () => {
+    agent = await testAgent(config)
+    await agent.agent.probed
+  }, 120_000)
+  afterAll(() => agent?.[Symbol.asyncDispose]())
 
-describe('a build of', { timeout: 600_000 }, () => {
+  const built = (files: SourceFiles, on: TestAgent = agent, repository: string | null = null) =>
+    buildOn(on, git, files, { repository, hypervisor })
+  const answer = (vmId: string, image: string, on: TestAgent = agent) => answerOf(on, vmId, image, hypervisor)
+
   test('a Node project: npm ci, npm run build, and it runs as its user', async context => {
     skipWithout(context)
     const dependencies = { greeting: 'file:greeting' }
@@ -140,7 +158,7 @@ func main() {
       'debian-busybox:1',
     )
     const registries = [{ host: registry.host, plainHttp: true }]
-    await using host = await testAgent({ hypervisor: 'qemu', network: 'tap', registries })
+    await using host = await testAgent({ ...config, network: 'tap', registries })
     await host.agent.probed
     const Dockerfile = `FROM ${registry.host}/debian-busybox:1
 RUN echo "made by $(id -u)" > /app/index.html

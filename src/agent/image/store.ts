@@ -1,8 +1,8 @@
 /** The images of VMs: pulls them from registries or OCI layouts, and caches them as read-only base disks. */
 import { existsSync } from 'node:fs'
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { privateDir } from '../../lib/files.ts'
+import { hasCode, privateDir } from '../../lib/files.ts'
 import { once } from '../../lib/once.ts'
 import { cachedDir } from '../guest/cache.ts'
 import type { PrepareContext } from '../base/prepare-context.ts'
@@ -18,6 +18,7 @@ import {
 } from './access.ts'
 import { type Unprivileged, unprivilegedIn } from '../worker/worker.ts'
 import { type BaseForm, buildBase } from './base.ts'
+import { limitBases } from './base-limit.ts'
 import { RunConfig } from './config.ts'
 import { type FoundManifest, findManifest, parseDocument } from './layout.ts'
 import { type OneWay, oneWayIn } from './oneway.ts'
@@ -44,6 +45,8 @@ export interface ImageStoreConfig {
   readonly registries: readonly RegistryConfig[]
   /** Limit on the unpacked size of one image. */
   readonly maxImageMib: number
+  /** Limit on all bases of this host (`limitBases`); absent: none. */
+  readonly baseMib?: number
   /** Absent: images are pulled without credentials of projects. */
   readonly askLogin?: AskLogin
 }
@@ -190,7 +193,9 @@ async function ensureBase(
   // A VMM sees only the base of its own VM, because a base is the tenant's data.
   await privateDir(join(config.cacheDir, 'bases'))
   const target = baseDir(config, digest, withSeed)
-  if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
+  const isNew = !existsSync(target)
+  if (isNew) context.say(`building the base of ${digest.slice(0, 19)}`)
+  await touch(target)
   const dir = await cachedDir(target, async partial => {
     const maxBytes = config.maxImageMib * 2 ** 20
     const options = { maxBytes, withSeed, form: config.form, unprivileged: await config.unprivileged() }
@@ -199,10 +204,25 @@ async function ensureBase(
       buildBase({ layoutDir, found, digest }, partial, options, AbortSignal.timeout(buildLimitMs)),
     )
   })
+  if (isNew) void limited(config, context)
   const text = await readFile(join(dir, 'image.json'), 'utf8')
   const seed = withSeed ? seedOf(dir) : undefined
   const base = { file: join(dir, 'base.img'), config: parseDocument(RunConfig, text, 'image.json') }
   return { ...base, ...(seed === undefined ? {} : { seed }) }
+}
+
+/** Marks the base as used, before it is: one that was used a moment ago is not removed. */
+async function touch(dir: string): Promise<void> {
+  const now = new Date()
+  await utimes(dir, now, now).catch((error: unknown) => {
+    if (!hasCode(error, 'ENOENT')) throw error
+  })
+}
+
+/** Beside the start, which has its base. The next build tries again. */
+async function limited({ cacheDir, baseMib: maxMib }: BaseDeps, { say }: PrepareContext): Promise<void> {
+  if (maxMib === undefined) return
+  await limitBases({ cacheDir, maxMib }).catch((error: unknown) => say(`unused bases stay: ${String(error)}`))
 }
 
 const buildLimitMs = 15 * 60_000

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { SnapshotDisk, SnapshotPut } from '../../contract/agent.ts'
-import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+import { readIfExists, sealFiles, writeFileAtomic } from '../../lib/files.ts'
 import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { digestSparse } from '../disk/extents.ts'
 
@@ -81,7 +81,7 @@ export function snapshotStore(dataDir: string): SnapshotStore {
       await mkdir(partial, { mode: 0o700 })
       try {
         const result = await make(partial)
-        await seal(partial)
+        await sealFiles(partial)
         await rename(partial, files)
         return result
       } finally {
@@ -106,19 +106,6 @@ export async function digestOf(dir: string): Promise<{ sha256: string; sizeBytes
     sizeBytes += (await stat(join(dir, name))).blocks * 512
   }
   return { sha256: hash.digest('hex'), sizeBytes }
-}
-
-/** Flushes the files and makes them read-only. */
-async function seal(dir: string): Promise<void> {
-  for (const name of await readdir(dir)) {
-    const file = await open(join(dir, name))
-    try {
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await chmod(join(dir, name), 0o400)
-  }
 }
 
 async function loadOne(dir: string): Promise<StoredSnapshot | undefined> {

@@ -129,6 +129,7 @@ function agentCommand(): Command {
     'cache',
     'kernel',
     'templateMib',
+    'baseMib',
     'metricsPort',
     'natsUrl',
     'logLevel',

@@ -1,10 +1,8 @@
 import type { App } from '@mote/client'
-import { api } from '../../api/client.ts'
-import { refreshAll } from '../../api/queries.ts'
-import { Field, Form, TextArea } from '../../ui/form.tsx'
+import { Field, TextArea } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
-import { toast } from '../../ui/toast.tsx'
 import { variablesIn } from './env-text.ts'
+import { SettingsForm } from './settings-form.tsx'
 
 const namesIn = (text: string) => text.split(/[\s,]+/).filter(name => name !== '')
 
@@ -17,25 +15,18 @@ export function BuildSettings({ app }: { readonly app: App }) {
   const { dockerfile, args, env, secrets } = app.build
   return (
     <Card title="Build" lead="What a build gets besides the source. Takes effect with the next build.">
-      <Form
-        className="max-w-xl"
-        submit="Save"
-        send={async values => {
+      <SettingsForm
+        app={app}
+        changes={values => {
           const entries = variablesIn(values.text('build.args'))
-          await api.updateApp({
-            app_name: app.name,
-            body: {
-              port: app.port,
-              build: {
-                dockerfile: values.text('build.dockerfile'),
-                args: Object.fromEntries(entries.map(({ name, value }) => [name, value])),
-                env: namesIn(values.text('build.env')),
-                secrets: namesIn(values.text('build.secrets')),
-              },
+          return {
+            build: {
+              dockerfile: values.text('build.dockerfile'),
+              args: Object.fromEntries(entries.map(({ name, value }) => [name, value])),
+              env: namesIn(values.text('build.env')),
+              secrets: namesIn(values.text('build.secrets')),
             },
-          })
-          await refreshAll('app', 'apps')
-          toast({ tone: 'good', title: 'Settings saved' })
+          }
         }}
       >
         <Field
@@ -71,7 +62,7 @@ export function BuildSettings({ app }: { readonly app: App }) {
           placeholder="NPM_TOKEN"
           hint="Names of variables of this app. A Dockerfile mounts them: RUN --mount=type=secret,id=NPM_TOKEN."
         />
-      </Form>
+      </SettingsForm>
     </Card>
   )
 }

@@ -1,11 +1,9 @@
 import type { App } from '@mote/client'
 import { useState } from 'react'
-import { api } from '../../api/client.ts'
-import { refreshAll } from '../../api/queries.ts'
-import { Form, NumberField } from '../../ui/form.tsx'
+import { NumberField } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
-import { toast } from '../../ui/toast.tsx'
 import { Toggle } from '../../ui/toggle.tsx'
+import { SettingsForm } from './settings-form.tsx'
 
 const defaults = { percent: 10, seconds: 300, max_error_percent: 5, min_requests: 20 }
 
@@ -22,27 +20,19 @@ export function Canary({ app }: { readonly app: App }) {
           checked={isOn}
           onChange={setOn}
         />
-        <Form
+        <SettingsForm
           key={String(isOn)}
-          submit="Save"
-          send={async values => {
-            await api.updateApp({
-              app_name: app.name,
-              body: {
-                port: app.port,
-                canary: isOn
-                  ? {
-                      percent: values.number('canary/percent') ?? percent,
-                      seconds: values.number('canary/seconds'),
-                      max_error_percent: values.number('canary/max_error_percent'),
-                      min_requests: values.number('canary/min_requests'),
-                    }
-                  : { percent: 0 },
-              },
-            })
-            await refreshAll('app', 'apps')
-            toast({ tone: 'good', title: 'Settings saved' })
-          }}
+          app={app}
+          changes={values => ({
+            canary: isOn
+              ? {
+                  percent: values.number('canary/percent') ?? percent,
+                  seconds: values.number('canary/seconds'),
+                  max_error_percent: values.number('canary/max_error_percent'),
+                  min_requests: values.number('canary/min_requests'),
+                }
+              : { percent: 0 },
+          })}
         >
           {isOn && (
             <div className="grid grid-cols-2 gap-3">
@@ -80,7 +70,7 @@ export function Canary({ app }: { readonly app: App }) {
               />
             </div>
           )}
-        </Form>
+        </SettingsForm>
       </div>
     </Card>
   )

@@ -1,11 +1,10 @@
 import type { App } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
-import { api } from '../../api/client.ts'
-import { queries, refreshAll } from '../../api/queries.ts'
-import { Field, Form } from '../../ui/form.tsx'
+import { queries } from '../../api/queries.ts'
+import { Field } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
-import { toast } from '../../ui/toast.tsx'
 import { labelsOf, textOf } from './labels.ts'
+import { SettingsForm } from './settings-form.tsx'
 
 /** On which hosts the virtual machines of the app run. */
 export function HostSettings({ app }: { readonly app: App }) {
@@ -13,18 +12,11 @@ export function HostSettings({ app }: { readonly app: App }) {
   const choice = (known.data ?? []).map(({ name, values }) => `${name}: ${values.join(', ')}`).join('; ')
   return (
     <Card title="Hosts" lead="Where virtual machines start, by the labels of hosts. Takes effect with the next deploy.">
-      <Form
-        className="max-w-xl"
-        submit="Save"
-        send={async values => {
-          const hosts = {
-            require: labelsOf(values.text('hosts/require')),
-            prefer: labelsOf(values.text('hosts/prefer')),
-          }
-          await api.updateApp({ app_name: app.name, body: { port: app.port, hosts } })
-          await refreshAll('app', 'apps')
-          toast({ tone: 'good', title: 'Settings saved' })
-        }}
+      <SettingsForm
+        app={app}
+        changes={values => ({
+          hosts: { require: labelsOf(values.text('hosts/require')), prefer: labelsOf(values.text('hosts/prefer')) },
+        })}
       >
         <div className="grid grid-cols-2 gap-3">
           <Field
@@ -47,7 +39,7 @@ export function HostSettings({ app }: { readonly app: App }) {
         <p className="text-xs text-muted">
           {choice === '' ? 'Hosts have no labels that apps can use.' : `Labels of hosts: ${choice}.`}
         </p>
-      </Form>
+      </SettingsForm>
     </Card>
   )
 }

@@ -1,9 +1,7 @@
 import type { App } from '@mote/client'
-import { api } from '../../api/client.ts'
-import { refreshAll } from '../../api/queries.ts'
-import { Choice, Field, Form } from '../../ui/form.tsx'
+import { Choice, Field } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
-import { toast } from '../../ui/toast.tsx'
+import { SettingsForm } from './settings-form.tsx'
 
 const policies = { always: 'Always', 'on-failure': 'After a failure', never: 'Never' } as const
 type Policy = keyof typeof policies
@@ -14,23 +12,16 @@ export function Restarts({ app }: { readonly app: App }) {
   const { policy, max_restarts } = app.restart
   return (
     <Card title="Restarts" lead="What happens when the program ends. Takes effect with the next deploy.">
-      <Form
-        className="max-w-xl"
-        submit="Save"
-        send={async values => {
+      <SettingsForm
+        app={app}
+        changes={values => {
           const chosen = values.text('restart.policy')
-          await api.updateApp({
-            app_name: app.name,
-            body: {
-              port: app.port,
-              restart: {
-                policy: isPolicy(chosen) ? chosen : policy,
-                max_restarts: values.number('restart.max_restarts') ?? null,
-              },
+          return {
+            restart: {
+              policy: isPolicy(chosen) ? chosen : policy,
+              max_restarts: values.number('restart.max_restarts') ?? null,
             },
-          })
-          await refreshAll('app', 'apps')
-          toast({ tone: 'good', title: 'Settings saved' })
+          }
         }}
       >
         <div className="grid grid-cols-2 gap-3">
@@ -56,7 +47,7 @@ export function Restarts({ app }: { readonly app: App }) {
             hint="Then the virtual machine counts as crashed. Empty: as the installation sets."
           />
         </div>
-      </Form>
+      </SettingsForm>
     </Card>
   )
 }

@@ -6,7 +6,7 @@ import { queryClient, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
 import { Destroy } from '../../ui/dialog.tsx'
-import { Check, Field, Form, TextArea } from '../../ui/form.tsx'
+import { Check, Field, TextArea } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Problem, Skeleton } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
@@ -17,6 +17,7 @@ import { Restarts } from './restarts.tsx'
 import { StrategySetting } from './strategy.tsx'
 import { changedRelease, summaryOf } from './jobs/command.ts'
 import { useApp } from './use-app.ts'
+import { SettingsForm } from './settings-form.tsx'
 
 export function Settings() {
   const app = useApp()
@@ -24,25 +25,17 @@ export function Settings() {
   return (
     <div className="space-y-4">
       <Card title="Program" lead="Takes effect with the next deploy.">
-        <Form
-          className="max-w-xl"
-          submit="Save"
-          send={async values => {
-            await api.updateApp({
-              app_name: app.name,
-              body: {
-                port: values.number('port') ?? app.port,
-                health_check_path: values.text('health_check_path'),
-                drain_timeout: values.number('drain_timeout'),
-                release_command: changedRelease(values.text('release_command'), app.release_command),
-                git_url: values.text('git_url'),
-                git_branch: values.text('git_branch'),
-                git_submodules: values.checked('git_submodules'),
-              },
-            })
-            await refreshAll('app', 'apps')
-            toast({ tone: 'good', title: 'Settings saved' })
-          }}
+        <SettingsForm
+          app={app}
+          changes={values => ({
+            port: values.number('port') ?? app.port,
+            health_check_path: values.text('health_check_path'),
+            drain_timeout: values.number('drain_timeout'),
+            release_command: changedRelease(values.text('release_command'), app.release_command),
+            git_url: values.text('git_url'),
+            git_branch: values.text('git_branch'),
+            git_submodules: values.checked('git_submodules'),
+          })}
         >
           <div className="grid grid-cols-2 gap-3">
             <Field
@@ -91,7 +84,7 @@ export function Settings() {
             hint="Pushes to this branch are built and deployed. Empty: the repository's default branch."
           />
           <Check label="With submodules" name="git_submodules" defaultChecked={app.git_submodules} />
-        </Form>
+        </SettingsForm>
       </Card>
       <StrategySetting app={app} />
       <HostSettings app={app} />

@@ -1,9 +1,7 @@
 import type { App } from '@mote/client'
-import { api } from '../../api/client.ts'
-import { refreshAll } from '../../api/queries.ts'
-import { Choice, Form } from '../../ui/form.tsx'
+import { Choice } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
-import { toast } from '../../ui/toast.tsx'
+import { SettingsForm } from './settings-form.tsx'
 
 const strategies = { rolling: 'Rolling', 'one-at-a-time': 'One at a time' } as const
 type Strategy = keyof typeof strategies
@@ -13,17 +11,11 @@ const isStrategy = (value: string | undefined): value is Strategy => value !== u
 export function StrategySetting({ app }: { readonly app: App }) {
   return (
     <Card title="Replacing versions" lead="How the virtual machines of a new version replace the old ones.">
-      <Form
-        className="max-w-xl"
-        submit="Save"
-        send={async values => {
+      <SettingsForm
+        app={app}
+        changes={values => {
           const chosen = values.text('strategy')
-          await api.updateApp({
-            app_name: app.name,
-            body: { port: app.port, strategy: isStrategy(chosen) ? chosen : app.strategy },
-          })
-          await refreshAll('app', 'apps')
-          toast({ tone: 'good', title: 'Settings saved' })
+          return { strategy: isStrategy(chosen) ? chosen : app.strategy }
         }}
       >
         <Choice
@@ -38,7 +30,7 @@ export function StrategySetting({ app }: { readonly app: App }) {
             </option>
           ))}
         </Choice>
-      </Form>
+      </SettingsForm>
     </Card>
   )
 }

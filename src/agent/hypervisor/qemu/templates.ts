@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import { sealFiles } from '../../../lib/files.ts'
 import { tryHostLock } from '../../../lib/host-lock.ts'
 import { partialSuffix } from '../../guest/cache.ts'
 
@@ -49,7 +50,7 @@ export function openTemplates({ cacheDir, maxMib, onError }: TemplatesDeps): Tem
 
   const settle = async (partial: string, dir: string) => {
     try {
-      await seal(partial)
+      await sealFiles(partial)
       await rename(partial, dir)
       await prune(root, maxMib * 2 ** 20)
     } finally {
@@ -98,19 +99,6 @@ export function openTemplates({ cacheDir, maxMib, onError }: TemplatesDeps): Tem
     async close() {
       await Promise.all(writing)
     },
-  }
-}
-
-/** Flushes the template's files before the directory gets its final name, and makes them read-only. */
-async function seal(dir: string): Promise<void> {
-  for (const name of await readdir(dir)) {
-    const file = await open(join(dir, name))
-    try {
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await chmod(join(dir, name), 0o400)
   }
 }
 

@@ -1,0 +1,149 @@
+/** Limits the disk that bases use on this host, for all agents that share the cache. */
+import { createHash } from 'node:crypto'
+import { readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { privateDir, readIfExists } from '../../lib/files.ts'
+import { tryHostLock } from '../../lib/host-lock.ts'
+import { partialSuffix } from '../guest/cache.ts'
+
+export interface BaseLimit {
+  readonly cacheDir: string
+  /** Limit for all bases together. Bases in use may exceed it. */
+  readonly maxMib: number
+  /** A base that was used more recently stays: its VM may not have a record yet. Default: an hour, longer than any start. */
+  readonly idleMs?: number
+}
+
+const agentsOf = (cacheDir: string) => join(cacheDir, 'agents')
+
+/** Announces an agent that shares the cache, so that no agent removes the bases of its VMs and snapshots. */
+export async function registerAgent(cacheDir: string, dataDir: string): Promise<void> {
+  await privateDir(agentsOf(cacheDir))
+  const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 32)
+  await writeFile(join(agentsOf(cacheDir), name), dataDir, { mode: 0o600 })
+  await registered(cacheDir)
+}
+
+/**
+ * Removes the least recently used bases until the others are within the limit. Keeps those that a process has open, and
+ * those that a VM or snapshot of any registered agent names.
+ * @returns names of the removed bases
+ */
+export async function limitBases({ cacheDir, maxMib, idleMs = 3_600_000 }: BaseLimit): Promise<string[]> {
+  const lock = await tryHostLock(`limit ${cacheDir}`)
+  if (!lock) return []
+  try {
+    const root = join(cacheDir, 'bases')
+    const all = (await Promise.all((await namesIn(root)).map(name => baseIn(root, name)))).filter(
+      one => one !== undefined,
+    )
+    let left = all.reduce((sum, one) => sum + one.bytes, 0) - maxMib * 2 ** 20
+    const idle = all.filter(one => Date.now() - one.usedMs >= idleMs)
+    if (left <= 0 || idle.length === 0) return []
+    const isUsed = await usedBases(cacheDir)
+    const removed: string[] = []
+    for (const one of idle.toSorted((a, b) => a.usedMs - b.usedMs)) {
+      if (left <= 0) break
+      if (isUsed(one) || !(await remove(root, one, idleMs))) continue
+      left -= one.bytes
+      removed.push(one.name)
+    }
+    return removed
+  } finally {
+    await lock.release()
+  }
+}
+
+interface StoredBase {
+  readonly name: string
+  readonly bytes: number
+  readonly usedMs: number
+  /** Identifies the disk among open files. */
+  readonly inode: string
+}
+
+const namesIn = async (dir: string) =>
+  (await readdir(dir).catch(() => [])).filter(name => !name.endsWith(partialSuffix))
+
+const inodeOf = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev} ${ino}`
+
+/** @returns undefined if the base is removed meanwhile */
+async function baseIn(root: string, name: string): Promise<StoredBase | undefined> {
+  const dir = join(root, name)
+  try {
+    const [{ mtimeMs }, file] = await Promise.all([stat(dir), stat(join(dir, 'base.img'))])
+    let bytes = file.blocks * 512
+    const seed = await readdir(join(dir, 'seed'), { withFileTypes: true, recursive: true }).catch(() => [])
+    for (const one of seed.filter(entry => entry.isFile())) bytes += (await stat(join(one.parentPath, one.name))).size
+    return { name, bytes, usedMs: mtimeMs, inode: inodeOf(file) }
+  } catch {
+    return undefined
+  }
+}
+
+/** Which bases a process has open, or a VM or snapshot of a registered agent names by digest. */
+async function usedBases(cacheDir: string): Promise<(base: StoredBase) => boolean> {
+  const [open, named] = await Promise.all([openInodes(), namedDigests(cacheDir)])
+  return ({ name, inode }) => open.has(inode) || named.has(digestIn(name))
+}
+
+const digestIn = (name: string) => /[0-9a-f]{64}/.exec(name)?.[0] ?? ''
+
+/** Files that processes have open. Agents see the processes of their own user at least, hence their own VMMs. */
+async function openInodes(): Promise<ReadonlySet<string>> {
+  const found = new Set<string>()
+  for (const pid of (await readdir('/proc')).filter(name => /^\d+$/.test(name))) {
+    const dir = join('/proc', pid, 'fd')
+    for (const fd of await readdir(dir).catch(() => [])) {
+      const file = await stat(join(dir, fd)).catch(() => undefined)
+      if (file?.isFile()) found.add(inodeOf(file))
+    }
+  }
+  return found
+}
+
+async function namedDigests(cacheDir: string): Promise<ReadonlySet<string>> {
+  const found = new Set<string>()
+  for (const dataDir of await registered(cacheDir))
+    for (const text of await recordsOf(dataDir))
+      for (const [digest] of text.matchAll(/[0-9a-f]{64}/g)) found.add(digest)
+  return found
+}
+
+/** Data directories of the agents. Those that are gone, because their clouds were removed, are forgotten. */
+async function registered(cacheDir: string): Promise<string[]> {
+  const found: string[] = []
+  for (const name of await namesIn(agentsOf(cacheDir))) {
+    const file = join(agentsOf(cacheDir), name)
+    const dataDir = (await readIfExists(file)) ?? ''
+    if (await stat(join(dataDir, 'vms')).catch(() => undefined)) found.push(dataDir)
+    else await rm(file, { force: true })
+  }
+  return found
+}
+
+/** What an agent stores of its VMs and snapshots, of whatever release: only digests are searched. */
+async function recordsOf(dataDir: string): Promise<string[]> {
+  const files = { vms: ['wish.json', 'record.json'], snapshots: ['wish.json', 'outcome.json'] }
+  const texts: string[] = []
+  for (const [kind, names] of Object.entries(files))
+    for (const id of await readdir(join(dataDir, kind)).catch(() => []))
+      for (const name of names) texts.push((await readIfExists(join(dataDir, kind, id, name))) ?? '')
+  return texts
+}
+
+/** @returns false if the base was used, or removed, meanwhile */
+async function remove(root: string, { name }: StoredBase, idleMs: number): Promise<boolean> {
+  const [dir, partial] = [join(root, name), join(root, `${name}.removed${partialSuffix}`)]
+  try {
+    await rename(dir, partial)
+    if (Date.now() - (await stat(partial)).mtimeMs < idleMs) {
+      await rename(partial, dir)
+      return false
+    }
+    await rm(partial, { recursive: true, force: true })
+    return true
+  } catch {
+    return false
+  }
+}

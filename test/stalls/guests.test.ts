@@ -1,0 +1,5 @@
+// once-is-enough: tests parsers, not the database.
+import { guestsCases } from './guests.ts'
+import { testStalls } from './measure.ts'
+
+testStalls(guestsCases)

@@ -1,0 +1,128 @@
+/** Sources, outputs of builders and images, which the agent reads. */
+import { writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { outputLimits, readLayer, readLayout } from '../../src/agent/build/output.ts'
+import { planProject } from '../../src/agent/build/plan/index.ts'
+import { fetchUpload } from '../../src/agent/build/upload.ts'
+import { buildBase } from '../../src/agent/image/base.ts'
+import { filesBelow, runConfigOf } from '../../src/agent/image/config.ts'
+import { blobPath, findManifest, readBlob } from '../../src/agent/image/layout.ts'
+import { run } from '../../src/lib/exec.ts'
+import { settled } from '../support/hostile-peers.ts'
+import { place, placed, never, archives, packed, deepJson, wideJson } from './inputs.ts'
+import type { Case } from './measure.ts'
+
+async function layoutOf(layers: readonly Buffer[], config: Buffer = Buffer.from('{}')): Promise<string> {
+  const layout = place()
+  await run('mkdir', ['-p', join(layout, 'blobs/sha256')])
+  const put = async (data: Buffer) => {
+    const hex = createHash('sha256').update(data).digest('hex')
+    await writeFile(join(layout, 'blobs/sha256', hex), data)
+    return { digest: `sha256:${hex}`, size: data.length }
+  }
+  const manifest = { config: await put(config), layers: await Promise.all(layers.map(put)) }
+  const entry = await put(Buffer.from(JSON.stringify(manifest)))
+  await writeFile(join(layout, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
+  return layout
+}
+
+const documents = [deepJson, wideJson].map(json => [json(4_000_000), json(65_000)] as const)
+
+export const imagesCases: readonly Case[] = [
+  {
+    name: 'a source for a builder',
+    files: ['src/agent/build/upload.ts', 'src/agent/build/upload-read.ts'],
+    async run() {
+      for (const data of packed().slice(0, 3)) {
+        const part = { data: data.toString('base64'), sizeBytes: data.length }
+        const digest = createHash('sha256').update(data).digest('hex')
+        await settled(fetchUpload(async () => part, digest, place(), { maxBytes: 1 << 30, signal: never }))
+      }
+    },
+  },
+  {
+    name: 'the output of a builder',
+    files: ['src/agent/build/output.ts', 'src/agent/build/output-read.ts'],
+    async run() {
+      for (const data of archives().slice(0, 3)) {
+        const disk = await placed(data)
+        await settled(readLayer(disk, place(), { ...outputLimits, signal: never }))
+        await settled(readLayout(disk, place(), { ...outputLimits, signal: never }))
+      }
+    },
+  },
+  {
+    name: 'the layers of an image',
+    files: ['src/agent/image/base.ts', 'src/agent/image/layer-count.ts'],
+    async run() {
+      for (const data of packed()) {
+        const layout = await layoutOf([data])
+        const found = await findManifest(layout, 'latest')
+        const target = place()
+        await run('mkdir', [target])
+        const unprivileged = { program: undefined, reason: 'not of interest here' }
+        const options = { maxBytes: 256 << 20, withSeed: false, form: 'disk', unprivileged } as const
+        await settled(
+          buildBase({ layoutDir: layout, found, digest: found.digest }, target, options, AbortSignal.timeout(20_000)),
+        )
+      }
+    },
+  },
+  {
+    name: 'the documents and users of an image',
+    files: ['src/agent/image/layout.ts', 'src/agent/image/config.ts', 'src/agent/image/document.ts'],
+    async run() {
+      for (const [large, small] of documents) {
+        const layout = await layoutOf([])
+        const { digest } = (await findManifest(layout, 'latest')).manifest.config
+        await writeFile(blobPath(layout, digest), large)
+        await settled(readBlob(layout, digest))
+        await writeFile(join(layout, 'index.json'), small)
+        await settled(findManifest(layout, 'latest'))
+      }
+      const rootfs = place()
+      await run('mkdir', ['-p', join(rootfs, 'etc')])
+      for (const name of ['passwd', 'group']) await writeFile(join(rootfs, 'etc', name), ':\n'.repeat((1 << 19) - 1))
+      await settled(runConfigOf(filesBelow(rootfs), { config: { User: 'nobody' } }))
+    },
+  },
+  {
+    name: 'the files that determine a build plan',
+    files: [
+      'src/agent/build/plan/index.ts',
+      'src/agent/build/plan/node/frameworks.ts',
+      'src/agent/build/plan/versions.ts',
+    ],
+    async run() {
+      const texts = [deepJson(250_000), `{"scripts":${wideJson(250_000)}}`, 'web:'.repeat(60_000), '\n'.repeat(250_000)]
+      const floods = [
+        '"\\\\',
+        '/*',
+        '[ ',
+        'k = x ',
+        '"engines":{',
+        'output: ',
+        'vite ',
+        ', ',
+        '# ',
+        'node ',
+        '"packageManager":',
+      ]
+      const buildable = `{"scripts":{"build":"b"},"dependencies":{"vite":"1"}}`
+      for (const text of [...texts, ...floods.map(one => one.repeat(250_000 / one.length))])
+        for (const name of ['package.json', 'requirements.txt', 'Procfile', 'vite.config.ts', '.nvmrc', 'mise.toml'])
+          try {
+            const files = new Map([['package.json', buildable]])
+            if (name === 'requirements.txt') files.delete('package.json')
+            files.set(name, text)
+            planProject({ paths: new Set([...files.keys(), 'main.py', 'Procfile']), texts: files })
+          } catch {
+            // The source cannot be built.
+          } finally {
+            await turn()
+          }
+    },
+  },
+]

@@ -1,0 +1,41 @@
+/** The worst known inputs, and files for them. A test file has a directory of its own. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll } from 'vitest'
+import { endOfArchive, globalHeaderBomb, paxData, rawEntry } from '../support/lib/archive.ts'
+import { lazily } from '../../src/lib/once.ts'
+import { testDir } from '../support/agent/agent.ts'
+
+const dir = await testDir()
+afterAll(() => dir[Symbol.asyncDispose]())
+
+let files = 0
+export const place = () => join(dir.path, `file-${++files}`)
+export const placed = async (data: Buffer) => {
+  const file = place()
+  await writeFile(file, data)
+  return file
+}
+export const never = new AbortController().signal
+
+const manyHeaders = () =>
+  Buffer.concat([
+    ...Array.from({ length: 40_000 }, (_, n) =>
+      Buffer.concat([rawEntry('x', { flag: 'x', data: paxData([['path', `d${n % 100}/f${n}`]]) }), rawEntry('f')]),
+    ),
+    endOfArchive,
+  ])
+/** The most expensive inputs for a tar reader, made once: an upload of 639 KB took more than a minute. */
+export const archives = lazily(() => [
+  globalHeaderBomb(300_000, 2000),
+  globalHeaderBomb(4000, 20_000),
+  manyHeaders(),
+  Buffer.alloc(300 << 20),
+])
+export const packed = lazily(() => archives().map(data => gzipSync(data, { level: 1 })))
+
+/** JSON with maximum nesting. */
+export const deepJson = (bytes: number) => '['.repeat(bytes / 2) + ']'.repeat(bytes / 2)
+/** JSON with as many names as possible. */
+export const wideJson = (bytes: number) => `{${Array.from({ length: bytes / 12 }, (_, n) => `"k${n}":1`).join()}}`

@@ -1,0 +1,27 @@
+/**
+ * Appends a line of JSON for each test file to the file that MOTE_TEST_CPU names: CPU seconds of the file's process, and of the programs that it started and that
+ * ended. The shared PostgreSQL server, and programs that outlive the file, are not in it.
+ */
+import { appendFileSync, readFileSync } from 'node:fs'
+import { relative } from 'node:path'
+import { afterAll, expect } from 'vitest'
+
+/** USER_HZ, which is 100 on every architecture that Linux runs on here. */
+const ticksPerSecond = 100
+
+/** Fields utime, stime, cutime and cstime of proc_pid_stat(5). */
+function cpuSeconds() {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ').at(-1)?.split(' ') ?? []
+  const [user = 0, system = 0, ofChildren = 0, systemOfChildren = 0] = fields.slice(11, 15).map(Number)
+  return { own: (user + system) / ticksPerSecond, children: (ofChildren + systemOfChildren) / ticksPerSecond }
+}
+
+const startedAt = performance.now()
+const file = process.env['MOTE_TEST_CPU'] ?? ''
+// The hook of a setup file runs after those of the test file.
+afterAll(() => {
+  const { own, children } = cpuSeconds()
+  const name = relative(process.cwd(), expect.getState().testPath ?? '')
+  const seconds = (performance.now() - startedAt) / 1000
+  appendFileSync(file, `${JSON.stringify({ name, own, children, seconds: Math.round(seconds * 10) / 10 })}\n`)
+})

@@ -1,0 +1,32 @@
+/** What tutorials need of the computer that tests them. */
+import { join } from 'node:path'
+import type { TestContext } from 'vitest'
+import { agentConfig } from '../../src/agent/base/config.ts'
+import { hasToolImage, type ToolImage } from '../../src/agent/build/tool-images.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { databaseImages } from '../support/database-image.ts'
+import type { Reader } from './reader.ts'
+
+const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
+
+/** Skips the test where real VMs cannot run. */
+export async function withVms(context: TestContext): Promise<void> {
+  const installed = await Promise.all(['qemu-system-x86_64', 'script'].map(hasProgram))
+  context.skip(process.getuid?.() !== 0 || !installed.every(Boolean), 'no VMs can run here: needs root and QEMU')
+}
+
+/** Skips the test without the images of builds: making them takes minutes. */
+export function withImages(context: TestContext, ...needed: readonly ToolImage[]): void {
+  const lacking = needed.filter(name => !hasToolImage(cacheDir, name))
+  context.skip(lacking.length > 0, `no images ${lacking.join(', ')}; make them with: mote image build builder`)
+}
+
+/** Skips the test where databases cannot run. @returns puts their image where the reader's cloud finds it */
+export async function withDatabases(context: TestContext): Promise<(reader: Reader) => Promise<void>> {
+  await withVms(context)
+  const installed = await Promise.all(['ssh', 'psql'].map(hasProgram))
+  context.skip(!installed.every(Boolean), 'not installed: ssh or psql')
+  const images = await databaseImages().catch((error: unknown) => error)
+  context.skip(typeof images !== 'string', `no image of PostgreSQL can be made here: ${String(images)}`)
+  return reader => reader.addImage(join(String(images), 'postgres'))
+}

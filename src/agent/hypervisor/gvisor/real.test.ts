@@ -72,6 +72,15 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
+  it('the kernel limits a sandbox to its vCPUs, in short periods', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1, { vcpus: 1 }))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const { pid } = await processOf(host)
+    const limit = cpuLimitOf(pid)
+    if (limit !== undefined) expect(limit).toEqual({ quotaUs: 10_000, periodUs: 10_000 })
+  })
+
   it('a guest that fills its memory survives snapshots', {
     timeout: 60_000,
   }, async () => {
@@ -156,3 +165,21 @@ describe(gvisor?.name ?? 'gvisor', () => {
     await until(() => namespaceNames(namespace).length === 0, { what: 'its namespace is gone' })
   })
 })
+
+/** What the process's cgroup allows, in either version; undefined if the computer has no such controller. */
+function cpuLimitOf(pid: number): { quotaUs: number; periodUs: number } | undefined {
+  const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8')
+  const mounts = readFileSync('/proc/self/mounts', 'utf8')
+  const read = (mount: string | undefined, path: string | undefined, file: string) => {
+    const at = join(mount ?? '', path ?? '', file)
+    return mount !== undefined && path !== undefined && existsSync(at) ? readFileSync(at, 'utf8').trim() : undefined
+  }
+  const [, mount1] = /^\S+ (\S+) cgroup \S*\bcpu\b/m.exec(mounts) ?? []
+  const [, mount2] = /^\S+ (\S+) cgroup2 /m.exec(mounts) ?? []
+  const [, path1] = /^\d+:(?:\w+,)*cpu(?:,\w+)*:(.*)$/m.exec(groups) ?? []
+  const [, path2] = /^0::(.*)$/m.exec(groups) ?? []
+  const quota = read(mount1, path1, 'cpu.cfs_quota_us')
+  if (quota !== undefined) return { quotaUs: Number(quota), periodUs: Number(read(mount1, path1, 'cpu.cfs_period_us')) }
+  const max = read(mount2, path2, 'cpu.max')?.split(' ')
+  return max && { quotaUs: Number(max[0]), periodUs: Number(max[1]) }
+}

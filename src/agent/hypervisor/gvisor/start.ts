@@ -125,7 +125,7 @@ const overheadMib = 128
 
 async function makeCgroup({ isolation, home }: SandboxStart): Promise<string | undefined> {
   const { vcpus, memoryMib } = home.spec
-  return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, keepsOthers: true })
+  return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, vmmCpus: 0, keepsOthers: true })
 }
 
 async function makeFiles({ home, init }: SandboxStart): Promise<void> {

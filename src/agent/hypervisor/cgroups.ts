@@ -11,6 +11,8 @@ export interface VmLimits {
   readonly memoryMib: number
   /** CPUs beyond the vCPUs, for the VMM's own threads; default: half a CPU. */
   readonly vmmCpus?: number
+  /** Most processes and threads; default: those that a VMM needs. */
+  readonly tasks?: number
   /** When the memory is used up, the kernel ends only the largest process; default: all. */
   readonly keepsOthers?: boolean
 }
@@ -118,7 +120,7 @@ function cgroupsIn(agent: string, controllers: readonly string[], others: readon
 
 /** Returns files and values of a VM's group for the available controllers (Linux, admin-guide/cgroup-v2). */
 export function limitsOf(
-  { vcpus, memoryMib, vmmCpus = 0.5, keepsOthers = false }: VmLimits,
+  { vcpus, memoryMib, vmmCpus = 0.5, tasks = maxTasks, keepsOthers = false }: VmLimits,
   controllers: readonly string[],
 ): Array<[string, string]> {
   const periodUs = 100_000
@@ -126,7 +128,7 @@ export function limitsOf(
     ['cpu.max', `${(vcpus + vmmCpus) * periodUs} ${periodUs}`],
     ['memory.max', String(memoryMib * 2 ** 20)],
     ['memory.oom.group', keepsOthers ? '0' : '1'],
-    ['pids.max', String(maxTasks)],
+    ['pids.max', String(tasks)],
   ]
   return all.filter(([file]) => controllers.includes(file.split('.')[0] ?? ''))
 }

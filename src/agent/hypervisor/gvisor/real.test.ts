@@ -76,9 +76,25 @@ describe(gvisor?.name ?? 'gvisor', () => {
     await using host = await testAgent(gvisor?.config ?? {})
     await host.put(desired(1, { vcpus: 1 }))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const limit = limitOf((await processOf(host)).pid, 'cpu')
+    const period = limit('cpu.cfs_period_us')
+    const found = period === undefined ? limit('cpu.max') : `${limit('cpu.cfs_quota_us')} ${period}`
+    if (found !== undefined) expect(found).toBe('10000 10000')
+  })
+
+  it('a guest may have hundreds of processes, and not all of its host', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
     const { pid } = await processOf(host)
-    const limit = cpuLimitOf(pid)
-    if (limit !== undefined) expect(limit).toEqual({ quotaUs: 10_000, periodUs: 10_000 })
+    const most = limitOf(pid, 'pids')('pids.max')
+    if (most !== undefined) expect(most).toBe('4096')
+    const started = await sh(
+      host,
+      'i=0; while [ $i -lt 300 ]; do sleep 600 & i=$((i+1)); done; ps | grep -c "sleep 600"',
+    )
+    expect(Number(started)).toBeGreaterThanOrEqual(300)
+    expect((await processOf(host)).pid, 'the sandbox did not end').toBe(pid)
   })
 
   it('a guest that fills its memory survives snapshots', {
@@ -166,20 +182,20 @@ describe(gvisor?.name ?? 'gvisor', () => {
   })
 })
 
-/** What the process's cgroup allows, in either version; undefined if the computer has no such controller. */
-function cpuLimitOf(pid: number): { quotaUs: number; periodUs: number } | undefined {
+/** Reads files of the process's cgroup, in either version; undefined where the computer has no such controller. */
+function limitOf(pid: number, controller: string): (file: string) => string | undefined {
   const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8')
   const mounts = readFileSync('/proc/self/mounts', 'utf8')
-  const read = (mount: string | undefined, path: string | undefined, file: string) => {
-    const at = join(mount ?? '', path ?? '', file)
-    return mount !== undefined && path !== undefined && existsSync(at) ? readFileSync(at, 'utf8').trim() : undefined
-  }
-  const [, mount1] = /^\S+ (\S+) cgroup \S*\bcpu\b/m.exec(mounts) ?? []
-  const [, mount2] = /^\S+ (\S+) cgroup2 /m.exec(mounts) ?? []
-  const [, path1] = /^\d+:(?:\w+,)*cpu(?:,\w+)*:(.*)$/m.exec(groups) ?? []
-  const [, path2] = /^0::(.*)$/m.exec(groups) ?? []
-  const quota = read(mount1, path1, 'cpu.cfs_quota_us')
-  if (quota !== undefined) return { quotaUs: Number(quota), periodUs: Number(read(mount1, path1, 'cpu.cfs_period_us')) }
-  const max = read(mount2, path2, 'cpu.max')?.split(' ')
-  return max && { quotaUs: Number(max[0]), periodUs: Number(max[1]) }
+  const places = [...groups.matchAll(/^\d+:([\w,=]*):(.*)$/gm)].flatMap(([, names = '', path = '']) => {
+    if (names !== '' && !names.split(',').includes(controller)) return []
+    const pattern =
+      names === '' ? /^\S+ (\S+) cgroup2 /m : new RegExp(`^\\S+ (\\S+) cgroup \\S*\\b${controller}\\b`, 'm')
+    const mount = pattern.exec(mounts)?.[1]
+    return mount === undefined ? [] : [join(mount, path)]
+  })
+  return file =>
+    places
+      .map(place => join(place, file))
+      .filter(existsSync)
+      .map(at => readFileSync(at, 'utf8').trim())[0]
 }

@@ -51,6 +51,12 @@ const capabilities = [
  */
 const cpuPeriodUs = 10_000
 
+/**
+ * Processes and threads of a sandbox on the host, two for each process of the guest. At the limit the sandbox ends
+ * (docs/decisions/0126-tasks-of-sandboxes.md).
+ */
+export const sandboxTasks = 4096
+
 /** Returns the sandbox's config.json (OCI runtime specification 1.1, with gVisor's annotations). Pure. */
 export function sandboxSpec(plan: SandboxPlan): unknown {
   return {
@@ -104,6 +110,7 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
         memory: { limit: plan.memoryMib * 2 ** 20 },
         // The sandbox's kernel counts as well, as the kernel of a virtual machine does (docs/decisions/0125-cpu-of-sandboxes.md).
         cpu: { quota: plan.vcpus * cpuPeriodUs, period: cpuPeriodUs },
+        pids: { limit: sandboxTasks },
       },
     },
   }

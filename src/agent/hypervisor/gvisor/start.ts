@@ -20,7 +20,7 @@ import { configFile } from '../snapshot-files.ts'
 import { followConsole, type SandboxConsole } from './console.ts'
 import { makePipes, openStdio, pipePorts, widenPipes } from './pipes.ts'
 import type { Runsc } from './runsc.ts'
-import { sandboxSpec, shareFiles } from './spec.ts'
+import { sandboxSpec, sandboxTasks, shareFiles } from './spec.ts'
 
 export interface SandboxStart {
   readonly runsc: Runsc
@@ -125,7 +125,7 @@ const overheadMib = 128
 
 async function makeCgroup({ isolation, home }: SandboxStart): Promise<string | undefined> {
   const { vcpus, memoryMib } = home.spec
-  return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, vmmCpus: 0, keepsOthers: true })
+  return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, vmmCpus: 0, tasks: sandboxTasks, keepsOthers: true })
 }
 
 async function makeFiles({ home, init }: SandboxStart): Promise<void> {

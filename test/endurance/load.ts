@@ -51,8 +51,10 @@ export async function prepareLoad(installation: Installation): Promise<Load> {
   const visit = async () => {
     await visited(gatewayInTurn(installation, work.requests++), hostname)
   }
+  /** Deployments have no drain time here, so replacing a version cuts its connections. */
   const dial = async () => {
-    await dialed(inTurn(installation.gatewayHosts, work.connections++), tcpPort)
+    const host = inTurn(installation.gatewayHosts, work.connections++)
+    await until(() => dialed(host, tcpPort), { timeoutMs: 10_000, everyMs: 20, what: 'the TCP service answers' })
   }
   const pushImage = async () => {
     await push?.()

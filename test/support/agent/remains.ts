@@ -14,7 +14,7 @@ import { promisify } from 'node:util'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../../src/lib/process-identity.ts'
 
 /** Where processes write the directories of their agents. */
-export const ownersDir = join(tmpdir(), 'mote-test-owners')
+const ownersDir = join(tmpdir(), 'mote-test-owners')
 
 /** Process ids mean another process in another container. */
 const pidNamespace = () => readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')

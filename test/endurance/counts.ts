@@ -24,16 +24,19 @@ async function countProgram({ name, pid, metricsUrl, runs }: RunningProgram): Pr
   const files = await readdir(`/proc/${pid}/fd`)
   const links = await Promise.all(files.map(file => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')))
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  const metrics = await ask(metricsUrl)
   return {
     [`${name}: descriptors`]: files.length,
     [`${name}: sockets`]: links.filter(link => link.startsWith('socket:')).length,
-    [`${name}: timers`]: Number(/^mote_nodejs_active_resources\{type="Timeout"\} (\d+)$/m.exec(metrics)?.[1] ?? 0),
+    ...(metricsUrl === undefined ? {} : countNode(name, await ask(metricsUrl))),
     [`${name}: threads`]: numberIn(status, /^Threads:\s+(\d+)$/m),
-    [`${name}: heap MiB`]: Math.round(numberIn(metrics, /^mote_nodejs_heap_size_used_bytes (\S+)$/m) / 2 ** 20),
     [`${name}: MiB`]: Math.round(numberIn(status, /^VmRSS:\s+(\d+) kB$/m) / 1024),
   }
 }
+
+const countNode = (name: string, metrics: string): Counts => ({
+  [`${name}: timers`]: Number(/^mote_nodejs_active_resources\{type="Timeout"\} (\d+)$/m.exec(metrics)?.[1] ?? 0),
+  [`${name}: heap MiB`]: Math.round(numberIn(metrics, /^mote_nodejs_heap_size_used_bytes (\S+)$/m) / 2 ** 20),
+})
 
 async function countNats(url: string): Promise<Counts> {
   const [server, streams] = await Promise.all([ask(`${url}/varz`), ask(`${url}/jsz`)])

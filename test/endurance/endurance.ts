@@ -7,7 +7,7 @@ import pg from 'pg'
 import { countAll, type Counts } from './counts.ts'
 import { type Allowance, growthOf, type Row } from './growth.ts'
 import { startInstallation } from './installation.ts'
-import { prepareLoad } from './load.ts'
+import { prepareLoad, type Work } from './load.ts'
 
 export interface EnduranceOptions {
   /** Path of the built programs. */
@@ -25,7 +25,7 @@ export interface EnduranceOptions {
 export interface EnduranceResult {
   readonly idle: readonly Row[]
   readonly used: readonly Row[]
-  readonly work: { readonly requests: number; readonly deployments: number; readonly streams: number }
+  readonly work: Work
 }
 
 /** Time after the warm-up for abandoned streams and requests in flight to end. */

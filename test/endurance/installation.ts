@@ -1,12 +1,14 @@
 /** An installation of several machines with built programs: two of each, on one PostgreSQL and one NATS. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { programFlags } from '../../scripts/build.mjs'
 import { natsAuthorization } from '../../src/bus/permissions.ts'
 import { newId } from '../../src/lib/ids.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
 import { recordOutput } from '../support/log.ts'
 import { startNatsServer } from '../support/nats.ts'
 import { startReaper } from '../support/reaper.ts'
@@ -14,12 +16,13 @@ import { until } from '../support/wait.ts'
 import { freePort } from '../support/free-port.ts'
 
 const password = 'secret'
+const gatewayHosts = ['127.0.0.1', '127.0.0.2'] as const
 
 export interface RunningProgram {
   readonly name: string
   readonly pid: number
-  /** URL of its Prometheus metrics. */
-  readonly metricsUrl: string
+  /** URL of its Prometheus metrics; undefined for a program that is not ours. */
+  readonly metricsUrl: string | undefined
   /** False once the program has ended. */
   runs(): boolean
 }
@@ -30,6 +33,10 @@ export interface Installation extends AsyncDisposable {
   /** Base addresses. */
   readonly planes: readonly string[]
   readonly gatewayPorts: readonly number[]
+  /** Addresses of the gateways: each needs its own, because all listen on the ports of TCP services. */
+  readonly gatewayHosts: readonly string[]
+  /** Base address of the registry that images are pushed to; undefined if docker-registry is not installed. */
+  readonly registryUrl: string | undefined
   /** URL of NATS' monitoring endpoint. */
   readonly natsUrl: string
   /** The last output of the programs, for error messages. */
@@ -46,6 +53,8 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
   cleanup.defer(() => reaper.finish())
   const dir = await mkdtemp(join(tmpdir(), 'mote-endurance-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
+  // Root runs the registry as another account.
+  await chmod(dir, 0o711)
   const hostIds = [newId(), newId()]
   const roles = [
     { kind: 'control' } as const,
@@ -84,6 +93,9 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
   const numbers = [0, 1] as const
   const planePorts = await Promise.all(numbers.map(freePort))
   const gatewayPorts = await Promise.all(numbers.map(freePort))
+  const registryPort = (await hasProgram('docker-registry')) ? await freePort() : undefined
+  const tcpPort = String(await freePort())
+  const tcp = { MOTE_TCP_PORTS: `${tcpPort}-${tcpPort}` }
   const rates = Object.fromEntries(
     ['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(limit => [`MOTE_RATE_${limit}`, '1000000']),
   )
@@ -92,17 +104,25 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
     MOTE_SECRET_KEY: 'endurance-'.repeat(4),
     MOTE_SOURCES: join(dir, 'sources'),
     MOTE_CAPTCHA: 'off',
+    MOTE_DATA: join(dir, 'control'),
+    // Both sign tokens for the registry that one of them runs.
+    ...(registryPort === undefined ? {} : { MOTE_REGISTRY_URL: `http://localhost:${registryPort}` }),
+    ...tcp,
     ...natsAs('control'),
     ...rates,
   }
-  const startPlane = (n: number) => start(`control-${n}`, ['control', '--port', String(planePorts[n])], planeEnv)
+  const startPlane = (n: number) => {
+    const registry = n === 0 && registryPort !== undefined ? ['--registry-port', String(registryPort)] : []
+    return start(`control-${n}`, ['control', '--port', String(planePorts[n]), ...registry], planeEnv)
+  }
   const startAgent = (n: number) => {
     const place = ['--host-id', hostIds[n] ?? '', '--host-name', `host-${n}`, '--data', join(dir, `host-${n}`)]
     return start(`agent-${n}`, ['agent', '--hypervisor', 'fake', ...place], natsAs(`host-${hostIds[n]}`))
   }
   const startGateway = (n: number) => {
     const place = ['--gateway-port', String(gatewayPorts[n]), '--data', join(dir, `gateway-${n}`), '--ssh-port', '0']
-    return start(`gateway-${n}`, ['gateway', ...place], natsAs(`gateway-edge-${n}`))
+    const listen = ['--listen', gatewayHosts[n] ?? '']
+    return start(`gateway-${n}`, ['gateway', ...place, ...listen], { ...tcp, ...natsAs(`gateway-edge-${n}`) })
   }
   const started = await Promise.all([
     ...numbers.map(startPlane),
@@ -117,9 +137,12 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
       everyMs: 50,
       what: `${plane} to be ready`,
     }).catch((cause: unknown) => Promise.reject(new Error(lately(), { cause })))
+  const registry = await registryOf(started[0]?.pid ?? 0)
   const all = cleanup.move()
   return {
-    programs: started,
+    programs: [...started, ...registry],
+    gatewayHosts,
+    registryUrl: registryPort === undefined ? undefined : `http://localhost:${registryPort}`,
     databaseUrl,
     planes,
     gatewayPorts,
@@ -127,6 +150,19 @@ export async function startInstallation(main: string, databaseUrl: string): Prom
     lately,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   }
+}
+
+/** The registry that a control plane runs, if it does. */
+async function registryOf(plane: number): Promise<RunningProgram[]> {
+  const children = (await readFile(`/proc/${plane}/task/${plane}/children`, 'utf8')).trim().split(' ').filter(Boolean)
+  const found: RunningProgram[] = []
+  for (const child of children) {
+    const line = await readFile(`/proc/${child}/cmdline`, 'latin1').catch(() => '')
+    const runs = () => existsSync(`/proc/${child}`)
+    if (line.includes('docker-registry'))
+      found.push({ name: 'registry', pid: Number(child), metricsUrl: undefined, runs })
+  }
+  return found
 }
 
 async function ended(child: ChildProcess): Promise<void> {

@@ -1,9 +1,12 @@
 /** Light use of an installation: requests through its gateways, deployments, and streams that open and close. */
 import { request } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Api, api } from '../support/api.ts'
 import { until } from '../support/wait.ts'
 import type { Installation } from './installation.ts'
+import { pushAndPull } from './registry.ts'
 
 const account = { email: 'endurance@example.com', password: 'quartz-otter-lantern-42' }
 const requestEveryMs = 100
@@ -16,10 +19,14 @@ export interface Load {
   run(signal: AbortSignal): Promise<Work>
 }
 
-interface Work {
+export interface Work {
   requests: number
   deployments: number
   streams: number
+  /** Connections through a TCP service. */
+  connections: number
+  /** Images pushed and pulled again; absent without docker-registry. */
+  images?: number
 }
 
 export async function prepareLoad(installation: Installation): Promise<Load> {
@@ -32,13 +39,26 @@ export async function prepareLoad(installation: Installation): Promise<Load> {
   const app = await first.as(token).post('/v1/apps', { name: 'hello', git_url: '', drain_timeout: 0 })
   if (app.status !== 200) throw new Error(`cannot make an app: ${JSON.stringify(app.body)}`)
   const hostname = String(app.body.hostname)
-  const work: Work = { requests: 0, deployments: 0, streams: 0 }
+  const service = await first.as(token).call('PUT', '/v1/apps/hello/services/plain', { port: app.body.port })
+  const tcpPort = Number(service.body.public_port)
+  const push = await preparePush(installation, first.as(token))
+  const none = (): Work => ({ requests: 0, deployments: 0, streams: 0, connections: 0, ...(push ? { images: 0 } : {}) })
+  const work = none()
   const deploy = async (signal: AbortSignal) => {
     const user = inTurn(users, work.deployments)
     await deployed(user, `example/app:${work.deployments++}`, signal)
   }
   const visit = async () => {
-    await visited(inTurn(installation.gatewayPorts, work.requests++), hostname)
+    await visited(gatewayInTurn(installation, work.requests++), hostname)
+  }
+  /** Deployments have no drain time here, so replacing a version cuts its connections. */
+  const dial = async () => {
+    const host = inTurn(installation.gatewayHosts, work.connections++)
+    await until(() => dialed(host, tcpPort), { timeoutMs: 10_000, everyMs: 20, what: 'the TCP service answers' })
+  }
+  const pushImage = async () => {
+    await push?.()
+    work.images = (work.images ?? 0) + 1
   }
   const follow = async (path: string) => {
     await followed(inTurn(users, Math.floor(work.streams++ / paths.length)), path)
@@ -48,21 +68,26 @@ export async function prepareLoad(installation: Installation): Promise<Load> {
       const signal = AbortSignal.timeout(60_000)
       for (const _ of users) await deploy(signal)
       for (const _ of installation.gatewayPorts)
-        await until(async () => (await visited(inTurn(installation.gatewayPorts, work.requests++), hostname)) === 200, {
+        await until(async () => (await visited(gatewayInTurn(installation, work.requests++), hostname)) === 200, {
           timeoutMs: 30_000,
           what: `the app answers; ${installation.lately()}`,
         })
       await Promise.all(Array.from({ length: 10 }, visit))
+      for (const host of installation.gatewayHosts)
+        await until(() => dialed(host, tcpPort), { timeoutMs: 30_000, what: `the TCP service answers at ${host}` })
+      for (const _ of users) if (push) await pushImage()
       for (const _ of users) for (const path of paths) await follow(path)
     },
     async run(signal) {
-      Object.assign(work, { requests: 0, deployments: 0, streams: 0 })
+      Object.assign(work, none())
       const again = async (everyMs: number, act: () => Promise<unknown>) => {
         for (; !signal.aborted; await pause(everyMs, undefined, { signal }).catch(() => undefined)) await act()
       }
       await Promise.all([
         again(requestEveryMs, visit),
         again(2_000, () => deploy(signal)),
+        again(200, dial),
+        ...(push ? [again(1_000, pushImage)] : []),
         ...paths.map(path => again(500, () => follow(path))),
       ])
       return { ...work }
@@ -88,9 +113,14 @@ async function deployed(user: Api, image: string, signal: AbortSignal): Promise<
   })
 }
 
-function visited(port: number, host: string): Promise<number | undefined> {
+const gatewayInTurn = ({ gatewayHosts, gatewayPorts }: Installation, n: number) => ({
+  host: inTurn(gatewayHosts, n),
+  port: inTurn(gatewayPorts, n),
+})
+
+function visited(at: { readonly host: string; readonly port: number }, host: string): Promise<number | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>()
-  request({ port, host: '127.0.0.1', headers: { host, connection: 'close' }, agent: false }, answer => {
+  request({ ...at, headers: { host, connection: 'close' }, agent: false }, answer => {
     answer.resume().once('end', () => resolve(answer.statusCode))
   })
     .on('error', reject)
@@ -105,4 +135,22 @@ async function followed(user: Api, path: string): Promise<void> {
   } catch (error) {
     if (!end.aborted) throw error
   }
+}
+
+/** Opens a connection through a TCP service, and returns true once the VM has answered and closed it. */
+async function dialed(host: string, port: number): Promise<true> {
+  const socket = connect({ host, port })
+  socket.setTimeout(10_000, () => socket.destroy(new Error('the TCP service does not answer')))
+  socket.end('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  const answer = await text(socket)
+  if (!answer.startsWith('HTTP/1.1 200')) throw new Error(`the TCP service answered ${JSON.stringify(answer)}`)
+  return true
+}
+
+/** Returns what pushes an image to the project's registry and pulls it; undefined if there is none. */
+async function preparePush({ registryUrl: url }: Installation, user: Api): Promise<(() => Promise<void>) | undefined> {
+  if (url === undefined) return undefined
+  const project = (await user.get('/v1/projects')).body[0].tenant_id
+  const { token } = (await user.post('/v1/auth/tokens', { name: 'push', scopes: ['write'] })).body
+  return () => pushAndPull({ url, repository: `${project}/pushed`, token, email: account.email })
 }

@@ -41,7 +41,9 @@ const { idle, used, work } = await endurance({
 say(tableOf(`idle, ${minutes / 2} min`, idle))
 say('')
 say(tableOf(`light use, ${minutes / 2} min`, used))
-say(`\n${work.requests} requests through the gateways, ${work.deployments} deployments, ${work.streams} event streams`)
+say(
+  `\n${work.requests} requests through the gateways, ${work.deployments} deployments, ${work.streams} event streams, ${work.connections} connections through a TCP service, ${work.images ?? 'no'} images pushed and pulled`,
+)
 const growing = [...idle, ...used].filter(({ grows }) => grows)
 if (growing.length > 0) {
   process.stderr.write(`These grow: ${growing.map(({ name }) => name).join(', ')}\n`)

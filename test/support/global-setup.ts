@@ -15,6 +15,7 @@ import type { TestProject } from 'vitest/node'
 import { findBinaries, type PostgresBinaries } from '../../src/db/embedded/binaries.ts'
 import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { removeAbandoned } from './agent/remains.ts'
 import { inMemory } from './in-memory.ts'
 import { searchLogs } from './log-search.ts'
 import { logDirVariable } from './log.ts'
@@ -58,6 +59,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await using cleanup = new AsyncDisposableStack()
   const reaper = startReaper()
   cleanup.defer(() => reaper.finish())
+  const abandoned = await removeAbandoned()
+  if (abandoned.length > 0) process.stdout.write(`removed what killed test runs left: ${abandoned.join(', ')}\n`)
   const binaries = await findBinaries()
   const embedded = binaries[0]
   if (embedded === undefined)

@@ -1,13 +1,15 @@
 /**
  * A child process that outlives a killed test run and cleans up after it. The test process holds the other end of its
  * stdin; when that closes for any reason, the reaper kills the registered processes and removes the registered
- * directories. Started as a program by `startReaper`.
+ * directories, and what the agents of processes that are gone left behind. Started as a program by `startReaper`.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { removeAbandoned } from './agent/remains.ts'
 
 export interface Reaper {
   killAtEnd(pid: number): void
@@ -18,7 +20,12 @@ export interface Reaper {
   finish(): Promise<void>
 }
 
-type Order = { readonly kill: number } | { readonly remove: string } | { readonly forget: number }
+type Order =
+  | { readonly kill: number }
+  | { readonly remove: string }
+  | { readonly forget: number }
+  /** The run was not killed. */
+  | { readonly finished: true }
 
 export function startReaper(): Reaper {
   const child = spawn(process.execPath, [fileURLToPath(import.meta.url)], {
@@ -37,6 +44,7 @@ export function startReaper(): Reaper {
     async finish() {
       // Without the reference, Node exits with code 0 while this promise is pending, if nothing else is left to do.
       child.ref()
+      report({ finished: true })
       child.stdin?.end()
       await ended
     },
@@ -50,15 +58,22 @@ function writeLine(child: ChildProcess, order: Order): void {
 async function main(): Promise<void> {
   const pids = new Set<number>()
   const directories = new Set<string>()
+  let wasKilled = true
   for await (const line of createInterface({ input: process.stdin })) {
     const order = JSON.parse(line) as Order
     if ('kill' in order) pids.add(order.kill)
     else if ('forget' in order) pids.delete(order.forget)
-    else directories.add(order.remove)
+    else if ('remove' in order) directories.add(order.remove)
+    else wasKilled = false
   }
   for (const pid of pids) kill(pid)
   for (const directory of directories)
     await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+  // The workers of a killed run end a little later than the run itself.
+  for (let waits = 0; wasKilled && waits < 5; waits++) {
+    await removeAbandoned()
+    await pause(1_000)
+  }
 }
 
 function kill(pid: number): void {

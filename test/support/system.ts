@@ -12,6 +12,7 @@ import { type ControlConfig, parseControlConfig } from '../../src/control/base/c
 import { type Control, startControl } from '../../src/control/main.ts'
 import { type GatewayConfig, gatewayDefaults } from '../../src/gateway/config.ts'
 import { type Gateway, startGateway } from '../../src/gateway/main.ts'
+import { disown, own } from './agent/remains.ts'
 import { type Api, api } from './api.ts'
 import { type PostgresChoice, type TestDatabase, testDatabase } from './database.ts'
 import { testLog } from './log.ts'
@@ -57,6 +58,7 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   const log = options.log ?? testLog(options.logLevel)
   const database = await testDatabase(options.postgres)
   const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
+  own(dir)
   const bus = createMemoryBus()
   const config: ControlConfig = {
     ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
@@ -140,6 +142,7 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
       await bus.close()
       await database.drop()
       await rm(dir, { recursive: true, force: true })
+      disown(dir)
     },
   }
 }

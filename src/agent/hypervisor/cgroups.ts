@@ -9,6 +9,10 @@ export interface VmLimits {
   readonly vcpus: number
   /** Guest memory plus the VMM's own memory. */
   readonly memoryMib: number
+  /** CPUs beyond the vCPUs, for the VMM's own threads; default: half a CPU. */
+  readonly vmmCpus?: number
+  /** Most processes and threads; default: those that a VMM needs. */
+  readonly tasks?: number
   /** When the memory is used up, the kernel ends only the largest process; default: all. */
   readonly keepsOthers?: boolean
 }
@@ -45,7 +49,7 @@ const maxTasks = 256
 
 /**
  * Opens the cgroups below `<mount>/mote/<agent>`. Returns undefined if cgroup2 is not mounted or not writable. A VM may
- * use as many CPUs as it has vCPUs, and half a CPU more for the VMM's own threads.
+ * use as many CPUs as it has vCPUs, and half a CPU more for the threads of a VMM.
  * @param mount mount point of cgroup2; default: from /proc/self/mounts
  */
 export async function openCgroups(
@@ -116,15 +120,15 @@ function cgroupsIn(agent: string, controllers: readonly string[], others: readon
 
 /** Returns files and values of a VM's group for the available controllers (Linux, admin-guide/cgroup-v2). */
 export function limitsOf(
-  { vcpus, memoryMib, keepsOthers = false }: VmLimits,
+  { vcpus, memoryMib, vmmCpus = 0.5, tasks = maxTasks, keepsOthers = false }: VmLimits,
   controllers: readonly string[],
 ): Array<[string, string]> {
   const periodUs = 100_000
   const all: Array<[string, string]> = [
-    ['cpu.max', `${(vcpus + 0.5) * periodUs} ${periodUs}`],
+    ['cpu.max', `${(vcpus + vmmCpus) * periodUs} ${periodUs}`],
     ['memory.max', String(memoryMib * 2 ** 20)],
     ['memory.oom.group', keepsOthers ? '0' : '1'],
-    ['pids.max', String(maxTasks)],
+    ['pids.max', String(tasks)],
   ]
   return all.filter(([file]) => controllers.includes(file.split('.')[0] ?? ''))
 }

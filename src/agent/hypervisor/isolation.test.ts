@@ -31,6 +31,8 @@ test('a VM is limited to its vCPUs plus half a CPU, its memory, and a number of 
     ['memory.oom.group', '1'],
     ['pids.max', '256'],
   ])
+  expect(limitsOf({ ...limits, vmmCpus: 0 }, ['cpu'])).toEqual([['cpu.max', '200000 100000']])
+  expect(limitsOf({ ...limits, tasks: 4096 }, ['pids'])).toEqual([['pids.max', '4096']])
   expect(limitsOf(limits, ['pids'])).toEqual([['pids.max', '256']])
   expect(limitsOf(limits, [])).toEqual([])
 })

@@ -24,6 +24,7 @@ import type { FakeHost } from '../../../src/agent/hypervisor/fake/host.ts'
 import { findCells } from '../../../src/agent/hypervisor/firecracker/cell.ts'
 import { writeSampleImage } from '../../../src/agent/image/sample.ts'
 import { type Agent, startAgent } from '../../../src/agent/main.ts'
+import { disown, own } from './remains.ts'
 
 /** An agent under test, with the operations that tests need. Dispose of it with `await using`. */
 export interface TestAgent extends AsyncDisposable {
@@ -50,11 +51,13 @@ const waitLimitMs = 60_000
 
 export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), 'mote-agent-'))
+  own(path)
   return {
     path,
     async [Symbol.asyncDispose]() {
       for (const pid of await vmmsIn(path)) process.kill(pid, 'SIGKILL') // left over by a test that failed midway
       await rm(path, { recursive: true, force: true })
+      disown(path)
     },
   }
 }

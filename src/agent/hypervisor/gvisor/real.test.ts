@@ -72,6 +72,31 @@ describe(gvisor?.name ?? 'gvisor', () => {
       expect(kib).toBe(256 * 1024)
   })
 
+  it('the kernel limits a sandbox to its vCPUs, in short periods', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1, { vcpus: 1 }))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const limit = limitOf((await processOf(host)).pid, 'cpu')
+    const period = limit('cpu.cfs_period_us')
+    const found = period === undefined ? limit('cpu.max') : `${limit('cpu.cfs_quota_us')} ${period}`
+    if (found !== undefined) expect(found).toBe('10000 10000')
+  })
+
+  it('a guest may have hundreds of processes, and not all of its host', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    const { pid } = await processOf(host)
+    const most = limitOf(pid, 'pids')('pids.max')
+    if (most !== undefined) expect(most).toBe('4096')
+    const started = await sh(
+      host,
+      'i=0; while [ $i -lt 300 ]; do sleep 600 & i=$((i+1)); done; ps | grep -c "sleep 600"',
+    )
+    expect(Number(started)).toBeGreaterThanOrEqual(300)
+    expect((await processOf(host)).pid, 'the sandbox did not end').toBe(pid)
+  })
+
   it('a guest that fills its memory survives snapshots', {
     timeout: 60_000,
   }, async () => {
@@ -156,3 +181,21 @@ describe(gvisor?.name ?? 'gvisor', () => {
     await until(() => namespaceNames(namespace).length === 0, { what: 'its namespace is gone' })
   })
 })
+
+/** Reads files of the process's cgroup, in either version; undefined where the computer has no such controller. */
+function limitOf(pid: number, controller: string): (file: string) => string | undefined {
+  const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8')
+  const mounts = readFileSync('/proc/self/mounts', 'utf8')
+  const places = [...groups.matchAll(/^\d+:([\w,=]*):(.*)$/gm)].flatMap(([, names = '', path = '']) => {
+    if (names !== '' && !names.split(',').includes(controller)) return []
+    const pattern =
+      names === '' ? /^\S+ (\S+) cgroup2 /m : new RegExp(`^\\S+ (\\S+) cgroup \\S*\\b${controller}\\b`, 'm')
+    const mount = pattern.exec(mounts)?.[1]
+    return mount === undefined ? [] : [join(mount, path)]
+  })
+  return file =>
+    places
+      .map(place => join(place, file))
+      .filter(existsSync)
+      .map(at => readFileSync(at, 'utf8').trim())[0]
+}

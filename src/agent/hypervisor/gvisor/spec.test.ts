@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { expect, test } from 'vitest'
-import { sandboxSpec } from './spec.ts'
+import { sandboxSpec, sandboxTasks } from './spec.ts'
 
 const Spec = Type.Object({
   mounts: Type.Array(
@@ -11,6 +11,10 @@ const Spec = Type.Object({
   linux: Type.Object({
     namespaces: Type.Array(Type.Object({ type: Type.String(), path: Type.Optional(Type.String()) })),
     cgroupsPath: Type.Optional(Type.String()),
+    resources: Type.Object({
+      pids: Type.Object({ limit: Type.Integer() }),
+      cpu: Type.Object({ quota: Type.Integer(), period: Type.Integer() }),
+    }),
   }),
 })
 
@@ -43,4 +47,18 @@ test('drives and the shared directory are read-only unless the guest may write',
   const { mounts } = Value.Parse(Spec, sandboxSpec(plan))
   const writable = mounts.filter(({ options }) => options.includes('rw')).map(({ destination }) => destination)
   expect(writable).toEqual(['/.mote-volumes'])
+})
+
+test('a sandbox has a limit of processes and threads', () => {
+  expect(Value.Parse(Spec, sandboxSpec(plan)).linux.resources.pids.limit).toBe(sandboxTasks)
+})
+
+test('a sandbox with its kernel uses no more CPU than it has vCPUs', () => {
+  for (const vcpus of [1, 2, 8]) {
+    const { quota, period } = Value.Parse(Spec, sandboxSpec({ ...plan, vcpus })).linux.resources.cpu
+    expect(quota / period).toBe(vcpus)
+    // The kernel accepts 1 ms to 1 s.
+    expect(period).toBeGreaterThanOrEqual(1_000)
+    expect(period).toBeLessThanOrEqual(10_000)
+  }
 })

@@ -45,7 +45,17 @@ const capabilities = [
   ...['SYS_CHROOT', 'SYS_NICE', 'SYS_PTRACE', 'SYS_RESOURCE', 'SYS_TIME'],
 ].map(name => `CAP_${name}`)
 
-const cpuPeriodUs = 100_000
+/**
+ * Short, because a sandbox runs its threads on all cores until its quota is used up: with a quota of one CPU, the neighbors
+ * on two cores then wait for 5 ms instead of 50 ms.
+ */
+const cpuPeriodUs = 10_000
+
+/**
+ * Processes and threads of a sandbox on the host, two for each process of the guest. At the limit the sandbox ends
+ * (docs/decisions/0126-tasks-of-sandboxes.md).
+ */
+export const sandboxTasks = 4096
 
 /** Returns the sandbox's config.json (OCI runtime specification 1.1, with gVisor's annotations). Pure. */
 export function sandboxSpec(plan: SandboxPlan): unknown {
@@ -98,7 +108,9 @@ export function sandboxSpec(plan: SandboxPlan): unknown {
       ...(plan.cgroup === undefined ? {} : { cgroupsPath: plan.cgroup }),
       resources: {
         memory: { limit: plan.memoryMib * 2 ** 20 },
-        cpu: { quota: (plan.vcpus + 0.5) * cpuPeriodUs, period: cpuPeriodUs },
+        // The sandbox's kernel counts as well, as the kernel of a virtual machine does (docs/decisions/0125-cpu-of-sandboxes.md).
+        cpu: { quota: plan.vcpus * cpuPeriodUs, period: cpuPeriodUs },
+        pids: { limit: sandboxTasks },
       },
     },
   }

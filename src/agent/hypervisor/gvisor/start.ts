@@ -20,7 +20,7 @@ import { configFile } from '../snapshot-files.ts'
 import { followConsole, type SandboxConsole } from './console.ts'
 import { makePipes, openStdio, pipePorts, widenPipes } from './pipes.ts'
 import type { Runsc } from './runsc.ts'
-import { sandboxSpec, shareFiles } from './spec.ts'
+import { sandboxSpec, sandboxTasks, shareFiles } from './spec.ts'
 
 export interface SandboxStart {
   readonly runsc: Runsc
@@ -84,6 +84,7 @@ export async function startSandbox<T>(
     const pid = await context.time('spawn', () => spawnSandbox(plan, id, cgroup, console, limit))
     const process = identifyProcess(pid)
     if (process === undefined) throw new Error('the sandbox ended at once')
+    await enterLate(plan, pid)
     running = { prepared, process, boot }
     guest = connectSandbox(home.dir, running, plan)
     const gone = guest.closed.then(() => Promise.reject(new Error('the sandbox ended')))
@@ -125,7 +126,19 @@ const overheadMib = 128
 
 async function makeCgroup({ isolation, home }: SandboxStart): Promise<string | undefined> {
   const { vcpus, memoryMib } = home.spec
-  return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, keepsOthers: true })
+  return isolation.cgroups?.make(home.vmId, { vcpus, memoryMib, vmmCpus: 0, tasks: sandboxTasks, keepsOthers: true })
+}
+
+/**
+ * With cgroup v2 beside v1, runsc uses v1, and the sandbox inherits the v2 group from runsc, unless a busy host made the
+ * sandbox before the agent moved runsc into the group.
+ */
+async function enterLate({ isolation, home }: SandboxStart, pid: number): Promise<void> {
+  const { cgroups } = isolation
+  if (cgroups === undefined) return
+  const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')
+  if (groups.split('\n').includes(`0::${cgroups.pathOf(home.vmId)}`)) return
+  await cgroups.enter(home.vmId, pid).catch(() => undefined)
 }
 
 async function makeFiles({ home, init }: SandboxStart): Promise<void> {

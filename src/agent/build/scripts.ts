@@ -1,4 +1,5 @@
 /** The scripts of the builder VM. Constants: values from the repository are passed in the environment. */
+import { namePrivateBases } from './private-bases.ts'
 import { trustScript } from './trust.ts'
 
 /**
@@ -283,7 +284,7 @@ buildah="buildah --storage-driver vfs --root /cache/containers/storage --runroot
 # A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
 volume=
 if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
-step "$buildah bud $volume --layers $OPTIONS --format oci -f \\"/src/\\$FILE\\" -t mote-build /src"
+${namePrivateBases}step "$buildah bud $volume --layers $OPTIONS --format oci -f \\"/src/\\$FILE\\" -t mote-build /src"
 mkdir -p /out
 step "$buildah push -q mote-build oci:/out/image:built"
 finish image

@@ -85,9 +85,9 @@ const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_not
 export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
 unpack /src
 cd /src
-toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE" | sha256sum | cut -c1-16)
+toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE\${BUN_PACKAGE:-}" | sha256sum | cut -c1-16)
 for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
-fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE"'
+fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE" \${BUN_PACKAGE:+"$BUN_PACKAGE"}'
 code=0
 if [ ! -e $toolchain/complete ]; then
   rm -rf $toolchain

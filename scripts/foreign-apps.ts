@@ -106,7 +106,7 @@ const known = await readFile(report, 'utf8').catch(() => '')
 const done = new Set(
   known.split('\n').flatMap(line => (line === '' ? [] : [String(Reflect.get(JSON.parse(line), 'app'))])),
 )
-const all = named.length > 0 ? named : (await readdir(folder)).sort()
+const all = new Set(named.length > 0 ? named : (await readdir(folder)).sort())
 const [gvisor] = (await driverCases()).filter(({ spec }) => spec.hypervisor === 'gvisor')
 if (!gvisor || gvisor.skip) throw new Error(`gVisor is not usable: ${gvisor?.name ?? 'no case'}`)
 await using git = await gitServer()

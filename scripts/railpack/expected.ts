@@ -1,5 +1,5 @@
 /** The plan that Railpack's snapshot and test of an example expect, in the words of Mote's plans. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { objectOr, stringOr, plainJson } from '../../src/agent/build/plan/project.ts'
 import { type ProviderName, type ToolName, toolNames } from '../../src/agent/build/plan/types.ts'
@@ -121,4 +121,24 @@ function portOf(tests: readonly Record<string, unknown>[]): number | null {
   const ports = tests.map(test => objectOr(test['httpCheck'])['internalPort'])
   const port = ports.find(one => typeof one === 'number')
   return typeof port === 'number' ? port : null
+}
+
+export interface AppTest {
+  /** A line that the program prints contains it; undefined: not known. */
+  readonly output: string | undefined
+  readonly path: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** The first test of an app; without a `test.json`, one that requests `/`. */
+export function testOf(dir: string): AppTest {
+  const file = join(dir, 'test.json')
+  const test = objectOr(listOr(existsSync(file) ? read(file) : [])[0])
+  const env = Object.entries(objectOr(test['envs'])).filter(([name]) => !name.startsWith('RAILPACK_'))
+  const output = listOr(test['expectedOutput'])[0] ?? test['expectedOutput']
+  return {
+    output: stringOr(output) ?? undefined,
+    path: stringOr(objectOr(test['httpCheck'])['path']) ?? '/',
+    env: Object.fromEntries(env.map(([name, value]) => [name, String(value)])),
+  }
 }

@@ -5,6 +5,7 @@ import {
   type BuildSource,
   type EffectiveFile,
   type FileJob,
+  type FileService,
   type WebProcess,
   type Worker,
 } from './effective.ts'
@@ -47,7 +48,7 @@ export function effectiveFile(file: AppFile): EffectiveFile {
     ...(file.env_groups ? { envGroups: file.env_groups } : {}),
     ...(file.files && file.files.length > 0 ? { files: filesOf(file) } : {}),
     ...(file.jobs ? { jobs: jobsOf(file.jobs) } : {}),
-    ...(file.services ? { services: portsOf(file.services) } : {}),
+    ...(file.services ? { services: servicesOf(file.services) } : {}),
   }
 }
 
@@ -66,8 +67,8 @@ const jobsOf = (jobs: NonNullable<AppFile['jobs']>): Record<string, FileJob> =>
     ]),
   )
 
-const portsOf = (services: NonNullable<AppFile['services']>): Record<string, number> =>
-  Object.fromEntries(Object.entries(services).map(([name, { port }]) => [name, port]))
+const servicesOf = (services: NonNullable<AppFile['services']>): Record<string, FileService> =>
+  Object.fromEntries(Object.entries(services).map(([name, { port, tls }]) => [name, { port, tls: tls ?? 'none' }]))
 
 type Web = NonNullable<NonNullable<AppFile['processes']>['web']>
 

@@ -95,8 +95,13 @@ export interface EffectiveFile {
   readonly files?: readonly GivenFile[]
   /** Jobs by name. Absent: the file says nothing about them, and they stay as they are. */
   readonly jobs?: Readonly<Record<string, FileJob>>
-  /** Ports of TCP services by name. Absent: they stay as they are. */
-  readonly services?: Readonly<Record<string, number>>
+  /** TCP services by name. Absent: they stay as they are. */
+  readonly services?: Readonly<Record<string, FileService>>
+}
+
+export interface FileService {
+  readonly port: number
+  readonly tls: 'none' | 'sni'
 }
 
 /** Name of the app that runs a worker. */

@@ -151,7 +151,19 @@ function jobChanges(before: Readonly<Record<string, FileJob>>, after: Readonly<R
 }
 
 const serviceChanges = (before: EffectiveFile['services'], after: EffectiveFile['services']): Change[] =>
-  after ? differences('services', new Map(Object.entries(before ?? {})), new Map(Object.entries(after))) : []
+  // An app has one service with TLS by server name: the old one goes first.
+  after
+    ? differences('services', flatServices(before ?? {}), flatServices(after)).toSorted(
+        (a, b) => Number(takesName(a)) - Number(takesName(b)),
+      )
+    : []
+
+const takesName = (change: Change) => change.kind !== 'remove' && String(change.to).endsWith('(tls sni)')
+
+const flatServices = (services: NonNullable<EffectiveFile['services']>): ReadonlyMap<string, Value> =>
+  new Map<string, Value>(
+    Object.entries(services).map(([name, { port, tls }]) => [name, tls === 'sni' ? `${port} (tls sni)` : port]),
+  )
 
 const jobText = ({ schedule, time_zone, command }: FileJob) => `${schedule} (${time_zone}): ${command.join(' ')}`
 

@@ -10,8 +10,15 @@ const Service = table(
       description: 'TCP port that the program listens on. `mote services list` shows the public one.',
       examples: [1883],
     }),
+    tls: Type.Optional(
+      Type.Enum(['none', 'sni'], {
+        default: 'none',
+        description:
+          '`none`: a public port of its own, and bytes are forwarded unchanged. `sni`: the shared port of the installation, where the TLS server name (a hostname of the app) selects the service and the gateway decrypts; one service of an app.',
+      }),
+    ),
   },
-  'A public port of the gateways that leads to a TCP port of the app, unchanged.',
+  'A way for TCP connections from outside to a port of the app.',
 )
 
 export const Services = Type.Record(Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }), Service, {

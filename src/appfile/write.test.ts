@@ -46,7 +46,7 @@ const states: Readonly<Record<string, EffectiveFile>> = {
     ],
   },
   domains: { ...now, domains: ['www.example.com', 'a.example.com'] },
-  services: { ...now, services: { mqtt: 1883 } },
+  services: { ...now, services: { mqtt: { port: 1883, tls: 'none' }, secure: { port: 1884, tls: 'sni' } } },
   jobs: {
     ...now,
     jobs: {

@@ -113,7 +113,9 @@ export function withState(file: AppFile, state: EffectiveFile): AppFile {
     next.jobs = Object.fromEntries(Object.entries(jobs).map(([name, job]) => [name, jobWith(file.jobs?.[name], job)]))
   const { services = {} } = state
   if (!isDeepStrictEqual(before.services ?? {}, services))
-    next.services = Object.fromEntries(Object.entries(services).map(([name, port]) => [name, { port }]))
+    next.services = Object.fromEntries(
+      Object.entries(services).map(([name, { port, tls }]) => [name, { port, ...(tls === 'sni' ? { tls } : {}) }]),
+    )
   return next
 }
 

@@ -49,6 +49,14 @@ export const tcpName = (publicPort: number) => `${tcpPrefix}${publicPort}`
 export const tcpPortOf = (hostname: string): number | undefined =>
   hostname.startsWith(tcpPrefix) ? Number(hostname.slice(tcpPrefix.length)) : undefined
 
+const tlsPrefix = 'tls/'
+
+/** The name of the route of a TCP service that clients select by TLS server name. */
+export const tlsName = (serverName: string) => `${tlsPrefix}${serverName}`
+
+/** False for the route of a TCP service. */
+export const isHostname = (name: string) => !name.startsWith(tcpPrefix) && !name.startsWith(tlsPrefix)
+
 /** `subjects.routes`: returns every route with version > `after` (0: the whole table), oldest first. */
 export const RoutesRequest = Type.Object({ after: Type.Integer({ minimum: 0 }) })
 export const RoutesAnswer = Type.Object({ version: Type.Integer(), routes: Type.Array(Route) })

@@ -1165,6 +1165,16 @@ CREATE TABLE tcp_service (
   CONSTRAINT tcp_service_public_port_key UNIQUE (public_port)
 );
 
+CREATE TABLE tls_service (
+  app_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  name text NOT NULL,
+  port integer NOT NULL,
+  CONSTRAINT tls_service_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT tls_service_pkey PRIMARY KEY (app_id),
+  CONSTRAINT tls_service_port_check CHECK (((port >= 1) AND (port <= 65535)))
+);
+
 CREATE TABLE tunnel_password (
   account_id uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,

@@ -22,6 +22,8 @@ export interface GatewayConfig {
   readonly tls: TlsConfig
   /** Ports of TCP services; undefined: none. */
   readonly tcp: { readonly ports: PortRange; readonly idleMs: number } | undefined
+  /** The shared port of TCP services that clients select by TLS server name; undefined: none. */
+  readonly tcpTls: { readonly port: number; readonly idleMs: number; readonly handshakeMs: number } | undefined
   /** For sites that run their own edge proxy. */
   readonly publish: PublishConfig
   /** A file, `-` for the standard output, or empty: no log. */
@@ -59,6 +61,7 @@ export const gatewayDefaults = {
   },
   tls: { port: undefined, certificates: '', redirect: false, hstsSeconds: 0 },
   tcp: undefined,
+  tcpTls: undefined,
   publish: { port: undefined, entryPoints: [], haproxy: undefined },
   accessLog: '',
   trustedProxies: [],
@@ -145,6 +148,9 @@ export const gatewaySettings = {
   accessLog: setting('MOTE_GATEWAY_ACCESS_LOG', '', 'access log file, - for the standard output; none when empty'),
 } as const satisfies Record<string, GatewaySetting>
 
+/** Long enough for a bad link. */
+const handshakeMs = 10_000
+
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
@@ -166,6 +172,8 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
   }
   const s = gatewaySettings
   const tcpPorts = portsOf(env['MOTE_TCP_PORTS'] ?? '', faults)
+  const tcpTlsPort = env['MOTE_TCP_TLS_PORT'] ?? ''
+  const idleMs = whole(s.tcpIdle) * 1000
   const config = {
     wakeTimeoutMs: whole(s.wakeTimeout, 1) * 1000,
     responseTimeoutMs: whole(s.responseTimeout, 1) * 1000,
@@ -184,7 +192,8 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
       redirect: flag(s.redirect),
       hstsSeconds: whole(s.hsts),
     },
-    tcp: tcpPorts && { ports: tcpPorts, idleMs: whole(s.tcpIdle) * 1000 },
+    tcpTls: tcpTlsPort === '' ? undefined : { port: portOf(tcpTlsPort, faults), idleMs, handshakeMs },
+    tcp: tcpPorts && { ports: tcpPorts, idleMs },
     publish: {
       port: text(s.publishPort) === '' ? undefined : whole(s.publishPort),
       entryPoints: listOf(text(s.traefikEntryPoints)),
@@ -198,6 +207,13 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
   }
   if (faults.length > 0) throw new Error(`The gateway's configuration has faults:\n  ${faults.join('\n  ')}`)
   return config
+}
+
+function portOf(text: string, faults: string[]): number {
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    faults.push(`MOTE_TCP_TLS_PORT="${text}": must be a port, from 1 to 65535`)
+  return port
 }
 
 function portsOf(text: string, faults: string[]): PortRange | undefined {

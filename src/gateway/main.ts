@@ -23,6 +23,7 @@ import { type RouteTable, startRouteTable } from './route-table.ts'
 import { startHaproxyPublisher } from './publish/haproxy.ts'
 import { startPublishServer } from './publish/server.ts'
 import { startTcpServices } from './tcp/services.ts'
+import { startTlsServices } from './tcp/tls-services.ts'
 import { openCertificates } from './tls/certificates.ts'
 import { watchCertificateFiles } from './tls/files.ts'
 import { listenTls } from './tls/listener.ts'
@@ -34,6 +35,8 @@ export interface Gateway {
   readonly port: number
   /** Port of HTTPS; undefined without it. */
   readonly tlsPort: number | undefined
+  /** Port of TCP services with TLS; undefined without one. */
+  readonly tcpTlsPort: number | undefined
   /** Port of the SSH bastion; undefined without one. */
   readonly sshPort: number | undefined
   /** Port on which an edge proxy of the site reads the routes; undefined: none. */
@@ -54,8 +57,8 @@ interface GatewayDeps {
 }
 
 /** A service on a port of the gateway itself would never be reached. @throws Error */
-function refuseOwnPorts({ port, bastion, tls, publish, tcp }: GatewayConfig): void {
-  const own = [port, bastion?.port, tls.port, publish.port].find(
+function refuseOwnPorts({ port, bastion, tls, publish, tcp, tcpTls }: GatewayConfig): void {
+  const own = [port, bastion?.port, tls.port, publish.port, tcpTls?.port].find(
     one => one !== undefined && tcp && one >= tcp.ports.first && one <= tcp.ports.last,
   )
   if (own === undefined) return
@@ -124,6 +127,13 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   const services =
     config.tcp && startTcpServices({ ...config.limits, ...config.tcp, host: config.host }, { ...proxy, ...deps })
   started.defer(() => services?.stop(drainMs))
+  const tlsServices =
+    config.tcpTls &&
+    (await startTlsServices(
+      { ...config.limits, ...config.tcpTls, host: config.host },
+      { ...proxy, ...deps, certificate: certificates.find },
+    ))
+  started.defer(() => tlsServices?.stop(drainMs))
   const bastion = config.bastion && (await startBastion(config.bastion, deps))
   started.defer(() => bastion?.stop())
   const published = await publishRoutes(config, table, http.port, deps.log)
@@ -134,6 +144,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   return {
     port: http.port,
     tlsPort,
+    tcpTlsPort: tlsServices?.port,
     sshPort: bastion?.port,
     publishPort: published.port,
     served: traffic.total,

@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import { abortable } from '../lib/abortable.ts'
 import { coalesced } from '../lib/coalesced.ts'
 import type { Bus } from '../bus/bus.ts'
-import { type Route, gatewaySubjects, tcpPortOf } from '../contract/gateway.ts'
+import { type Route, gatewaySubjects, isHostname, tcpPortOf } from '../contract/gateway.ts'
 import { readRoute, readRoutes } from '../contract/tolerant.ts'
 
 const refreshMs = 10_000
@@ -30,7 +30,7 @@ export interface RouteTable {
   ofApp(appId: string): readonly Route[]
   /** Of hostnames. */
   all(): Iterable<Route>
-  /** Of TCP services. */
+  /** Of TCP services with a port of their own. */
   services(): Iterable<Route>
   /** Also returns the version of a removed route. */
   versionOf(hostname: string): number | undefined
@@ -110,8 +110,7 @@ export async function startRouteTable(deps: { readonly bus: Bus; readonly log: L
     ofApp: appId => [...(hostnames.get(appId) ?? [])].flatMap(hostname => routes.get(hostname) ?? []),
     versionOf: hostname => routes.get(hostname)?.version,
     *all() {
-      for (const route of routes.values())
-        if (route.state !== 'gone' && tcpPortOf(route.hostname) === undefined) yield route
+      for (const route of routes.values()) if (route.state !== 'gone' && isHostname(route.hostname)) yield route
     },
     *services() {
       for (const route of routes.values())

@@ -68,7 +68,9 @@ export async function readState(client: Client, file: EffectiveFile, mayEnd = fa
       volumes: appVolumes.map(volumeOf),
       ...(files.length > 0 ? { files: files.map(fileOf) } : {}),
       jobs: Object.fromEntries(jobs.map(job => [job.name, jobOf(job)])),
-      services: Object.fromEntries(services.map(({ name, port }) => [name, port])),
+      services: Object.fromEntries(
+        services.map(({ name, port, tls }) => [name, { port, tls: tls === 'sni' ? 'sni' : 'none' }]),
+      ),
     },
     secrets: env.filter(({ secret }) => secret).map(({ name }) => name),
     groupVariables: await variablesOfGroups(client, file.envGroups ?? attached),

@@ -94,7 +94,7 @@ function stepsOf(context: Reach, file: EffectiveFile, { changes }: Plan): Step[]
       .map(volume => step(`volumes.${volume.name}`, () => provide(context, app_name, volume))),
     ...below('domains').map(change => domain(context, app_name, change)),
     ...jobSteps(context, file, below('jobs')),
-    ...below('services').map(change => service(context, app_name, change)),
+    ...below('services').map(change => service(context, file, change)),
   ]
 }
 
@@ -149,12 +149,15 @@ function base64Of(content: Uint8Array | undefined): string {
   return btoa(text)
 }
 
-function service({ client }: Reach, app_name: string, change: Change): Step {
+function service({ client }: Reach, { app: app_name, services = {} }: EffectiveFile, change: Change): Step {
   const service_name = nameIn(change)
+  const wanted = services[service_name]
+  // Earlier releases do not know the field.
+  const tls = wanted?.tls === 'sni' || String(change.from).endsWith('(tls sni)') ? { tls: wanted?.tls } : {}
   return step(change.key, () =>
-    change.kind === 'remove'
-      ? client.deleteTcpService({ app_name, service_name })
-      : client.putTcpService({ app_name, service_name, body: { port: Number(change.to) } }),
+    wanted
+      ? client.putTcpService({ app_name, service_name, body: { port: wanted.port, ...tls } })
+      : client.deleteTcpService({ app_name, service_name }),
   )
 }
 

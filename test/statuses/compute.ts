@@ -50,6 +50,11 @@ export async function apps(world: World): Promise<void> {
   await see('getTcpService', 200)
   await see('putTcpService', 200, { params: { service_name: 'spare' }, body: { port: 1 } })
   await see('putTcpService', 409, { params: { service_name: 'third' }, body: { port: 1 }, how: 'no free port' })
+  await see('putTcpService', 409, {
+    params: { service_name: 'spare' },
+    body: { port: 1, tls: 'sni' },
+    how: 'no port for services with TLS',
+  })
   await see('deleteTcpService', 200, { params: { service_name: 'spare' } })
   const rule = { protocol: 'tcp', port_start: 80, port_end: 80, action: 'allow' }
   const spare = (await see('createSecurityRule', 200, { body: { ...rule, port_start: 79 } })).body

@@ -27,7 +27,7 @@ browserSuite('the buttons of the dashboard', () => {
     browser = await openBrowser()
     system = await testSystem({
       agents: 2,
-      config: { scm, privateGitHosts: true, tcpPorts: { first: 20_000, last: 20_009 } },
+      config: { scm, privateGitHosts: true, tcpPorts: { first: 20_000, last: 20_009 }, tcpTlsPort: 20_883 },
     })
     ada = await walker(system, browser)
     await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
@@ -113,6 +113,9 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.button('Add service').click()
     await ada.send({ Name: 'mqtt', 'Port in the VM': '1883' }, 'Add service')
     await ada.row(/mqtt 1883/).waitFor()
+    await ada.button('Add service').click()
+    await ada.send({ Name: 'mqtt', 'Port in the VM': '1884', 'Reached by': 'sni' }, 'Add service')
+    await ada.row(/mqtt 1884 at the gateway/).waitFor()
     await ada.button('Delete service mqtt').click()
     await ada.confirm('Delete', 'mqtt')
     await ada.says('No TCP services')

@@ -250,6 +250,14 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
       fault: () => ({ args: ['--gateway-port', '20500'], env: { MOTE_TCP_PORTS: '20000-20999' } }),
       says: /MOTE_TCP_PORTS="20000-20999" contains port 20500/,
     },
+    'the port of its TCP services with TLS is taken': {
+      ...portOf(''),
+      fault: () => env({ MOTE_TCP_TLS_PORT: takenPort }),
+    },
+    'the port of its TCP services with TLS is none': {
+      fault: () => env({ MOTE_TCP_TLS_PORT: '0' }),
+      says: /MOTE_TCP_TLS_PORT="0": must be a port/,
+    },
     'its range of TCP ports is none': {
       fault: () => env({ MOTE_TCP_PORTS: '20000' }),
       says: /MOTE_TCP_PORTS="20000": must be a range of ports/,

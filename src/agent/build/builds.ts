@@ -17,6 +17,8 @@ import type { StoredLine } from '../logs/line.ts'
 import type { LogFiles } from '../logs/search.ts'
 import type { LogLimits } from '../logs/limit.ts'
 import { type VmLog, vmLog } from '../logs/vm-log.ts'
+import { buildLoginsFrom } from '../image/logins.ts'
+import { oneWayIn } from '../image/oneway.ts'
 import { isVmId } from '../base/vm-id.ts'
 import { StepError } from '../base/step-error.ts'
 import { unprivilegedIn } from '../worker/worker.ts'
@@ -190,7 +192,14 @@ async function work(
     await rm(workDir, { recursive: true, force: true })
     await mkdir(workDir, { mode: 0o700 })
     const image = await build(
-      { ...deps, driver, cachesDir: join(deps.dataDir, 'build-cache'), unprivileged: unprivilegedIn(deps.cacheDir) },
+      {
+        ...deps,
+        driver,
+        cachesDir: join(deps.dataDir, 'build-cache'),
+        unprivileged: unprivilegedIn(deps.cacheDir),
+        askBuildLogin: buildLoginsFrom(deps.bus, deps.hostId),
+        oneWay: oneWayIn(deps.cacheDir),
+      },
       {
         buildId,
         spec,

@@ -8,6 +8,8 @@ import { run } from '../../lib/exec.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { Driver } from '../hypervisor/driver.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
+import type { AskBuildLogin } from '../image/logins.ts'
+import type { OneWay } from '../image/oneway.ts'
 import type { VmLog } from '../logs/vm-log.ts'
 import { composeImage } from './compose.ts'
 import { failureLine, searchedLines } from './failure-line.ts'
@@ -15,6 +17,7 @@ import { BuildFault } from './fault.ts'
 import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './retention.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
+import { type Bases, fetchBases, imagesOf } from './private-bases.ts'
 import { planProject } from './plan/index.ts'
 import { describePlan } from './plan/describe.ts'
 import { timed, watchSilence } from './progress.ts'
@@ -33,6 +36,8 @@ export interface JobDeps extends ToolImageDirs {
   readonly bootSlots: Semaphore
   readonly registries: readonly RegistryConfig[]
   readonly unprivileged: () => Promise<Unprivileged>
+  readonly askBuildLogin: AskBuildLogin
+  readonly oneWay: () => Promise<OneWay>
   /** See `buildTrust`. */
   readonly buildCa: string | null
   /** Directory of the apps' build caches. */
@@ -54,6 +59,8 @@ export interface Job {
 /** More than the source of any app; large files belong in a volume. */
 const maxSourceBytes = 1 << 30
 const cacheMib = 10 * 1024
+/** The builder unpacks them on its own disk of 8 GiB. */
+const maxBasesBytes = 2 * 2 ** 30
 
 /**
  * @returns the image's reference, pinned by digest. @throws BuildFault for the owner of the app; when aborted: the
@@ -66,9 +73,9 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   // Checked first, because a wrong setting breaks every build.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
-  const recipe = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
+  const { recipe, bases } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
   job.onState('building')
-  await timed(say, 'building', () => inVm(deps, job, { recipe, trust }, signal))
+  await timed(say, 'building', () => inVm(deps, job, { recipe, trust, bases }, signal))
   job.onState('pushing')
   const layout = await timed(say, 'making the image', () => imageOf(deps, recipe, work, signal, say))
   const image =
@@ -79,8 +86,8 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   return image
 }
 
-/** Fetches the source, plans the build, and creates the builder's disks. */
-async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Recipe> {
+/** Fetches the source and private base images, plans the build, and creates the builder's disks. */
+async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Prepared> {
   const { spec, work, log } = job
   const dir = join(work, 'git')
   await mkdir(dir)
@@ -91,9 +98,17 @@ async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Re
   const plan = planProject(await readTree(source), '', spec.settings?.dockerfile)
   for (const line of describePlan(plan)) log.say(line)
   const plainHttp = deps.registries.flatMap(registry => (registry.plainHttp ? [registry.host] : []))
+  const recipe = recipeOf(plan, plainHttp)
+  const text = plan.provider === 'dockerfile' ? await source.read(plan.dockerfile ?? 'Dockerfile') : undefined
+  const images = text === undefined ? [] : imagesOf(text, spec.settings?.args ?? {})
+  const bases = await fetchBases(
+    { ...deps, maxBytes: maxBasesBytes },
+    { buildId: job.buildId, images, work, say: line => log.say(line) },
+    signal,
+  )
   await makeDisks(deps, job, source)
   await rm(dir, { recursive: true, force: true })
-  return recipeOf(plan, plainHttp)
+  return { recipe, bases }
 }
 
 async function fetchCommit({ spec, log, onCommit }: Job, worker: Worker, signal: AbortSignal): Promise<SourceTree> {
@@ -145,13 +160,18 @@ async function ensureCache(file: string): Promise<void> {
   await rename(`${file}.partial`, file)
 }
 
-interface Planned {
+interface Prepared {
   readonly recipe: Recipe
+  /** Private images of the Dockerfile. */
+  readonly bases: Bases | undefined
+}
+
+interface Planned extends Prepared {
   /** Environment of the builder, see `buildTrust`. */
   readonly trust: Readonly<Record<string, string>>
 }
 
-async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal: AbortSignal): Promise<void> {
+async function inVm(deps: JobDeps, job: Job, { recipe, trust, bases }: Planned, signal: AbortSignal): Promise<void> {
   const { spec, work, log, buildId, vmDir } = job
   const say = (line: string) => log.say(line)
   using silence = watchSilence(say)
@@ -162,10 +182,11 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal:
     {
       vmId: buildId,
       dir: vmDir,
-      spec: vmSpec(job, recipe, trust),
+      spec: vmSpec(job, recipe, { ...trust, ...(bases ? { BASES: bases.names.join(' ') } : {}) }),
       say,
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
+        ...(bases ? [{ serial: 'bases', file: bases.file, readOnly: true }] : []),
         { serial: 'output', file: disks.output, readOnly: false },
         { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false, fileSystem: 'ext4' },
       ],

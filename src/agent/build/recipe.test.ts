@@ -84,6 +84,15 @@ describe('the packages of a Node project', () => {
   })
 
   test.each([
+    ['pnpm-lock.yaml', 'pnpm@10', 'bun@latest'],
+    ['package-lock.json', 'npm@11', 'bun@latest'],
+    ['bun.lock', 'bun@latest', undefined],
+  ])('a start script of Bun with %s has Bun beside the package manager', (lock, manager, bun) => {
+    const { env } = recipeIn(nodeProject({ scripts: { start: 'bun a.ts' } }, { [lock]: '', 'a.ts': '' }))
+    expect([env['MANAGER_PACKAGE'], env['BUN_PACKAGE']]).toEqual([manager, bun])
+  })
+
+  test.each([
     ['development dependencies', { devDependencies: { a: '1' } }, 'npm prune --omit=dev'],
     ['workspaces', { workspaces: ['b'], dependencies: { b: '*' } }, 'npm prune --omit=dev'],
     ['only dependencies', { dependencies: { a: '1' } }, ''],

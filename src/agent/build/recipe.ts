@@ -53,6 +53,7 @@ const nodeEnv = (plan: BuildPlan, { packages }: NodeSteps) => ({
   ...stepsOf(plan),
   NODE_PACKAGE: packages.node,
   MANAGER_PACKAGE: packages.manager,
+  ...(packages.bun === undefined ? {} : { BUN_PACKAGE: packages.bun }),
   PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
 })
 

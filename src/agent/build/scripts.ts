@@ -1,4 +1,5 @@
 /** The scripts of the builder VM. Constants: values from the repository are passed in the environment. */
+import { namePrivateBases } from './private-bases.ts'
 import { trustScript } from './trust.ts'
 
 /**
@@ -84,9 +85,9 @@ const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_not
 export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
 unpack /src
 cd /src
-toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE" | sha256sum | cut -c1-16)
+toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE\${BUN_PACKAGE:-}" | sha256sum | cut -c1-16)
 for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
-fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE"'
+fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE" \${BUN_PACKAGE:+"$BUN_PACKAGE"}'
 code=0
 if [ ! -e $toolchain/complete ]; then
   rm -rf $toolchain
@@ -283,7 +284,7 @@ buildah="buildah --storage-driver vfs --root /cache/containers/storage --runroot
 # A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
 volume=
 if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
-step "$buildah bud $volume --layers $OPTIONS --format oci -f \\"/src/\\$FILE\\" -t mote-build /src"
+${namePrivateBases}step "$buildah bud $volume --layers $OPTIONS --format oci -f \\"/src/\\$FILE\\" -t mote-build /src"
 mkdir -p /out
 step "$buildah push -q mote-build oci:/out/image:built"
 finish image

@@ -1,17 +1,14 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import { connect, createServer as createTcp } from 'node:net'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer as createTcp } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freePort } from '../../../test/support/free-port.ts'
-import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
 import { baseOfSnapshot } from '../hypervisor/prepare.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
 import { context } from '../../../test/support/agent/image.ts'
+import { startRegistry, tokenServer } from '../../../test/support/agent/private-registry.ts'
 import { parseImage } from './reference.ts'
 import { manifestDigest } from './registry.ts'
 import { writeSampleImage } from './sample.ts'
@@ -86,55 +83,6 @@ test.skipIf(missing.length > 0)(
     await expect(none).rejects.toMatchObject({ code: 'image_not_found' })
   },
 )
-
-/** Debian's registry. Its "silly" access control accepts any token; the token server issues one for the password. */
-async function startRegistry(dir: string, realm: string) {
-  const port = await freePort()
-  const host = `127.0.0.1:${port}`
-  const data = join(dir, 'registry')
-  await mkdir(data)
-  const config = join(dir, 'registry.yml')
-  await writeFile(
-    config,
-    `version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: ${data}}}\nhttp: {addr: "${host}"}\n` +
-      `auth: {silly: {realm: "${realm}", service: test}}\n`,
-  )
-  const child = spawn('docker-registry', ['serve', config], { stdio: 'ignore' })
-  const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
-  await until(() => accepts(port), { what: 'the registry', timeoutMs: 10_000 })
-  return {
-    host,
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL')
-      await exited
-    },
-  }
-}
-
-async function tokenServer() {
-  const expected = `Basic ${Buffer.from('user:secret').toString('base64')}`
-  const server = createServer((request, response) => {
-    const allowed = request.headers.authorization === expected
-    response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(allowed ? { token: 'yes' } : { details: 'unauthorized: authentication required' }))
-  })
-  const port = await freePort()
-  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${port}/token`,
-    [Symbol.asyncDispose]: () => {
-      server.closeAllConnections()
-      return new Promise<void>(resolve => server.close(() => resolve()))
-    },
-  }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true))
-    socket.on('error', () => resolve(false)).on('connect', () => socket.destroy())
-  })
-}
 
 test.skipIf(!existsSync('/usr/bin/skopeo'))(
   'a name that resolves to a private address only after the check is not connected to (needs skopeo)',

@@ -69,7 +69,8 @@ function imageConfig(layerDigest: string, user: string) {
       ExposedPorts: { '8080/tcp': {} },
     },
     rootfs: { type: 'layers', diff_ids: [layerDigest] },
-    history: [],
+    // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.
+    history: [{ created_by: 'mote' }],
   }
 }
 

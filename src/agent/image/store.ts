@@ -111,7 +111,7 @@ async function layoutOf(
 }
 
 /** Increased when the content of the sample changes. */
-const sampleVersion = 1
+const sampleVersion = 2
 
 /** Makes the layout of the sample, once on each host. @throws ImageError without a static busybox */
 function sampleIn(cacheDir: string): Promise<string> {

@@ -1,5 +1,6 @@
 /** TCP services of an app. */
 import type { Command } from 'commander'
+import type { PutTcpServiceRequest } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { listing } from '../output.ts'
 import { noun, said, type Verb } from '../verb.ts'
@@ -15,22 +16,31 @@ const list: Verb = {
   options: [appFlag],
   async run(call) {
     const all = await call.client.listTcpServices({ app_name: await appOf(call) })
-    const rows = all.map(one => [one.name, one.port, one.address])
-    return said(all, listing(['NAME', 'PORT', 'ADDRESS'], rows, 'No services: mote services set <name> <port>'))
+    const rows = all.map(one => [one.name, one.port, one.tls === 'sni' ? 'sni' : '', one.address])
+    return said(all, listing(['NAME', 'PORT', 'TLS', 'ADDRESS'], rows, 'No services: mote services set <name> <port>'))
   },
 }
 
 const set: Verb = {
   usage: 'set <name> <port>',
   says: 'Open a public port for a TCP port of the app, or change the latter',
-  options: [appFlag],
-  example: 'mote services set mqtt 1883 --app broker',
+  options: [
+    appFlag,
+    ['--tls <kind>', '"sni": the gateway decrypts on its shared TLS port; "none": a port of its own, unchanged'],
+  ],
+  example: 'mote services set mqtt 1883 --app broker --tls sni',
   async run(call) {
     const [service_name = '', given = ''] = call.args
     const port = Number(given)
     if (!Number.isInteger(port)) throw new Error(`"${given}" is not a port. Give a number from 1 to 65535.`)
-    const service = await call.client.putTcpService({ app_name: await appOf(call), service_name, body: { port } })
-    return said(service, `${service.address} leads to port ${service.port}.`)
+    const { tls } = call.flags
+    if (tls !== undefined && tls !== 'sni' && tls !== 'none') throw new Error('--tls is "sni" or "none".')
+    const body: PutTcpServiceRequest = tls === undefined ? { port } : { port, tls }
+    const service = await call.client.putTcpService({ app_name: await appOf(call), service_name, body })
+    return said(
+      service,
+      `${service.address} leads to port ${service.port}${service.tls === 'sni' ? ', with TLS' : ''}.`,
+    )
   },
 }
 

@@ -2331,10 +2331,12 @@ export interface PutRegistryCredentialRequest {
   readonly password: string
 }
 
-/** Port of a TCP service in the VM. */
+/** Port of a TCP service in the VM, and how clients reach it. */
 export interface PutTcpServiceRequest {
   /** TCP port that the program listens on in the VM. */
   readonly port: number
+  /** As in the answer. Without it, that of the service, or `none`. */
+  readonly tls?: 'none' | 'sni' | null | undefined
 }
 
 /** A tenant that is attached to a storage node. */
@@ -2810,15 +2812,17 @@ export interface StartRunRequest {
   readonly timeout_seconds?: number | null | undefined
 }
 
-/** Public TCP port that leads to a port of an app. */
+/** Way for TCP connections from outside to a port of an app. */
 export interface TcpService {
   /** Name of the service; unique in its app. */
   readonly name: string
   /** TCP port that the program listens on in the VM. */
   readonly port: number
-  /** Port on every gateway. It stays as long as the service. */
-  readonly public_port: number
-  /** Where clients connect: hostname of the app and public port. */
+  /** How clients reach the service: `none` gives it a port of its own, and bytes are forwarded unchanged. `sni` uses the shared port of the installation: clients connect with TLS, the server name (a hostname of the app) selects the service, and the gateway decrypts with its certificate of that name. */
+  readonly tls: 'none' | 'sni'
+  /** Port on every gateway. That of a service without TLS stays as long as the service. Null if the installation has no port for services with TLS any more. */
+  readonly public_port: number | null
+  /** Where clients connect: hostname of the app and public port. With `sni`, verified domains of the app work as well. */
   readonly address: string
   /** When the service was created. */
   readonly created_at: string

@@ -1,8 +1,13 @@
 /** Credentials of registries, which a host asks the control plane for when it pulls an image. */
 import { type Static, Type } from 'typebox'
 
-/** A request of the host of the VM. */
-export const RegistryLoginRequest = Type.Object({ vmId: Type.String() })
+/** A request of the host of the VM, or of the build, for an image that the build starts from. */
+export const RegistryLoginRequest = Type.Object({
+  /** Or the id of a build. */
+  vmId: Type.String(),
+  /** Only for a build. Earlier control planes ignore it, and know no VM with the id of a build. */
+  image: Type.Optional(Type.String()),
+})
 export type RegistryLoginRequest = Static<typeof RegistryLoginRequest>
 
 export const RegistryLogin = Type.Object({

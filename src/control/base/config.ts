@@ -73,6 +73,8 @@ export interface ControlConfig {
   readonly registryUrl: string
   /** Ports on gateways for TCP services; undefined: none. */
   readonly tcpPorts: PortRange | undefined
+  /** Shared port of gateways for TCP services with TLS; undefined: none. */
+  readonly tcpTlsPort: number | undefined
   readonly buildTimeoutMinutes: number
   /** Directory of uploaded sources until they are built; empty: uploads are refused. */
   readonly sourceDir: string
@@ -205,6 +207,7 @@ export function parseControlConfig(env: Environment, fallbackSecretFile?: string
     registry: read(s.registry),
     registryUrl: read(s.registryUrl),
     tcpPorts: read(s.tcpPorts),
+    tcpTlsPort: read(s.tcpTlsPort),
     buildTimeoutMinutes: read(s.buildTimeoutMinutes),
     sourceDir: read(s.sourceDir),
     privateGitHosts: read(s.privateGitHosts),

@@ -2,6 +2,14 @@
 import { parsePortRange, type PortRange } from '../../lib/port-range.ts'
 import { imagePath, setting, url } from './setting.ts'
 
+/** @throws Error */
+function portNumber(text: string): number | undefined {
+  if (text === '') return undefined
+  const port = Number(text)
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Error('must be a port, from 1 to 65535')
+  return port
+}
+
 export const edgeSettings = {
   registry: setting(
     'MOTE_REGISTRY',
@@ -20,5 +28,11 @@ export const edgeSettings = {
     undefined,
     parsePortRange,
     'ports of gateways for TCP services, such as 20000-20999; set it for gateways too; none when empty',
+  ),
+  tcpTlsPort: setting<number | undefined>(
+    'MOTE_TCP_TLS_PORT',
+    undefined,
+    portNumber,
+    'port of gateways for TCP services that clients select by TLS server name; set it for gateways too; none when empty',
   ),
 } as const

@@ -19,25 +19,32 @@ export const startRegistryLogins = (deps: LoginDeps): Promise<Subscription> =>
   deps.bus.serve(
     subjects.allRegistryLogins,
     // The bus ensures that a host publishes only under its own subject.
-    (data, subject) => loginFor(deps, subject.split('.')[1] ?? '', Value.Parse(RegistryLoginRequest, data).vmId),
+    (data, subject) => loginFor(deps, subject.split('.')[1] ?? '', Value.Parse(RegistryLoginRequest, data)),
     { group: 'control' },
   )
 
 /**
- * Only for a VM of that host, and only for the registry of its image. Images of the project in the installation's own
+ * Only for a VM or build of that host. A VM gets that for the registry of its image only. A build names the image: its
+ * Dockerfile is on the host, and may name any. Images of the project in the installation's own
  * registry need no stored credential.
  */
-async function loginFor(deps: LoginDeps, hostId: string, vmId: string): Promise<RegistryLoginAnswer> {
+async function loginFor(
+  deps: LoginDeps,
+  hostId: string,
+  { vmId, image: named }: RegistryLoginRequest,
+): Promise<RegistryLoginAnswer> {
   const { clock, config, db, vault } = deps
-  const vm = isUuid(hostId) && isUuid(vmId) ? await store.vmOnHost(db, vmId, hostId) : undefined
-  const host = vm && registryOf(vm.image)
-  if (!vm || host === undefined) return { login: null }
-  const repository = host === ownRegistry(config)?.host ? repositoryOf(vm.image) : undefined
-  if (repository?.startsWith(`${vm.slug}/`)) {
+  const find = named === undefined ? store.vmOnHost : store.buildOnHost
+  const user = isUuid(hostId) && isUuid(vmId) ? await find(db, vmId, hostId) : undefined
+  const image = named ?? user?.image ?? ''
+  const host = user && registryOf(image)
+  if (!user || host === undefined) return { login: null }
+  const repository = host === ownRegistry(config)?.host ? repositoryOf(image) : undefined
+  if (repository?.startsWith(`${user.slug}/`)) {
     const untilMs = clock.now().getTime() + ticketMs
     return { login: { host, username: ticketUser, password: writeTicket(vault, { repository, push: false, untilMs }) } }
   }
-  const found = await store.sealedCredential(db, vm.projectId, host)
+  const found = await store.sealedCredential(db, user.projectId, host)
   if (!found) return { login: null }
   return { login: { host, username: found.username, password: vault.open('registry.credential', found.secret) } }
 }

@@ -34,6 +34,12 @@ const vmOf = statement<VmOfHost>(
    WHERE a.project_id = (SELECT id FROM project WHERE slug = $1) AND a.name = $2 AND v.host_id IS NOT NULL
    ORDER BY v.id DESC LIMIT 1`,
 )
+const insertBuild = statement(
+  'test.registries.build',
+  `INSERT INTO build (id, project_id, app_id, deployment_id, host_id, holds, vcpus, memory_mib, disk_mib, git_url, git_branch, git_commit)
+   SELECT $1, p.id, a.id, gen_random_uuid(), $2, $4, 1, 1024, 1024, '', '', '' FROM project p JOIN app a ON a.project_id = p.id
+   WHERE p.slug = $3 LIMIT 1`,
+)
 /** Deploys the image and returns the VM. */
 async function deployed(user: TestUser, app_name: string, image: string): Promise<VmOfHost> {
   await until(async () => (await user.post('/v1/deploy', { app_name, image })).status === 200, { what: 'a host' })
@@ -89,6 +95,24 @@ describe('credentials for registries', { timeout: 60_000 }, () => {
     expect(wishes.find(({ spec }) => spec.image === 'quay.io/team/app:1').spec).not.toHaveProperty('signIn')
     // The image of another project, which has no credential.
     expect(await loginOf(await deployed(bob, 'foreign', 'ghcr.io/team/app:1'))).toEqual({ login: null })
+    // A build names images of its Dockerfile. It gets credentials while it holds its room, on its host only.
+    const buildOf = async (user: TestUser, holds = true): Promise<VmOfHost> => {
+      const id = newId()
+      await system.database.db.run(insertBuild, [id, own.hostId, user.project, holds])
+      return { id, hostId: own.hostId }
+    }
+    const build = await buildOf(ann)
+    const from = ({ id: vmId, hostId }: VmOfHost, image: string) =>
+      system.bus.request(subjects.registryLogin(hostId), { vmId, image }, { timeoutMs: 5000 })
+    expect(await from(build, 'ghcr.io/team/base:1')).toEqual({
+      login: { host: 'ghcr.io', username: 'ada', password: 'ghp-for-pulls' },
+    })
+    for (const image of ['quay.io/team/base', 'oci:sample']) expect(await from(build, image)).toEqual({ login: null })
+    expect(await from({ ...build, hostId: newId() }, 'ghcr.io/team/base:1')).toEqual({ login: null })
+    expect(await from(await buildOf(ann, false), 'ghcr.io/team/base:1')).toEqual({ login: null })
+    expect(await from(await buildOf(bob), 'ghcr.io/team/base:1')).toEqual({ login: null })
+    expect(await from(own, 'ghcr.io/team/base:1'), 'a VM names no image').toEqual({ login: null })
+    expect(await loginOf(build)).toEqual({ login: null })
     await ann.delete(path('ghcr.io'))
     expect(await loginOf(own)).toEqual({ login: null })
   })

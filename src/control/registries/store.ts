@@ -36,6 +36,13 @@ const pulledBy = statement<{ projectId: string; slug: string; image: string }>(
      SELECT FROM migration m WHERE m.vm_id = v.id AND m.target_host_id = $2 AND m.ended_at IS NULL))`,
 )
 
+// While the build holds its room on the host.
+const builtBy = statement<{ projectId: string; slug: string; image: null }>(
+  'registries.buildOnHost',
+  `SELECT b.project_id AS "projectId", p.slug, NULL AS image FROM build b JOIN project p ON p.id = b.project_id
+   WHERE b.id = $1 AND b.host_id = $2 AND b.holds`,
+)
+
 export const credentialsOf = (sql: Sql, projectId: string) => sql.rows(allOfProject, [projectId])
 export const putCredential = (
   tx: Tx,
@@ -49,3 +56,5 @@ export const sealedCredential = (sql: Sql, projectId: string, host: string) =>
   sql.maybe(sealedOfProject, [projectId, host])
 /** The image and project of a VM, if the host may pull the image for it. */
 export const vmOnHost = (sql: Sql, vmId: string, hostId: string) => sql.maybe(pulledBy, [vmId, hostId])
+/** The project of a build that runs on the host. */
+export const buildOnHost = (sql: Sql, buildId: string, hostId: string) => sql.maybe(builtBy, [buildId, hostId])

@@ -52,9 +52,12 @@ const refreshRoute = statement<{ hostname: string }>(
                  WHEN rolls THEN 'sleeping'
                  ELSE 'down' END AS state
      FROM wanted
+   ), host AS (
+     SELECT hostname AS name FROM described
+     UNION ALL SELECT name FROM domain WHERE app_id = $1 AND state = 'verified'
    ), named AS (
-     SELECT hostname AS name, NULL::int AS port FROM described
-     UNION ALL SELECT name, NULL FROM domain WHERE app_id = $1 AND state = 'verified'
+     SELECT name, NULL::int AS port FROM host
+     UNION ALL SELECT 'tls/' || host.name, t.port FROM host, tls_service t WHERE t.app_id = $1
      UNION ALL SELECT 'tcp/' || public_port, port FROM tcp_service WHERE app_id = $1
    )
    INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds, leaving, canary)
@@ -76,14 +79,16 @@ const refreshRoute = statement<{ hostname: string }>(
        AND (r.app_id = excluded.app_id OR r.state = 'gone')
    RETURNING hostname`,
 )
+const hasTls = `EXISTS (SELECT FROM tls_service WHERE app_id = $1)`
 // Retires names that no longer belong to the app.
 const retireRoutes = statement<{ hostname: string }>(
   'routing.retire',
   `UPDATE route r SET state = 'gone', backends = '[]', leaving = '[]', canary = NULL, version = nextval('route_version'), xid = pg_current_xact_id(),
      changed_at = now()
    WHERE r.app_id = $1 AND r.state <> 'gone'
-     AND NOT EXISTS (SELECT FROM app a WHERE a.id = $1 AND a.hostname = r.hostname)
-     AND NOT EXISTS (SELECT FROM domain d WHERE d.app_id = $1 AND d.name = r.hostname AND d.state = 'verified')
+     AND NOT EXISTS (SELECT FROM app a WHERE a.id = $1 AND (a.hostname = r.hostname OR ('tls/' || a.hostname = r.hostname AND ${hasTls})))
+     AND NOT EXISTS (SELECT FROM domain d WHERE d.app_id = $1 AND d.state = 'verified'
+                     AND (d.name = r.hostname OR ('tls/' || d.name = r.hostname AND ${hasTls})))
      AND NOT EXISTS (SELECT FROM tcp_service s WHERE s.app_id = $1 AND 'tcp/' || s.public_port = r.hostname)
    RETURNING hostname`,
 )

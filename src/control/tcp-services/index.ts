@@ -15,32 +15,22 @@ export const tcpServiceFeature = (deps: Pick<Deps, 'db' | 'config'>) =>
       read: async ({ project, params }) => {
         const app = await store.app(deps.db, project.id, params.app_name)
         if (!app) throw notFound()
-        return (await store.ofApp(deps.db, app.id)).map(service => viewOf(app, service))
+        return (await store.ofApp(deps.db, app.id)).map(service => viewOf(deps.config, app, service))
       },
     },
     putTcpService: {
       write: async ({ body, params, project, audit }) => {
-        const { tcpPorts } = deps.config
         return async tx => {
           const app = await store.lock(tx, project.id, params.app_name)
           if (!app) throw notFound()
           if (app.kind === 'worker') throw invalidState('A worker listens on no port, so it has no services.')
-          const known = await store.ofApp(tx, app.id)
-          const { service_name: name } = params
-          const changed = await store.change(tx, app.id, name, body.port)
-          if (!changed && !tcpPorts)
-            throw invalidState('This installation has no ports for TCP services. An operator sets MOTE_TCP_PORTS.')
-          if (!changed && known.length >= mostServices)
-            throw invalidState(`An app has at most ${mostServices} services. Delete one first.`)
-          const made = tcpPorts && { appId: app.id, name, port: body.port }
-          const service = changed ?? (made && (await store.insert(tx, made, tcpPorts)))
-          if (!service)
-            throw invalidState('No port is free for another TCP service. Ask the operator (MOTE_TCP_PORTS).')
+          const wanted = { appId: app.id, name: params.service_name, port: body.port }
+          const service = await put(tx, deps.config, wanted, body.tls ?? undefined)
           await apply(tx, app.id)
-          const { publicPort: public_port } = service
-          const details = { app: app.name, service: name, port: body.port, public_port }
+          const { name, port, tls, publicPort: public_port } = service
+          const details = { app: app.name, service: name, port, tls, public_port }
           audit({ action: 'tcp_service.set', resourceType: 'app', resourceId: app.id, details })
-          return viewOf(app, service)
+          return viewOf(deps.config, app, service)
         }
       },
     },
@@ -64,10 +54,50 @@ async function apply(tx: Parameters<typeof refreshRoute>[0], appId: string): Pro
   await refreshRoute(tx, appId)
 }
 
-const viewOf = (app: store.ServedApp, service: store.TcpServiceRow): TcpService => ({
-  name: service.name,
-  port: service.port,
-  public_port: service.publicPort,
-  address: `${app.hostname}:${service.publicPort}`,
-  created_at: service.createdAt.toISOString(),
-})
+type Ports = Pick<Deps['config'], 'tcpPorts' | 'tcpTlsPort'>
+
+/** Creates or changes a service, under the lock of its app. @throws ApiError */
+async function put(
+  tx: Parameters<typeof refreshRoute>[0],
+  { tcpPorts, tcpTlsPort }: Ports,
+  wanted: store.NewTcpService,
+  tls: TcpService['tls'] | undefined,
+): Promise<store.TcpServiceRow> {
+  const { appId, name, port } = wanted
+  const all = await store.ofApp(tx, appId)
+  const known = all.find(one => one.name === name)
+  const kind = tls ?? known?.tls ?? 'none'
+  if (!known && all.length >= mostServices)
+    throw invalidState(`An app has at most ${mostServices} services. Delete one first.`)
+  // The other kind is another row.
+  if (known && known.tls !== kind) await store.remove(tx, appId, name)
+  if (kind === 'sni') {
+    if (known?.tls !== 'sni' && tcpTlsPort === undefined)
+      throw invalidState('This installation has no port for services with TLS. An operator sets MOTE_TCP_TLS_PORT.')
+    const service = await store.putWithTls(tx, wanted)
+    if (service) return service
+    const other = all.find(one => one.tls === 'sni')?.name
+    throw invalidState(
+      `Service "${other}" of this app has tls "sni" already, and the server name can select only one. Delete it, or use tls "none".`,
+    )
+  }
+  const changed = await store.change(tx, appId, name, port)
+  if (changed) return changed
+  if (!tcpPorts) throw invalidState('This installation has no ports for TCP services. An operator sets MOTE_TCP_PORTS.')
+  const made = await store.insert(tx, wanted, tcpPorts)
+  if (!made) throw invalidState('No port is free for another TCP service. Ask the operator (MOTE_TCP_PORTS).')
+  return made
+}
+
+function viewOf({ tcpTlsPort }: Ports, app: store.ServedApp, service: store.TcpServiceRow): TcpService {
+  const { name, port, tls, createdAt } = service
+  const publicPort = service.publicPort ?? tcpTlsPort ?? null
+  return {
+    name,
+    port,
+    tls,
+    public_port: publicPort,
+    address: publicPort === null ? app.hostname : `${app.hostname}:${publicPort}`,
+    created_at: createdAt.toISOString(),
+  }
+}

@@ -3,7 +3,9 @@ import { type Sql, type Tx, statement } from '../../db/db.ts'
 export interface TcpServiceRow {
   readonly name: string
   readonly port: number
-  readonly publicPort: number
+  readonly tls: 'none' | 'sni'
+  /** Null: the shared port of services with TLS. */
+  readonly publicPort: number | null
   readonly createdAt: Date
 }
 
@@ -20,14 +22,22 @@ const condition = `project_id = $1 AND name = $2 AND want = 'live' AND owner = '
 const findApp = statement<ServedApp>('tcpServices.app', `SELECT ${appColumns} FROM app WHERE ${condition}`)
 const lockApp = statement<ServedApp>('tcpServices.lock', `SELECT ${appColumns} FROM app WHERE ${condition} FOR UPDATE`)
 
-const columns = `name, port, public_port AS "publicPort", created_at AS "createdAt"`
+const columns = `name, port, 'none' AS tls, public_port AS "publicPort", created_at AS "createdAt"`
+const tlsColumns = `name, port, 'sni' AS tls, NULL::int AS "publicPort", created_at AS "createdAt"`
 const allOfApp = statement<TcpServiceRow>(
   'tcpServices.ofApp',
-  `SELECT ${columns} FROM tcp_service WHERE app_id = $1 ORDER BY name`,
+  `SELECT ${columns} FROM tcp_service WHERE app_id = $1
+   UNION ALL SELECT ${tlsColumns} FROM tls_service WHERE app_id = $1 ORDER BY name`,
 )
 const changePort = statement<TcpServiceRow>(
   'tcpServices.change',
   `UPDATE tcp_service SET port = $3 WHERE app_id = $1 AND name = $2 RETURNING ${columns}`,
+)
+// The primary key is the app.
+const putTls = statement<TcpServiceRow>(
+  'tcpServices.putTls',
+  `INSERT INTO tls_service AS s (app_id, name, port) VALUES ($1, $2, $3)
+   ON CONFLICT (app_id) DO UPDATE SET port = excluded.port WHERE s.name = excluded.name RETURNING ${tlsColumns}`,
 )
 // At random, so that a released port is rarely the next one to be used.
 const insertOne = statement<TcpServiceRow>(
@@ -38,6 +48,7 @@ const insertOne = statement<TcpServiceRow>(
    ON CONFLICT (public_port) DO NOTHING RETURNING ${columns}`,
 )
 const removeOne = statement('tcpServices.remove', `DELETE FROM tcp_service WHERE app_id = $1 AND name = $2`)
+const removeTls = statement('tcpServices.removeTls', `DELETE FROM tls_service WHERE app_id = $1 AND name = $2`)
 
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
 /** Locks the app, to serialize changes of its services. */
@@ -66,5 +77,10 @@ export async function insert(
   }
   return undefined
 }
+/** Creates or changes the service with TLS. Returns undefined if the app has one of another name. */
+export const putWithTls = (tx: Tx, { appId, name, port }: NewTcpService) => tx.maybe(putTls, [appId, name, port])
 /** Returns false if there was none. */
-export const remove = async (tx: Tx, appId: string, name: string) => (await tx.run(removeOne, [appId, name])) === 1
+export const remove = async (tx: Tx, appId: string, name: string) => {
+  const removed = await Promise.all([tx.run(removeOne, [appId, name]), tx.run(removeTls, [appId, name])])
+  return removed.includes(1)
+}

@@ -43,6 +43,7 @@ describe('a TCP service', { timeout: 60_000 }, () => {
     expect(made.body).toEqual({
       name: 'mqtt',
       port: 1883,
+      tls: 'none',
       public_port: only,
       address: expect.stringMatching(new RegExp(`^web-.*:${only}$`)),
       created_at: expect.any(String),

@@ -122,7 +122,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
        -- Protocols without ports are stored as 0 to 0, too.
        CASE WHEN r.port_end = 0 THEN 65535 ELSE r.port_end END) ORDER BY r.priority, r.id)
      FROM security_rule r WHERE r.app_id = a.id), '[]'),
-     'ports', ARRAY(SELECT DISTINCT s.port FROM tcp_service s WHERE s.app_id = a.id ORDER BY s.port)) AS firewall,
+     'ports', ARRAY(SELECT s.port FROM tcp_service s WHERE s.app_id = a.id
+       UNION SELECT t.port FROM tls_service t WHERE t.app_id = a.id ORDER BY port)) AS firewall,
   v.balloon_target_mib AS "balloonTargetMib",
   EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL AND g.with_volumes AND g.state <> 'clearing') AS "takesVolumes",
   (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri, 'halts', g.with_volumes AND g.method = 'stop-and-copy', 'waits', g.released_at IS NULL, 'volumes',

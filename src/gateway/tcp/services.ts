@@ -2,18 +2,12 @@
  * TCP services: listens on the public port of each service, and forwards connections to the VMs of its app, unchanged.
  * Their routes are in the table under names that no hostname has, so waking, draining and moves work as for HTTP.
  */
-import { type Server, type Socket, connect, createServer } from 'node:net'
-import type { Logger } from 'pino'
+import { type Server, type Socket, createServer } from 'node:net'
 import { type Route, tcpPortOf } from '../../contract/gateway.ts'
 import { backoffMs } from '../../lib/backoff.ts'
 import type { PortRange } from '../../lib/port-range.ts'
-import type { BackendPools, Target } from '../backends.ts'
-import { faultOf } from '../faults.ts'
-import type { Limiter } from '../limits.ts'
 import { limitConnections } from '../listener.ts'
-import type { RouteTable } from '../route-table.ts'
-import type { Traffic } from '../traffic.ts'
-import { joinStreams } from '../upgrade.ts'
+import { serve, type TcpDeps } from './serve.ts'
 
 export interface TcpOptions {
   readonly host: string
@@ -23,16 +17,6 @@ export interface TcpOptions {
   readonly idleMs: number
   readonly connections: number
   readonly connectionsPerClient: number
-}
-
-export interface TcpDeps {
-  readonly table: RouteTable
-  readonly pools: BackendPools
-  readonly traffic: Traffic
-  readonly limiter: Limiter
-  readonly trusts: (address: string) => boolean
-  readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
-  readonly log: Logger
 }
 
 export interface TcpServices {
@@ -46,8 +30,6 @@ interface Listening {
   close(): Promise<void>
 }
 
-const connectMs = 2000
-const maxTries = 3
 /** A port that another program uses is tried again, ever more rarely. */
 const again = { baseMs: 1000, capMs: 60_000 }
 
@@ -120,71 +102,4 @@ function listenUntilClosed(server: Server, host: string, port: number, onError: 
     clearTimeout(timer)
     return new Promise<void>(resolve => void server.close(() => resolve()))
   }
-}
-
-/** Closes the connection without a word if the app cannot take it: TCP has no other answer. */
-async function serve(deps: TcpDeps, name: string, client: Socket): Promise<void> {
-  const known = await deps.table.current(name)
-  if (client.destroyed) return
-  const address = client.remoteAddress ?? ''
-  if (!known) return void client.destroy()
-  if (deps.limiter.enter(known.appId, address)) {
-    deps.traffic.refused(known.appId)
-    return void client.destroy()
-  }
-  const end = deps.traffic.begin(known.appId)
-  let failed = true
-  const gone = new AbortController()
-  client.once('close', () => {
-    gone.abort()
-    deps.limiter.leave(known.appId, address)
-    end(failed, client.bytesWritten)
-  })
-  const route = known.state === 'sleeping' ? await deps.wake(known, gone.signal) : known
-  const socket = route && !client.destroyed ? await reach(deps, route, client) : undefined
-  failed = socket === undefined && !client.destroyed
-  if (!socket) return void client.destroy()
-  joinStreams(client, socket)
-}
-
-/** Connects to one of the VMs. Nothing was read from the client yet, so any of them will do. */
-async function reach({ pools }: TcpDeps, route: Route, client: Socket) {
-  const tried = new Set<string>()
-  for (let n = 0; n < maxTries; n++) {
-    const target = pools.pick(route, tried)
-    if (!target || client.destroyed) return undefined
-    tried.add(target.key)
-    const use = pools.begin(target)
-    use.lasts()
-    try {
-      const socket = await connected(target)
-      pools.answered(target)
-      const forget = pools.onCut(target, () => socket.destroy())
-      socket.once('close', () => {
-        use.end()
-        forget()
-      })
-      return { socket, head: Buffer.alloc(0) }
-    } catch (cause) {
-      use.end()
-      pools.failed(target, cause instanceof Error ? faultOf(cause) : 'other')
-    }
-  }
-  return undefined
-}
-
-function connected({ backend: { host, port } }: Target): Promise<Socket> {
-  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
-  const socket = connect({ host, port, allowHalfOpen: true, noDelay: true, timeout: connectMs })
-  const late = () =>
-    socket.destroy(Object.assign(new Error('no connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' }))
-  socket
-    .once('timeout', late)
-    .once('error', reject)
-    .once('connect', () => {
-      socket.setTimeout(0)
-      socket.off('timeout', late).off('error', reject)
-      resolve(socket)
-    })
-  return promise
 }

@@ -5,7 +5,7 @@ import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { CopyBox } from '../../ui/copy.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
-import { Field, NumberField } from '../../ui/form.tsx'
+import { Choice, Field, NumberField } from '../../ui/form.tsx'
 import { ListCard } from '../../ui/listing.tsx'
 import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 
@@ -16,7 +16,7 @@ export function Services({ app }: { readonly app: App }) {
   return (
     <ListCard
       title="TCP services"
-      lead="Public ports for programs that do not speak HTTP. Bytes are forwarded unchanged."
+      lead="Ways to programs that do not speak HTTP: a public port of its own, or TLS by server name on a shared port."
       create={<AddService app_name={app_name} />}
       query={services}
       nothing={{
@@ -29,6 +29,7 @@ export function Services({ app }: { readonly app: App }) {
       columns={[
         { title: 'Name', cell: one => <span className="font-medium">{one.name}</span> },
         { title: 'Port', cell: one => one.port },
+        { title: 'TLS', cell: one => (one.tls === 'sni' ? 'at the gateway' : 'as sent') },
         { title: 'Address', cell: one => <CopyBox text={one.address} label={`address of ${one.name}`} /> },
       ]}
       actionsOf={one => (
@@ -36,7 +37,7 @@ export function Services({ app }: { readonly app: App }) {
           name={one.name}
           label={`Delete service ${one.name}`}
           what="service"
-          consequence="Its public port is closed with all connections, and may be given to another app."
+          consequence="Its connections are closed. A public port of its own may be given to another app."
           send={async () => {
             await api.deleteTcpService({ app_name, service_name: one.name })
             await refreshAll('services')
@@ -54,7 +55,8 @@ function AddService({ app_name }: { readonly app_name: string }) {
       submit="Add service"
       trigger={open => <AddButton text="Add service" onClick={open} />}
       send={async values => {
-        const body = { port: values.number('port') ?? 0 }
+        const tls = values.text('tls') === 'sni' ? 'sni' : 'none'
+        const body = { port: values.number('port') ?? 0, tls } as const
         await api.putTcpService({ app_name, service_name: values.text('service_name'), body })
         await refreshAll('services')
       }}
@@ -70,6 +72,10 @@ function AddService({ app_name }: { readonly app_name: string }) {
             hint="An existing name changes the port of that service."
           />
           <NumberField label="Port in the VM" name="port" min={1} max={65_535} placeholder="1883" />
+          <Choice label="Reached by" name="tls">
+            <option value="none">A public port of its own; bytes are unchanged</option>
+            <option value="sni">TLS server name on a shared port; the gateway decrypts</option>
+          </Choice>
         </>
       }
     />

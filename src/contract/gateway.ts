@@ -4,7 +4,16 @@
  */
 import { type Static, Type } from 'typebox'
 
-export const Backend = Type.Object({ vmId: Type.String(), host: Type.String(), port: Type.Integer() })
+/**
+ * `resetsClosed`: gVisor keeps a connection that the app has closed for a minute, with its last buffers, which may be
+ * megabytes. A reset frees them at once, and the app does not see it.
+ */
+export const Backend = Type.Object({
+  vmId: Type.String(),
+  host: Type.String(),
+  port: Type.Integer(),
+  resetsClosed: Type.Optional(Type.Boolean()),
+})
 export type Backend = Static<typeof Backend>
 
 /** A VM that is about to leave its host, and its move: it gets no new requests, and running requests may finish. */

@@ -3,7 +3,7 @@
  * requests; its pool closes after the pending requests or the route's drain time. If the same VM comes back at another
  * address, it has moved, and requests to the old address are aborted, because nothing answers there any more.
  */
-import { Pool, errors } from 'undici'
+import { buildConnector, Pool, errors } from 'undici'
 import type { Backend, Route } from '../contract/gateway.ts'
 import type { Fault } from './faults.ts'
 import { type Health, healthy, isUsable, recordAnswer, recordFault } from './health.ts'
@@ -190,13 +190,28 @@ function retain(pools: Pools, { appId, backends, drainMs, leaving }: Retained): 
     if (present.has(entry.backend.vmId) && !kept.has(entry.key)) void cut(entry, 'the VM has moved to another address')
 }
 
+const connectPlain = buildConnector({ timeout: 2000 })
+
+/** Sends a reset instead of a FIN once the backend closes, or has said that it does. Everything was received before. */
+const connectThatResets: buildConnector.connector = (options, callback) =>
+  connectPlain(options, (...result) => {
+    const [, socket] = result
+    if (socket) {
+      const destroy = socket.destroy.bind(socket)
+      // undici's reason to close a connection after an answer with `Connection: close` (lib/dispatcher/client-h1.js).
+      socket.destroy = error => (error?.message === 'reset' ? socket.resetAndDestroy() : destroy(error))
+      socket.once('end', () => socket.resetAndDestroy())
+    }
+    callback(...result)
+  })
+
 function makeEntry({ connectionsPerBackend, responseTimeoutMs }: PoolOptions, backend: Backend, appId: string): Entry {
   const pool = new Pool(originOf(backend), {
     connections: connectionsPerBackend,
     headersTimeout: responseTimeoutMs,
     // A stream may be idle for any time.
     bodyTimeout: 0,
-    connect: { timeout: 2000 },
+    connect: backend.resetsClosed ? connectThatResets : { timeout: 2000 },
   })
   return {
     backend,

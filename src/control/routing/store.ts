@@ -6,6 +6,11 @@ const laterRollouts = `deployment n JOIN machine nm ON nm.kind = 'deployment' AN
   WHERE n.app_id = a.id AND n.outcome IS NULL AND n.want = 'running'
     AND n.rollout > coalesce((SELECT rollout FROM deployment WHERE id = a.active_deployment_id), 0)`
 
+/** Of a VM, as JSON. */
+const backendOf = (vm: string) =>
+  `jsonb_strip_nulls(jsonb_build_object('vmId', ${vm}.id, 'host', ${vm}.endpoint_host, 'port', ${vm}.endpoint_port,
+     'resetsClosed', CASE WHEN ${vm}.hypervisor = 'gvisor' THEN true END))`
+
 /** Of a migration g: its VM gets no new requests until it runs on its new host, or until the migration ends. */
 const isHeld = `g.ended_at IS NULL AND g.held_at IS NOT NULL AND g.state IN ('copying', 'switching')`
 
@@ -14,7 +19,7 @@ const refreshRoute = statement<{ hostname: string }>(
   'routing.refresh',
   `WITH wanted AS (
      SELECT a.hostname, a.project_id, a.id AS app_id, a.drain_timeout,
-            coalesce(jsonb_agg(jsonb_build_object('vmId', v.id, 'host', v.endpoint_host, 'port', v.endpoint_port)
+            coalesce(jsonb_agg(${backendOf('v')}
                                ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]'::jsonb) AS backends,
             (SELECT d.port FROM deployment d WHERE d.id = a.active_deployment_id) AS app_port,
             a.want, a.scale_state, EXISTS (
@@ -25,7 +30,7 @@ const refreshRoute = statement<{ hostname: string }>(
             (SELECT coalesce(jsonb_agg(jsonb_build_object('vmId', g.vm_id, 'moveId', g.id) ORDER BY g.id), '[]'::jsonb)
              FROM migration g WHERE g.deployment_id = a.active_deployment_id AND ${isHeld}) AS leaving,
             (SELECT jsonb_build_object('deploymentId', c.id, 'percent', c.canary->'percent', 'backends',
-                      jsonb_agg(jsonb_build_object('vmId', n.id, 'host', n.endpoint_host, 'port', n.endpoint_port) ORDER BY n.id))
+                      jsonb_agg(${backendOf('n')} ORDER BY n.id))
              FROM (SELECT id, canary FROM deployment WHERE app_id = a.id AND canary_state = 'running' AND outcome IS NULL
                    AND want = 'running' AND id IS DISTINCT FROM a.active_deployment_id ORDER BY rollout DESC LIMIT 1) c
              JOIN vm n ON n.deployment_id = c.id AND n.run_id IS NULL AND n.healthy AND n.want = 'running'

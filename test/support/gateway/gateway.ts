@@ -94,7 +94,10 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
   const commit = (change: Partial<Route>) => {
     const plain = { hostname, projectId: 'p', appId: 'a', state: 'live', backends: [], drainSeconds: 1 } as const
     const made = { ...plain, ...change, version: ++version }
-    const route: Route = { ...made, backends: made.backends.map(({ vmId, host, port }) => ({ vmId, host, port })) }
+    const plainBackend = ({ vmId, host, port, resetsClosed }: Backend): Backend => {
+      return { vmId, host, port, ...(resetsClosed ? { resetsClosed } : {}) }
+    }
+    const route: Route = { ...made, backends: made.backends.map(plainBackend) }
     table.set(route.hostname, route)
     return route
   }

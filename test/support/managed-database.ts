@@ -363,6 +363,20 @@ function databaseTests({ config: host }: DatabaseHosts): void {
     expect(await backups()).toMatchObject({ status: 'verified', retention_valid: true, error: null })
   })
 
+  it('returns in place to a chosen second, also on the timeline of a promoted branch', async () => {
+    psql = await openTunnel()
+    const before = Number(await sql('SELECT count(*) FROM item', psql))
+    const at = await sql(serverTime, psql)
+    await pause(1100)
+    await sql('DELETE FROM item', psql)
+    const { status: answer } = await user.post(`/v1/databases/${id}/backups/restore-to`, { at })
+    expect(answer).toBe(200)
+    await until(async () => (await status()).status !== 'running', { timeoutMs: 60_000, what: 'the restore to begin' })
+    await running('the restored database runs')
+    psql = await openTunnel()
+    expect(Number(await sql('SELECT count(*) FROM item', psql))).toBe(before)
+  })
+
   it('leaves nothing after deletion', async () => {
     await user.delete(`/v1/databases/${id}`)
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {

@@ -333,6 +333,14 @@ async function another({ see }: World): Promise<string> {
   return 'another'
 }
 
+const isAcknowledged = async ({ system: { database } }: World): Promise<boolean> =>
+  (
+    await database.db.one<{ is: boolean | null }>({
+      name: 'test.acknowledged',
+      text: 'SELECT bool_and(seen_generation > 0) AS is FROM vm WHERE from_required',
+    })
+  ).is === true
+
 async function snapshots(world: World): Promise<void> {
   const { see, params } = world
   params['snapshot_name'] = 'before'
@@ -345,7 +353,11 @@ async function snapshots(world: World): Promise<void> {
   await until(() => isReady('spare'), { what: 'the snapshot to be ready', everyMs: 20 })
   const forked = await world.whileHostsRest(async () => {
     const { body } = await see('forkVmSnapshot', 200, { body: { app_name: 'fork' } })
-    await see('deleteVmSnapshot', 409, { how: 'fork in progress' })
+    // A fork is in progress until its host has acknowledged the VM, which takes a moment that would be missed at times.
+    await until(() => isAcknowledged(world), { what: 'the host to have the VM of the fork' })
+    await whileSet(world, `vm SET seen_generation = $1 WHERE from_required`, [0, 1], () =>
+      see('deleteVmSnapshot', 409, { how: 'fork in progress' }),
+    )
     return body
   })
   await hasStatus(world, { app_name: 'fork', job_id: forked.job_id }, 'running')

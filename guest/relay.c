@@ -1,4 +1,4 @@
-/* A session that is a connection to a TCP port or a socket (unix(7)) of this guest. A process of its own moves the bytes, so that the rest of a
+/* A session that is a connection to a TCP port or a socket (unix(7)) of this guest. A separate process moves the bytes, so that the rest of a
  * session works as for any program. */
 #include "mote.h"
 #include <arpa/inet.h>

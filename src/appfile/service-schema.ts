@@ -14,7 +14,7 @@ const Service = table(
       Type.Enum(['none', 'sni'], {
         default: 'none',
         description:
-          '`none`: a public port of its own, and bytes are forwarded unchanged. `sni`: the shared port of the installation, where the TLS server name (a hostname of the app) selects the service and the gateway decrypts; one service of an app.',
+          '`none`: the service has its own public port, and the gateway does not change the bytes. `sni`: clients connect to the shared TLS port of the installation; the TLS server name, a hostname of the app, selects the service, and the gateway decrypts. An app has at most one such service.',
       }),
     ),
   },

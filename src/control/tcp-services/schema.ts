@@ -82,7 +82,7 @@ export const tcpServiceOperations = operations({
     path: `${base}/{service_name}`,
     summary: 'Create or change a TCP service',
     description:
-      'Forwards TCP connections to the given port of the VMs: those to a port of its own on every gateway, unchanged, or with `tls: "sni"` those to the shared port whose TLS server name is a hostname of the app. A new service gets a free port of the range of the installation, and keeps it when `port` changes. A connection wakes an app that is scaled to zero. An app has at most 10 services, one of them with `sni`. The answer is 409 if the installation has no ports of that kind, no port is free, or the app is a worker.',
+      'Forwards TCP connections to the given port of the VMs. By default every gateway listens on a public port of the service. With `tls: "sni"` clients connect to the shared TLS port, and their TLS server name is a hostname of the app. A new service gets a free port of the range of the installation, and keeps it when `port` changes. A connection wakes an app that is scaled to zero. An app has at most 10 services, one of them with `sni`. The answer is 409 if the installation has no ports of that kind, no port is free, or the app is a worker.',
     params: ofService,
     body: resource(
       'PutTcpServiceRequest',

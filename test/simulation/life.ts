@@ -35,7 +35,7 @@ export async function live(
         const host = sim.random.pick(sim.world.hosts)
         if (host) await sim.hostMoves(host)
       } else await sim.step()
-      await invariants.check()
+      await Promise.all([stage.tick(), invariants.check()])
     }
     sim.history.push('all faults end')
     await settle(sim)

@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'
 import { databaseUrl, startPrivateServer, templateName } from '../support/global-setup.ts'
 import { live } from './life.ts'
-import { stageOf } from './stage.ts'
+import { stageOf, useVirtualTime } from './stage.ts'
 
 /** An order to the program. */
 export interface Order {
@@ -32,6 +32,7 @@ async function main(): Promise<void> {
   const server = cleanup.use(await startPrivateServer('embedded', settings))
   if (!server) throw new Error('no PostgreSQL server programs: run npm install')
   const url = databaseUrl(server.adminUrl, templateName)
+  await useVirtualTime(url)
   const log = pino({ level: 'silent' })
   // One connection each: every statement is planned once, and statements run in order, so that a seed replays.
   const db = await connectDb({ url, log, autocommitConnections: 1, txConnections: 1 })

@@ -12,6 +12,7 @@
  * The suite uses the same seeds each time, so that a failure is due to the change under test; `today` explores further.
  */
 import { afterAll, expect, it } from 'vitest'
+import { statement } from '../../src/db/db.ts'
 import { live } from './life.ts'
 import { play } from './players.ts'
 import { type Stage, simulationStage } from './stage.ts'
@@ -62,6 +63,20 @@ it('replays exactly', async () => {
   const [once, second] = await Promise.all([run(here), run(again)])
   expect(second).toEqual(once)
 }, 120_000)
+
+it('does not depend on how fast the machine is', async () => {
+  const { db } = await stage()
+  const column = statement<{ name: string }>(
+    'test.realTime',
+    `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
+     WHERE table_schema = 'public' AND column_default ~ 'pg_catalog\\.(now|clock_timestamp)|CURRENT'`,
+  )
+  const times = statement<{ now: Date; clock: Date }>('test.times', 'SELECT now(), clock_timestamp() AS clock')
+  const before = await db.one(times)
+  await db.rows(statement('test.sleep', 'SELECT pg_sleep(0.01)'))
+  expect(await db.one(times)).toEqual(before)
+  expect(await db.rows(column)).toEqual([])
+})
 
 it('keeps every invariant in random lives', async () => {
   if (!Number.isNaN(one)) return void (await live(await stage(), one, steps, visited))

@@ -29,6 +29,12 @@ static pid_t carrier;
 void sandbox_enter(const char *config_file) {
   given = open(config_file, O_RDONLY | O_CLOEXEC);
   if (given < 0) fatal(config_file);
+  /*
+   * runsc covers an empty /tmp with a file system in memory. Here files of /tmp are on the disk of the VM, as under the
+   * other hypervisors, so that they count against its size and not against the memory, whose end ends the VM.
+   */
+  if (umount2("/tmp", MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT) fatal("/tmp");
+  if (mkdir("/tmp", 01777) < 0 && errno != EEXIST) fatal("/tmp");
 }
 
 int sandbox_config(void) {

@@ -37,6 +37,15 @@ describe(gvisor?.name ?? 'gvisor', () => {
     expect(await sh(host, 'cat /tmp/left || echo gone')).toBe('gone\n')
   })
 
+  it('files in /tmp are on the disk and do not use up the memory', { timeout: 60_000 }, async () => {
+    await using host = await testAgent(gvisor?.config ?? {})
+    await host.put(desired(1, { memoryMib: 128, diskMib: 1024 }))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    expect(await sh(host, 'stat -c "%a %F" /tmp; grep -c " /tmp " /proc/mounts')).toBe('1777 directory\n0\n')
+    expect(await sh(host, 'head -c 300000000 /dev/zero > /tmp/big; stat -c %s /tmp/big; rm /tmp/big')).toBe('300000000\n')
+    await host.until('vm-1', 'still in its first run', vm => vm.healthy && vm.restartCount === 0)
+  })
+
   it('no process of a sandbox has a secret of the agent in its environment', { timeout: 60_000 }, async () => {
     process.env['MOTE_SMTP_PASSWORD'] = 'hunter2-of-the-agent'
     try {

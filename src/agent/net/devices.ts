@@ -71,7 +71,11 @@ export function livingNamespaces(): string[] {
   const names = namespaceNames('')
   if (names.length === 0) return []
   const living = new Set(readdirSync('/proc').flatMap(pid => namespaceOf(pid) ?? []))
-  return names.filter(name => living.has(statSync(join(namespaceDir, name)).ino))
+  return names.filter(name => {
+    // Another VM's namespace may be removed meanwhile.
+    const inode = statSync(join(namespaceDir, name), { throwIfNoEntry: false })?.ino
+    return inode !== undefined && living.has(inode)
+  })
 }
 
 function namespaceOf(pid: string): number | undefined {

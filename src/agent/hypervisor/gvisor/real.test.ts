@@ -42,7 +42,9 @@ describe(gvisor?.name ?? 'gvisor', () => {
     await host.put(desired(1, { memoryMib: 128, diskMib: 1024 }))
     await host.until('vm-1', 'healthy', vm => vm.healthy)
     expect(await sh(host, 'stat -c "%a %F" /tmp; grep -c " /tmp " /proc/mounts')).toBe('1777 directory\n0\n')
-    expect(await sh(host, 'head -c 300000000 /dev/zero > /tmp/big; stat -c %s /tmp/big; rm /tmp/big')).toBe('300000000\n')
+    expect(await sh(host, 'head -c 300000000 /dev/zero > /tmp/big; stat -c %s /tmp/big; rm /tmp/big')).toBe(
+      '300000000\n',
+    )
     await host.until('vm-1', 'still in its first run', vm => vm.healthy && vm.restartCount === 0)
   })
 

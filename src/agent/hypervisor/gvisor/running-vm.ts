@@ -9,15 +9,18 @@ import { answerMs, runningVmOf } from '../running-vm.ts'
 import { configFile, snapshotNotes } from '../snapshot-files.ts'
 import { hasMark } from '../transfer/marks.ts'
 import type { SandboxConsole } from './console.ts'
+import { IdleReading } from './idle-reading.ts'
 import { handOver } from './migrate.ts'
 import type { Runsc } from './runsc.ts'
 import { shareFiles } from './spec.ts'
 import { shareDir } from './start.ts'
-import { setTimerSlack, slackMeter } from './timer-slack.ts'
+import { normalSlackNs, setTimerSlack, slackMeter } from './timer-slack.ts'
 import { flushVolumes, volumesOf } from './volumes.ts'
 
 /** The guest's init in a snapshot's directory, besides the configuration and the files of runsc. */
 export const snapshotInit = 'init'
+
+const idleReadingMs = 10_000
 
 export interface SandboxVm {
   readonly runsc: Runsc
@@ -35,8 +38,13 @@ export interface SandboxVm {
 /** Builds the `RunningVm` of a started or adopted sandbox. */
 export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
   const { runsc, id, home, running, guest, console, watcher, isolation, fromSeq } = vm
-  return withTimerSlack(
+  const memory = new IdleReading(async () => {
+    const [total, available] = parseWords(TwoCounts, await guest.request('memory', answerMs))
+    return { ramUsedBytes: countOf(total - available) }
+  }, idleReadingMs)
+  return withRestWhenIdle(
     running.process.pid,
+    memory,
     runningVmOf({
       running,
       guest,
@@ -53,10 +61,7 @@ export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
           if (hasMark(home.dir, 'left')) throw new Error('the VM runs on another host')
           if ((await runsc.inspect(id)) === 'paused') await runsc.resume(id)
         },
-        async readMemory() {
-          const [total, available] = parseWords(TwoCounts, await guest.request('memory', answerMs))
-          return { ramUsedBytes: countOf(total - available) }
-        },
+        readMemory: () => memory.read(),
         snapshot: (dir, logSeq) => takeCheckpoint(vm, dir, logSeq),
         handOver: (uri, onProgress, signal, _volumes, release) => handOver(vm, uri, onProgress, signal, release),
         ...volumesOf(vm),
@@ -68,8 +73,8 @@ export function sandboxVm(vm: SandboxVm, workload: WorkloadState): RunningVm {
   )
 }
 
-/** Adjusts the timer slack of the sandbox at each reading of its statistics, that is every second. */
-function withTimerSlack(pid: number, runningVm: RunningVm): RunningVm {
+/** Wakes an idle sandbox less often; decided at each reading of its statistics, that is every second. */
+function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: RunningVm): RunningVm {
   const meter = slackMeter()
   // Unknown at first: an earlier agent may have set it.
   let slackNs: number | undefined
@@ -80,6 +85,7 @@ function withTimerSlack(pid: number, runningVm: RunningVm): RunningVm {
       const wanted = meter(use, performance.now())
       if (wanted !== slackNs) setTimerSlack(pid, wanted)
       slackNs = wanted
+      memory.isIdle = wanted > normalSlackNs
       return use
     },
   }

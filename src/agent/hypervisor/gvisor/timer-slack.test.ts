@@ -22,7 +22,7 @@ describe('timer slack of a sandbox', () => {
     expect(slack.slice(0, 5)).toEqual(Array(5).fill(0.05))
     expect(slack[5]).toBe(20)
     expect(slack.slice(5, 60)).toEqual(Array(55).fill(20))
-    expect(slack.slice(60)).toEqual(Array(6).fill(50))
+    expect(slack.slice(60)).toEqual(Array(6).fill(60))
   })
 
   it.each([

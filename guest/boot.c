@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
@@ -186,7 +187,8 @@ int template_base(char *type, size_t size) {
 }
 
 void read_config(struct config *config) {
-  static char buffer[CONFIG_MAX + 1];
+  char *buffer = mmap(NULL, CONFIG_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (buffer == MAP_FAILED) fatal("configuration");
   char disk[32];
   int fd = sandbox_config();
   if (!fd) {

@@ -244,6 +244,7 @@ int main(int argc, char **argv) {
   char base_type[16];
   /* The host only checks whether sandboxes start. */
   if (argc == 2 && !strcmp(argv[1], "proof")) return 0;
+  if (argc == 4 && !strcmp(argv[1], "carry")) sandbox_carry(argv + 2);
   if (argc == 3 && !strcmp(argv[1], "sandbox")) {
     sandbox_enter(argv[2]);
     begun = 1;

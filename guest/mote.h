@@ -180,6 +180,7 @@ int identity_begin(struct config *config, char *text);
 void sandbox_enter(const char *config_file);
 int sandbox_config(void);
 void sandbox_ports(int mine[2]);
+void sandbox_carry(char **numbers);
 int sandbox_reaped(pid_t pid);
 void sandbox_bind(const struct config *config, const char *id, char *text);
 void sandbox_unbind(const char *id, char *text);

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -103,7 +105,9 @@ static void give_frames(int port, int which) {
   write_all(1, bytes, used);
 }
 
-static void carry(const int *ports) {
+/* The carrier: a program of its own, because a fork of init would copy init's memory with the first bytes that it writes. */
+void sandbox_carry(char **numbers) {
+  int ports[] = {atoi(numbers[0]), atoi(numbers[1])};
   struct pollfd polled[] = {{.fd = 0, .events = POLLIN}, {.fd = ports[0], .events = POLLIN}, {.fd = ports[1], .events = POLLIN}};
   for (;;) {
     if (poll(polled, 3, -1) < 0 && errno != EINTR) end();
@@ -122,14 +126,13 @@ void sandbox_ports(int mine[2]) {
     int room = ROOM;
     setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    fcntl(pair[1], F_SETFD, 0);
     mine[which] = pair[0], theirs[which] = pair[1];
   }
-  carrier = fork();
-  if (carrier < 0) fatal("fork");
-  if (carrier == 0) {
-    close(mine[0]), close(mine[1]);
-    carry(theirs);
-  }
+  char numbers[2][12];
+  for (int which = 0; which < 2; which++) snprintf(numbers[which], sizeof numbers[which], "%d", theirs[which]);
+  char *argv[] = {"init", "carry", numbers[0], numbers[1], NULL}, *none[] = {NULL};
+  if ((errno = posix_spawn(&carrier, "/proc/self/exe", NULL, NULL, argv, none))) fatal("carrier");
   close(theirs[0]), close(theirs[1]);
   /* Only the carrier holds the streams: when it ends, the host sees the end of its pipe. */
   int null = open("/dev/null", O_RDWR);

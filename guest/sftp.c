@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -21,7 +22,7 @@ enum status { OK, END_OF_FILE, NO_SUCH_FILE, PERMISSION_DENIED, FAILURE, BAD_MES
 enum attribute { HAS_SIZE = 1, HAS_OWNER = 2, HAS_MODE = 4, HAS_TIMES = 8 };
 enum open_flag { FOR_READ = 1, FOR_WRITE = 2, APPENDING = 4, CREATING = 8, TRUNCATING = 16, EXCLUSIVE = 32 };
 
-static unsigned char packet[PACKET_MAX], answer[PACKET_MAX + 64];
+static unsigned char *packet, *answer;
 static size_t at, packet_length, answer_length;
 static int damaged; /* the packet ended before a field */
 static uint32_t request;
@@ -30,7 +31,7 @@ static struct handle {
   int used, fd;
   DIR *dir;
   char path[NAME_BYTES];
-} handles[HANDLES_MAX];
+} *handles;
 
 struct attributes {
   uint32_t flags, uid, gid, mode, accessed, modified;
@@ -190,7 +191,8 @@ static int do_open(void) {
 }
 
 static int do_read(struct handle *file) {
-  static char data[DATA_MAX];
+  static char *data;
+  if (!data && !(data = malloc(DATA_MAX))) return say_status(FAILURE, "out of memory");
   uint64_t offset = take_number(8);
   uint32_t length = take_word();
   if (damaged || !file || file->dir) return say_status(BAD_MESSAGE, "bad message");
@@ -381,6 +383,8 @@ static int serve(void) {
 
 /* Answers requests until the input ends. Returns -1 for a packet that is too long or incomplete. */
 int sftp_serve(void) {
+  packet = malloc(PACKET_MAX), answer = malloc(PACKET_MAX + 64), handles = calloc(HANDLES_MAX, sizeof *handles);
+  if (!packet || !answer || !handles) return dprintf(2, "out of memory\n"), -1;
   for (;;) {
     unsigned char length[4];
     ssize_t got = read_full(0, (char *)length, sizeof length);

@@ -34,6 +34,7 @@ import { restart } from './restart.ts'
 import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
 import { simulation } from './simulation.ts'
+import { pgbenchInVm } from './pgbench.ts'
 import { sessionBytes } from './session-bytes.ts'
 import { sessions } from './sessions.ts'
 import { sleepers } from './sleepers.ts'
@@ -68,6 +69,7 @@ export const benchmarks: readonly Benchmark[] = [
   gvisor,
   gvisorNode,
   sessions,
+  pgbenchInVm,
   sessionBytes,
   sleepers,
   dashboard,

@@ -31,7 +31,9 @@ it('docs/errors.md explains every code with its status', () => {
 const newerNatsSettings = { sync_interval: '2.10' }
 
 it('documents and comments name settings of newer servers only with their version', () => {
-  const files = globSync(['docs/**/*.md', 'src/**/*.ts', 'packaging/*.yaml']).filter(file => !file.startsWith('docs/notes/'))
+  const files = globSync(['docs/**/*.md', 'src/**/*.ts', 'packaging/*.yaml']).filter(
+    file => !file.startsWith('docs/notes/'),
+  )
   const named = Object.entries(newerNatsSettings).flatMap(([setting, version]) =>
     files
       .flatMap(file => readFileSync(file, 'utf8').split(/\n\s*\n|\n[ *]*[-\d]+\.? /))

@@ -8,6 +8,7 @@ import { writeSampleImage } from '../src/agent/image/sample.ts'
 import { run } from '../src/lib/exec.ts'
 import { type Benchmark, median, summarise } from './benchmark.ts'
 import { freePort } from './beside.ts'
+import type { Turns } from './event-loop.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import { missingForVms } from './deploy-to-answer.ts'
 import { cpuMsOf } from './process.ts'
@@ -27,8 +28,7 @@ interface Served {
   readonly ms: readonly number[]
   /** What the neighbor's callers saw instead of its page. */
   readonly errors: readonly string[]
-  /** The longest stall of the event loop during the round. */
-  readonly stallMs: number
+  readonly turns: Turns
   /** CPU time of `mote up` in the round, percent of a core. */
   readonly cpuPercent: number
 }
@@ -72,13 +72,10 @@ async function openSink(cleanup: AsyncDisposableStack): Promise<void> {
   await run('ip', ['route', 'add', '198.51.100.0/24', 'via', '198.51.100.2'])
 }
 
-async function metrics(port: number): Promise<{ readonly stallMs: number; readonly refused: string }> {
+async function refusals(port: number): Promise<string> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   const refused = [...text.matchAll(/^mote_guest_refused_total\{kind="(\w+)"\} (\d+)$/gm)]
-  return {
-    stallMs: Number(/^mote_event_loop_stall_seconds (\S+)$/m.exec(text)?.[1] ?? Number.NaN) * 1000,
-    refused: refused.map(([, kind, count]) => `${kind} ${count}`).join(', '),
-  }
+  return refused.map(([, kind, count]) => `${kind} ${count}`).join(', ')
 }
 
 /**
@@ -96,9 +93,9 @@ async function deploy({ client, dir }: BenchCloud, name: string, image: string) 
 export const abuse: Benchmark = {
   name: 'abuse',
   goal: "a guest abuses its host in every way: a neighbor's page takes at most twice its p99, without errors",
-  how: `Two real VMs of one host under mote up. The neighbor's page, a file, is requested ${perSecond} times per second through the gateway. In turn the other guest is idle, computes (one busy vCPU, which is within its limits), and does all of this at once: datagrams and TCP connections to a million addresses, DNS queries, broadcasts, floods of its log and its console, writes with fsync, forks, memory allocation, and API exec calls with 1 MiB of output each. Its traffic goes into an empty network namespace. Agent, control plane and gateway share one process here, so the longest stall of its event loop is an upper bound for each.`,
+  how: `Two real VMs of one host under mote up. The neighbor's page, a file, is requested ${perSecond} times per second through the gateway. In turn the other guest is idle, computes (one busy vCPU, which is within its limits), and does all of this at once: datagrams and TCP connections to a million addresses, DNS queries, broadcasts, floods of its log and its console, writes with fsync, forks, memory allocation, and API exec calls with 1 MiB of output each. Its traffic goes into an empty network namespace. Agent, control plane and gateway share one process here, so the figures of its event loop are upper bounds for each. Every 5 ms the process reads how long its main thread computed and how long it had no processor (/proc/self/schedstat), which separates the stalls of a busy computer from its own.`,
   reading:
-    "Without KVM each guest is emulated, and a busy one takes one of the two cores, so the ratios depend on the other load. The same code on 2026-11-22, with another test suite on the same cores: 1.79 at a load of 4 (5 rounds, no error, longest stall of the event loop 72 ms), 4.1 at a load of 9 (5 rounds, stall 234 ms), 4.2 and 2.0 at a load of 11 (3 and 2 rounds); next to a guest that only computes, which no network limit affects, 2.1, 2.5, 0.9 and 1.6. Each kind of abuse alone for 5 s, load 4 to 6: p99 of 15 to 40 ms for connections, DNS, log and console floods, memory and all of them at once, compared with 24 ms without abuse. Programs that print only control characters caused stalls of 0.5 s until such characters counted with their size in JSON. This computer has no cgroup v2 controllers, so emulated guests had no CPU limit. With gVisor (2026-11-25, MOTE_RUNSC_BIN set, real-time priority for mote up alone, load 12 to 21), mote up used 8 % of a core during the abuse and 5 % without; its longest stalls were 12 and 157 ms in two runs, 35 and 63 ms beside a guest that only computes, so they are not its own computation. The p99 of a neighbor cannot be measured at that load. On 2026-11-25 on a quiet computer: 4.34, 17 errors, and a stall of 127 ms. The errors had nothing to do with the abuse: the neighbor's own sandbox ran out of memory (docs/notes/gvisor.md), so both guests have 2 GiB since. The latency had to do with the quota of one and a half CPUs that a sandbox with one vCPU had (docs/decisions/0125-cpu-of-sandboxes.md): with one CPU in periods of 10 ms, the p99 during the abuse fell from 410 and 572 ms to 37 to 121 ms in one run at a load of 3 to 5, with 22 ms alone, and the longest stall from 196 and 320 ms to 11 to 59 ms. No error in 15 rounds at a load of 9, where the latency cannot be measured.",
+    "Without KVM each guest is emulated, and a busy one takes one of the two cores, so the ratios depend on the other load. The same code on 2026-11-22, with another test suite on the same cores: 1.79 at a load of 4 (5 rounds, no error, longest stall of the event loop 72 ms), 4.1 at a load of 9 (5 rounds, stall 234 ms), 4.2 and 2.0 at a load of 11 (3 and 2 rounds); next to a guest that only computes, which no network limit affects, 2.1, 2.5, 0.9 and 1.6. Each kind of abuse alone for 5 s, load 4 to 6: p99 of 15 to 40 ms for connections, DNS, log and console floods, memory and all of them at once, compared with 24 ms without abuse. Programs that print only control characters caused stalls of 0.5 s until such characters counted with their size in JSON. This computer has no cgroup v2 controllers, so emulated guests had no CPU limit. With gVisor (2026-11-25, MOTE_RUNSC_BIN set, real-time priority for mote up alone, load 12 to 21), mote up used 8 % of a core during the abuse and 5 % without; its longest stalls were 12 and 157 ms in two runs, 35 and 63 ms beside a guest that only computes, so they are not its own computation. The p99 of a neighbor cannot be measured at that load. On 2026-11-25 on a quiet computer: 4.34, 17 errors, and a stall of 127 ms. The errors had nothing to do with the abuse: the neighbor's own sandbox ran out of memory (docs/notes/gvisor.md), so both guests have 2 GiB since. The latency had to do with the quota of one and a half CPUs that a sandbox with one vCPU had (docs/decisions/0125-cpu-of-sandboxes.md): with one CPU in periods of 10 ms, the p99 during the abuse fell from 410 and 572 ms to 37 to 121 ms in one run at a load of 3 to 5, with 22 ms alone, and the longest stall from 196 and 320 ms to 11 to 59 ms. No error in 15 rounds at a load of 9, where the latency cannot be measured. What the stalls were (2026-11-26, stacks sampled every 0.5 ms): at a load of 15, up to 1175 ms, of which the process computed at most 30 ms: it had no processor, or waited for threads of the garbage collector that had none. At a load of 11, measured as now in 5 rounds, the longest stall was 348 ms, of it 327 ms without a processor, and the longest computation 20 ms. With real-time priority for mote up, which leaves its own part, the longest stall was 22 ms at a load of 20 to 30 (5 rounds), and the longest computation 15 ms: the answer of a program that writes 1 MiB (its JSON, and sealing it for Idempotency-Key); full garbage collections took 14 ms. Starting a program blocks the loop until the child has a processor, 100 ms at that load; during the abuse none is started.",
   async unable() {
     const missing = await missingForVms()
     return missing ?? (process.getuid?.() === 0 ? undefined : 'needs root, for taps')
@@ -107,7 +104,9 @@ export const abuse: Benchmark = {
     await using cleanup = new AsyncDisposableStack()
     await openSink(cleanup)
     const metricsPort = await freePort()
-    const cloud = cleanup.use(await startBenchCloud(hypervisor, { MOTE_METRICS_PORT: String(metricsPort) }))
+    const cloud = cleanup.use(
+      await startBenchCloud(hypervisor, { MOTE_METRICS_PORT: String(metricsPort) }, { measured: true }),
+    )
     const program = await readFile(await nativeProgram(join(cloud.dir, 'cache'), new URL('abuse.c', import.meta.url)))
     await writeSampleImage(join(cloud.dir, 'images', 'abuse'), { user: 'root', programs: { abuse: program } })
     await writeSampleImage(join(cloud.dir, 'images', 'sample'))
@@ -127,16 +126,16 @@ export const abuse: Benchmark = {
         const { exit_code, stderr } = await exec(['abuse', kind, String(Math.ceil(roundMs / 1000) + 1)])
         if (exit_code !== 0) throw new Error(`the abuser does not start: ${stderr}`)
       }
-      await metrics(metricsPort)
+      await cloud.turns()
       const [cpuMs, began] = [cpuMsOf(cloud.pid), performance.now()]
       const over = new AbortController()
       const asking = kind === 'all' ? execAll(exec, over.signal) : Promise.resolve(0)
       const served = await serve(pool, neighbor.hostname)
       over.abort()
-      const { stallMs } = await metrics(metricsPort)
+      const turns = await cloud.turns()
       const cpuPercent = (100 * (cpuMsOf(cloud.pid) - cpuMs)) / (performance.now() - began)
       await asking
-      return { ...served, stallMs, cpuPercent }
+      return { ...served, turns, cpuPercent }
     }
     const found = await inTurns(rounds, {
       alone: beside(undefined),
@@ -147,11 +146,13 @@ export const abuse: Benchmark = {
     report.samples('alone', 'ms', all(found.alone))
     report.samples('beside a guest that computes', 'ms', all(found.computing))
     report.samples('during the abuse', 'ms', all(found.abuse))
-    for (const [what, served] of Object.entries(found))
-      report.note(
-        `${what}: longest stall of the event loop ${Math.max(...served.map(one => one.stallMs)).toFixed(0)} ms, mote up used ${median(served.map(one => one.cpuPercent)).toFixed(0)} % of a core`,
-      )
-    report.note(`refused: ${(await metrics(metricsPort)).refused || 'nothing'}`)
+    for (const [what, served] of Object.entries(found)) report.note(`${what}: ${loopText(served)}`)
+    report.verdict(
+      'longest computation on the event loop during the abuse, ms',
+      Math.max(...found.abuse.map(({ turns }) => turns.longestMs)),
+      50,
+    )
+    report.note(`refused: ${(await refusals(metricsPort)) || 'nothing'}`)
     const ratios = (under: readonly Served[]) =>
       median(found.abuse.map(({ ms }, n) => summarise(ms).p99 / summarise(under[n]?.ms ?? []).p99))
     report.verdict('p99 during the abuse / alone, median of the rounds', ratios(found.alone), 2)
@@ -164,6 +165,15 @@ export const abuse: Benchmark = {
         report.note(`${what}: ${same.length} times ${error.trim()}`)
     report.verdict('errors of the neighbor', found.abuse.flatMap(({ errors }) => errors).length, 0)
   },
+}
+
+/** The longest stall, what it consisted of, and the longest computation, which may be another one. */
+function loopText(served: readonly Served[]): string {
+  const [longest] = served.map(({ turns }) => turns.stall).toSorted((a, b) => b.ms - a.ms)
+  const { ms = 0, cpuMs = 0, waitedMs = 0 } = longest ?? {}
+  const computed = Math.max(...served.map(({ turns }) => turns.longestMs))
+  const percent = median(served.map(({ cpuPercent }) => cpuPercent))
+  return `longest stall of the event loop ${ms.toFixed(0)} ms, of it ${cpuMs.toFixed(0)} ms computation and ${waitedMs.toFixed(0)} ms without a processor; longest computation ${computed.toFixed(0)} ms; mote up used ${percent.toFixed(0)} % of a core`
 }
 
 /** Runs programs with large answers one after the other; returns how many. A busy guest may not answer in time. */

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Client, createClient } from '../src/client/index.ts'
+import type { Turns } from './event-loop.ts'
 
 export interface BenchCloud extends AsyncDisposable {
   readonly client: Client
@@ -16,12 +17,18 @@ export interface BenchCloud extends AsyncDisposable {
   readonly gatewayPort: number
   /** PID of the process that runs the whole cloud. */
   readonly pid: number
+  /** Figures of its event loop since the last call. Only with `measured`. */
+  turns(): Promise<Turns>
 }
 
-/** @param env settings in addition to those of every benchmark */
+/**
+ * @param env settings in addition to those of every benchmark
+ * @param measured measures the event loop, for 1 % of a core
+ */
 export async function startBenchCloud(
   hypervisor: 'qemu' | 'gvisor' | 'fake',
   env: Readonly<Record<string, string>> = {},
+  { measured = false } = {},
 ): Promise<BenchCloud> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
@@ -32,6 +39,7 @@ export async function startBenchCloud(
   const child = spawn(
     process.execPath,
     [
+      ...(measured ? ['--import', join(import.meta.dirname, 'turns-preload.ts')] : []),
       'src/cli/main.ts',
       'up',
       '--data',
@@ -46,7 +54,10 @@ export async function startBenchCloud(
       hypervisor,
       '--stop-vms',
     ],
-    { env: { ...process.env, ...rates, MOTE_CAPTCHA: 'off', ...env }, stdio: ['ignore', 'ignore', 'pipe'] },
+    {
+      env: { ...process.env, ...rates, MOTE_CAPTCHA: 'off', ...env },
+      stdio: ['ignore', 'ignore', 'pipe', ...(measured ? (['ipc'] as const) : [])],
+    },
   )
   const ended = once(child, 'exit')
   cleanup.defer(async () => {
@@ -60,8 +71,20 @@ export async function startBenchCloud(
   await client.register({ body: { ...person, captcha_id: '', captcha_answer: '' } })
   token = (await client.login({ body: person })).token ?? undefined
   const all = cleanup.move()
-  const pid = child.pid ?? 0
-  return { client, apiUrl: api, person, dir, gatewayPort, pid, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  return {
+    client,
+    apiUrl: api,
+    person,
+    dir,
+    gatewayPort,
+    pid: child.pid ?? 0,
+    async turns() {
+      const answer = once(child, 'message')
+      child.send('turns')
+      return (await answer)[0]
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
 }
 
 /** Reads the output of the child while it runs: a full pipe would prevent it from exiting. */

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { controlSettings } from '../src/control/base/settings.ts'
 import { errorStatus } from '../src/control/http/errors.ts'
@@ -25,4 +25,21 @@ it('docs/errors.md explains every code with its status', () => {
   const page = readFileSync('docs/errors.md', 'utf8')
   const missing = Object.entries(errorStatus).filter(([code, status]) => !page.includes(`| \`${code}\` | ${status} |`))
   expect(missing).toEqual([])
+})
+
+/** Settings of nats-server that 2.9, the oldest supported version, rejects with "unknown field", and their version. */
+const newerNatsSettings = { sync_interval: '2.10' }
+
+it('documents and comments name settings of newer servers only with their version', () => {
+  const files = globSync(['docs/**/*.md', 'src/**/*.ts', 'packaging/*.yaml']).filter(
+    file => !file.startsWith('docs/notes/'),
+  )
+  const named = Object.entries(newerNatsSettings).flatMap(([setting, version]) =>
+    files
+      .flatMap(file => readFileSync(file, 'utf8').split(/\n\s*\n|\n[ *]*[-\d]+\.? /))
+      .filter(paragraph => paragraph.includes(setting))
+      .map(paragraph => paragraph.includes(version)),
+  )
+  expect(named.length).toBeGreaterThanOrEqual(3)
+  expect(named.filter(hasVersion => !hasVersion)).toEqual([])
 })

@@ -1,7 +1,8 @@
 /**
  * The bus over NATS (nats-server 2.9 or later with JetStream). PostgreSQL is the source of truth: JetStream syncs its
  * files every two minutes by default, so the newest log lines may be lost in a power failure. A cluster, or
- * `sync_interval: always` in the server's configuration, prevents that at the cost of an fsync per message.
+ * `sync_interval: always` in the server's configuration (2.10 or later), prevents that at the cost of an fsync per
+ * message.
  */
 import {
   jetstream,

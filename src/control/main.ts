@@ -85,7 +85,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   await using starting = new AsyncDisposableStack()
   const security = createAuthenticator(deps)
   starting.defer(() => security.stop())
-  const stalls = watchStalls({ onStall: ms => log.warn({ ms }, 'the event loop stalled') })
+  const stalls = watchStalls({ onStall: stall => log.warn(stall, 'the event loop stalled') })
   starting.defer(() => stalls.stop())
   const metrics = createMetrics(() => server.streams.count(), stalls, options.refused)
   const rates = await shareRateLimits(deps, createRateLimiter(clock))

@@ -12,6 +12,7 @@ it('serves the metrics of a process, including stalls, until it is stopped', asy
   for (const name of [
     'mote_event_loop_stall_seconds',
     'mote_event_loop_stalls_total',
+    'mote_event_loop_waiting_seconds_total',
     'mote_process_cpu_seconds_total',
   ])
     expect(text).toContain(name)

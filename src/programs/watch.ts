@@ -17,7 +17,7 @@ export interface Watch {
  * @throws Error if the port is not available
  */
 export async function watchProcess(log: Logger, port: number | undefined, refused?: Tally): Promise<Watch> {
-  const stalls = watchStalls({ onStall: ms => log.warn({ ms }, 'the event loop stalled') })
+  const stalls = watchStalls({ onStall: stall => log.warn(stall, 'the event loop stalled') })
   if (port === undefined) return { port: undefined, stop: async () => stalls.stop() }
   const { createMetricsServer, processMetrics } = await import('../control/http/metrics.ts')
   const server = createMetricsServer({ registry: processMetrics(stalls, refused) })

@@ -7,10 +7,12 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { subjects } from '../../src/contract/agent.ts'
 import { type Db, statement } from '../../src/db/db.ts'
+import { verifyAuditChain } from '../../src/control/audit/index.ts'
+import { createVault } from '../../src/lib/vault.ts'
 import { api } from '../support/api.ts'
 import { type Random, random } from '../simulation/random.ts'
 import { act, type Call, type Ledger, persistentCall, type Taste } from './client.ts'
-import { type Cluster, type Program, type RealHypervisor, startCluster } from './cluster.ts'
+import { type Cluster, type Program, type RealHypervisor, secretKey, startCluster } from './cluster.ts'
 import { leftOver } from './left-over.ts'
 
 export interface ChaosOptions {
@@ -75,6 +77,7 @@ export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
   const working = new AbortController()
   const ledgers: Ledger[] = []
   const calls: Call[] = []
+  const bugs: string[] = []
   const tastes = [
     ...Array.from({ length: clients }, () => simulated),
     ...(realHosts > 0 ? [realTaste(hypervisor.name)] : []),
@@ -82,7 +85,13 @@ export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
   const users = tastes.map(async (taste, n) => {
     const ledger: Ledger = { apps: new Map(), deleted: [], counts: { acknowledged: 0, refused: 0, repeated: 0 } }
     const own = random(options.seed * 1000 + n)
-    const call = persistentCall(cluster.planes, token, own, () => void ledger.counts.repeated++, ending.signal)
+    const call = persistentCall(
+      cluster.planes,
+      token,
+      own,
+      { repeated: () => void ledger.counts.repeated++, onBug: what => void bugs.push(what) },
+      ending.signal,
+    )
     ledgers.push(ledger)
     calls.push(call)
     while (!working.signal.aborted) {
@@ -106,7 +115,7 @@ export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
       repeated: sum(ledger => ledger.counts.repeated),
       convergedSeconds: (performance.now() - begunMs) / 1000,
       slowest,
-      faults: faults.length > 0 ? [...faults, cluster.lately()] : [],
+      faults: faults.length + bugs.length > 0 ? [...faults, ...bugs, cluster.lately()] : [],
     }
   } finally {
     working.abort()
@@ -169,6 +178,8 @@ async function findFaults(cluster: Cluster, db: Db, calls: readonly Call[], ledg
     const call = calls[n]
     if (call) faults.push(...(await broken(call, ledger)))
   }
+  const audit = await verifyAuditChain(db, createVault([secretKey]))
+  if (!audit.intact) faults.push(`the audit log is not intact: ${JSON.stringify(audit)}`)
   return faults
 }
 

@@ -35,7 +35,7 @@ export function persistentCall(
   planes: readonly string[],
   token: string,
   random: Random,
-  repeated: () => void,
+  { repeated, onBug }: { readonly repeated: () => void; readonly onBug: (what: string) => void },
   signal: AbortSignal,
 ): Call {
   return async (method, path, body) => {
@@ -55,6 +55,8 @@ export function persistentCall(
         const answer: Answer = { status: response.status, body: await response.json() }
         // 409 `operation_in_progress`: a plane died while it answered the first attempt.
         const pending = answer.status === 409 && answer.body.code === 'operation_in_progress'
+        // 500 is a bug, whatever was killed; 502 to 504 are not.
+        if (answer.status === 500) onBug(`${method} ${path} answered 500: ${JSON.stringify(answer.body)}`)
         if (answer.status < 500 && answer.status !== 429 && !pending) return answer
       } catch (cause) {
         if (signal.aborted) throw cause

@@ -17,6 +17,7 @@ import { clearHosts } from './left-over.ts'
 import { freePort } from '../support/free-port.ts'
 
 const password = 'secret'
+export const secretKey = 'chaos-'.repeat(8)
 
 export interface Program {
   readonly name: string
@@ -101,7 +102,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       DATABASE_URL: options.databaseUrl,
       NATS_URL: url('control'),
       ...rates,
-      MOTE_SECRET_KEY: 'chaos-'.repeat(8),
+      MOTE_SECRET_KEY: secretKey,
       MOTE_CAPTCHA: 'off',
       // Any two hosts have room for all VMs.
       MOTE_CPU_OVERCOMMIT: '64',

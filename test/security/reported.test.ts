@@ -180,3 +180,21 @@ describe('what was answered with 200 is done', () => {
     await until(async () => (await active()) === old.deployment, { ...asked, what: 'the first version is active' })
   })
 })
+
+it('a clone of a volume has an audit row of its creation under its own id', { timeout: 60_000 }, async () => {
+  const user = await person()
+  const { id: appId, name } = await app(user)
+  const { id } = (await user.post('/v1/volumes', { name: unique('v'), size_mib: 32 })).body
+  await user.post(`/v1/apps/${appId}/volumes/attach`, { volume_id: id })
+  await user.post(`/v1/apps/${name}/deploy`, { image: 'example/app:1' })
+  const asked = { timeoutMs: 20_000 }
+  const volumes = async () => (await user.get('/v1/volumes')).body
+  await until(async () => (await volumes())[0]?.status === 'ready', { ...asked, what: 'the volume is on a host' })
+  await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
+  const snapshots = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body
+  await until(async () => (await snapshots())[0]?.status === 'ready', { ...asked, what: 'the snapshot' })
+  const clone = await user.post(`/v1/volumes/${id}/clone`, { name: unique('v'), snapshot_name: 'first' })
+  expect(clone.status).toBe(200)
+  const { items } = (await user.get('/v1/audit-logs?action=volume.create')).body
+  expect(items.map((row: { resource_id: string }) => row.resource_id)).toContain(clone.body.id)
+})

@@ -18,6 +18,13 @@ it.each([
   })
 })
 
+it('a guest of user networking is restricted to the port of its app, on loopback', async () => {
+  const network = userNetwork()
+  const nic = await network.connect('vm', 8080, networkPlan({ port: 8080, ipv6Address: '' }))
+  // QEMU's `restrict=on` keeps a guest from the host and from the internet.
+  expect(nic.netdev).toMatch(/^user,id=n0,restrict=on,hostfwd=tcp:127\.0\.0\.1:\d+-[\d.]+:8080$/)
+})
+
 it('a plan without a usable address has no IPv6', () => {
   expect(networkPlan({ port: 80, ipv6Address: '' }).ipv6).toBeNull()
   expect(networkPlan({ port: 80, ipv6Address: '10.0.0.1' }).ipv6).toBeNull()

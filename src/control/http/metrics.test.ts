@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { bearer, createFixture } from '../../../test/support/api-fixture.ts'
 import { createMetrics, createMetricsServer } from './metrics.ts'
 
-const stalls = { longestMs: () => 1500, stalls: () => 3 }
+const stalls = { longestMs: () => 1500, stalls: () => 3, waitedMs: () => 250 }
 const metrics = createMetrics(() => 7, stalls)
 const fixture = createFixture({ observe: metrics.request })
 const server = createMetricsServer(metrics)
@@ -32,6 +32,7 @@ describe('metrics', () => {
     expect(text).toContain('mote_nodejs_eventloop_lag_seconds')
     expect(text).toContain('mote_event_loop_stall_seconds 1.5')
     expect(text).toContain('mote_event_loop_stalls_total 3')
+    expect(text).toContain('mote_event_loop_waiting_seconds_total 0.25')
     expect(text).not.toContain('secret-name')
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404)
   })

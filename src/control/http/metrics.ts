@@ -17,7 +17,10 @@ export interface Metrics {
  * Metrics of every program: its process and the stalls of its event loop.
  * @param refused what the VMs on this host were refused, by kind
  */
-export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>, refused?: Tally): Registry {
+export function processMetrics(
+  stalls: Pick<StallWatch, 'longestMs' | 'stalls' | 'waitedMs'>,
+  refused?: Tally,
+): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'mote_' })
   new Gauge({
@@ -36,6 +39,16 @@ export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>,
     collect() {
       this.inc(stalls.stalls() - counted)
       counted = stalls.stalls()
+    },
+  })
+  let waitedMs = 0
+  new Counter({
+    name: 'mote_event_loop_waiting_seconds_total',
+    help: 'Time in which the event loop was ready to run, but other processes used every processor',
+    registers: [registry],
+    collect() {
+      this.inc((stalls.waitedMs() - waitedMs) / 1000)
+      waitedMs = stalls.waitedMs()
     },
   })
   if (refused) addRefused(registry, refused)
@@ -58,7 +71,7 @@ function addRefused(registry: Registry, refused: Tally): void {
 /** @param openStreams called at every scrape */
 export function createMetrics(
   openStreams: () => number,
-  stalls: Pick<StallWatch, 'longestMs' | 'stalls'>,
+  stalls: Pick<StallWatch, 'longestMs' | 'stalls' | 'waitedMs'>,
   refused?: Tally,
 ): Metrics {
   const registry = processMetrics(stalls, refused)

@@ -21,7 +21,8 @@ const needs = {
   // The sandbox's network is a packet socket.
   RestrictAddressFamilies: ['AF_PACKET', 'AF_NETLINK', 'AF_UNIX'],
   RestrictNamespaces: ['user', 'net', 'mnt', 'ipc', 'pid', 'uts'],
-  SystemCallFilter: ['@system-service', '@mount', '@privileged', 'seccomp', 'ptrace'],
+  // setpriority, of @resources: low priority of copies.
+  SystemCallFilter: ['@system-service', '@mount', '@privileged', 'seccomp', 'ptrace', 'setpriority'],
   // systemd 252 does not know mseal(2), and gVisor goes on without it only if the kernel seems not to have it.
   SystemCallErrorNumber: ['ENOSYS'],
 } as const

@@ -20,7 +20,7 @@ import { type TestSystem, type TestUser, testSystem } from '../support/system.ts
 import { until } from '../support/wait.ts'
 
 const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
-/** Where the guest runs does not matter here, and an emulated one takes five times as long. database.test.ts archives from one. */
+/** Where the guest runs does not matter here, and an emulated one takes three times the CPU. database.test.ts archives from one. */
 const guests = gvisor?.config ?? { hypervisor: 'qemu', network: 'tap' }
 const needed = [
   ...(gvisor ? [] : ['qemu-system-x86_64']),

@@ -17,8 +17,8 @@ export async function withVms(context: TestContext): Promise<void> {
 }
 
 /**
- * gVisor where it works, for tutorials that need a guest but no particular hypervisor: an emulated one takes five times as long. The first
- * tutorial is followed with emulated guests, as by a reader who installed nothing.
+ * gVisor where it works, for tutorials that need a guest but no particular hypervisor: an emulated one takes more than
+ * four times the CPU. The first tutorial is followed with emulated guests, as by a reader who installed nothing.
  */
 export async function fastGuests(): Promise<Readonly<Record<string, string>>> {
   const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)

@@ -1,14 +1,15 @@
-import type {
-  SessionAnswer,
-  SessionInput,
-  SessionRequest,
-  SnapshotPut,
-  VmExec,
-  VmExecAnswer,
-  VmForget,
-  VmLogsRequest,
-  VmObserved,
-  VmPut,
+import {
+  absentVm,
+  type SessionAnswer,
+  type SessionInput,
+  type SessionRequest,
+  type SnapshotPut,
+  type VmExec,
+  type VmExecAnswer,
+  type VmForget,
+  type VmLogsRequest,
+  type VmObserved,
+  type VmPut,
 } from '../contract/agent.ts'
 import type { SnapshotMade } from './hypervisor/driver.ts'
 import { logPaths } from './logs/file.ts'
@@ -17,7 +18,7 @@ import type { LogFiles } from './logs/search.ts'
 import { newestOf } from './logs/segment.ts'
 import { isVmId } from './base/vm-id.ts'
 import type { StoredVm } from './state.ts'
-import { absent, cannotTouch, unseen } from './vm/absent.ts'
+import { cannotTouch, unseen } from './vm/absent.ts'
 import type { VmActor } from './vm/actor.ts'
 import { StepError } from './base/step-error.ts'
 import { notRunning } from './vm/jobs.ts'
@@ -79,7 +80,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     get: async vmId => {
       if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
       refuseUntouchable(table, vmId)
-      return actorOf(vmId)?.observed() ?? absent(vmId, await deps.state.buriedGeneration(vmId))
+      return actorOf(vmId)?.observed() ?? absentVm(vmId, await deps.state.buriedGeneration(vmId))
     },
     desiredOf: vmId => actorOf(vmId)?.desired,
     say: (vmId, line) => entries.get(vmId)?.vmLog.say(line),

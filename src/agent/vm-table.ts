@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import {
+  absentVm,
   subjects,
   type HypervisorName,
   type LogBatch,
@@ -18,7 +19,7 @@ import { isVmId } from './base/vm-id.ts'
 import { logPaths } from './logs/file.ts'
 import type { RetainedLogs } from './logs/retained.ts'
 import type { StateDir, StoredVm } from './state.ts'
-import { absent, cannotTouch } from './vm/absent.ts'
+import { cannotTouch } from './vm/absent.ts'
 import { VmActor } from './vm/actor.ts'
 import { StepError } from './base/step-error.ts'
 import type { HealthTiming } from './vm/health.ts'
@@ -135,9 +136,9 @@ async function accept(table: VmTable, desired: VmPut): Promise<VmObserved> {
   if (entry) return change(deps, entry, desired)
   if (desired.want === 'absent') {
     await deps.state.bury(desired.vmId, desired.generation)
-    return absent(desired.vmId, desired.generation)
+    return absentVm(desired.vmId, desired.generation)
   }
-  if (desired.generation === known) return absent(desired.vmId, known) // a delayed message after the VM was removed
+  if (desired.generation === known) return absentVm(desired.vmId, known) // a delayed message after the VM was removed
   const driver = driverOf(deps, desired)
   await deps.state.saveDesired(desired)
   const { actor } = openVm(table, { desired, record: newRecord }, driver)
@@ -149,7 +150,7 @@ async function accept(table: VmTable, desired: VmPut): Promise<VmObserved> {
 /** Accepts equal generations: control has no record of the VM, so its last desired state does not matter. */
 async function forget({ deps, entries }: VmTable, { vmId, generation }: VmForget): Promise<VmObserved> {
   const actor = entries.get(vmId)?.actor
-  if (!actor) return absent(vmId, await deps.state.buriedGeneration(vmId))
+  if (!actor) return absentVm(vmId, await deps.state.buriedGeneration(vmId))
   refuseStale(generation, actor.desired.generation)
   const desired: VmPut = { ...actor.desired, generation, want: 'absent' }
   await deps.state.saveDesired(desired)

@@ -1,22 +1,11 @@
 /** Waits until what was asked of a managed database is done. */
 import type { Database, DatabaseBranch, DatabaseSnapshot } from '../client/index.ts'
 import type { Call } from './verb.ts'
-
-/** How often the state is read. */
-const pollIntervalMs = 500
-
-async function until<T>({ signal }: Call, look: () => Promise<T | undefined>): Promise<T> {
-  for (;;) {
-    signal.throwIfAborted()
-    const found = await look()
-    if (found !== undefined) return found
-    await new Promise(resolve => setTimeout(resolve, pollIntervalMs))
-  }
-}
+import { type Shown, waitShown } from './wait-shown.ts'
 
 /** Until the database accepts connections. @throws Error if it was deleted or has failed */
-export const untilRunning = (call: Call, id: string): Promise<Database> =>
-  until(call, async () => {
+export const untilRunning = (call: Call, shown: Shown, id: string): Promise<Database> =>
+  waitShown(call, shown, async () => {
     const now = (await call.client.listDatabases()).find(one => one.id === id)
     if (!now) throw new Error('The database was deleted.')
     if (now.status === 'failed') throw new Error(`The database has failed. ${now.message ?? 'See: mote notifications'}`)
@@ -24,8 +13,8 @@ export const untilRunning = (call: Call, id: string): Promise<Database> =>
   })
 
 /** @throws Error if it was deleted or has failed */
-export const untilBranchReady = (call: Call, id: string, name: string): Promise<DatabaseBranch> =>
-  until(call, async () => {
+export const untilBranchReady = (call: Call, shown: Shown, id: string, name: string): Promise<DatabaseBranch> =>
+  waitShown(call, shown, async () => {
     const now = (await call.client.listDatabaseBranches({ id })).find(one => one.branch_name === name)
     if (!now) throw new Error(`The branch ${name} was deleted.`)
     if (now.status === 'failed') throw new Error(`The branch ${name} has failed. See: mote notifications`)
@@ -33,8 +22,8 @@ export const untilBranchReady = (call: Call, id: string, name: string): Promise<
   })
 
 /** @throws Error if it was deleted or has failed */
-export const untilSnapshotReady = (call: Call, id: string, name: string): Promise<DatabaseSnapshot> =>
-  until(call, async () => {
+export const untilSnapshotReady = (call: Call, shown: Shown, id: string, name: string): Promise<DatabaseSnapshot> =>
+  waitShown(call, shown, async () => {
     const now = (await call.client.listDatabaseSnapshots({ id })).find(one => one.name === name)
     if (!now) throw new Error(`The snapshot ${name} was deleted.`)
     if (now.status === 'failed')

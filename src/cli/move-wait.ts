@@ -1,9 +1,6 @@
 /** Waits until a VM or a volume has moved to another host. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Call } from './verb.ts'
-
-/** How often the state is read. */
-const pollIntervalMs = 500
+import { waitShown } from './wait-shown.ts'
 
 interface Move {
   readonly status: string
@@ -17,19 +14,16 @@ interface Move {
  * @throws Error with the reason if the move fails or is canceled; the subject then stays on its host
  */
 export const untilMoved = <T extends Move>(
-  { terminal, signal }: Pick<Call, 'terminal' | 'signal'>,
+  call: Pick<Call, 'terminal' | 'signal'>,
   what: string,
   subject: string,
   look: () => Promise<T>,
 ): Promise<T> =>
-  terminal.step(what, async report => {
-    for (;;) {
-      signal.throwIfAborted()
-      const now = await look()
-      if (now.status === 'completed') return now
-      if (now.status === 'cancelled') throw new Error(`The move was canceled. ${subject} stays on its host.`)
-      if (now.status === 'failed') throw new Error(`${subject} stays on its host: ${now.error ?? 'the move failed'}`)
-      if (now.percent) report(now.percent / 100)
-      await sleep(pollIntervalMs, undefined, { signal }).catch(() => signal.throwIfAborted())
-    }
+  waitShown(call, { what }, async report => {
+    const now = await look()
+    if (now.status === 'completed') return now
+    if (now.status === 'cancelled') throw new Error(`The move was canceled. ${subject} stays on its host.`)
+    if (now.status === 'failed') throw new Error(`${subject} stays on its host: ${now.error ?? 'the move failed'}`)
+    if (now.percent) report(now.percent / 100)
+    return undefined
   })

@@ -6,7 +6,7 @@
 import { Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Value } from 'typebox/value'
-import { HostHeartbeat, HypervisorName, hypervisorFeatures, VmObserved } from './agent.ts'
+import { absentVm, HostHeartbeat, HypervisorName, hypervisorFeatures, VmObserved } from './agent.ts'
 import { Route, RoutesAnswer } from './gateway.ts'
 
 export interface ReadHeartbeat {
@@ -83,17 +83,4 @@ export function readRoutes(data: unknown): RoutesAnswer {
  * Placeholder for a VM in an unknown state. Generation 0 makes it older than any observation, and the VM's capacity
  * stays reserved.
  */
-const unread = (vmId: string): VmObserved => ({
-  vmId,
-  generation: 0,
-  state: 'crashed',
-  healthy: false,
-  endpoint: null,
-  imageDigest: null,
-  hypervisor: 'qemu',
-  error: null,
-  exitCode: null,
-  restartCount: 0,
-  startedAtMs: null,
-  steps: [],
-})
+const unread = (vmId: string): VmObserved => ({ ...absentVm(vmId, 0), state: 'crashed' })

@@ -10,7 +10,8 @@ import type { AttemptCounter } from './request-counts.ts'
 import type { RouteTable } from './route-table.ts'
 import type { Traffic } from './traffic.ts'
 
-export interface ProxyDeps {
+/** What it takes to join a client to an app, whatever the protocol. */
+export interface RoutingDeps {
   readonly table: RouteTable
   readonly pools: BackendPools
   readonly traffic: Traffic
@@ -20,6 +21,9 @@ export interface ProxyDeps {
    * Resolves with a route that has backends; undefined when the app did not wake in time or the client disconnected.
    */
   readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
+}
+
+export interface ProxyDeps extends RoutingDeps {
   readonly grpc: GrpcSessions
   /** Answers challenges of a certificate authority; false: the request was not such a challenge. */
   readonly challenge: (exchange: Exchange) => Promise<boolean>

@@ -70,7 +70,7 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
   repositories: [['repos list', []]],
   volumes: [
     ['volumes create data --size 64', { name: 'data', size_mib: 64 }],
-    ['volumes snapshot data monday', { name: 'monday' }],
+    ['volumes snapshot data monday --no-wait', { name: 'monday' }],
     ['volumes snapshots data', [{ name: 'monday', status: 'ready' }], () => snapshotIsReady()],
     ['volumes clone data monday copy', { name: 'copy' }],
     ['volumes restore data monday', expect.anything()],
@@ -177,6 +177,14 @@ async function wordsOf(line: string): Promise<string[]> {
 /** Matches the first items of a list, or the named fields of an object. */
 const matching = (holds: unknown): unknown =>
   Array.isArray(holds) ? holds.map(one => expect.objectContaining(one)) : holds
+
+it('mote volumes snapshot waits until the snapshot is ready, and shows it', async () => {
+  await mote.run(['volumes', 'create', 'waited'])
+  const { code, out, err } = await mote.run(['volumes', 'snapshot', 'waited', 'tuesday'])
+  expect([code, out]).toEqual([0, 'Snapshot tuesday of waited is ready.\n'])
+  expect(err).toMatch(/^✓ Taking the snapshot tuesday +\d/)
+  expect(await mote.run(['volumes', 'delete', 'waited', '--yes'])).toMatchObject({ code: 0 })
+})
 
 describe.each(Object.entries(groups))('%s', (_name, steps) => {
   it.each(steps.map(([words, ...rest]) => [words, rest] as const))('mote %s', async (words, [holds, before]) => {

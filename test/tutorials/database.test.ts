@@ -1,12 +1,12 @@
 // once-is-enough: tests documents and the built program, not the database.
 import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
-import { withDatabases } from './needs.ts'
+import { fastGuests, withDatabases } from './needs.ts'
 import { newReader } from './reader.ts'
 
 it('the tutorial of a database works as written', { timeout: minutes(15) }, async context => {
   const addImage = await withDatabases(context)
-  await using reader = await newReader()
+  await using reader = await newReader({ installed: await fastGuests() })
   await reader.begin()
   await addImage(reader)
   await reader.follow('docs/tutorials/database.md')

@@ -4,6 +4,7 @@ import type { TestContext } from 'vitest'
 import { agentConfig } from '../../src/agent/base/config.ts'
 import { hasToolImage, type ToolImage } from '../../src/agent/build/tool-images.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
+import { driverCases } from '../support/agent/hypervisor.ts'
 import { databaseImages } from '../support/database-image.ts'
 import type { Reader } from './reader.ts'
 
@@ -13,6 +14,16 @@ const { cacheDir } = agentConfig({ dataDir: '/', hostName: 'test' })
 export async function withVms(context: TestContext): Promise<void> {
   const installed = await Promise.all(['qemu-system-x86_64', 'script'].map(hasProgram))
   context.skip(process.getuid?.() !== 0 || !installed.every(Boolean), 'no VMs can run here: needs root and QEMU')
+}
+
+/**
+ * gVisor where it works, for tutorials that need a guest but no particular hypervisor: an emulated one takes more than
+ * four times the CPU. The first tutorial is followed with emulated guests, as by a reader who installed nothing.
+ */
+export async function fastGuests(): Promise<Readonly<Record<string, string>>> {
+  const [gvisor] = (await driverCases()).filter(({ spec, skip }) => spec.hypervisor === 'gvisor' && !skip)
+  const runsc = gvisor?.config.programs?.runsc
+  return runsc ? { MOTE_RUNSC_BIN: runsc } : {}
 }
 
 /** Skips the test without the images of builds: making them takes minutes. */

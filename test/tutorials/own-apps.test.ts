@@ -4,7 +4,7 @@ import { it } from 'vitest'
 import { minutes } from '../../src/lib/duration.ts'
 import { driverCases } from '../support/agent/hypervisor.ts'
 import { isNightly } from '../support/nightly.ts'
-import { withDatabases, withImages } from './needs.ts'
+import { fastGuests, withDatabases, withImages } from './needs.ts'
 import { newReader } from './reader.ts'
 
 /** Each has what the builds of one language fetch. */
@@ -27,7 +27,7 @@ it('the tutorial of Express, FastAPI and Go works as written', { timeout: minute
   const isOnline = (await Promise.all(registries.map(isReached))).every(Boolean)
   context.skip(!isOnline, `not all in reach: ${registries.join(' ')}`)
   const addImage = await withDatabases(context)
-  await using reader = await newReader()
+  await using reader = await newReader({ installed: await fastGuests() })
   await reader.begin()
   await addImage(reader)
   await reader.follow('docs/tutorials/own-apps.md')

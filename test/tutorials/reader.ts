@@ -27,13 +27,14 @@ export interface Reader extends AsyncDisposable {
   addImage(layout: string): Promise<void>
 }
 
-/** What differs for a reader of a tutorial that builds a network. */
 export interface ReaderOptions {
+  /** Programs of hypervisors, for a reader who installed one: environment variables. By default guests are emulated. */
+  readonly installed?: Readonly<Record<string, string>>
   /** Replaces names and addresses, which other tests may use at the same time. */
   readonly rename?: (text: string) => string
 }
 
-export async function newReader({ rename }: ReaderOptions = {}): Promise<Reader> {
+export async function newReader({ rename, installed = {} }: ReaderOptions = {}): Promise<Reader> {
   await using undo = new AsyncDisposableStack()
   const reaper = startReaper()
   undo.defer(() => reaper.finish())
@@ -53,6 +54,7 @@ export async function newReader({ rename }: ReaderOptions = {}): Promise<Reader>
   const { MOTE_TOKEN: _, MOTE_URL: __, MOTE_PROJECT: ___, ...inherited } = process.env
   const env = {
     ...inherited,
+    ...installed,
     PATH: `${bin}:${inherited['PATH'] ?? ''}`,
     XDG_CONFIG_HOME: join(home, '.config'),
     MOTE_SSH_PORT: String(sshPort),

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../../../test/support/agent/agent.ts'
-import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
+import { emulatedBuild, type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 
 const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
 
@@ -23,24 +23,7 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     await git[Symbol.asyncDispose]()
   })
 
-  const desired = (change: Partial<BuildPut['spec']> = {}): BuildPut => ({
-    buildId: `build-${++builds}`,
-    generation: 1,
-    want: 'present',
-    spec: {
-      projectId: 'p1',
-      appId: 'a1',
-      deploymentId: 'd1',
-      hypervisor: 'qemu',
-      vcpus: 1,
-      memoryMib: 256,
-      diskMib: 256,
-      source: { url: git.url, branch: '', commit: '', allowPrivate: true },
-      timeLimitMs: 120_000,
-      repository: null,
-      ...change,
-    },
-  })
+  const desired = (change: Partial<BuildPut['spec']> = {}) => emulatedBuild(git.url, `build-${++builds}`, change)
   const put = async (data: BuildPut) =>
     (await agent.bus.request(subjects.hostIn(agent.agent.hostId, 'build.put'), data, {
       timeoutMs: 5000,

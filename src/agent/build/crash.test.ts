@@ -12,28 +12,10 @@ import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
 import { testAgent, testDir, vmmsIn } from '../../../test/support/agent/agent.ts'
-import { gitServer } from '../../../test/support/agent/build.ts'
+import { emulatedBuild, gitServer } from '../../../test/support/agent/build.ts'
 
 const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
 const child = fileURLToPath(new URL('../../../test/support/agent/build-crash-child.ts', import.meta.url))
-
-const desiredVmFor = (url: string): BuildPut => ({
-  buildId: 'build-1',
-  generation: 1,
-  want: 'present',
-  spec: {
-    projectId: 'p1',
-    appId: 'a1',
-    deploymentId: 'd1',
-    hypervisor: 'qemu',
-    vcpus: 1,
-    memoryMib: 256,
-    diskMib: 256,
-    source: { url, branch: '', commit: '', allowPrivate: true },
-    timeLimitMs: 120_000,
-    repository: null,
-  },
-})
 
 /** Runs an agent until the build reaches that state, then kills it. */
 async function crashWhile(state: string, dataDir: string, desired: BuildPut): Promise<void> {
@@ -57,7 +39,7 @@ test.skipIf(!tools)(
   async () => {
     await using git = await gitServer()
     const hash = await git.push({ 'index.html': 'made after all' })
-    const desired = desiredVmFor(git.url)
+    const desired = emulatedBuild(git.url, 'build-1')
     await using dir = await testDir()
     const dataDir = join(dir.path, 'data')
     await crashWhile('fetching', dataDir, desired)

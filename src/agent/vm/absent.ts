@@ -1,5 +1,5 @@
 /** Reports about VMs that have no actor on this host. */
-import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
+import { absentVm, type HypervisorName, type VmObserved } from '../../contract/agent.ts'
 
 export const cannotTouch = (hypervisor: HypervisorName) =>
   `the VM is on this host, but this agent does not offer ${hypervisor}: restart the agent with --hypervisor ${hypervisor}`
@@ -7,22 +7,5 @@ export const cannotTouch = (hypervisor: HypervisorName) =>
 /** Reports that the VM exists here, without more information. Generation 0 keeps the control plane's other data. */
 export function unseen(vmId: string, hypervisor: HypervisorName): VmObserved {
   const error = { code: 'unsupported_by_hypervisor', message: cannotTouch(hypervisor) } as const
-  return { ...absent(vmId, 0), state: 'crashed', hypervisor, error }
-}
-
-export function absent(vmId: string, generation: number): VmObserved {
-  return {
-    vmId,
-    generation,
-    state: 'absent',
-    healthy: false,
-    endpoint: null,
-    imageDigest: null,
-    hypervisor: 'qemu',
-    error: null,
-    exitCode: null,
-    restartCount: 0,
-    startedAtMs: null,
-    steps: [],
-  }
+  return { ...absentVm(vmId, 0), state: 'crashed', hypervisor, error }
 }

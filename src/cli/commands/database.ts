@@ -57,7 +57,7 @@ const create: Verb = {
     }
     const made = await call.client.createDatabase({ body })
     if (call.flags.wait === false) return said(made, `Database ${name} is ${made.status}.`)
-    const ready = await call.terminal.step(`Creating ${name}`, () => untilRunning(call, made.id))
+    const ready = await untilRunning(call, { what: `Creating ${name}` }, made.id)
     return said(ready, `Database ${name} is ready. Connect: mote db connect ${name}`)
   },
 }
@@ -126,7 +126,7 @@ const branch: Verb = {
     const { id } = await databaseOf(call)
     const made = await call.client.createDatabaseBranch({ id, body })
     if (call.flags.wait === false) return said(made, `Branch ${name} is ${made.status}.`)
-    const ready = await call.terminal.step(`Creating the branch ${name}`, () => untilBranchReady(call, id, name))
+    const ready = await untilBranchReady(call, { what: `Creating the branch ${name}` }, id, name)
     return said(ready, `Branch ${name} is ready.`)
   },
 }
@@ -173,10 +173,11 @@ const snapshot: Verb = {
     const { id } = await databaseOf(call)
     const made = await call.client.createDatabaseSnapshot({ id, body: { name } })
     if (call.flags.wait === false) return said(made, `Snapshot ${name} is ${made.status}.`)
-    const ready = await call.terminal.step(
-      `Taking the snapshot ${name}`,
-      () => untilSnapshotReady(call, id, name),
-      seconds(10),
+    const ready = await untilSnapshotReady(
+      call,
+      { what: `Taking the snapshot ${name}`, usualMs: seconds(10) },
+      id,
+      name,
     )
     return said(ready, `Snapshot ${name} is ready.`)
   },
@@ -206,7 +207,7 @@ const restore: Verb = {
     }
     const answer = await call.client.restoreDatabase({ id: database.id, body: { snapshot_name } })
     if (call.flags.wait === false) return said(answer, answer.message)
-    await call.terminal.step(`Restoring from ${snapshot_name}`, () => untilRunning(call, database.id), seconds(20))
+    await untilRunning(call, { what: `Restoring from ${snapshot_name}`, usualMs: seconds(20) }, database.id)
     return said(answer, `${database.name} runs again. The previous state is retained as a snapshot.`)
   },
 }

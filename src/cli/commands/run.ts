@@ -1,10 +1,10 @@
 /** Commands in a separate VM: mote run. */
 import type { Command } from 'commander'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Run } from '../../client/index.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { age, listing, status } from '../output.ts'
 import { type Answer, type Call, noun, oneOf, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { waitShown } from '../wait-shown.ts'
 
 export const runCommands = (): Command[] => [
   verb(run),
@@ -73,13 +73,12 @@ async function inVm(call: Call, app_name: string, { job_id, vm_id }: Run): Promi
 const everyMs = 150
 
 function untilRunning(call: Call, app_name: string, started: Run): Promise<Run> {
-  return call.terminal.step('Starting a VM', async () => {
-    for (let run = started; ; run = await call.client.getRun({ app_name, run_id: started.id })) {
-      if (run.status === 'running') return run
-      if (run.status !== 'pending' && run.status !== 'starting')
-        throw new Error(`The VM did not start: ${run.error ?? run.status}`)
-      await delay(everyMs, undefined, { signal: call.signal })
-    }
+  return waitShown(call, { what: 'Starting a VM', everyMs }, async () => {
+    const run = await call.client.getRun({ app_name, run_id: started.id })
+    if (run.status === 'running') return run
+    if (run.status !== 'pending' && run.status !== 'starting')
+      throw new Error(`The VM did not start: ${run.error ?? run.status}`)
+    return undefined
   })
 }
 

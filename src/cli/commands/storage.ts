@@ -1,11 +1,12 @@
 /** Volumes and their snapshots. */
 import type { Command } from 'commander'
-import type { VolumeWithAttachments } from '../../client/index.ts'
+import type { VolumeSnapshot, VolumeWithAttachments } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { untilMoved } from '../move-wait.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
+import { waitShown } from '../wait-shown.ts'
 
 export const storageCommands = (): Command[] => [
   noun('volumes', 'Disks that outlive VMs', [
@@ -111,14 +112,30 @@ const detach: Verb = {
   },
 }
 
+/** @returns undefined while it is being made. @throws Error if it has failed or was deleted */
+export function readySnapshot<T extends Pick<VolumeSnapshot, 'id' | 'name' | 'status'>>(
+  all: readonly T[],
+  { id, name }: Pick<VolumeSnapshot, 'id' | 'name'>,
+): T | undefined {
+  const now = all.find(one => one.id === id)
+  if (!now) throw new Error(`The snapshot ${name} was deleted.`)
+  if (now.status === 'failed') throw new Error(`The snapshot ${name} has failed. See: mote notifications`)
+  return now.status === 'creating' ? undefined : now
+}
+
 const snapshot: Verb = {
   usage: 'snapshot <volume> <name>',
-  says: 'Take a snapshot of a volume',
+  says: 'Take a snapshot of a volume, and wait until it is ready',
+  options: [['--no-wait', 'return immediately']],
   async run(call) {
     const [volume = '', name = ''] = call.args
     const { id } = await volumeOf(call, volume)
     const made = await call.client.createVolumeSnapshot({ volume_id: id, body: { name } })
-    return said(made, `Snapshot ${name} of ${volume} is being made.`)
+    if (call.flags.wait === false) return said(made, `Snapshot ${name} of ${volume} is being made.`)
+    const ready = await waitShown(call, { what: `Taking the snapshot ${name}` }, async () =>
+      readySnapshot(await call.client.listVolumeSnapshots({ volume_id: id }), made),
+    )
+    return said(ready, `Snapshot ${name} of ${volume} is ready.`)
   },
 }
 

@@ -213,6 +213,22 @@ export const VmObserved = Type.Object({
 })
 export type VmObserved = Static<typeof VmObserved>
 
+/** The report about a VM of which nothing is on the host. */
+export const absentVm = (vmId: string, generation: number): VmObserved => ({
+  vmId,
+  generation,
+  state: 'absent',
+  healthy: false,
+  endpoint: null,
+  imageDigest: null,
+  hypervisor: 'qemu',
+  error: null,
+  exitCode: null,
+  restartCount: 0,
+  startedAtMs: null,
+  steps: [],
+})
+
 export const VmStats = Type.Object({
   vmId: Type.String(),
   atMs: Type.Number(),

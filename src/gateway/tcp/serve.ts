@@ -2,20 +2,12 @@
 import { type Socket, connect } from 'node:net'
 import type { Logger } from 'pino'
 import type { Route } from '../../contract/gateway.ts'
-import type { BackendPools, Target } from '../backends.ts'
+import type { RoutingDeps } from '../admission.ts'
+import type { Target } from '../backends.ts'
 import { faultOf } from '../faults.ts'
-import type { Limiter } from '../limits.ts'
-import type { RouteTable } from '../route-table.ts'
-import type { Traffic } from '../traffic.ts'
 import { joinStreams } from '../upgrade.ts'
 
-export interface TcpDeps {
-  readonly table: RouteTable
-  readonly pools: BackendPools
-  readonly traffic: Traffic
-  readonly limiter: Limiter
-  readonly trusts: (address: string) => boolean
-  readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
+export interface TcpDeps extends RoutingDeps {
   readonly log: Logger
 }
 

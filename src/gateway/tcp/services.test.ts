@@ -1,9 +1,10 @@
 /** TCP services on a real gateway, with TCP servers as VMs. */
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
 import { freePort } from '../../../test/support/free-port.ts'
+import { echoVm, received } from '../../../test/support/gateway/echo-vm.ts'
 import { type GatewayFixture, gatewayFixture } from '../../../test/support/gateway/gateway.ts'
 import { until } from '../../../test/support/wait.ts'
 import { tcpName } from '../../contract/gateway.ts'
@@ -27,31 +28,16 @@ async function start(change: Partial<GatewayConfig> = {}, idleMs = 0): Promise<W
   return { port, name: tcpName(port) }
 }
 
-let vms = 0
 /** A VM that answers each connection with its name, then echoes. */
 async function vm(word: string) {
-  const sockets = new Set<Socket>()
-  const server = createServer({ allowHalfOpen: true }, socket => {
-    sockets.add(socket)
-    socket.on('error', () => socket.destroy()).once('close', () => sockets.delete(socket))
-    socket.write(`${word} `)
-    socket.pipe(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  cleanup.defer(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  return { vmId: `tcp-${++vms}`, host: '127.0.0.1', port: (server.address() as AddressInfo).port, sockets }
+  const { backend, sockets } = cleanup.use(await echoVm(word))
+  return { ...backend, sockets }
 }
 
-/** Connects, and returns what arrives until the other side closes; an unexpected end counts as an empty answer. */
 function dial(port: number) {
   const socket = connect({ port, host: '127.0.0.1' })
   cleanup.defer(() => void socket.destroy())
-  let seen = ''
-  socket.on('data', (chunk: Buffer) => (seen += chunk.toString())).on('error', () => undefined)
-  return { socket, seen: () => seen, closed: new Promise<void>(resolve => socket.once('close', () => resolve())) }
+  return { socket, ...received(socket) }
 }
 const refused = (port: number) =>
   until(

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { echoVm, received } from '../../../test/support/gateway/echo-vm.ts'
 import { type GatewayFixture, gatewayFixture } from '../../../test/support/gateway/gateway.ts'
 import { makeCertificate } from '../../../test/support/gateway/tls.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -37,38 +38,15 @@ afterEach(async () => {
   cleanup = new AsyncDisposableStack()
 })
 
-let vms = 0
-/** A VM that answers each connection with its name, then echoes. */
-async function vm(word: string) {
-  const sockets = new Set<Socket>()
-  let accepted = 0
-  const server = createServer({ allowHalfOpen: true }, socket => {
-    accepted++
-    sockets.add(socket)
-    socket.on('error', () => socket.destroy()).once('close', () => sockets.delete(socket))
-    socket.write(`${word} `)
-    socket.pipe(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  cleanup.defer(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  const backend = { vmId: `tls-${++vms}`, host: '127.0.0.1', port: (server.address() as AddressInfo).port }
-  return { ...backend, accepted: () => accepted }
-}
 const serve = async (name: string, word: string) => {
-  const one = await vm(word)
-  const { accepted, ...backend } = one
+  const { backend, accepted } = cleanup.use(await echoVm(word))
   await fixture.publish({ hostname: tlsName(name), appId: word, backends: [backend] })
   return { accepted }
 }
 function dial(servername: string, more: ConnectionOptions & { readonly allowHalfOpen?: boolean } = {}) {
   const socket = connectTls({ port, host: '127.0.0.1', servername, rejectUnauthorized: false, ...more })
   cleanup.defer(() => void socket.destroy())
-  let seen = ''
-  socket.on('data', (chunk: Buffer) => (seen += chunk.toString())).on('error', () => undefined)
-  return { socket, seen: () => seen, closed: new Promise<void>(resolve => socket.once('close', () => resolve())) }
+  return { socket, ...received(socket) }
 }
 const sees = (one: { seen(): string }, what: string) => until(() => one.seen() === what, { what: `"${what}"` })
 
@@ -208,7 +186,7 @@ it('ends with the gateway', async () => {
     tcpTls: { port: 0, idleMs: 0, handshakeMs },
   })
   cleanup.use(second)
-  const { accepted: _, ...backend } = await vm('broker')
+  const { backend } = cleanup.use(await echoVm('broker'))
   await second.publish({ hostname: tlsName(broker), backends: [backend] })
   const socket = connectTls({ port: second.gateway.tcpTlsPort ?? 0, servername: broker, rejectUnauthorized: false })
   socket.on('error', () => undefined).resume()

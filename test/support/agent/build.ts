@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { basic, type GitHostOptions, pushDelivery, startGitHost } from '../../../src/cli/demo/git-host.ts'
+import type { BuildPut } from '../../../src/contract/agent.ts'
 import { findUnprivileged, openWorker, type Worker } from '../../../src/agent/worker/worker.ts'
 import { workTree, type WorkTree } from '../../../src/cli/demo/work-tree.ts'
 
@@ -14,6 +15,26 @@ export async function gitWorker(path: string, signal: AbortSignal): Promise<Work
   await mkdir(dir)
   return openWorker(await findUnprivileged(join(path, 'native')), dir, { network: 'host', signal })
 }
+
+/** A build of a small repository in an emulated guest. */
+export const emulatedBuild = (url: string, buildId: string, change: Partial<BuildPut['spec']> = {}): BuildPut => ({
+  buildId,
+  generation: 1,
+  want: 'present',
+  spec: {
+    projectId: 'p1',
+    appId: 'a1',
+    deploymentId: 'd1',
+    hypervisor: 'qemu',
+    vcpus: 1,
+    memoryMib: 256,
+    diskMib: 256,
+    source: { url, branch: '', commit: '', allowPrivate: true },
+    timeLimitMs: 120_000,
+    repository: null,
+    ...change,
+  },
+})
 
 export interface GitServer extends AsyncDisposable, WorkTree {
   /** `http://127.0.0.1:port/app.git` */

@@ -4,6 +4,7 @@ import { isBerry, managerOf, type PackageManager } from '../node/managers.ts'
 import { type NodePackage, readPackage } from '../node/package.ts'
 import { nxOf } from '../node/nx.ts'
 import { packagesOf } from '../node/packages.ts'
+import { debianOf, nodeNeeds } from '../debian.ts'
 import { faultAt, lineAt, type Project } from '../project.ts'
 import type { Provider, ToolName, ToolVersion } from '../types.ts'
 import { namesStart } from '../start.ts'
@@ -25,6 +26,7 @@ export const node: Provider = {
     const isLocked = lock !== null && (manager.tool !== 'npm' || isInSync(project, lock))
     return {
       framework: framework?.name ?? null,
+      debian: debianOf(nodeNeeds, own.uses),
       tools,
       install: installs ? [manager.install(isLocked, isBerry(project))] : [],
       build: builds ? [manager.run('build')] : (nx?.build ?? []),

@@ -21,7 +21,7 @@ interface Result {
   readonly detail: string
 }
 
-const answerMs = 90_000
+const answerMs = 240_000
 const pollMs = 500
 const secondsSince = (ms: number) => Math.round((performance.now() - ms) / 1000)
 

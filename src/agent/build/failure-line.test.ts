@@ -90,6 +90,16 @@ it.each([
     'npm error gyp ERR! stack Error: connect ECONNREFUSED',
   ],
   [
+    'Next.js',
+    [
+      '`next/font` error:',
+      'Failed to fetch `Geist` from Google Fonts.',
+      '',
+      '> Build failed because of webpack errors',
+    ],
+    'Failed to fetch `Geist` from Google Fonts.',
+  ],
+  [
     'pnpm',
     ['src/a.ts(1,1): error TS2304: Cannot find name "x".', ' ELIFECYCLE  Command failed with exit code 2.'],
     'src/a.ts(1,1): error TS2304: Cannot find name "x".',

@@ -31,11 +31,12 @@ export const stepsOf = ({ install, build }: BuildPlan) => ({ INSTALL: lines(inst
 export const toolOf = ({ tools }: BuildPlan, names: readonly ToolName[]): ToolVersion | undefined =>
   tools.find(({ tool }) => names.includes(tool))
 
-export const nodeEnv = (plan: BuildPlan, { packages }: NodeSteps) => ({
+export const nodeEnv = (plan: BuildPlan, { packages, pnp }: NodeSteps) => ({
   ...stepsOf(plan),
   NODE_PACKAGE: packages.node,
   MANAGER_PACKAGE: packages.manager,
   ...(packages.bun === undefined ? {} : { BUN_PACKAGE: packages.bun }),
+  ...(pnp ? { YARN_PNP: 'yes' } : {}),
   PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
 })
 

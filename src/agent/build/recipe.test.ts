@@ -323,3 +323,21 @@ test('a named Dockerfile is used instead of what the files say, and must be ther
   expect(recipeOf(planProject(files, '', 'docker/web.Dockerfile')).env).toMatchObject({ FILE: 'docker/web.Dockerfile' })
   expect(() => planProject(files, '', 'Dockerfile')).toThrow('The source has no file "Dockerfile"')
 })
+
+test.each([
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n' }, 'exec yarn run start'],
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n', '.yarnrc.yml': 'nodeLinker: pnp\n' }, 'exec yarn run start'],
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n', '.yarnrc.yml': 'nodeLinker: node-modules\n' }, 'exec node a.js'],
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n', '.yarnrc.yml': 'nodeLinker: "pnpm"\n' }, 'exec node a.js'],
+  [{ 'yarn.lock': '# yarn lockfile v1\n' }, 'exec node a.js'],
+  [{ 'pnpm-lock.yaml': '' }, 'exec node a.js'],
+])("only Yarn's archives need Yarn to start the program: %j", (files, line) => {
+  const project = nodeProject({ scripts: { start: 'node a.js' } }, files)
+  expect(startOf(project)).toEqual(['/bin/sh', '-c', line])
+  expect(recipeIn(project).env['YARN_PNP']).toBe(line.includes('yarn') ? 'yes' : undefined)
+})
+
+test("a file of a project with Yarn's archives is started by Yarn", () => {
+  const files = nodeProject({ main: 'a.js' }, { 'a.js': '', 'yarn.lock': '__metadata:\n  version: 8\n' })
+  expect(startOf(files)).toEqual(['/bin/sh', '-c', 'exec yarn node a.js'])
+})

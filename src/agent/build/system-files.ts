@@ -7,9 +7,19 @@
 export const installPackages = `SYSTEM=
 if [ -n "\${BUILD_PACKAGES:-}\${RUN_PACKAGES:-}" ]; then
   export DEBIAN_FRONTEND=noninteractive
-  apt="apt-get -qq -o APT::Sandbox::User=root -o APT::Install-Recommends=false -o Acquire::Retries=1"
-  step "$apt update"
-  step "$apt -y install -o Dpkg::Use-Pty=0 $BUILD_PACKAGES $RUN_PACKAGES > /run/mote-apt.log 2>&1 || { tail -n 20 /run/mote-apt.log; exit 100; }"
+  cat > /etc/apt/apt.conf.d/90mote <<'END'
+APT::Sandbox::User "root";
+APT::Install-Recommends "false";
+Acquire::Retries "1";
+Dpkg::Use-Pty "0";
+END
+  cat > /usr/local/bin/install-packages <<'END'
+#!/bin/sh
+apt-get -qq -y install "$@" > /run/mote-apt.log 2>&1 || { tail -n 20 /run/mote-apt.log; exit 100; }
+END
+  chmod +x /usr/local/bin/install-packages
+  step 'apt-get -qq update'
+  step "install-packages $BUILD_PACKAGES $RUN_PACKAGES"
 fi
 `
 
@@ -96,14 +106,14 @@ if seen:
  */
 export const systemFiles = `if [ -n "\${RUN_PACKAGES:-}" ]; then
   closure() {
-    $apt -o Dir::State::status=/dev/null -o Dir::State::extended_states=/dev/null -s install "$@" | sed -n 's/^Inst \\([^ ]*\\) .*/\\1/p' | sort
+    apt-get -qq -o Dir::State::status=/dev/null -o Dir::State::extended_states=/dev/null -s install "$@" | sed -n 's/^Inst \\([^ ]*\\) .*/\\1/p' | sort
   }
   mkdir -p /run/mote-debs /out/usr/bin /out/usr/sbin /out/usr/lib /out/usr/lib64
   for one in bin sbin lib lib64; do ln -sfn usr/$one /out/$one; done
   closure $RUN_PACKAGES > /run/mote-wanted
   closure apt $BASE_PACKAGES > /run/mote-base
   cd /run/mote-debs
-  step "$apt download $(comm -23 /run/mote-wanted /run/mote-base | tr '\\n' ' ')"
+  step "apt-get -qq download $(comm -23 /run/mote-wanted /run/mote-base | tr '\\n' ' ')"
   for one in *.deb; do dpkg-deb -x "$one" /out; done
   cd /
   rm -rf /out/usr/share/doc /out/usr/share/man /out/usr/share/locale /out/usr/share/info /out/usr/share/lintian

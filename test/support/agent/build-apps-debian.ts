@@ -9,7 +9,7 @@ export const debianApps: Readonly<Record<string, App>> = {
 exec node -e "require('http').createServer((q, r) => r.end('hello from zsh $ZSH_VERSION')).listen(process.env.PORT)"
 `,
     },
-    log: /^apt-get .*update: took /m,
+    log: /^install-packages  ?zsh: took /m,
     answer: /^hello from zsh 5\./,
   },
   'Psycopg compiled against libpq': {

@@ -109,3 +109,10 @@ test('latest is a newer Python than the default', () => {
   const { tools } = planOf({ 'main.py': '', 'mise.toml': '[tools]\npython = "latest"\n' })
   expect(tools[0]?.version).toBe('>=3.13')
 })
+
+test.each(['package.json5', 'package.yaml'])('a manifest that only pnpm reads is refused with its name: %s', file => {
+  const files = { [file]: '', 'pnpm-lock.yaml': '', 'index.html': '' }
+  expect(() => planOf(files)).toThrow(`${file}, line 1: Builds only read package.json.`)
+  expect(planOf({ ...files, ...app }).provider).toBe('node')
+  expect(planOf({ ...files, Dockerfile: 'FROM scratch' }).provider).toBe('dockerfile')
+})

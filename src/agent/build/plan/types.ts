@@ -94,6 +94,8 @@ export interface NodeSteps {
   readonly packages: ToolPackages
   /** Removes development dependencies; null if there are none, because starting npm is slow. */
   readonly prune: string | null
+  /** Whether the packages stay in Yarn's archives, which then are part of the app. */
+  readonly pnp: boolean
   /** The `start` script itself: a process of the package manager takes memory and no signals. */
   readonly script: string | null
 }

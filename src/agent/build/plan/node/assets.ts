@@ -3,7 +3,7 @@ import type { Project } from '../project.ts'
 import type { NodeSteps, ToolVersion } from '../types.ts'
 import { versionOf } from '../versions.ts'
 import { managerVersion } from './locks.ts'
-import { isBerry, managerOf } from './managers.ts'
+import { isBerry, isPnp, managerOf } from './managers.ts'
 import { readPackage } from './package.ts'
 import { packagesOf } from './packages.ts'
 
@@ -21,7 +21,12 @@ export function assetsOf(project: Project): Assets {
   const tools = [versionOf(project, 'node'), managerVersion(project, manager, lock)]
   return {
     tools,
-    node: { packages: packagesOf(project, tools), prune: null, script: null },
+    node: {
+      packages: packagesOf(project, tools),
+      prune: null,
+      pnp: manager.tool === 'yarn' && isPnp(project),
+      script: null,
+    },
     install: [manager.install(lock !== null, isBerry(project))],
     build: script('build') === undefined ? [] : [manager.run('build')],
   }

@@ -36,7 +36,7 @@ export const nodeEnv = (plan: BuildPlan, { packages, pnp }: NodeSteps) => ({
   NODE_PACKAGE: packages.node,
   MANAGER_PACKAGE: packages.manager,
   ...(packages.bun === undefined ? {} : { BUN_PACKAGE: packages.bun }),
-  ...(pnp ? { YARN_PNP: 'yes' } : {}),
+  ...(pnp ? { KEEPS_ARCHIVES: 'yes' } : {}),
   PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
 })
 

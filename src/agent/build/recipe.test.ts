@@ -334,10 +334,41 @@ test.each([
 ])("only Yarn's archives need Yarn to start the program: %j", (files, line) => {
   const project = nodeProject({ scripts: { start: 'node a.js' } }, files)
   expect(startOf(project)).toEqual(['/bin/sh', '-c', line])
-  expect(recipeIn(project).env['YARN_PNP']).toBe(line.includes('yarn') ? 'yes' : undefined)
+  expect(recipeIn(project).env['KEEPS_ARCHIVES']).toBe(line.includes('yarn') ? 'yes' : undefined)
 })
 
 test("a file of a project with Yarn's archives is started by Yarn", () => {
   const files = nodeProject({ main: 'a.js' }, { 'a.js': '', 'yarn.lock': '__metadata:\n  version: 8\n' })
   expect(startOf(files)).toEqual(['/bin/sh', '-c', 'exec yarn node a.js'])
+})
+
+test('no variable of a recipe has a name that a package manager reads as a setting', () => {
+  const projects: Files[] = [
+    nodeProject(
+      { scripts: { start: 'node a.js' }, dependencies: { puppeteer: '24' } },
+      { 'yarn.lock': '__metadata:\n' },
+    ),
+    { 'main.py': '', 'requirements.txt': 'pycairo\n' },
+    { 'composer.json': '{"require": {"a/b": "1"}}', 'index.php': '' },
+    { Gemfile: '', 'app.rb': '' },
+    { 'mix.exs': 'app: :a' },
+    { 'Cargo.toml': '[package]\nname = "a"\n', 'src/main.rs': '' },
+    { 'deno.json': '{}', 'main.ts': '' },
+    { 'go.mod': 'module a\n', 'main.go': '' },
+  ]
+  const names = projects.flatMap(files => Object.keys(recipeIn(files).env))
+  expect(names).toContain('KEEPS_ARCHIVES')
+  expect(
+    names.filter(name =>
+      /^(?:YARN|NPM|npm|PNPM|BUN(?:DLE)?|PIP|UV|CARGO|COMPOSER|MIX|DENO|POETRY|PDM)_(?!PACKAGE$)/.test(name),
+    ),
+  ).toEqual([])
+})
+
+test.each([
+  [{ '@sveltejs/kit': '2', '@sveltejs/adapter-auto': '4' }, 'true'],
+  [{ '@remix-run/node': '2' }, undefined],
+])('SvelteKit builds a server of Node if it chooses the adapter itself: %j', (dependencies, value) => {
+  const { env } = recipeIn(nodeProject({ scripts: { build: 'vite build' }, dependencies }))
+  expect(env['GCP_BUILDPACKS']).toBe(value)
 })

@@ -78,6 +78,8 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         ...env,
         PRUNE: plan.node.prune ?? '',
         ...(usesChromium ? { PUPPETEER_SKIP_DOWNLOAD: 'true' } : {}),
+        // SvelteKit's adapter-auto makes a server of Node only where it finds this variable of Google's builders.
+        ...(plan.framework === 'sveltekit' ? { GCP_BUILDPACKS: 'true' } : {}),
       },
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }

@@ -21,16 +21,19 @@ interface Result {
   readonly detail: string
 }
 
-const answerMs = 90_000
+const answerMs = 240_000
 const pollMs = 500
 const secondsSince = (ms: number) => Math.round((performance.now() - ms) / 1000)
+
+/** Railpack ignores Dockerfiles too. */
+const left: ReadonlySet<string> = new Set(['Dockerfile', 'test.json'])
 
 async function filesOf(dir: string): Promise<Record<string, Buffer>> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true })
   const paths = entries
     .filter(entry => entry.isFile())
     .map(entry => join(entry.parentPath, entry.name))
-    .filter(path => !/\/node_modules\/|\/\.git\//.test(path) && path !== join(dir, 'test.json'))
+    .filter(path => !/\/node_modules\/|\/\.git\//.test(path) && !left.has(relative(dir, path)))
   return Object.fromEntries(
     await Promise.all(paths.map(async path => [relative(dir, path), await readFile(path)] as const)),
   )
@@ -58,10 +61,10 @@ async function use(host: TestAgent, app: string, image: string, test: ReturnType
       const answer = seen.endpoint ? await answerOf(seen.endpoint, test.path) : undefined
       if (answer) return { outcome: 'answers', detail: answer } as const
       if (line !== undefined) return { outcome: 'prints', detail: line } as const
-      if (printed.some(one => one.endsWith('the workload ended with code 0')))
+      if (printed.some(one => /the (?:workload ended|program exited) with code 0$/.test(one)))
         return {
           outcome: 'ends',
-          detail: printed.filter(one => !/^building the base|^the workload/.test(one)).slice(-1)[0] ?? '',
+          detail: printed.filter(one => !/^building the base|^the (?:workload|program) /.test(one)).slice(-1)[0] ?? '',
         } as const
       if (seen.state === 'crashed' || seen.state === 'stopped') break
       await new Promise(resolve => void setTimeout(resolve, pollMs))

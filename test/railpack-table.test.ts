@@ -35,9 +35,13 @@ test('each example of a checkout is a row that says what differs', async () => {
     'examples/differs/.nvmrc': '20\n',
     'examples/differs/test.json': '[{"expectedOutput": "Node v24.1.0"}]',
     [snapshot('differs')]: planOf('node', ['npm install', 'npm rebuild'], 'node b.js'),
-    'examples/needs-dockerfile/Gemfile': '',
+    'examples/needs-dockerfile/gleam.toml': '',
     'examples/needs-dockerfile/test.json': '[]',
-    [snapshot('needs-dockerfile')]: planOf('ruby', ['bundle install'], 'ruby app.rb'),
+    [snapshot('needs-dockerfile')]: planOf(
+      'gleam, erlang',
+      ['gleam export erlang-shipment'],
+      './build/erlang-shipment/entrypoint.sh run',
+    ),
     'examples/refused/README.md': '',
     'examples/refused/test.json': '[]',
     [snapshot('refused')]: planOf('node', [], 'node a.js'),
@@ -46,7 +50,9 @@ test('each example of a checkout is a row that says what differs', async () => {
   expect(table).toContain('2 of 4 plans agree; Mote builds 1 of them, the other 1 need a Dockerfile.')
   expect(table).toContain('| agrees | node | node 24, npm bundled; `npm run start` | yes |')
   expect(table).toContain('node 20, expected 24.1.0; lacks `npm rebuild`; starts `npm run start`, expected `node b.js`')
-  expect(table).toContain('| needs-dockerfile | ruby | ruby 3.4; `ruby app.rb` | yes; needs a Dockerfile |')
+  expect(table).toContain(
+    '| needs-dockerfile | gleam | gleam latest, erlang 27; `./build/erlang-shipment/entrypoint.sh run` | yes; needs a Dockerfile |',
+  )
   expect(table).toContain('| refused | node | - | refused: The repository has no known build method.')
 })
 

@@ -13,6 +13,8 @@ const scaffolding = [
   /^npm prune /,
   /^caddy fmt /,
   /^chmod \+x start\.sh$/,
+  // Debian's Bundler reads the lock files of older ones.
+  /^gem install -N bundler:/,
   // Only fetches what the next command would fetch.
   /^cargo fetch$/,
 ]
@@ -22,6 +24,8 @@ const spellings: readonly (readonly [RegExp, string])[] = [
   [/\$\{PORT:-\d+\}/g, '$PORT'],
   [/^sh -c '(.*)'$/, '$1'],
   [/^npm ci$/, 'npm install'],
+  // Variables of a step.
+  [/^export \w+='[^']*'; /, ''],
   [/^yarn install --check-cache$/, 'yarn install --immutable'],
   [/\bnpx nx /, 'nx '],
   [/\bnpx next start -p \$PORT/, 'next start'],

@@ -35,3 +35,75 @@ it('is bounded in length, lines and time', () => {
   expect(failureLine([`error ${'x'.repeat(100_000)}`])).toHaveLength(300)
   expect(failureLine(['error first', ...Array.from({ length: 80 }, () => 'fine')])).toBe('fine')
 })
+
+it.each([
+  [
+    'pip, which compiles',
+    [
+      'Error: pg_config executable not found.',
+      'note: This error originates from a subprocess, and is likely not a problem with pip.',
+      'error: subprocess-exited-with-error',
+    ],
+    'Error: pg_config executable not found.',
+  ],
+  [
+    'pip, which clones',
+    [
+      '× git clone --quiet https://github.com/a/b /tmp/b did not run successfully.',
+      '│ exit code: 128',
+      '╰─> See above for output.',
+      'note: This error originates from a subprocess',
+    ],
+    '× git clone --quiet https://github.com/a/b /tmp/b did not run successfully.',
+  ],
+  [
+    'PDM on a replaced Python',
+    [
+      'using Python 3.13.5 of Debian: Python >=3.11 cannot be downloaded from GitHub',
+      "[AttributeError]: module 'a' has no attribute 'b'",
+      "WARNING: Add '-v' to see the detailed traceback",
+    ],
+    "[AttributeError]: module 'a' has no attribute 'b'",
+  ],
+  [
+    'Pipenv',
+    [
+      'Warning: Your Pipfile requires "python_version" 3.9',
+      'Pipfile requires Python 3.9',
+      '[DeployException]:       raise exceptions.DeployException',
+      'ERROR:: Aborting deploy',
+    ],
+    'Pipfile requires Python 3.9',
+  ],
+  [
+    'uv',
+    [
+      'error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.',
+      '',
+      'hint: To update the lockfile, run `uv lock`.',
+    ],
+    'error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.',
+  ],
+  [
+    'node-gyp',
+    ['npm error gyp ERR! stack Error: connect ECONNREFUSED', 'npm error gyp ERR! not ok'],
+    'npm error gyp ERR! stack Error: connect ECONNREFUSED',
+  ],
+  [
+    'Next.js',
+    [
+      '`next/font` error:',
+      'Failed to fetch `Geist` from Google Fonts.',
+      '',
+      '> Build failed because of webpack errors',
+    ],
+    'Failed to fetch `Geist` from Google Fonts.',
+  ],
+  [
+    'pnpm',
+    ['src/a.ts(1,1): error TS2304: Cannot find name "x".', ' ELIFECYCLE  Command failed with exit code 2.'],
+    'src/a.ts(1,1): error TS2304: Cannot find name "x".',
+  ],
+])('is the reason and not what the tool says about it: %s', (_, lines, reason) =>
+  expect(failureLine([...lines, 'the command: failed after 3 s', 'building took 4 s'])).toBe(reason),
+)

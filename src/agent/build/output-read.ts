@@ -21,16 +21,18 @@ export async function writeLayer(disk: string, file: string, limits: ArchiveLimi
   const written = pipeline(layer, createWriteStream(file, { mode: 0o600 }))
   const read = eachEntry(disk, limits, async ({ name, linkname, mode, size, type, body }) => {
     const packed = layerTypes.get(type)
-    if (!insideApp(name) || packed === undefined)
+    if (!insideResult(name) || packed === undefined)
       throw refused(`the build created "${name.slice(0, 200)}", which is not part of an app`)
-    if (type === 'link' && !insideApp(linkname)) throw refused('the build created a link to a file outside of the app')
+    if (type === 'link' && !insideResult(linkname))
+      throw refused('the build created a link to a file outside of the app')
+    const owner = isSystem(name) ? 0 : 1000
     const header = {
       name,
       type: packed,
       ...(linkname === '' ? {} : { linkname }),
       mode,
-      uid: 1000,
-      gid: 1000,
+      uid: owner,
+      gid: owner,
       mtime: new Date(0),
       size,
     }
@@ -45,7 +47,12 @@ const layerTypes: ReadonlyMap<TarEntry['type'], PackedType> = new Map([
   ['symlink', 'symlink'],
   ['link', 'link'],
 ])
-const insideApp = (name: string) => /^app(\/|$)/.test(name) && !name.split('/').includes('..')
+/** Files of Debian packages, which belong to root as in the base image. */
+const isSystem = (name: string) => /^(?:usr|etc)(?:\/|$)/.test(name)
+/** The accounts of the base image are those that the guest starts the app with. */
+const accounts = /^etc\/(?:passwd|group|shadow|gshadow)-?$/
+const insideResult = (name: string) =>
+  (/^app(?:\/|$)/.test(name) || isSystem(name)) && !accounts.test(name) && !name.split('/').includes('..')
 
 export async function writeLayout(disk: string, dir: string, limits: ArchiveLimits): Promise<void> {
   await mkdir(join(dir, 'blobs', 'sha256'), { recursive: true })

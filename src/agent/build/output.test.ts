@@ -52,8 +52,34 @@ describe('a layer', () => {
     expect(listed).toContain('-rwxr-xr-x 1000/1000')
   })
 
+  test('contains the files of Debian packages as root, beside those of the app', async () => {
+    await using dir = await testDir()
+    const entries = [
+      [{ name: 'app/run', mode: 0o755 }, 'program'],
+      [{ name: 'usr/bin/tool', mode: 0o755, uid: 1234 }, 'program'],
+      [{ name: 'etc/tool.conf', mode: 0o644, gid: 1234 }, 'x'],
+      [{ name: 'usr/bin/other', type: 'link', linkname: 'usr/bin/tool' }],
+    ] as const
+    await readLayer(await disk(dir.path, entries), join(dir.path, 'a.tar'), limits)
+    const listed = await run('tar', ['--numeric-owner', '-tvf', join(dir.path, 'a.tar')])
+    expect(
+      listed
+        .split('\n')
+        .filter(Boolean)
+        .map(line => line.replace(/^\S+ (\S+) .*\d\d:\d\d /, '$1 ')),
+    ).toEqual(['1000/1000 app/run', '0/0 usr/bin/tool', '0/0 etc/tool.conf', '0/0 usr/bin/other link to usr/bin/tool'])
+  })
+
   test.each([
-    ['a file outside', [{ name: 'etc/passwd' }, 'root::0:0']],
+    ['an account', [{ name: 'etc/passwd' }, 'root::0:0']],
+    ['a group', [{ name: 'etc/group' }, 'root:x:0:']],
+    ['a password', [{ name: 'etc/shadow' }, 'root::0:0']],
+    ['an old password', [{ name: 'etc/shadow-' }, 'root::0:0']],
+    ['a file outside', [{ name: 'var/lib/x' }, 'x']],
+    ['a program outside', [{ name: 'bin/sh' }, 'x']],
+    ['a directory with a similar name', [{ name: 'usrlocal/x' }, 'x']],
+    ['a way out of packages', [{ name: 'usr/../root/x' }, 'x']],
+    ['a hard link to an account', [{ name: 'usr/x', type: 'link', linkname: 'etc/passwd' }, undefined]],
     ['a way out', [{ name: 'app/../etc/passwd' }, 'x']],
     ['an absolute path', [{ name: '/app/x' }, 'x']],
     ['a device', [{ name: 'app/sda', type: 'block-device' }, undefined]],

@@ -20,8 +20,8 @@ export const outputLimits = { maxBytes: 4 * 2 ** 30, maxEntries: 500_000 } as co
 const readMs = minutes(4)
 
 /**
- * Writes the files below `app/` as a layer and refuses all others. Owners become the app's user and times are removed,
- * so that equal trees give equal layers.
+ * Writes the files below `app/`, and those of Debian packages below `usr/` and `etc/`, as a layer and refuses all
+ * others. Owners become the app's user or root, and times are removed, so that equal trees give equal layers.
  * @throws BuildFault
  */
 export const readLayer = (disk: string, file: string, { signal, ...limits }: OutputLimits): Promise<void> =>

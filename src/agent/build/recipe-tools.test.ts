@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { planProject } from './plan/index.ts'
+import { isDebianName, nodeNeeds, pythonNeeds } from './plan/debian.ts'
 import { isPlanFile } from './plan/project.ts'
 import { recipeOf } from './recipe.ts'
 import { scripts } from './scripts.ts'
@@ -25,7 +26,6 @@ test.each([
   const recipe = recipeIn({ 'start.sh': text })
   expect(recipe).toMatchObject({ builder: 'builder', script: scripts.shell, output: { base: 'node' } })
   expect(startOf({ 'start.sh': text })).toEqual(['/bin/sh', '-c', command])
-  expect(() => recipeIn({ 'start.sh': '#!/bin/zsh\n' })).toThrow(/has no zsh\. Use bash or sh in start\.sh/)
 })
 
 test.each([
@@ -55,4 +55,76 @@ test('a server of Astro listens where requests arrive', () => {
   }
   const { output } = recipeIn(files)
   expect(output.kind === 'layer' ? output.config['Env'] : []).toContain('HOST=0.0.0.0')
+})
+
+const packagesIn = (files: Files) => {
+  const { BUILD_PACKAGES, RUN_PACKAGES, BASE_PACKAGES } = recipeIn(files).env
+  return { build: BUILD_PACKAGES, run: RUN_PACKAGES, base: BASE_PACKAGES }
+}
+const node = 'nodejs libatomic1 ca-certificates tzdata'
+
+test.each([
+  ['a script for zsh', { 'start.sh': '#!/bin/zsh\n' }, '', 'zsh', node],
+  [
+    'a Python project that draws',
+    { 'main.py': '', 'requirements.txt': 'pycairo==1.27\n' },
+    'libcairo2-dev',
+    '',
+    'python3',
+  ],
+  [
+    'a Python project that opens PDFs',
+    { 'main.py': '', 'requirements.txt': 'pdf2image\n' },
+    '',
+    'poppler-utils',
+    'python3',
+  ],
+  ['a Python project with psycopg', { 'main.py': '', 'requirements.txt': 'psycopg[pool]\n' }, '', 'libpq5', 'python3'],
+  [
+    'a Node project with a browser',
+    { 'package.json': '{"main": "a.js", "dependencies": {"puppeteer": "24"}}', 'a.js': '' },
+    '',
+    'chromium fonts-liberation',
+    node,
+  ],
+  ['a Ruby project', { Gemfile: '', 'app.rb': '' }, 'ruby-dev', 'bundler libjemalloc2 ruby', node],
+  ['an Elixir project', { 'mix.exs': 'app: :shop' }, 'elixir erlang-dev erlang-nox', '', node],
+  [
+    'a PHP project with packages',
+    { 'index.php': '', 'composer.json': '{"require": {"a/b": "1"}}' },
+    'composer',
+    '',
+    'php-cli',
+  ],
+])('%s gets what it needs from Debian', (_, files, build, run, base) => {
+  expect(packagesIn(files)).toEqual({
+    build: expect.stringMatching(new RegExp(`^${build}`)),
+    run,
+    base: expect.stringMatching(new RegExp(`^${base}`)),
+  })
+})
+
+test.each([
+  { 'main.py': '', 'requirements.txt': 'psycopg[binary]\npsycopg2-binary\n# pydub is not used\n' },
+  { 'main.py': '', 'requirements.txt': 'graphviz-anywhere\n' },
+  { 'package.json': '{"main": "a.js", "dependencies": {"puppeteer-core": "24"}}', 'a.js': '' },
+  { 'index.php': '', 'composer.json': '{"require": {"php": "^8.2", "ext-gd": "*"}}' },
+  { 'start.sh': '#!/bin/bash\n' },
+])('a project whose dependencies need nothing gets no packages: %j', files => {
+  expect(packagesIn(files)).toEqual({ build: undefined, run: undefined, base: undefined })
+})
+
+test.each(Object.entries({ ...pythonNeeds, ...nodeNeeds }))('the packages for %s are names of Debian', (_, needs) => {
+  const names = [...(needs.build ?? []), ...(needs.run ?? [])]
+  expect(names.length).toBeGreaterThan(0)
+  expect(names.filter(name => !isDebianName(name))).toEqual([])
+})
+
+test('a browser of Debian is used instead of one that Puppeteer would fetch', () => {
+  const { env, output } = recipeIn({
+    'package.json': '{"main": "a.js", "dependencies": {"puppeteer": "24"}}',
+    'a.js': '',
+  })
+  expect(env['PUPPETEER_SKIP_DOWNLOAD']).toBe('true')
+  expect(output.kind === 'layer' ? output.config['Env'] : []).toContain('PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium')
 })

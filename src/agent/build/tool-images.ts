@@ -10,6 +10,7 @@ import { cachedDir } from '../guest/cache.ts'
 import { staticBusybox } from '../image/sample.ts'
 import { writeLayout } from '../image/write-layout.ts'
 import { BuildFault } from './fault.ts'
+import { phpPackages } from './plan/debian.ts'
 
 /** `builder` has the compilers; the others are base images of apps. `web` also runs builds that need no compiler. */
 export const toolImages = ['web', 'node', 'python', 'builder'] as const
@@ -18,7 +19,7 @@ const languageImages = ['php', 'java', 'maven'] as const
 export type ToolImage = (typeof toolImages | typeof languageImages)[number]
 
 /** Increased when the content changes, so that hosts with an older image recreate it. */
-const versions = { web: 2, node: 2, python: 1, builder: 2, php: 1, java: 1, maven: 1 } as const satisfies Record<
+const versions = { web: 2, node: 3, python: 2, builder: 4, php: 2, java: 2, maven: 2 } as const satisfies Record<
   ToolImage,
   number
 >
@@ -61,6 +62,16 @@ export async function ensureToolImage(
   return layout
 }
 
+/**
+ * Libraries that packages of npm, PyPI, RubyGems and crates.io compile against: what the images of Docker Hub that have
+ * no "slim" in their name contain for that purpose (buildpack-deps).
+ */
+const headers = [
+  ...['default-libmysqlclient-dev', 'libbz2-dev', 'libcurl4-openssl-dev', 'libffi-dev', 'libgmp-dev', 'libjpeg-dev'],
+  ...['liblzma-dev', 'libpng-dev', 'libpq-dev', 'libreadline-dev', 'libsqlite3-dev', 'libssl-dev', 'libxml2-dev'],
+  ...['libxslt1-dev', 'libyaml-dev', 'zlib1g-dev'],
+] as const
+
 const packages = {
   // Node.js 26 and newer from npm need libatomic, which Debian's own Node.js does not.
   node: ['nodejs', 'libatomic1', 'ca-certificates', 'tzdata'],
@@ -68,24 +79,17 @@ const packages = {
   builder: [
     ...['ca-certificates', 'git', 'build-essential', 'pkg-config', 'nodejs', 'npm', 'golang-go', 'buildah', 'mount'],
     ...['python3', 'python3-dev', 'python3-pip', 'python3-venv'],
+    ...headers,
+    // buildah looks for it before it runs a step, also without a network of its own.
+    'netavark',
   ],
-  php: [
-    ...[
-      'php-cli',
-      'php-curl',
-      'php-gd',
-      'php-intl',
-      'php-mbstring',
-      'php-mysql',
-      'php-pgsql',
-      'php-redis',
-      'php-sqlite3',
-    ],
-    ...['php-xml', 'php-zip', 'ca-certificates', 'tzdata'],
-  ],
-  java: ['openjdk-17-jre-headless', 'ca-certificates', 'tzdata'],
-  maven: ['openjdk-17-jdk-headless', 'maven', 'curl', 'git', 'ca-certificates', 'ca-certificates-java', 'mount'],
+  php: [...phpPackages, 'ca-certificates', 'tzdata'],
+  java: ['openjdk-21-jre-headless', 'ca-certificates', 'tzdata'],
+  maven: ['openjdk-21-jdk-headless', 'maven', 'curl', 'git', 'ca-certificates', 'ca-certificates-java', 'mount'],
 } as const
+
+/** The packages that a base image of apps was made of; empty if it is not one of Debian. */
+export const basePackages = (name: ToolImage): readonly string[] => (name === 'web' ? [] : packages[name])
 
 const makers: Record<ToolImage, (dir: string, signal?: AbortSignal) => Promise<void>> = {
   web: async dir => {
@@ -137,14 +141,14 @@ async function debian(
   const options = { env: reproducible, timeoutMs: 30 * 60_000, ...(signal ? { signal } : {}) }
   await run('mmdebstrap', [...args, release, layer, mirror], options).catch((cause: unknown) => {
     throw new BuildFault(
-      'This host cannot make its builder images: it needs mmdebstrap and a mirror of Debian. Try: mote image build builder',
+      'This host cannot make its builder images: it needs mmdebstrap, a current debian-archive-keyring and a mirror of Debian. Try: mote image build builder',
       { cause },
     )
   })
   await finish(dir)
 }
 
-const release = 'bookworm'
+const release = 'trixie'
 const mirror = 'http://deb.debian.org/debian'
 
 const applets = [

@@ -115,7 +115,7 @@ HTTPServer(("0.0.0.0", int(os.environ["PORT"])), Handler).serve_forever()
   test('a Go project: one static program', async context => {
     skipWithout(context)
     const { image } = await built({
-      'go.mod': 'module example.com/shop\n\ngo 1.19\n',
+      'go.mod': 'module example.com/shop\n\ngo 1.24\n',
       'main.go': `package main
 
 import (

@@ -1,6 +1,6 @@
 /** Plans the build of a project. Pure: nothing of the project runs. */
 import { BuildFault } from '../fault.ts'
-import { openProject, type ProjectFiles } from './project.ts'
+import { faultAt, openProject, type ProjectFiles } from './project.ts'
 import { cpp } from './providers/cpp.ts'
 import { deno } from './providers/deno.ts'
 import { dockerfile, dockerfilePlan } from './providers/dockerfile.ts'
@@ -39,6 +39,9 @@ export const providers: readonly Provider[] = [
   shell,
 ]
 
+/** Manifests that pnpm reads too. */
+const otherManifests = ['package.json5', 'package.yaml'] as const
+
 /**
  * @param root the project's directory in a monorepo, empty for the top
  * @param given path of the Dockerfile to use, empty to decide by the files
@@ -55,6 +58,9 @@ export function planProject(files: ProjectFiles, root = '', given = ''): BuildPl
   }
   const named = railpackProvider(project)
   const provider = providers.find(one => (named === undefined ? one.detect(project) : one.name === named))
+  const manifest = otherManifests.find(project.has)
+  if (manifest !== undefined && provider !== dockerfile && !project.has('package.json'))
+    throw faultAt({ file: manifest, line: 1 }, 'Builds only read package.json. Convert the file, or add a Dockerfile.')
   if (!provider)
     throw new BuildFault(
       'The repository has no known build method. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +

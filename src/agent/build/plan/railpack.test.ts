@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { planProject } from './index.ts'
 import { isPlanFile } from './project.ts'
@@ -41,18 +43,44 @@ describe('railpack.json', () => {
   })
 
   test.each([
-    ['{\n"buildAptPackages": ["cowsay"]}', /^railpack\.json, line 2: Builds have no setting "buildAptPackages"/],
-    ['{"deploy": {\n"aptPackages": ["cowsay"]}}', /^railpack\.json, line 2: Builds have no setting "aptPackages"/],
+    ['{\n"buildAptPackages": ["-o Dpkg"]}', /^railpack\.json, line 2: "-o Dpkg" is no name of a Debian package/],
+    ['{"deploy": {\n"aptPackages": ["$(id)"]}}', /^railpack\.json, line 2: "\$\(id\)" is no name of a Debian package/],
+    ['{\n"buildAptPackages": "jq"}', /^railpack\.json, line 2: "buildAptPackages" is no list\./],
     ['{"steps": {\n\n"seed": {"commands": ["x"]}}}', /^railpack\.json, line 3: Builds have no setting "seed"/],
     [
-      '{"steps": {"build": {\n"variables": {"A": "b"}}}}',
-      /^railpack\.json, line 2: Builds have no setting "variables"/,
+      '{"steps": {"build": {"variables": {\n"A-B": "b"}}}}',
+      /^railpack\.json, line 2: "A-B" is no variable of one line\./,
     ],
-    ['{"packages": {\n"python": "3"}}', /^railpack\.json, line 2: A build of node does not install python\./],
-    ['{"packages": {\n"jq": "1"}}', /^railpack\.json, line 2: Builds cannot install "jq"\./],
+    ['{"packages": {\n"python": "2.7"}}', /^railpack\.json, line 2: A build of node has python 3\.\d+, not 2\.7\./],
+    ['{"packages": {\n"gleam": "1"}}', /^railpack\.json, line 2: A build of node does not install gleam\./],
+    ['{"packages": {\n"cowsay": "1"}}', /^railpack\.json, line 2: Builds cannot install "cowsay"\./],
     ['{\n"provider": "cobol"}', /^railpack\.json, line 2: "cobol" is no provider\. Use one of: dockerfile, /],
   ])('settings without an equivalent are refused with their line: %j', (text, message) => {
     expect(() => withFile(text)).toThrow(message)
+  })
+
+  test('names Debian packages for the build and for the image, and tools beside those of the plan', () => {
+    const config = {
+      buildAptPackages: ['lsb-release', '...'],
+      packages: { python: 'latest', node: '22' },
+      deploy: { aptPackages: ['lsb-release'] },
+    }
+    expect(withFile(JSON.stringify(config)).debian).toEqual({
+      build: ['lsb-release'],
+      run: ['lsb-release', 'python-is-python3', 'python3', 'python3-venv'],
+    })
+  })
+
+  test('sets variables for the commands of one step', async () => {
+    const variables = { WORDS: `it's "$HOME"`, OTHER: 2 }
+    const { build, install } = withFile(
+      JSON.stringify({ steps: { build: { variables, commands: ['echo "$WORDS $OTHER"'] } } }),
+    )
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', build.join('\n')])
+    expect(stdout).toBe(`it's "$HOME" 2\n`)
+    expect(install).toEqual(planOf(app).install)
+    const { build: planned } = withFile(JSON.stringify({ steps: { build: { variables: { A: 'b' } } } }))
+    expect(planned).toEqual(["export A='b'; npm run build"])
   })
 
   test('settings that only arrange layers are ignored', () => {
@@ -80,4 +108,11 @@ test('a Rust project keeps each of its programs, and Rocket listens where reques
 test('latest is a newer Python than the default', () => {
   const { tools } = planOf({ 'main.py': '', 'mise.toml': '[tools]\npython = "latest"\n' })
   expect(tools[0]?.version).toBe('>=3.13')
+})
+
+test.each(['package.json5', 'package.yaml'])('a manifest that only pnpm reads is refused with its name: %s', file => {
+  const files = { [file]: '', 'pnpm-lock.yaml': '', 'index.html': '' }
+  expect(() => planOf(files)).toThrow(`${file}, line 1: Builds only read package.json.`)
+  expect(planOf({ ...files, ...app }).provider).toBe('node')
+  expect(planOf({ ...files, Dockerfile: 'FROM scratch' }).provider).toBe('dockerfile')
 })

@@ -1,4 +1,5 @@
 /** railpack.json: the settings of Railpack that a build of Mote has too. Others are refused with their line. */
+import { debianTools, isDebianName, noPackages, withPackages } from './debian.ts'
 import { faultAt, lineAt, objectOr, type Project, stringOr } from './project.ts'
 import { railpackStart, startedBy } from './start.ts'
 import { type BuildPlan, type ProviderName, providerNames, toolNames } from './types.ts'
@@ -30,16 +31,46 @@ export function railpackProvider(project: Project): ProviderName | undefined {
 export function withRailpackFile(project: Project, plan: BuildPlan): BuildPlan {
   const config = project.json(file)
   const { steps, deploy } = { steps: objectOr(config['steps']), deploy: objectOr(config['deploy']) }
-  refuseOthers(project, config, ['provider', 'packages', 'steps', 'deploy'])
-  refuseOthers(project, deploy, ['startCommand'])
+  refuseOthers(project, config, ['provider', 'packages', 'steps', 'deploy', 'buildAptPackages'])
+  refuseOthers(project, deploy, ['startCommand', 'aptPackages'])
   refuseOthers(project, steps, ['install', 'build'])
-  for (const name of Object.keys(objectOr(config['packages'])))
-    if (!plan.tools.some(({ tool }) => tool === name)) throw faultOf(project, name, packageFault(name, plan))
+  const extra = Object.entries(objectOr(config['packages']))
+    .filter(([name]) => !plan.tools.some(({ tool }) => tool === name))
+    .flatMap(([name, version]) => debianTool(project, name, String(version), plan))
+  const named = {
+    build: aptPackages(project, config, 'buildAptPackages'),
+    run: [...aptPackages(project, deploy, 'aptPackages'), ...extra],
+  }
   const given = {
     install: commandsOf(project, objectOr(steps['install']), plan.install),
     build: commandsOf(project, objectOr(steps['build']), plan.build),
   }
-  return startedBy({ ...plan, ...given }, railpackStart(project))
+  const debian = withPackages(plan.debian ?? noPackages, named)
+  return startedBy({ ...plan, ...given, debian }, railpackStart(project))
+}
+
+function aptPackages(project: Project, settings: Record<string, unknown>, key: string): readonly string[] {
+  const listed: unknown = settings[key] ?? []
+  if (!Array.isArray(listed)) throw faultOf(project, key, `"${key}" is no list. Write names of Debian packages in [ ].`)
+  return listed.flatMap((name: unknown) => {
+    if (name === '...') return []
+    if (typeof name !== 'string' || !isDebianName(name))
+      throw faultOf(project, key, `${JSON.stringify(name).slice(0, 80)} is no name of a Debian package.`)
+    return [name]
+  })
+}
+
+/** A tool beside those of the plan is installed from Debian, if that has the version. */
+function debianTool(project: Project, name: string, version: string, plan: BuildPlan): readonly string[] {
+  const tool = debianTools.get(name)
+  if (tool === undefined) throw faultOf(project, name, packageFault(name, plan))
+  if (version !== 'latest' && version !== tool.version && !tool.version.startsWith(`${version}.`))
+    throw faultOf(
+      project,
+      name,
+      `A build of ${plan.provider} has ${name} ${tool.version}, not ${version}. Change the line, or add a Dockerfile.`,
+    )
+  return tool.packages
 }
 
 const packageFault = (name: string, { provider }: BuildPlan) =>
@@ -57,11 +88,24 @@ function refuseOthers(project: Project, settings: Record<string, unknown>, known
 
 /** Copies and paths are left out, because a build has the whole source and one PATH. */
 function commandsOf(project: Project, step: Record<string, unknown>, planned: readonly string[]): readonly string[] {
-  refuseOthers(project, step, ['commands'])
-  if (!Array.isArray(step['commands'])) return planned
-  const listed: readonly unknown[] = step['commands']
-  return listed.flatMap(one => {
+  refuseOthers(project, step, ['commands', 'variables'])
+  const exports = exportsOf(project, objectOr(step['variables']))
+  const listed: readonly unknown[] = Array.isArray(step['commands']) ? step['commands'] : ['...']
+  const commands = listed.flatMap(one => {
     if (one === '...') return planned
     return stringOr(one) ?? stringOr(objectOr(one)['cmd']) ?? []
   })
+  return commands.map(line => exports + line)
+}
+
+/** Variables of a step, before each of its commands: each runs in a shell of its own. */
+function exportsOf(project: Project, variables: Record<string, unknown>): string {
+  const one = ([name, value]: [string, unknown]) => {
+    const text = String(value)
+    if (!/^[A-Za-z_]\w*$/.test(name) || text.includes('\n'))
+      throw faultOf(project, name, `"${name.slice(0, 80)}" is no variable of one line.`)
+    return `${name}='${text.replaceAll("'", `'\\''`)}'`
+  }
+  const assigned = Object.entries(variables).map(one)
+  return assigned.length === 0 ? '' : `export ${assigned.join(' ')}; `
 }

@@ -7,9 +7,9 @@ const go = (version: string) => goToolchainOf({ tool: 'go', version, from })
 describe('the toolchain of Go', () => {
   test.each([
     ['1.16', undefined],
-    ['1.19', undefined],
-    ['1.19.13', '1.25.14'],
-    ['1.22.1', '1.25.14'],
+    ['1.24', undefined],
+    ['1.24.13', '1.25.14'],
+    ['1.22.1', undefined],
     ['1.26', '1.26.11'],
     ['1.26.11', '1.26.11'],
     ['1.26.12', '1.27.4'],

@@ -10,7 +10,7 @@ const goToolchains: ReadonlyMap<string, string> = new Map([
 ])
 
 /** The Go of the builder's image: Debian's. It has compiled packages, which saves ten minutes under emulation. */
-const imageGo = '1.19'
+const imageGo = '1.24'
 
 export interface GoToolchain {
   readonly version: string
@@ -69,8 +69,12 @@ export function pythonRequest(version: string): string {
     .join(',')
 }
 
+/** With the versions of its dependencies that it was released with: newer ones have broken it. */
+const lockedPdm = 'pdm[locked]'
+
 /** A requirement for pip: the tool with its version, if the project names one. */
 export function toolRequirement({ tool, version, from }: ToolVersion): string {
-  if (from === null || !/\d/.test(version)) return tool
-  return /^\d/.test(version) ? `${tool}==${version}` : `${tool}${version}`
+  const name = tool === 'pdm' ? lockedPdm : tool
+  if (from === null || !/\d/.test(version)) return name
+  return /^\d/.test(version) ? `${name}==${version}` : `${name}${version}`
 }

@@ -71,12 +71,22 @@ export interface BuildPlan {
   readonly staticDir: string | null
   /** A port that the project fixes; null if it listens on `$PORT`. */
   readonly port: number | null
+  /** Packages to install beside the tools; undefined: none. */
+  readonly debian?: DebianPackages
   /** A line for the log. */
   readonly note?: string | null
   /** Only in the plan of a Dockerfile: its path. */
   readonly dockerfile?: string
-  /** Only in the plan of a Node project. */
+  /** Only in the plan of a Node project, or of one whose assets Node builds. */
   readonly node?: NodeSteps
+}
+
+/** Names of Debian packages. */
+export interface DebianPackages {
+  /** Only for the commands of the build. */
+  readonly build: readonly string[]
+  /** Also in the image of the app. */
+  readonly run: readonly string[]
 }
 
 /** Steps of a Node project that depend on its package manager. */
@@ -84,6 +94,8 @@ export interface NodeSteps {
   readonly packages: ToolPackages
   /** Removes development dependencies; null if there are none, because starting npm is slow. */
   readonly prune: string | null
+  /** Whether the packages stay in Yarn's archives, which then are part of the app. */
+  readonly pnp: boolean
   /** The `start` script itself: a process of the package manager takes memory and no signals. */
   readonly script: string | null
 }

@@ -104,7 +104,9 @@ export const versionSources = {
     plainFile('runtime.txt'),
     mise('python'),
     toolVersions('python'),
-    matching('Pipfile', /^python_(?:full_)?version\s*=\s*"([^"]+)"/m),
+    // Pipenv refuses another patch version than the full one.
+    matching('Pipfile', /^python_full_version\s*=\s*"([^"]+)"/m),
+    matching('Pipfile', /^python_version\s*=\s*"([^"]+)"/m),
     tomlField('pyproject.toml', 'project', 'requires-python'),
     tomlField('pyproject.toml', 'tool.poetry.dependencies', 'python'),
   ],

@@ -83,6 +83,10 @@ export function managerOf(project: Project): { readonly manager: PackageManager;
 const enginesOf = (project: Project, tool: string) =>
   objectOr(project.json('package.json')['engines'])[tool] !== undefined
 
+/** Whether Yarn loads packages from archives (Plug'n'Play), for which it must start the program. It is Yarn 2's default. */
+export const isPnp = (project: Project) =>
+  isBerry(project) && !/^nodeLinker:\s*["']?(?:node-modules|pnpm)\b/m.test(project.text('.yarnrc.yml'))
+
 /** Whether Yarn is version 2 or newer: its lock file and its settings have another format. */
 export const isBerry = (project: Project) =>
   project.has('.yarnrc.yml') ||

@@ -1,6 +1,14 @@
-import { faultAt } from '../project.ts'
+import { faultAt, type Project } from '../project.ts'
 import type { Provider } from '../types.ts'
 import { versionOf } from '../versions.ts'
+
+/** `{:name, "~> 1.0"}` of `deps`. */
+const hasDependencies = (project: Project) =>
+  project.has('mix.lock') &&
+  project
+    .text('mix.exs')
+    .split('\n')
+    .some(line => /^\s*\{:\w+,\s*(?:"|\w+:)/.test(line))
 
 /** A mix project, started as a release. */
 export const elixir: Provider = {
@@ -13,14 +21,18 @@ export const elixir: Provider = {
     const hasTask = (name: string) => text.includes(`"${name}"`)
     return {
       framework: /\{:phoenix,/.test(text) ? 'phoenix' : null,
+      debian: { build: ['elixir', 'erlang-dev', 'erlang-nox'], run: [] },
       tools: [versionOf(project, 'elixir'), versionOf(project, 'erlang')],
-      install: [
-        'mix local.hex --force',
-        'mix local.rebar --force',
-        'mix deps.get --only prod',
-        'mix deps.compile',
-        ...(hasTask('assets.setup') ? ['mix assets.setup'] : []),
-      ],
+      // Without dependencies, a build needs no package manager.
+      install: hasDependencies(project)
+        ? [
+            'mix local.hex --force',
+            'mix local.rebar --force',
+            'mix deps.get --only prod',
+            'mix deps.compile',
+            ...(hasTask('assets.setup') ? ['mix assets.setup'] : []),
+          ]
+        : [],
       build: ['mix compile', ...(hasTask('assets.deploy') ? ['mix assets.deploy'] : []), 'mix release'],
       start: `_build/prod/rel/${app}/bin/${app} start`,
       staticDir: null,

@@ -1,9 +1,10 @@
 import { frameworks, type Served } from '../node/frameworks.ts'
 import { isInSync, managerVersion } from '../node/locks.ts'
-import { isBerry, managerOf, type PackageManager } from '../node/managers.ts'
+import { isBerry, isPnp, managerOf, type PackageManager } from '../node/managers.ts'
 import { type NodePackage, readPackage } from '../node/package.ts'
 import { nxOf } from '../node/nx.ts'
 import { packagesOf } from '../node/packages.ts'
+import { debianOf, nodeNeeds } from '../debian.ts'
 import { faultAt, lineAt, type Project } from '../project.ts'
 import type { Provider, ToolName, ToolVersion } from '../types.ts'
 import { namesStart } from '../start.ts'
@@ -19,12 +20,14 @@ export const node: Provider = {
     const nx = nxOf(project)
     const served = framework?.serve(own, project) ?? { staticDir: null, start: null }
     const builds = own.script('build') !== undefined
+    const pnp = manager.tool === 'yarn' && isPnp(project)
     const staticDir = builds && !startsServer(own) ? served.staticDir : null
     const tools = toolsOf(project, own, manager, lock)
     const installs = own.hasDependencies || own.installsMore || lock !== null
     const isLocked = lock !== null && (manager.tool !== 'npm' || isInSync(project, lock))
     return {
       framework: framework?.name ?? null,
+      debian: debianOf(nodeNeeds, own.uses),
       tools,
       install: installs ? [manager.install(isLocked, isBerry(project))] : [],
       build: builds ? [manager.run('build')] : (nx?.build ?? []),
@@ -34,7 +37,8 @@ export const node: Provider = {
       node: {
         packages: packagesOf(project, tools),
         prune: installs && own.mayHaveDevDependencies ? manager.prune : null,
-        script: own.script('start') ?? null,
+        pnp,
+        script: pnp ? null : (own.script('start') ?? null),
       },
     }
   },
@@ -86,8 +90,9 @@ function startOf(
 ): string | null {
   if (own.script('start') !== undefined) return manager.run('start')
   // A built file such as dist/index.js is not in the source.
+  const run = manager.tool === 'yarn' && isPnp(project) ? (path: string) => `yarn node ${path}` : manager.file
   const file = own.main !== undefined && builds && fallback === null ? own.main : fileOf(project, own)
-  if (file !== undefined) return manager.file(file)
+  if (file !== undefined) return run(file)
   if (fallback !== null) return fallback
   if (builds || namesStart(project)) return null
   const text = project.text('package.json')

@@ -1,3 +1,4 @@
+import { debianOf, pythonNeeds } from '../debian.ts'
 import { faultAt, lineAt, type Project } from '../project.ts'
 import { namesStart } from '../start.ts'
 import { tomlValue } from '../toml.ts'
@@ -64,6 +65,7 @@ export const python: Provider = {
     const tool = installer?.tool ?? null
     return {
       ...startOf(project),
+      debian: debianOf(pythonNeeds, uses(project)),
       tools: [versionOf(project, 'python'), ...(tool === null ? [] : [versionOf(project, tool)])],
       install: installer?.install(project) ?? [],
       build: [],
@@ -73,26 +75,34 @@ export const python: Provider = {
   },
 }
 
+/** Whether a manifest names a package. The name of a longer one with the same beginning does not count. */
+function uses(project: Project): (name: string) => boolean {
+  const manifest = ['requirements.txt', 'pyproject.toml', 'Pipfile']
+    .map(project.text)
+    .join('\n')
+    .replaceAll(/(?:^|\s)#.*/g, '')
+  return name => new RegExp(`(?:^|["'\\s])${name}\\b(?!-)`, 'im').test(manifest)
+}
+
 function startOf(project: Project): { readonly framework: string | null; readonly start: string } {
-  const manifest = ['requirements.txt', 'pyproject.toml', 'Pipfile'].map(project.text).join('\n')
-  const uses = (name: string) => new RegExp(`(?:^|["'\\s])${name}\\b`, 'im').test(manifest)
+  const named = uses(project)
   const file = mainFiles.find(project.has)
   const module = file?.replace(/\.py$/, '')
   const django = project.has('manage.py') ? wsgiModule(project) : undefined
   if (django !== undefined) return { framework: 'django', start: `gunicorn --bind 0.0.0.0:$PORT ${django}` }
-  const asgi = ['fastapi', 'python-fasthtml', 'starlette'].find(uses)
+  const asgi = ['fastapi', 'python-fasthtml', 'starlette'].find(named)
   if (
     module !== undefined &&
-    (asgi !== undefined || uses('uvicorn')) &&
-    (uses('uvicorn') || asgi === 'python-fasthtml')
+    (asgi !== undefined || named('uvicorn')) &&
+    (named('uvicorn') || asgi === 'python-fasthtml')
   )
     return {
       framework: asgi?.replace('python-', '') ?? null,
       start: `uvicorn ${module}:app --host 0.0.0.0 --port $PORT`,
     }
-  if (module !== undefined && uses('gunicorn'))
-    return { framework: uses('flask') ? 'flask' : null, start: `gunicorn --bind 0.0.0.0:$PORT ${module}:app` }
-  if (file !== undefined) return { framework: uses('flask') ? 'flask' : null, start: `python ${file}` }
+  if (module !== undefined && named('gunicorn'))
+    return { framework: named('flask') ? 'flask' : null, start: `gunicorn --bind 0.0.0.0:$PORT ${module}:app` }
+  if (file !== undefined) return { framework: named('flask') ? 'flask' : null, start: `python ${file}` }
   const script = project.toml('pyproject.toml').find(({ table }) => table === 'project.scripts')
   if (script) return { framework: null, start: script.key }
   const place = manifests.find(project.has) ?? 'requirements.txt'

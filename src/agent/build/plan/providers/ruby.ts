@@ -9,16 +9,18 @@ export const ruby: Provider = {
   plan: project => {
     const uses = (gem: string) => new RegExp(`^\\s*gem\\s+["']${gem}["']`, 'm').test(project.text('Gemfile'))
     const isRails = project.has('config/application.rb')
-    const bundler = /^BUNDLED WITH\n\s+(\S+)/m.exec(project.text('Gemfile.lock'))?.[1]
     const hasAssets = isRails && (uses('sprockets-rails') || uses('propshaft'))
     // execjs runs a JavaScript engine of the system.
     const usesNode = project.has('package.json') || uses('execjs')
     const packs = uses('bootsnap')
     return {
       framework: isRails ? 'rails' : project.has('config.ru') ? 'rack' : null,
+      debian: {
+        build: ['ruby-dev'],
+        run: ['bundler', 'libjemalloc2', 'ruby', ...(uses('pg') ? ['libpq5'] : [])],
+      },
       tools: [versionOf(project, 'ruby'), ...(usesNode ? [versionOf(project, 'node')] : [])],
       install: [
-        ...(bundler === undefined ? [] : [`gem install -N bundler:${bundler}`]),
         'bundle install',
         ...(packs ? ['bundle exec bootsnap precompile --gemfile'] : []),
         ...(project.has('package.json') ? ['npm install'] : []),

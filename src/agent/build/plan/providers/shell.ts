@@ -13,6 +13,7 @@ export const shell: Provider = {
     const program = shells.includes(named) && named !== 'dash' ? named : 'sh'
     return {
       framework: null,
+      debian: { build: [], run: program === 'zsh' ? ['zsh'] : [] },
       tools: [],
       install: [],
       build: project.has('start.sh') ? ['chmod +x start.sh'] : [],

@@ -1,0 +1,100 @@
+/** Recipes of languages whose toolchain comes from Debian, in the one version that it has. */
+import { debianScripts } from './debian-scripts.ts'
+import { BuildFault } from './fault.ts'
+import { mavenScript } from './maven.ts'
+import { debianTools } from './plan/debian.ts'
+import { faultAt } from './plan/project.ts'
+import type { BuildPlan, ToolName } from './plan/types.ts'
+import { debianPath, layer, nodeEnv, owner, type Planner, startCommand, stepsOf, toolOf } from './recipe-parts.ts'
+
+type Debians = 'elixir' | 'erlang' | 'java' | 'php' | 'ruby'
+const nouns = { elixir: 'Elixir', erlang: 'Erlang', java: 'Java', php: 'PHP', ruby: 'Ruby' } as const satisfies Record<
+  Debians,
+  string
+>
+
+/** PHP, whose minor versions remove functions, must be the named one; the others run what older versions ran. */
+const isExact = (tool: ToolName) => tool === 'php'
+
+/** @throws BuildFault if the project names a version that Debian's is not, or does not replace */
+function checkVersion(plan: BuildPlan, tool: Debians): void {
+  const wanted = toolOf(plan, [tool])
+  const ours = debianTools.get(tool)?.version ?? ''
+  if (!wanted?.from || replaces(tool, ours, wanted.version)) return
+  throw faultAt(
+    wanted.from,
+    `Builds have ${nouns[tool]} ${ours}, not ${wanted.version}. Change the line, or add a Dockerfile.`,
+  )
+}
+
+/** Whether our version fits one such as `8.2`, `^8.1`, `>=8.0`, `~> 1.13`, Java's `1.8` or `temurin-17.0.2`. */
+function replaces(tool: Debians, ours: string, wanted: string): boolean {
+  const [ourMajor = 0, ourMinor = 0] = ours.split('.').map(Number)
+  if (tool === 'java') return Number(/(?:1\.)?(\d+)/.exec(wanted)?.[1] ?? Infinity) <= ourMajor
+  const [, sign = '', major = '', minor = '0'] = /(\^|>=|~>)?\s*(\d+)(?:\.(\d+))?/.exec(wanted) ?? []
+  if (tool === 'erlang') return Number(major) <= ourMajor
+  if (Number(major) !== ourMajor) return false
+  return sign === '' && isExact(tool) ? Number(minor) === ourMinor : Number(minor) <= ourMinor
+}
+
+const variables = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp'] as const
+
+const php: Planner = (plan, start) => {
+  if (start === null) return null
+  checkVersion(plan, 'php')
+  return {
+    builder: 'builder',
+    script: debianScripts.php,
+    env: plan.node ? nodeEnv(plan, plan.node) : stepsOf(plan),
+    output: layer('php', { ...owner, Env: [...variables], Cmd: startCommand(start) }),
+  }
+}
+
+const java: Planner = (plan, start) => {
+  if (start === null) return null
+  if (!plan.build.some(line => /^(?:mvn|\.\/mvnw) /.test(line)))
+    throw new BuildFault(
+      'build.gradle, line 1: Builds have no Gradle yet. Add a Dockerfile, or a pom.xml: projects of Maven are built.',
+    )
+  checkVersion(plan, 'java')
+  // Spring reads the port from a variable of its own.
+  const line = plan.framework === 'spring' ? `export SERVER_PORT="$PORT"; exec ${start}` : start
+  return {
+    builder: 'maven',
+    script: mavenScript,
+    env: stepsOf(plan),
+    output: layer('java', { ...owner, Env: [...variables], Cmd: startCommand(line) }),
+  }
+}
+
+const ruby: Planner = (plan, start) => {
+  if (start === null) return null
+  checkVersion(plan, 'ruby')
+  const bundle = ['BUNDLE_PATH=/app/.mote/bundle', 'BUNDLE_WITHOUT=development:test', 'BUNDLE_VERSION=system']
+  const rails = ['RAILS_ENV=production', 'RACK_ENV=production', 'RAILS_LOG_TO_STDOUT=1', 'RAILS_SERVE_STATIC_FILES=1']
+  // Ruby's threads fragment the memory of glibc's allocator; Rails preloads this one in its own images too.
+  const Env = [...variables, ...bundle, ...rails, 'LD_PRELOAD=libjemalloc.so.2']
+  return {
+    builder: 'builder',
+    script: debianScripts.ruby,
+    env: plan.node ? nodeEnv(plan, plan.node) : stepsOf(plan),
+    // execjs and webpackers run its Node.
+    output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
+  }
+}
+
+const elixir: Planner = (plan, start) => {
+  if (start === null) return null
+  checkVersion(plan, 'elixir')
+  checkVersion(plan, 'erlang')
+  // A release of Phoenix starts its server only with this.
+  const Env = [...variables, 'LANG=C.UTF-8', 'MIX_ENV=prod', 'PHX_SERVER=true', 'RELEASE_DISTRIBUTION=none']
+  return {
+    builder: 'builder',
+    script: debianScripts.elixir,
+    env: stepsOf(plan),
+    output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
+  }
+}
+
+export const debianRecipes = { php, java, ruby, elixir } as const

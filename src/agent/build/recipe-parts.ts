@@ -1,0 +1,44 @@
+/** What the recipes of all languages have in common. */
+import type { BuildPlan, NodeSteps, ToolName, ToolVersion } from './plan/types.ts'
+import type { ToolImage } from './tool-images.ts'
+
+export interface Recipe {
+  /** The builder's image. */
+  readonly builder: ToolImage
+  /** Run by the builder VM's /bin/sh as root. A constant: values from the repository are passed in the environment. */
+  readonly script: string
+  readonly env: Readonly<Record<string, string>>
+  readonly output:
+    | { readonly kind: 'layer'; readonly base: ToolImage; readonly config: Readonly<Record<string, unknown>> }
+    /** An OCI layout in the directory `image`. */
+    | { readonly kind: 'layout' }
+}
+
+/** Returns null if the project has no start command. */
+export type Planner = (plan: BuildPlan, start: string | null, plainHttp: readonly string[]) => Recipe | null
+
+export const owner = { User: '1000:1000', WorkingDir: '/app' } as const
+export const debianPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin'
+
+/** Starts the line as a process that receives the signals of the VM. `exec` only accepts a single command. */
+export function startCommand(line: string): string[] {
+  if (/[;|&]/.test(line)) return ['/bin/sh', '-c', line]
+  return ['/bin/sh', '-c', /^\w+=/.test(line) ? `exec env ${line}` : `exec ${line}`]
+}
+
+const lines = (commands: readonly string[]) => commands.join('\n')
+export const stepsOf = ({ install, build }: BuildPlan) => ({ INSTALL: lines(install), BUILD: lines(build) })
+export const toolOf = ({ tools }: BuildPlan, names: readonly ToolName[]): ToolVersion | undefined =>
+  tools.find(({ tool }) => names.includes(tool))
+
+export const nodeEnv = (plan: BuildPlan, { packages, pnp }: NodeSteps) => ({
+  ...stepsOf(plan),
+  NODE_PACKAGE: packages.node,
+  MANAGER_PACKAGE: packages.manager,
+  ...(packages.bun === undefined ? {} : { BUN_PACKAGE: packages.bun }),
+  ...(pnp ? { KEEPS_ARCHIVES: 'yes' } : {}),
+  PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
+})
+
+export const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>
+  ({ kind: 'layer', base, config }) as const

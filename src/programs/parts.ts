@@ -37,8 +37,8 @@ import {
   type ProgramSettingName,
   type ProgramSettings,
   programSettings,
-  vmmProgramsOf,
 } from './settings.ts'
+import { vmmProgramsOf } from './vmm-programs.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -206,6 +206,7 @@ export async function openAgent(
       kernel: kernelOf(settings.kernel),
       templateMib: mebibytesOf(programSettings.templateMib, settings.templateMib),
       baseMib: mebibytesOf(programSettings.baseMib, settings.baseMib),
+      toolchainMib: mebibytesOf(programSettings.toolchainMib, settings.toolchainMib),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
     parts,
   )

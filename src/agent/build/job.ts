@@ -24,6 +24,7 @@ import { timed, watchSilence } from './progress.ts'
 import { inputsEnv, type Recipe, recipeOf } from './recipe.ts'
 import { readTree } from './tree.ts'
 import { buildTrust } from './trust.ts'
+import { toolchainDisk } from './archives/disk.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
 import { fetchUpload, partsOf } from './upload.ts'
 import { openWorker, type Unprivileged, type Worker } from '../worker/worker.ts'
@@ -40,6 +41,8 @@ export interface JobDeps extends ToolImageDirs {
   readonly oneWay: () => Promise<OneWay>
   /** See `buildTrust`. */
   readonly buildCa: string | null
+  /** Limit on the host's archives of toolchains. */
+  readonly toolchainMib: number
   /** Directory of the apps' build caches. */
   readonly cachesDir: string
 }
@@ -75,7 +78,12 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   job.onState('fetching')
   const { recipe, bases } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
   job.onState('building')
-  await timed(say, 'building', () => inVm(deps, job, { recipe, trust, bases }, signal))
+  const toolchains = await toolchainDisk(
+    { ...deps, authorities: trust['MOTE_CA'] ?? '' },
+    { wanted: recipe.toolchain ?? [], work, say },
+    signal,
+  )
+  await timed(say, 'building', () => inVm(deps, job, { recipe, trust, bases, toolchains }, signal))
   job.onState('pushing')
   const layout = await timed(say, 'making the image', () => imageOf(deps, recipe, work, signal, say))
   const image =
@@ -169,9 +177,12 @@ interface Prepared {
 interface Planned extends Prepared {
   /** Environment of the builder, see `buildTrust`. */
   readonly trust: Readonly<Record<string, string>>
+  /** The file of the disk with the toolchain. */
+  readonly toolchains: string | undefined
 }
 
-async function inVm(deps: JobDeps, job: Job, { recipe, trust, bases }: Planned, signal: AbortSignal): Promise<void> {
+async function inVm(deps: JobDeps, job: Job, planned: Planned, signal: AbortSignal): Promise<void> {
+  const { recipe, trust, bases, toolchains } = planned
   const { spec, work, log, buildId, vmDir } = job
   const say = (line: string) => log.say(line)
   using silence = watchSilence(say)
@@ -182,11 +193,16 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust, bases }: Planned, 
     {
       vmId: buildId,
       dir: vmDir,
-      spec: vmSpec(job, recipe, { ...trust, ...(bases ? { BASES: bases.names.join(' ') } : {}) }),
+      spec: vmSpec(job, recipe, {
+        ...trust,
+        ...(bases ? { BASES: bases.names.join(' ') } : {}),
+        ...(toolchains === undefined ? {} : { TOOLCHAINS: 'yes' }),
+      }),
       say,
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
         ...(bases ? [{ serial: 'bases', file: bases.file, readOnly: true }] : []),
+        ...(toolchains === undefined ? [] : [{ serial: 'toolchains', file: toolchains, readOnly: true }]),
         { serial: 'output', file: disks.output, readOnly: false },
         { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false, fileSystem: 'ext4' },
       ],

@@ -1,5 +1,6 @@
 /** For each kind of project: the image it is built in, the build script, and the resulting image. */
 import type { BuildInputs } from '../../contract/agent.ts'
+import type { WantedArchive } from './archives/disk.ts'
 import { BuildFault } from './fault.ts'
 import { mavenScript } from './maven.ts'
 import { nounOf } from './plan/describe.ts'
@@ -14,6 +15,8 @@ export interface Recipe {
   /** Run by the builder VM's /bin/sh as root. A constant: values from the repository are passed in the environment. */
   readonly script: string
   readonly env: Readonly<Record<string, string>>
+  /** What the host gives the build from its archives. */
+  readonly toolchain?: readonly WantedArchive[]
   readonly output:
     | { readonly kind: 'layer'; readonly base: ToolImage; readonly config: Readonly<Record<string, unknown>> }
     /** An OCI layout in the directory `image`. */
@@ -56,6 +59,13 @@ const nodeEnv = (plan: BuildPlan, { packages }: NodeSteps) => ({
   ...(packages.bun === undefined ? {} : { BUN_PACKAGE: packages.bun }),
   PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
 })
+
+const npmArchive = (name: string, spec: string): WantedArchive => ({ kind: 'npm', name, spec })
+const nodeArchives = ({ packages }: NodeSteps): WantedArchive[] => [
+  npmArchive('node', packages.node),
+  npmArchive('manager', packages.manager),
+  ...(packages.bun === undefined ? [] : [npmArchive('bun', packages.bun)]),
+]
 
 const denoEnv = ['DENO_DIR=/app/.mote/deno', 'DENO_NO_UPDATE_CHECK=1']
 
@@ -107,6 +117,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         builder: 'builder',
         script: scripts['node-static'],
         env: { ...env, DIR: plan.staticDir },
+        toolchain: nodeArchives(plan.node),
         output: layer('web', webServer),
       }
     if (start === null) return null
@@ -119,6 +130,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
       builder: 'builder',
       script: scripts.node,
       env: { ...env, PRUNE: plan.node.prune ?? '' },
+      toolchain: nodeArchives(plan.node),
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
@@ -154,22 +166,28 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         GO_URL: toolchain?.url ?? '',
         GO_SHA256: toolchain?.sha256 ?? '',
       },
+      toolchain: toolchain === null ? [] : [{ kind: 'file', name: 'go.zip', ...toolchain }],
       output: layer('web', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
   rust: (plan, start) => {
     if (start === null) return null
     const rust = toolOf(plan, ['rust'])
+    const toolchain = rust ? rustToolchainOf(rust) : 'stable'
     const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
     return {
       builder: 'builder',
       script: scripts.rust,
       env: {
         ...stepsOf(plan),
-        RUST: rust ? rustToolchainOf(rust) : 'stable',
+        RUST: toolchain,
         RUSTUP_URL: rustup.url,
         RUSTUP_SHA256: rustup.sha256,
       },
+      toolchain: [
+        { kind: 'file', name: 'rustup-init', ...rustup },
+        { kind: 'rust', toolchain },
+      ],
       // The program needs the C library of the builder.
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
@@ -188,10 +206,12 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
   deno: (plan, start) => {
     if (start === null) return null
     const Env = [`PATH=/app/.mote/bin:${debianPath}`, 'PORT=8080', 'HOME=/tmp', ...denoEnv]
+    const denoPackage = `deno@${toolOf(plan, ['deno'])?.version ?? '2'}`
     return {
       builder: 'builder',
       script: scripts.deno,
-      env: { ...stepsOf(plan), DENO_PACKAGE: `deno@${toolOf(plan, ['deno'])?.version ?? '2'}` },
+      env: { ...stepsOf(plan), DENO_PACKAGE: denoPackage },
+      toolchain: [npmArchive('deno', denoPackage)],
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },

@@ -130,6 +130,7 @@ function agentCommand(): Command {
     'kernel',
     'templateMib',
     'baseMib',
+    'toolchainMib',
     'metricsPort',
     'natsUrl',
     'logLevel',

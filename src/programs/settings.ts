@@ -27,8 +27,8 @@ export const programSettings = {
   registryPort: {
     flag: '--registry-port <port>',
     env: 'MOTE_REGISTRY_PORT',
-    fallback: '',
-    help: 'port of a registry to push images to (needs docker-registry); none when empty',
+    fallback: 'auto',
+    help: 'port of the registry of this installation, which images are pushed to; auto: 7050 if docker-registry is installed, unless MOTE_REGISTRY_URL or MOTE_REGISTRY is set; none when empty',
   },
   metricsPort: {
     flag: '--metrics-port <port>',

@@ -8,6 +8,8 @@ import { run } from '../../lib/exec.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { Driver } from '../hypervisor/driver.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
+import { signedIn, type UsableRegistry } from '../image/access.ts'
+import { parseImage } from '../image/reference.ts'
 import type { AskBuildLogin } from '../image/logins.ts'
 import type { OneWay } from '../image/oneway.ts'
 import type { VmLog } from '../logs/vm-log.ts'
@@ -89,9 +91,21 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   const image =
     spec.repository === null
       ? await keepBuilt(layout, deps.imageDir, spec.appId)
-      : await pushBuilt(layout, spec.repository, deps.registries, signal)
+      : await pushBuilt(layout, spec.repository, await registriesTo(deps, job, spec.repository, signal), signal)
   say(`built ${image}`)
   return image
+}
+
+/** The registries with the credential for the push. */
+async function registriesTo(
+  { askBuildLogin, registries }: JobDeps,
+  { buildId, spec }: Job,
+  repository: string,
+  signal: AbortSignal,
+): Promise<readonly UsableRegistry[]> {
+  const reference = parseImage(repository)
+  if (!spec.signIn || reference.kind !== 'registry') return registries
+  return signedIn(registries, reference, await askBuildLogin(buildId, repository, signal))
 }
 
 /** Fetches the source and private base images, plans the build, and creates the builder's disks. */

@@ -38,6 +38,7 @@ export async function openRegistry(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
   parts: Parts,
+  freePort = defaultPort,
 ): Promise<OpenedRegistry> {
   const { registry, registryUrl } = parts.config
   const { registryPort } = settings
@@ -48,7 +49,7 @@ export async function openRegistry(
     return { url: registryUrl || `http://localhost:${port}` }
   }
   if (registryUrl !== '' || registry !== '') return { url: registryUrl }
-  const opened = await openDefault(scope, settings, parts)
+  const opened = await openDefault(scope, settings, parts, freePort)
   if (opened.note) parts.log.warn(opened.note)
   return opened
 }
@@ -57,6 +58,7 @@ async function openDefault(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
   parts: Parts,
+  port: number,
 ): Promise<OpenedRegistry> {
   const { db } = parts
   if ((await findProgram('docker-registry')) === undefined)
@@ -66,8 +68,8 @@ async function openDefault(
     const known = await db.maybe(ownRegistry, [])
     if (known && known.id !== id) return { url: known.url }
     await using starting = new AsyncDisposableStack()
-    await start(starting, settings, parts, defaultPort)
-    const { id: owner, url } = await db.one(claimRegistry, [id, defaultUrl(settings, parts.config)])
+    await start(starting, settings, parts, port)
+    const { id: owner, url } = await db.one(claimRegistry, [id, `http://${hostIn(settings, parts.config)}:${port}`])
     if (owner === id) scope.use(starting.move())
     return { url }
   } catch (cause) {
@@ -98,9 +100,9 @@ async function registryId(settings: ProgramSettings): Promise<string> {
 }
 
 /** The name by which clients and hosts reach the API, if the registry listens there too. */
-function defaultUrl({ listen }: ProgramSettings, { publicUrl }: ControlConfig): string {
+function hostIn({ listen }: ProgramSettings, { publicUrl }: ControlConfig): string {
   const isLocal = listen === 'localhost' || listen === '::1' || listen.startsWith('127.')
-  return `http://${isLocal ? 'localhost' : new URL(publicUrl).hostname}:${defaultPort}`
+  return isLocal ? 'localhost' : new URL(publicUrl).hostname
 }
 
 async function start(

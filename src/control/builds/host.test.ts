@@ -48,7 +48,7 @@ it.each([
       startedAt: null,
       isUnwanted: false,
       hostLost: false,
-    hostRemoved: false,
+      hostRemoved: false,
     }
     await buildHost({ ...world.deps, bus, sourceAuth: async () => undefined }).put(build, AbortSignal.timeout(5000))
     expect(puts.map(({ spec }) => [spec.repository, spec.signIn])).toEqual([

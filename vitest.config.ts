@@ -13,6 +13,8 @@ const lives = 'test/simulation/simulation.test.ts'
 const anywhere = 'test/anywhere/anywhere.test.ts'
 
 // Test processes, and the programs that tests start, inherit it: a command of the CLI takes 0.1 s of CPU instead of 0.3.
+// Programs under test would compete for the default port of the registry.
+process.env['MOTE_REGISTRY_PORT'] ??= ''
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.cache/compile')
 
 /** Minutes, and a program of PyPI: `npm run test:schemathesis`. */

@@ -66,7 +66,9 @@ async function main() {
   } else {
     if (['demo', 'up'].includes(verb) && !asksForHelp() && !simulates())
       await ensureSystemPackages(['vm', 'image'], { mandatory: verb === 'demo' })
-    if (['up', 'control'].includes(verb) && !asksForHelp() && hasRegistry()) await ensureSystemPackages(['registry'])
+    if (['up', 'control'].includes(verb) && !asksForHelp() && asksForRegistry())
+      await ensureSystemPackages(['registry'])
+    if (startsRegistry() && !asksForHelp() && !simulates()) await ensureSystemPackages(['registry'], { quiet: true })
     // A cloud keeps its data in the checkout; other commands refer to the folder in which they are run.
     const ofCloud = ['up', 'demo', 'control', 'agent', 'gateway'].includes(verb)
     const flags = ofCloud ? programFlags : []
@@ -87,8 +89,17 @@ function simulates() {
   )
 }
 
-function hasRegistry() {
+function asksForRegistry() {
   return Boolean(process.env.MOTE_REGISTRY_PORT) || rest.some(one => one.startsWith('--registry-port'))
+}
+
+/** By default, these start a registry if they can. */
+function startsRegistry() {
+  const { MOTE_REGISTRY, MOTE_REGISTRY_PORT, MOTE_REGISTRY_URL } = process.env
+  if (MOTE_REGISTRY || MOTE_REGISTRY_URL || MOTE_REGISTRY_PORT === '') return false
+  if (verb === 'install')
+    return rest[0] === 'control' && !rest.some(one => /^(?:--print|--root|(?:--set=)?MOTE_REGISTRY)/.test(one))
+  return verb === 'up'
 }
 
 /** `--help` installs nothing; the help of single commands needs the packages. */

@@ -73,7 +73,9 @@ const packages = [
     group: 'registry',
     name: 'docker-registry',
     probe: ['docker-registry'],
-    why: 'a registry to push images to (--registry-port)',
+    why: 'the registry of the installation, which images are pushed to',
+    // Debian starts it for everybody and without passwords, on port 5000.
+    service: 'docker-registry.service',
   },
 ]
 
@@ -84,10 +86,11 @@ const isMissing = ({ probe }) => !probe.some(present)
 
 /**
  * Installs missing packages of the groups. With `mandatory` it fails if virtual machines cannot run without a missing
- * package; otherwise it prints the missing packages and returns.
+ * package; otherwise it prints the missing packages and returns. With `quiet` it installs what it can without a word
+ * about the rest.
  * @throws Failure that names the packages and the command to run
  */
-export async function ensureSystemPackages(groups, { mandatory = false } = {}) {
+export async function ensureSystemPackages(groups, { mandatory = false, quiet = false } = {}) {
   if (process.platform !== 'linux') {
     if (mandatory) throw new Failure(notLinux)
     return
@@ -95,13 +98,13 @@ export async function ensureSystemPackages(groups, { mandatory = false } = {}) {
   const missing = packages.filter(one => groups.includes(one.group) && isMissing(one))
   if (missing.length === 0) return
   const asRoot = present('apt-get') ? rootCommand() : undefined
-  if (asRoot === undefined) return reportMissing(missing, mandatory)
+  if (asRoot === undefined) return quiet ? undefined : reportMissing(missing, mandatory)
   const output = await install(
     asRoot,
     missing.map(({ name }) => name),
   )
   const still = missing.filter(isMissing)
-  if (still.length > 0) reportMissing(still, mandatory, output)
+  if (still.length > 0 && !quiet) reportMissing(still, mandatory, output)
 }
 
 const notLinux = `Virtual machines need Linux; this is ${process.platform}. What works here: the command line ("bin/mote login --url <address of a Mote>") and a cloud of simulated machines ("npm start -- --hypervisor fake").`
@@ -125,6 +128,14 @@ async function install(asRoot, names) {
   const add = wanted => apt(['install', '-y', '-q', '--no-install-recommends', ...wanted])
   let last = { status: 0, output: '' }
   await step(`Installing ${names.join(', ')}`, async () => {
+    if (existsSync('/run/systemd/system'))
+      for (const { service } of packages.filter(one => one.service && names.includes(one.name)))
+        await program(asRoot[0] ?? 'systemctl', [
+          ...asRoot.slice(1),
+          ...(asRoot[0] ? ['systemctl'] : []),
+          'mask',
+          service,
+        ])
     await apt(['update', '-q'])
     last = await add(names)
     // A package that this distribution lacks must not prevent the installation of the others.

@@ -24,6 +24,7 @@ const smallTables: Readonly<Record<string, string>> = {
   private_network: 'one row',
   installation_secret: 'one row',
   usage_mark: 'one row',
+  own_registry: 'one row',
   history_mark: 'one row for each resolution',
   sweep_run: 'one row for each sweep of the program',
   host: 'computers of the operator',

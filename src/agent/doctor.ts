@@ -7,6 +7,7 @@ import { runscOf, vmmPlatforms } from './drivers.ts'
 import { buildInit } from './guest/init.ts'
 import { probeRunsc } from './hypervisor/gvisor/probe.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
+import { archivesUsage } from './build/archives/store.ts'
 import { findOneWay } from './image/oneway.ts'
 import { inspectQemu, testedQemu, untestedQemu } from './hypervisor/qemu/program.ts'
 import { probeQemu } from './hypervisor/qemu/probe.ts'
@@ -21,12 +22,12 @@ import { hasCode } from '../lib/files.ts'
  * first call may take seconds. Changes nothing outside the cache directory.
  */
 export async function inspectHost(
-  config: Pick<AgentConfig, 'cacheDir' | 'kernel' | 'dataDir' | 'programs'>,
+  config: Pick<AgentConfig, 'cacheDir' | 'kernel' | 'dataDir' | 'programs' | 'toolchainMib'>,
   onProgress: (line: string) => void = () => undefined,
 ): Promise<Finding[]> {
   const findings = [await qemuFinding(), ...(await inspectTools())]
   findings.push(await tapFinding(), await wayOutFinding(config.cacheDir), await workerFinding(config.cacheDir))
-  findings.push(await reflinkFinding(config.cacheDir))
+  findings.push(await reflinkFinding(config.cacheDir), await toolchainFinding(config))
   const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernel)
   const made = await kernel().then(
     ({ version }): Finding => ({
@@ -105,6 +106,17 @@ async function tapFinding(): Promise<Finding> {
   )
   if (refused !== undefined) return limited(refused, 'apt-get install nftables, on a kernel with nf_tables')
   return { name: 'tap', ok: 'yes', detail: 'root, /dev/net/tun and nftables', fix: null }
+}
+
+async function toolchainFinding({
+  cacheDir,
+  toolchainMib,
+}: Pick<AgentConfig, 'cacheDir' | 'toolchainMib'>): Promise<Finding> {
+  const { count, mib } = await archivesUsage(resolve(cacheDir))
+  if (toolchainMib === 0)
+    return { name: 'toolchains', ok: 'limited', detail: 'every app downloads its own', fix: 'unset MOTE_TOOLCHAIN_MIB' }
+  const detail = `${count} archives for builds, ${mib} of ${toolchainMib} MiB (MOTE_TOOLCHAIN_MIB)`
+  return { name: 'toolchains', ok: 'yes', detail, fix: null }
 }
 
 /** Checks that skopeo can contact registries named by users without access to the host itself (image/way-out.ts). */

@@ -192,6 +192,7 @@ export const createHostBuilds = (ground: HostGround): Promise<Builds> =>
     imageDir: resolve(ground.config.imageDir),
     registries: ground.config.registries,
     buildCa: ground.config.buildCa,
+    toolchainMib: ground.config.toolchainMib,
     ready: ground.probes.done,
     logLimits: ground.config.log,
   })

@@ -67,7 +67,7 @@ async function end(identity: ProcessIdentity): Promise<void> {
 
 /** Removes half-built files. Another agent may be building in the shared cache; it holds the lock of that file. */
 async function removePartials(cacheDir: string): Promise<void> {
-  for (const dir of ['bases', 'initrd', 'init', 'templates', '.']) {
+  for (const dir of ['bases', 'initrd', 'init', 'templates', 'toolchains', '.']) {
     const names = await readdir(join(cacheDir, dir)).catch(() => [])
     for (const name of names.filter(one => one.endsWith(partialSuffix))) {
       await removePartial(join(cacheDir, dir, name))

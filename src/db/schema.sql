@@ -847,6 +847,14 @@ CREATE TABLE outgoing_mail (
   CONSTRAINT outgoing_mail_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE own_registry (
+  id uuid NOT NULL,
+  one boolean NOT NULL DEFAULT true,
+  url text NOT NULL,
+  CONSTRAINT own_registry_one_check CHECK (one),
+  CONSTRAINT own_registry_pkey PRIMARY KEY (one)
+);
+
 CREATE TABLE pat (
   account_id uuid NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),

@@ -12,6 +12,8 @@ import type { ProgramSettings } from './settings.ts'
 
 export interface Visit {
   readonly db: Db
+  /** The data directory. */
+  readonly data: string
   /** @throws Error if no secret is configured */
   vault(): Vault
   /** @throws Error if the configuration is invalid */
@@ -46,6 +48,7 @@ export async function visit<T>(
   const config = () => parseControlConfig(env, !settings.databaseUrl && existsSync(secretFile) ? secretFile : undefined)
   return await work({
     db,
+    data: settings.data,
     vault: () => createVault(config().secrets),
     publicUrl: () => config().publicUrl,
     defaultPlan: () => config().defaultPlan,

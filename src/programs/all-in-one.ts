@@ -4,10 +4,12 @@ import { createTally } from '../lib/tally.ts'
 import type { HypervisorOffer } from '../contract/agent.ts'
 import { agentClient } from '../control/hosts/index.ts'
 import { ensureSecret, openAgent, openBus, openControl, openDatabase, openGateway } from './parts.ts'
+import type { OpenedRegistry } from './registries.ts'
 import type { ProgramSettings } from './settings.ts'
 
 export interface AllInOne {
   readonly apiUrl: string
+  readonly registry: OpenedRegistry
   readonly apiPort: number
   readonly gatewayPort: number
   /**
@@ -43,18 +45,24 @@ export async function startAllInOne(
   )
   const bus = await openBus(starting, settings, 'mote', log)
   const refused = createTally()
-  const control = await progress.step('Control plane', () =>
+  const { control, registry } = await progress.step('Control plane', () =>
     openControl(starting, settings, env, { db, bus, log: log.child({ program: 'control' }), secretFile, refused }),
   )
   const gateway = await progress.step('Gateway', () =>
     openGateway(starting, settings, { bus, log: log.child({ program: 'gateway' }) }, env),
   )
   const agent = await progress.step('Host agent', () =>
-    openAgent(starting, settings, { bus, log: log.child({ program: 'agent' }), refused }, () => stopVms),
+    openAgent(
+      starting,
+      settings,
+      { bus, log: log.child({ program: 'agent' }), refused, registryUrl: registry.url },
+      () => stopVms,
+    ),
   )
   const running = starting.move()
   return {
     apiUrl: control.url,
+    registry,
     apiPort: control.port,
     gatewayPort: gateway.port,
     async hostReady() {

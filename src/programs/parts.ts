@@ -28,7 +28,7 @@ import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Tally } from '../lib/tally.ts'
 import { logRetentionOf } from './log-retention.ts'
-import { openRegistry, ownRegistryUrl, registriesOf } from './registries.ts'
+import { type OpenedRegistry, openRegistry, registriesOf } from './registries.ts'
 import { namingPorts } from './start-failure.ts'
 import {
   limitOf,
@@ -37,8 +37,8 @@ import {
   type ProgramSettingName,
   type ProgramSettings,
   programSettings,
-  vmmProgramsOf,
 } from './settings.ts'
+import { vmmProgramsOf } from './vmm-programs.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -104,20 +104,21 @@ export async function openControl(
     readonly secretFile?: string
     readonly refused?: Tally
   },
-): Promise<Control> {
+): Promise<{ readonly control: Control; readonly registry: OpenedRegistry }> {
   const port = portOf(programSettings.port, settings.port)
   const gatewayPort = portOf(programSettings.gatewayPort, settings.gatewayPort)
-  const config = parseControlConfig(
+  const given = parseControlConfig(
     {
       MOTE_PUBLIC_URL: `http://localhost:${port}`,
       MOTE_GATEWAY_URL: `http://localhost:${gatewayPort}`,
       ...(settings.sshPort ? { MOTE_SSH_PORT: settings.sshPort } : {}),
-      ...(settings.registryPort ? { MOTE_REGISTRY_URL: ownRegistryUrl(settings) } : {}),
       ...env,
       MOTE_SOURCES: env.MOTE_SOURCES || join(resolve(settings.data), 'sources'),
     },
     parts.secretFile,
   )
+  const registry = await openRegistry(scope, settings, { config: given, db: parts.db, log: parts.log })
+  const config = { ...given, registryUrl: registry.url }
   // Each program is imported when it is started: imports take two thirds of the start time.
   const { startControl } = await import('../control/main.ts')
   const metrics: { metricsPort?: number } = settings.metricsPort
@@ -131,8 +132,7 @@ export async function openControl(
     parts.db.whileAnswering(() => startControl({ ...parts, config, host: settings.listen, port, ...metrics })),
   )
   scope.defer(() => control.stop())
-  if (settings.registryPort) await openRegistry(scope, settings, config, parts.log)
-  return control
+  return { control, registry }
 }
 
 /**
@@ -177,7 +177,7 @@ const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'g
 export async function openAgent(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
-  parts: { readonly bus: Bus; readonly log: Logger; readonly refused?: Tally },
+  parts: { readonly bus: Bus; readonly log: Logger; readonly refused?: Tally; readonly registryUrl?: string },
   stopVms: () => boolean,
 ): Promise<Agent> {
   const data = resolve(settings.data)
@@ -191,7 +191,7 @@ export async function openAgent(
       migrationHost: settings.migrationHost,
       buildCa: settings.buildCa === '' ? null : resolve(settings.buildCa),
       pools: poolsOf(settings.pools),
-      registries: registriesOf(settings),
+      registries: registriesOf(settings, parts.registryUrl),
       meshEndpoint: settings.meshEndpoint || null,
       subnet: settings.guestSubnet === '' ? null : subnetOf(settings.guestSubnet),
       labels: labelsOf(settings.labels),
@@ -206,6 +206,7 @@ export async function openAgent(
       kernel: kernelOf(settings.kernel),
       templateMib: mebibytesOf(programSettings.templateMib, settings.templateMib),
       baseMib: mebibytesOf(programSettings.baseMib, settings.baseMib),
+      toolchainMib: mebibytesOf(programSettings.toolchainMib, settings.toolchainMib),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
     parts,
   )

@@ -1,27 +1,121 @@
-/** Image registries in the settings of the programs. */
+/** Image registries in the settings of the programs, and the start of the installation's own one. */
+import { randomUUID } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import type { AgentConfig } from '../agent/base/config.ts'
 import type { ControlConfig } from '../control/base/config.ts'
+import { type Db, statement } from '../db/db.ts'
+import { readIfExists, writeFileAtomic } from '../lib/files.ts'
+import { findProgram } from '../lib/programs.ts'
 import { createVault } from '../lib/vault.ts'
-import { namingPorts } from './start-failure.ts'
+import { namingPorts, startFailure } from './start-failure.ts'
 import { portOf, type ProgramSettings, programSettings } from './settings.ts'
 
-export const ownRegistryUrl = ({ registryPort }: ProgramSettings) =>
-  `http://localhost:${portOf(programSettings.registryPort, registryPort)}`
+/** The service of Debian's package listens on 5000. */
+const defaultPort = 7050
 
+/** The registry of the installation, as its control plane uses it. */
+export interface OpenedRegistry {
+  /** Empty: there is none. */
+  readonly url: string
+  /** Why this program has not started one by default, in one sentence. */
+  readonly note?: string
+}
+
+interface Parts {
+  readonly config: ControlConfig
+  readonly db: Db
+  readonly log: Logger
+}
+
+/**
+ * Starts the registry that the settings ask for. By default that is one on port 7050, unless the operator names another
+ * registry, or another control plane has started one: nothing then prevents the start of this program.
+ * @throws Error if it was asked for and does not start
+ */
 export async function openRegistry(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
-  { publicUrl, secrets }: ControlConfig,
-  log: Logger,
+  parts: Parts,
+  freePort = defaultPort,
+): Promise<OpenedRegistry> {
+  const { registry, registryUrl } = parts.config
+  const { registryPort } = settings
+  if (registryPort === '') return { url: registryUrl }
+  if (registryPort !== 'auto') {
+    const port = portOf(programSettings.registryPort, registryPort)
+    await start(scope, settings, parts, port)
+    return { url: registryUrl || `http://localhost:${port}` }
+  }
+  if (registryUrl !== '' || registry !== '') return { url: registryUrl }
+  const opened = await openDefault(scope, settings, parts, freePort)
+  if (opened.note) parts.log.warn(opened.note)
+  return opened
+}
+
+async function openDefault(
+  scope: AsyncDisposableStack,
+  settings: ProgramSettings,
+  parts: Parts,
+  port: number,
+): Promise<OpenedRegistry> {
+  const { db } = parts
+  if ((await findProgram('docker-registry')) === undefined)
+    return { url: '', note: 'There is no registry for images: apt-get install docker-registry, and start this again.' }
+  try {
+    const id = await registryId(settings)
+    const known = await db.maybe(ownRegistry, [])
+    if (known && known.id !== id) return { url: known.url }
+    await using starting = new AsyncDisposableStack()
+    await start(starting, settings, parts, port)
+    const { id: owner, url } = await db.one(claimRegistry, [id, `http://${hostIn(settings, parts.config)}:${port}`])
+    if (owner === id) scope.use(starting.move())
+    return { url }
+  } catch (cause) {
+    return { url: '', note: `There is no registry for images. ${startFailure(cause)}` }
+  }
+}
+
+const ownRegistry = statement<{ id: string; url: string }>('programs.ownRegistry', `SELECT id, url FROM own_registry`)
+// The first control plane wins; it may change its address.
+const claimRegistry = statement<{ id: string; url: string }>(
+  'programs.claimRegistry',
+  `INSERT INTO own_registry (id, url) VALUES ($1, $2)
+   ON CONFLICT (one) DO UPDATE SET url = CASE WHEN own_registry.id = $1 THEN $2 ELSE own_registry.url END
+   RETURNING id, url`,
+)
+
+const dirOf = (settings: ProgramSettings) => join(resolve(settings.data), 'registry')
+
+/** The id of the directory of images. */
+async function registryId(settings: ProgramSettings): Promise<string> {
+  const file = join(dirOf(settings), 'id')
+  const known = await readIfExists(file)
+  if (known !== undefined) return known.trim()
+  const id = randomUUID()
+  await mkdir(dirOf(settings), { recursive: true, mode: 0o711 })
+  await writeFileAtomic(file, `${id}\n`)
+  return id
+}
+
+/** The name by which clients and hosts reach the API, if the registry listens there too. */
+function hostIn({ listen }: ProgramSettings, { publicUrl }: ControlConfig): string {
+  const isLocal = listen === 'localhost' || listen === '::1' || listen.startsWith('127.')
+  return isLocal ? 'localhost' : new URL(publicUrl).hostname
+}
+
+async function start(
+  scope: AsyncDisposableStack,
+  settings: ProgramSettings,
+  { config: { publicUrl, secrets }, log }: Parts,
+  port: number,
 ): Promise<void> {
   const { startRegistry } = await import('./registry.ts')
   const { registryTrust } = await import('../control/registries/index.ts')
-  const port = portOf(programSettings.registryPort, settings.registryPort)
   const registry = await namingPorts([[port, programSettings.registryPort]], () =>
     startRegistry({
-      dir: join(resolve(settings.data), 'registry'),
+      dir: dirOf(settings),
       host: settings.listen,
       port,
       publicUrl,
@@ -32,9 +126,8 @@ export async function openRegistry(
   scope.defer(() => registry.stop())
 }
 
-/** The registries that the operator named, and the one of this installation. */
-export function registriesOf(settings: ProgramSettings): AgentConfig['registries'] {
-  const own = settings.registryPort === '' ? '' : ownRegistryUrl(settings)
+/** @param own address of the registry of this installation; empty: none */
+export function registriesOf(settings: ProgramSettings, own = ''): AgentConfig['registries'] {
   const texts = `${settings.privateRegistries},${own}`.split(',').map(text => text.trim())
   return texts.filter(Boolean).map(text => {
     const [address = '', projects] = text.replace(/^https?:\/\//, '').split('#')

@@ -11,11 +11,25 @@ import { until } from '../../test/support/wait.ts'
 import { context } from '../../test/support/agent/image.ts'
 import { writeSampleImage } from '../agent/image/sample.ts'
 import { imageStore } from '../agent/image/store.ts'
-import { loginsFrom } from '../agent/image/logins.ts'
+import { signedIn } from '../agent/image/access.ts'
+import { parseImage } from '../agent/image/reference.ts'
+import { buildLoginsFrom, loginsFrom } from '../agent/image/logins.ts'
 import { pushImage } from '../agent/image/registry.ts'
+import type { RegistryLogin } from '../contract/agent.ts'
 import { statement } from '../db/db.ts'
 import { run } from '../lib/exec.ts'
 import { newId } from '../lib/ids.ts'
+
+const anyHost = statement<{ hostId: string }>('test.registry.host', `SELECT id AS "hostId" FROM host LIMIT 1`)
+const vmOfDeployment = statement<{ id: string; hostId: string }>(
+  'test.registry.vmOfDeployment',
+  `SELECT id, host_id AS "hostId" FROM vm WHERE host_id IS NOT NULL AND deployment_id = $1`,
+)
+const insertBuild = statement(
+  'test.registry.build',
+  `INSERT INTO build (id, project_id, app_id, deployment_id, host_id, holds, vcpus, memory_mib, disk_mib, git_url, git_branch, git_commit)
+   SELECT $1, a.project_id, a.id, gen_random_uuid(), $2, true, 1, 1024, 1024, '', '', '' FROM app a WHERE a.id = $3`,
+)
 
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
 
@@ -136,6 +150,43 @@ describe.skipIf(missing.length > 0)(
       const isThief = async () => (vm = await own.system.database.db.maybe(vmOf))?.id !== user.signsInFor
       await until(isThief, { what: 'the other VM', timeoutMs: 20_000 })
       expect(await askLogin(vm?.id ?? '', AbortSignal.timeout(5000))).toBeUndefined()
+    })
+
+    it('takes the image of a build from its host, and gives it to hosts of VMs of the project only', async () => {
+      const appOf = async (user: TestUser, name: string): Promise<string> =>
+        (await user.post('/v1/apps', { name, git_url: 'https://git.example/a.git' })).body.id
+      const [app, sibling, foreign] = [await appOf(ann, 'made'), await appOf(ann, 'sibling'), await appOf(bob, 'other')]
+      const { hostId } = await own.system.database.db.one(anyHost, [])
+      const [buildId, nameOf] = [newId(), (appId: string) => `${own.host}/mote.builds/${appId}`]
+      await own.system.database.db.run(insertBuild, [buildId, hostId, app])
+      const signal = AbortSignal.timeout(30_000)
+      const askLogin = buildLoginsFrom(own.system.bus, hostId)
+      const pushTo = async (appId: string, login: RegistryLogin | undefined) => {
+        const to = `${nameOf(appId)}:built`
+        const reference = parseImage(to)
+        if (reference.kind !== 'registry') throw new Error(to)
+        await pushImage(join(dir.path, 'hello'), 'latest', to, signedIn([], reference, login), signal)
+      }
+      await pushTo(app, await askLogin(buildId, nameOf(app), signal))
+      await expect(pushTo(sibling, await askLogin(buildId, nameOf(sibling), signal))).rejects.toThrow()
+      expect(await askLogin(buildId, nameOf(foreign), signal)).toBeUndefined()
+      await expect(push(await accessToken(ann, ['admin']), `mote.builds/${app}:v1`)).rejects.toThrow(/denied/)
+      await expect(read(await accessToken(ann, ['admin']), `mote.builds/${app}:built`)).rejects.toThrow(/denied/)
+
+      const image = `${nameOf(app)}@${digest}`
+      expect((await bob.post('/v1/deploy', { app_name: 'thief-of-builds', image })).status).toBe(400)
+      const { deployment_id } = (await ann.post('/v1/deploy', { app_name: 'made', image })).body
+      let vm: { id: string; hostId: string } | undefined
+      const isPlaced = async () =>
+        (vm = await own.system.database.db.maybe(vmOfDeployment, [deployment_id])) !== undefined
+      await until(isPlaced, { what: 'the VM', timeoutMs: 20_000 })
+      const cacheDir = join(dir.path, 'cache-of-another-host')
+      const askVmLogin = loginsFrom(own.system.bus, vm?.hostId ?? '')
+      const store = imageStore({ cacheDir, imageDir: dir.path, registries: [], maxImageMib: 64, askLogin: askVmLogin })
+      const user = { projectId: 'ann', signsInFor: vm?.id }
+      expect((await store.base(image, context(), user)).config.digest).toBe(digest)
+      const ticket = (await askVmLogin(vm?.id ?? '', signal))?.password ?? ''
+      await expect(push(ticket, `mote.builds/${app}:v2`)).rejects.toThrow(/denied/)
     })
 
     it('holds built images in a project of the operator, as the documents say', async () => {

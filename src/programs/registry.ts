@@ -49,7 +49,7 @@ export async function startRegistry(options: RegistryOptions): Promise<Registry>
   const account = await registryAccount()
   await requireFree(options)
   const config = await writeFiles(options, account)
-  const launch = () => start([...identity(account), program, 'serve', config], options.log)
+  const launch = () => start([...asAccount(account), program, 'serve', config], options.log)
   let child = launch()
   try {
     await answering(child, options)
@@ -90,7 +90,7 @@ async function keepAlive(log: Logger, signal: AbortSignal, exited: () => Promise
 }
 
 /** Images come from tenants: root starts the registry as an account that can do nothing else. */
-async function registryAccount(): Promise<Account | undefined> {
+export async function registryAccount(): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const lines = (await readFile('/etc/passwd', 'utf8')).split('\n')
   // Debian's package makes the first.
@@ -100,8 +100,8 @@ async function registryAccount(): Promise<Account | undefined> {
   return { uid: Number(uid), gid: Number(gid) }
 }
 
-/** The registry ends with this process, even if that is killed. */
-function identity(account: Account | undefined): string[] {
+/** Runs docker-registry without rights. It ends with this process, even if that is killed. */
+export function asAccount(account: Account | undefined): string[] {
   const user = account
     ? ['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups', '--bounding-set', '-all']
     : []
@@ -204,7 +204,8 @@ async function answering({ process: child, said }: Child, { host, port }: Regist
   throw new Error(`The registry does not start (MOTE_REGISTRY_PORT ${port}): ${reason || 'it did not answer in time'}`)
 }
 
-async function accepts(host: string, port: number): Promise<boolean> {
+/** Whether a program listens there. */
+export async function accepts(host: string, port: number): Promise<boolean> {
   const socket = connect({ host, port })
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(1000) })

@@ -27,8 +27,8 @@ export const programSettings = {
   registryPort: {
     flag: '--registry-port <port>',
     env: 'MOTE_REGISTRY_PORT',
-    fallback: '',
-    help: 'port of a registry to push images to (needs docker-registry); none when empty',
+    fallback: 'auto',
+    help: 'port of the registry of this installation, which images are pushed to; auto: 7050 if docker-registry is installed, unless MOTE_REGISTRY_URL or MOTE_REGISTRY is set; none when empty',
   },
   metricsPort: {
     flag: '--metrics-port <port>',
@@ -205,6 +205,12 @@ export const programSettings = {
     fallback: '10240',
     help: 'disk for unpacked images in the cache; those that a VM or snapshot of this computer needs stay',
   },
+  toolchainMib: {
+    flag: '--toolchain-mib <MiB>',
+    env: 'MOTE_TOOLCHAIN_MIB',
+    fallback: '4096',
+    help: 'disk for archives of Node, Go, Rust and others in the cache, which builds get without a download; 0: every app downloads its own',
+  },
   databaseUrl: {
     flag: '--database-url <url>',
     env: 'DATABASE_URL',
@@ -282,19 +288,4 @@ export function mebibytesOf(setting: ProgramSetting, value: string): number {
 export function limitOf(setting: ProgramSetting, value: string, most = 999_999_999): number {
   if (/^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= most) return Number(value)
   throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a number from 1 to ${most}`)
-}
-
-/** Files of VMMs; null: looked for on the PATH. */
-export function vmmProgramsOf({ firecrackerBin, jailerBin, cloudHypervisorBin, runscBin }: ProgramSettings): {
-  readonly firecracker: string | null
-  readonly jailer: string | null
-  readonly cloudHypervisor: string | null
-  readonly runsc: string | null
-} {
-  return {
-    firecracker: firecrackerBin || null,
-    jailer: jailerBin || null,
-    cloudHypervisor: cloudHypervisorBin || null,
-    runsc: runscBin || null,
-  }
 }

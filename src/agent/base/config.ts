@@ -84,6 +84,8 @@ export const AgentConfig = Type.Object({
   templateMib: Type.Integer({ minimum: 0 }),
   /** Limit on the unpacked images in the cache directory. Those that a VM or snapshot needs stay. */
   baseMib: Type.Integer({ minimum: 0 }),
+  /** Limit on the archives of toolchains for builds in the cache directory; 0: builds fetch them themselves. */
+  toolchainMib: Type.Integer({ minimum: 0 }),
   /** Boots at the same time; null: twice the cpus. */
   maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   /** The address on which VMs from other hosts arrive. It must be reachable from those hosts only. */
@@ -132,6 +134,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     capacity: { vcpus: null, memoryMib: null, diskMib: null },
     templateMib: 4096,
     baseMib: 10_240,
+    toolchainMib: 4096,
     maxBoots: null,
     migrationHost: '127.0.0.1',
     bootLimitMs: 90_000,

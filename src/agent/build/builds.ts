@@ -35,6 +35,7 @@ export interface BuildsDeps {
   readonly imageDir: string
   readonly registries: readonly RegistryConfig[]
   readonly buildCa: string | null
+  readonly toolchainMib: number
   readonly drivers: ReadonlyMap<HypervisorName, Driver>
   readonly bootSlots: Semaphore
   /** Resolves when the drivers may boot VMs. */

@@ -1,5 +1,6 @@
 /** Scripts of languages whose toolchain comes from Debian: PHP, Ruby and Elixir. */
-import { buildInSrc, cache, npm, prelude } from './scripts.ts'
+import { buildInSrc, cache, prelude } from './scripts.ts'
+import { npm } from './toolchain-scripts.ts'
 import { systemFiles } from './system-files.ts'
 
 const finish = `cd /

@@ -8,6 +8,8 @@ import { run } from '../../lib/exec.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { Driver } from '../hypervisor/driver.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
+import { signedIn, type UsableRegistry } from '../image/access.ts'
+import { parseImage } from '../image/reference.ts'
 import type { AskBuildLogin } from '../image/logins.ts'
 import type { OneWay } from '../image/oneway.ts'
 import type { VmLog } from '../logs/vm-log.ts'
@@ -25,6 +27,7 @@ import { inputsEnv, recipeOf } from './recipe.ts'
 import type { Recipe } from './recipe-parts.ts'
 import { readTree } from './tree.ts'
 import { buildTrust } from './trust.ts'
+import { toolchainDisk } from './archives/disk.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
 import { fetchUpload, partsOf } from './upload.ts'
 import { openWorker, type Unprivileged, type Worker } from '../worker/worker.ts'
@@ -41,6 +44,8 @@ export interface JobDeps extends ToolImageDirs {
   readonly oneWay: () => Promise<OneWay>
   /** See `buildTrust`. */
   readonly buildCa: string | null
+  /** Limit on the host's archives of toolchains. */
+  readonly toolchainMib: number
   /** Directory of the apps' build caches. */
   readonly cachesDir: string
 }
@@ -76,15 +81,32 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   job.onState('fetching')
   const { recipe, bases } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
   job.onState('building')
-  await timed(say, 'building', () => inVm(deps, job, { recipe, trust, bases }, signal))
+  const toolchains = await toolchainDisk(
+    { ...deps, authorities: trust['MOTE_CA'] ?? '' },
+    { wanted: recipe.toolchain ?? [], work, say },
+    signal,
+  )
+  await timed(say, 'building', () => inVm(deps, job, { recipe, trust, bases, toolchains }, signal))
   job.onState('pushing')
   const layout = await timed(say, 'making the image', () => imageOf(deps, recipe, work, signal, say))
   const image =
     spec.repository === null
       ? await keepBuilt(layout, deps.imageDir, spec.appId)
-      : await pushBuilt(layout, spec.repository, deps.registries, signal)
+      : await pushBuilt(layout, spec.repository, await registriesTo(deps, job, spec.repository, signal), signal)
   say(`built ${image}`)
   return image
+}
+
+/** The registries with the credential for the push. */
+async function registriesTo(
+  { askBuildLogin, registries }: JobDeps,
+  { buildId, spec }: Job,
+  repository: string,
+  signal: AbortSignal,
+): Promise<readonly UsableRegistry[]> {
+  const reference = parseImage(repository)
+  if (!spec.signIn || reference.kind !== 'registry') return registries
+  return signedIn(registries, reference, await askBuildLogin(buildId, repository, signal))
 }
 
 /** Fetches the source and private base images, plans the build, and creates the builder's disks. */
@@ -170,9 +192,12 @@ interface Prepared {
 interface Planned extends Prepared {
   /** Environment of the builder, see `buildTrust`. */
   readonly trust: Readonly<Record<string, string>>
+  /** The file of the disk with the toolchain. */
+  readonly toolchains: string | undefined
 }
 
-async function inVm(deps: JobDeps, job: Job, { recipe, trust, bases }: Planned, signal: AbortSignal): Promise<void> {
+async function inVm(deps: JobDeps, job: Job, planned: Planned, signal: AbortSignal): Promise<void> {
+  const { recipe, trust, bases, toolchains } = planned
   const { spec, work, log, buildId, vmDir } = job
   const say = (line: string) => log.say(line)
   using silence = watchSilence(say)
@@ -183,11 +208,16 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust, bases }: Planned, 
     {
       vmId: buildId,
       dir: vmDir,
-      spec: vmSpec(job, recipe, { ...trust, ...(bases ? { BASES: bases.names.join(' ') } : {}) }),
+      spec: vmSpec(job, recipe, {
+        ...trust,
+        ...(bases ? { BASES: bases.names.join(' ') } : {}),
+        ...(toolchains === undefined ? {} : { TOOLCHAINS: 'yes' }),
+      }),
       say,
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
         ...(bases ? [{ serial: 'bases', file: bases.file, readOnly: true }] : []),
+        ...(toolchains === undefined ? [] : [{ serial: 'toolchains', file: toolchains, readOnly: true }]),
         { serial: 'output', file: disks.output, readOnly: false },
         { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false, fileSystem: 'ext4' },
       ],

@@ -5,7 +5,17 @@ import { mavenScript } from './maven.ts'
 import { debianTools } from './plan/debian.ts'
 import { faultAt } from './plan/project.ts'
 import type { BuildPlan, ToolName } from './plan/types.ts'
-import { debianPath, layer, nodeEnv, owner, type Planner, startCommand, stepsOf, toolOf } from './recipe-parts.ts'
+import {
+  debianPath,
+  layer,
+  nodeArchives,
+  nodeEnv,
+  owner,
+  type Planner,
+  startCommand,
+  stepsOf,
+  toolOf,
+} from './recipe-parts.ts'
 
 type Debians = 'elixir' | 'erlang' | 'java' | 'php' | 'ruby'
 const nouns = { elixir: 'Elixir', erlang: 'Erlang', java: 'Java', php: 'PHP', ruby: 'Ruby' } as const satisfies Record<
@@ -46,6 +56,7 @@ const php: Planner = (plan, start) => {
     builder: 'builder',
     script: debianScripts.php,
     env: plan.node ? nodeEnv(plan, plan.node) : stepsOf(plan),
+    toolchain: plan.node ? nodeArchives(plan.node) : [],
     output: layer('php', { ...owner, Env: [...variables], Cmd: startCommand(start) }),
   }
 }
@@ -78,6 +89,7 @@ const ruby: Planner = (plan, start) => {
     builder: 'builder',
     script: debianScripts.ruby,
     env: plan.node ? nodeEnv(plan, plan.node) : stepsOf(plan),
+    toolchain: plan.node ? nodeArchives(plan.node) : [],
     // execjs and webpackers run its Node.
     output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
   }

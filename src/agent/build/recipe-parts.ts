@@ -1,4 +1,5 @@
 /** What the recipes of all languages have in common. */
+import type { WantedArchive } from './archives/disk.ts'
 import type { BuildPlan, NodeSteps, ToolName, ToolVersion } from './plan/types.ts'
 import type { ToolImage } from './tool-images.ts'
 
@@ -8,6 +9,8 @@ export interface Recipe {
   /** Run by the builder VM's /bin/sh as root. A constant: values from the repository are passed in the environment. */
   readonly script: string
   readonly env: Readonly<Record<string, string>>
+  /** What the host gives the build from its archives. */
+  readonly toolchain?: readonly WantedArchive[]
   readonly output:
     | { readonly kind: 'layer'; readonly base: ToolImage; readonly config: Readonly<Record<string, unknown>> }
     /** An OCI layout in the directory `image`. */
@@ -39,6 +42,13 @@ export const nodeEnv = (plan: BuildPlan, { packages, pnp }: NodeSteps) => ({
   ...(pnp ? { KEEPS_ARCHIVES: 'yes' } : {}),
   PACKAGES_OPTIONAL: packages.optional ? 'yes' : '',
 })
+
+export const npmArchive = (name: string, spec: string): WantedArchive => ({ kind: 'npm', name, spec })
+export const nodeArchives = ({ packages }: NodeSteps): WantedArchive[] => [
+  npmArchive('node', packages.node),
+  npmArchive('manager', packages.manager),
+  ...(packages.bun === undefined ? [] : [npmArchive('bun', packages.bun)]),
+]
 
 export const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>
   ({ kind: 'layer', base, config }) as const

@@ -9,7 +9,9 @@ import { debianRecipes } from './recipe-debian.ts'
 import {
   debianPath,
   layer,
+  nodeArchives,
   nodeEnv,
+  npmArchive,
   owner,
   type Planner,
   type Recipe,
@@ -60,6 +62,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         builder: 'builder',
         script: scripts['node-static'],
         env: { ...env, DIR: plan.staticDir },
+        toolchain: nodeArchives(plan.node),
         output: layer('web', webServer),
       }
     if (start === null) return null
@@ -81,6 +84,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         // SvelteKit's adapter-auto makes a server of Node only where it finds this variable of Google's builders.
         ...(plan.framework === 'sveltekit' ? { GCP_BUILDPACKS: 'true' } : {}),
       },
+      toolchain: nodeArchives(plan.node),
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
@@ -117,22 +121,28 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         GO_URL: toolchain?.url ?? '',
         GO_SHA256: toolchain?.sha256 ?? '',
       },
+      toolchain: toolchain === null ? [] : [{ kind: 'file', name: 'go.zip', ...toolchain }],
       output: layer('web', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },
   rust: (plan, start) => {
     if (start === null) return null
     const rust = toolOf(plan, ['rust'])
+    const toolchain = rust ? rustToolchainOf(rust) : 'stable'
     const Env = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp']
     return {
       builder: 'builder',
       script: scripts.rust,
       env: {
         ...stepsOf(plan),
-        RUST: rust ? rustToolchainOf(rust) : 'stable',
+        RUST: toolchain,
         RUSTUP_URL: rustup.url,
         RUSTUP_SHA256: rustup.sha256,
       },
+      toolchain: [
+        { kind: 'file', name: 'rustup-init', ...rustup },
+        { kind: 'rust', toolchain },
+      ],
       // The program needs the C library of the builder.
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
@@ -151,10 +161,12 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
   deno: (plan, start) => {
     if (start === null) return null
     const Env = [`PATH=/app/.mote/bin:${debianPath}`, 'PORT=8080', 'HOME=/tmp', ...denoEnv]
+    const denoPackage = `deno@${toolOf(plan, ['deno'])?.version ?? '2'}`
     return {
       builder: 'builder',
       script: scripts.deno,
-      env: { ...stepsOf(plan), DENO_PACKAGE: `deno@${toolOf(plan, ['deno'])?.version ?? '2'}` },
+      env: { ...stepsOf(plan), DENO_PACKAGE: denoPackage },
+      toolchain: [npmArchive('deno', denoPackage)],
       output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
     }
   },

@@ -14,7 +14,7 @@ import {
   refName,
 } from '../image/layout.ts'
 import { pushImage } from '../image/registry.ts'
-import { type RegistryConfig } from '../base/registry-config.ts'
+import type { UsableRegistry } from '../image/access.ts'
 import { builtTag, share } from './compose.ts'
 
 /** Number of images retained per app. A rollback needs a retained image. */
@@ -24,7 +24,7 @@ export const keptImages = 10
 export async function pushBuilt(
   layout: string,
   repository: string,
-  registries: readonly RegistryConfig[],
+  registries: readonly UsableRegistry[],
   signal: AbortSignal,
 ): Promise<string> {
   const { digest } = await findManifest(layout, builtTag)

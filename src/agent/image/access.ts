@@ -61,10 +61,11 @@ export function signedIn(
       'image_not_found',
       `this project has no credential for the image: mote registry login ${registry}`,
     )
-  const { username, password } = login
+  const { username, password, own } = login
   const named = registries.find(({ host }) => host === registry)
-  const plainHttp = named?.plainHttp ?? false
-  return [{ host: registry, plainHttp, username, password, ofProject: true, isGuarded: named === undefined }]
+  const plainHttp = own?.plainHttp ?? named?.plainHttp ?? false
+  const isGuarded = named === undefined && own === undefined
+  return [{ host: registry, plainHttp, username, password, ofProject: true, isGuarded }]
 }
 
 /** Names how a user gains access to an image. Users with the same access share the fetched image. */

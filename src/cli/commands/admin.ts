@@ -155,13 +155,27 @@ const alerts = () =>
     return { json: open, text }
   })
 
+const cleanRegistry = () =>
+  subcommand(
+    'registry-clean',
+    'Remove images of deleted projects and apps from the registry of the installation, which must not run',
+    async ({ db, data }) => {
+      const { cleanRegistry } = await import('../../programs/registry-clean.ts')
+      const cleaned = await cleanRegistry(db, data)
+      const { removed, bytesBefore, bytesAfter } = cleaned
+      const mib = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`
+      const text = `Removed ${removed.length} repositories${removed.map(name => `\n  ${name}`).join('')}\nThe registry had ${mib(bytesBefore)} and has ${mib(bytesAfter)}.`
+      return { json: cleaned, text }
+    },
+  )
+
 export function adminCommands(): Command {
   const admin = new Command('admin').description(
-    'Operate an installation: accounts, keys, audit log, sweeps, alerts, NATS users',
+    'Operate an installation: accounts, keys, audit log, sweeps, alerts, registry, NATS users',
   )
   const audit = new Command('audit').description('The audit log').addCommand(verifyAudit())
   const accounts = [createAccount(), setRole(), revokeSessions(), link()]
-  const all = [...accounts, rotateKey(), audit, sweeps(), alerts(), schemaCommands(), natsConfig()]
+  const all = [...accounts, rotateKey(), audit, sweeps(), alerts(), cleanRegistry(), schemaCommands(), natsConfig()]
   for (const command of all) admin.addCommand(command)
   return admin
 }

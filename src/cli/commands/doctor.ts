@@ -12,12 +12,14 @@ export function doctorCommand(): Command {
     .action(async (flags: { json?: boolean }) => {
       const { agentConfig } = await import('../../agent/base/config.ts')
       const { inspectHost } = await import('../../agent/doctor.ts')
-      const { readSettings, vmmProgramsOf } = await import('../../programs/settings.ts')
+      const { mebibytesOf, programSettings, readSettings } = await import('../../programs/settings.ts')
+      const { vmmProgramsOf } = await import('../../programs/vmm-programs.ts')
       const settings = readSettings({}, process.env)
       const config = agentConfig({
         dataDir: '.mote/agent',
         hostName: 'this',
         programs: vmmProgramsOf(settings),
+        toolchainMib: mebibytesOf(programSettings.toolchainMib, settings.toolchainMib),
         ...(settings.cache ? { cacheDir: settings.cache } : {}),
       })
       const findings = await createTerminal().step('Checking this host', () => inspectHost(config))

@@ -28,12 +28,15 @@ const withSettings = (command: Command, names: readonly ProgramSettingName[]): C
 }
 
 /** For interactive use; the log output above is for programs. */
-function welcome({ apiUrl, gatewayPort, hostReady }: AllInOne, data: string): void {
+function welcome({ apiUrl, gatewayPort, hostReady, registry }: AllInOne, data: string): void {
+  const images =
+    registry.url === '' ? (registry.note ?? 'none') : `${new URL(registry.url).host}  (mote registry login)`
   process.stdout.write(`
   Mote ${productVersion}
 
   Dashboard  ${apiUrl}  (create an account; the first one is Admin)
   Apps       http://<app>-<project>.localhost:${gatewayPort}
+  Registry   ${images}
   Data       ${resolve(data)}
   Ctrl-C stops it; the data stays.
 
@@ -98,8 +101,8 @@ function controlCommand(): Command {
         const { openBus, openControl, openDatabase } = await import('../../programs/parts.ts')
         const db = await openDatabase(scope, settings, log)
         const bus = await openBus(scope, settings, 'control', log)
-        const program = await openControl(scope, settings, process.env, { db, bus, log })
-        log.info({ api: program.url }, 'the control plane is up')
+        const { control } = await openControl(scope, settings, process.env, { db, bus, log })
+        log.info({ api: control.url }, 'the control plane is up')
       }),
     )
 }
@@ -130,6 +133,7 @@ function agentCommand(): Command {
     'kernel',
     'templateMib',
     'baseMib',
+    'toolchainMib',
     'metricsPort',
     'natsUrl',
     'logLevel',

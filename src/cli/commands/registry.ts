@@ -37,17 +37,30 @@ const containerTools = ['docker', 'podman', 'skopeo'] as const
 async function ownLogin({ client, token }: Call): Promise<Answer> {
   const own = await client.getRegistry()
   if (own.host === null)
-    throw new Error('This installation has no registry. Give the host of another one, or start it: docs/operating.md')
+    throw new Error(
+      'This installation has no registry. Install docker-registry on the control plane and start that again, or give the host of another registry.',
+    )
   const { hasProgram } = await import('../../lib/programs.ts')
   const args = ['login', own.host, '--username', 'mote', '--password-stdin']
   const usage = `Push images as ${own.prefix}/<name>:<tag>, and deploy one: mote deploy --image ${own.prefix}/<name>:<tag>`
   for (const program of containerTools)
     if (token && (await hasProgram(program))) {
       const { run } = await import('../../lib/exec.ts')
-      await run(program, args, { input: token, network: true })
+      await run(program, args, { input: token, network: true }).catch((cause: unknown) => {
+        throw withoutTls(own.host ?? '', cause)
+      })
       return said(own, `Signed ${program} in to ${own.host}. ${usage}`)
     }
   return said(own, `docker ${args.join(' ')} < <file with an access token that may deploy>\n${usage}`)
+}
+
+/** Container tools use a registry without TLS only on the same computer. */
+function withoutTls(host: string, cause: unknown): unknown {
+  if (!(cause instanceof Error) || !cause.message.includes('HTTP response to HTTPS client')) return cause
+  return new Error(
+    `The registry ${host} has no TLS. Ask the operator for a proxy with TLS in front of it (MOTE_REGISTRY_URL), or add ${host} to the insecure registries of Docker.`,
+    { cause },
+  )
 }
 
 const list: Verb = {

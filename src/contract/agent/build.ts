@@ -60,6 +60,8 @@ export const BuildPut = Type.Object({
     settings: Type.Optional(BuildInputs),
     /** `registry/repository` to push to; null: an OCI layout in the host's image directory. */
     repository: Type.Union([Type.String(), Type.Null()]),
+    /** The control plane has a credential for the repository. Hosts of earlier releases use their own. */
+    signIn: Type.Optional(Type.Boolean()),
   }),
 })
 export type BuildPut = Static<typeof BuildPut>

@@ -5,7 +5,7 @@ import { type Static, Type } from 'typebox'
 export const RegistryLoginRequest = Type.Object({
   /** Or the id of a build. */
   vmId: Type.String(),
-  /** Only for a build. Earlier control planes ignore it, and know no VM with the id of a build. */
+  /** Only for a build: one that it starts from, or the one that it pushes. Earlier control planes ignore it, and know no VM with the id of a build. */
   image: Type.Optional(Type.String()),
 })
 export type RegistryLoginRequest = Static<typeof RegistryLoginRequest>
@@ -15,6 +15,8 @@ export const RegistryLogin = Type.Object({
   host: Type.String(),
   username: Type.String(),
   password: Type.String(),
+  /** The registry is that of the installation: its address may be private. Hosts of earlier releases ignore it. */
+  own: Type.Optional(Type.Object({ plainHttp: Type.Boolean() })),
 })
 export type RegistryLogin = Static<typeof RegistryLogin>
 

@@ -15,13 +15,13 @@ export const edgeSettings = {
     'MOTE_REGISTRY',
     '',
     imagePath,
-    'registry for built images, for example registry.example:5000/apps; required with several hosts',
+    'registry for built images of several hosts, for example registry.example:5000/apps; when empty, the own registry',
   ),
   registryUrl: setting(
     'MOTE_REGISTRY_URL',
     '',
     url,
-    "address of the installation's own registry, as clients and hosts reach it; http://localhost:<port> with MOTE_REGISTRY_PORT",
+    "address of the installation's own registry, as clients and hosts reach it; when empty, that of the registry that a control plane has started",
   ),
   tcpPorts: setting<PortRange | undefined>(
     'MOTE_TCP_PORTS',

@@ -4,6 +4,7 @@ import type { Tx } from '../../db/db.ts'
 import { createWorkflow, poke } from '../../engine/runner.ts'
 import type { Deps } from '../base/deps.ts'
 import { type DeployBody, type DeployCall, deploy, supersedeDeployment } from '../deployments/index.ts'
+import { builtRepository } from '../vms/index.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
 import { buildSize, gitPlace, uploadDigest, uploadUrl } from './rules.ts'
 import { assertVariablesExist } from './settings.ts'
@@ -32,6 +33,9 @@ export interface SourceCommit {
   readonly isExact: boolean
 }
 
+const noSharedRegistry =
+  'With several hosts, built images need a registry that all hosts can reach: start control planes with docker-registry installed and with MOTE_LISTEN and MOTE_PUBLIC_URL that hosts reach, or set MOTE_REGISTRY.'
+
 export const newestCommit: SourceCommit = { branch: '', hash: '', message: '', author: '', isExact: false }
 
 /**
@@ -49,11 +53,8 @@ export async function deployFromSource(
   const commit = given.branch === '' ? { ...given, branch: app.gitBranch } : given
   await refuseUnreadable(tx, app)
   await assertVariablesExist(tx, app.id)
-  if (deps.config.registry === '' && (await store.hostCount(tx)) > 1)
-    throw new ApiError(
-      'invalid_state',
-      'With several hosts, built images need a registry that all hosts can reach: set MOTE_REGISTRY.',
-    )
+  if (builtRepository(deps.config, app.id, 2) === null && (await store.hostCount(tx)) > 1)
+    throw new ApiError('invalid_state', noSharedRegistry)
   if (!body.dry_run)
     for (const old of await store.supersede(tx, app.id)) {
       await poke(tx, 'build', old.id)

@@ -4,7 +4,8 @@ import { minutes } from '../../lib/duration.ts'
 import type { BuildDeps, SourceCredential } from './deps.ts'
 import { uploadDigest } from './rules.ts'
 import { valuesOf } from './settings.ts'
-import type { Build } from './store.ts'
+import { builtRepository } from '../vms/index.ts'
+import { type Build, hostCount } from './store.ts'
 
 /** Client for the builds on a host. */
 export interface BuildHost {
@@ -33,6 +34,7 @@ export function buildHost(deps: BuildDeps): BuildHost {
     build: Build,
     credential: SourceCredential | undefined,
     settings: BuildInputs | undefined,
+    repository: string | null,
   ): BuildPut['spec'] => ({
     projectId: build.projectId,
     appId: build.appId,
@@ -49,7 +51,8 @@ export function buildHost(deps: BuildDeps): BuildHost {
     diskMib: build.diskMib,
     timeLimitMs: minutes(config.buildTimeoutMinutes),
     ...(settings ? { settings } : {}),
-    repository: config.registry === '' ? null : `${config.registry}/${build.appId}`,
+    repository,
+    ...(repository !== null && config.registry === '' ? { signIn: true } : {}),
   })
   return {
     async put(build, signal) {
@@ -60,11 +63,12 @@ export function buildHost(deps: BuildDeps): BuildHost {
         throw cause
       })
       const { id, generation } = build
-      const spec = desired(build, auth, await inputsOf(deps, build))
+      const repository = builtRepository(config, build.appId, await hostCount(deps.db))
+      const spec = desired(build, auth, await inputsOf(deps, build), repository)
       return report(placed(build).hostId, { buildId: id, generation, want: 'present', spec }, signal)
     },
     remove(build, signal) {
-      const spec = desired(build, undefined, undefined)
+      const spec = desired(build, undefined, undefined, null)
       const put: BuildPut = { buildId: build.id, generation: build.generation + 1, want: 'absent', spec }
       return report(placed(build).hostId, put, signal)
     },

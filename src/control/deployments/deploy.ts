@@ -68,7 +68,7 @@ export async function deploy(
     },
     { port: app.port },
   )
-  if (!build) await assertUsable(tx, deps.config.registry, call.project.id, shape.image)
+  if (!build) await assertUsable(tx, deps.config, call.project.id, shape.image)
   const replicas = Math.max(app.desiredReplicas, 1)
   const room = await roomOf(deps, tx, app.id, shape)
   assertRoomEver(room, replicas)

@@ -1,6 +1,6 @@
 import { type Tx, statement } from '../../db/db.ts'
 import { invalidField } from '../http/errors.ts'
-import { builtFor } from '../vms/index.ts'
+import { builtFor, type BuiltRegistries } from '../vms/index.ts'
 
 const ownApp = statement<{ ok: boolean }>(
   'deployments.ownApp',
@@ -11,13 +11,13 @@ const ownApp = statement<{ ok: boolean }>(
  * Returns whether the project may use the image. A built image belongs to its app's project; its reference is no
  * secret, because viewers and former members know it.
  */
-export async function isUsable(tx: Tx, registry: string, projectId: string, image: string): Promise<boolean> {
-  const appId = builtFor(image, registry)
+export async function isUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<boolean> {
+  const appId = builtFor(image, config)
   return appId === undefined || (await tx.one(ownApp, [projectId, appId])).ok
 }
 
 /** @throws ApiError 400, with the same message for an app of another project and for a nonexistent one */
-export async function assertUsable(tx: Tx, registry: string, projectId: string, image: string): Promise<void> {
-  if (await isUsable(tx, registry, projectId, image)) return
+export async function assertUsable(tx: Tx, config: BuiltRegistries, projectId: string, image: string): Promise<void> {
+  if (await isUsable(tx, config, projectId, image)) return
   throw invalidField('image', 'was not built in this project; deploy the app that it was built for')
 }

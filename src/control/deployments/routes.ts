@@ -59,7 +59,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
       write: async call => async tx => {
         const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.deployment_id)
         if (!d) throw notFound()
-        if (!(await isUsable(tx, deps.config.registry, call.project.id, d.image)))
+        if (!(await isUsable(tx, deps.config, call.project.id, d.image)))
           throw invalidState('Its image was not built in this project. Deploy another image.')
         await apply(tx, 'activate', d)
         if (d.activeDeploymentId !== d.id) await activatedBy(tx, d.id, call.caller.userId)

@@ -5,7 +5,7 @@ import { type RegistryLoginAnswer, RegistryLoginRequest, subjects } from '../../
 import { minutes } from '../../lib/duration.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../base/deps.ts'
-import { registryOf, repositoryOf } from '../vms/index.ts'
+import { builtPath, registryOf, repositoryOf } from '../vms/index.ts'
 import { ownRegistry } from './own.ts'
 import * as store from './store.ts'
 import { ticketUser, writeTicket } from './ticket.ts'
@@ -26,7 +26,7 @@ export const startRegistryLogins = (deps: LoginDeps): Promise<Subscription> =>
 /**
  * Only for a VM or build of that host. A VM gets that for the registry of its image only. A build names the image: its
  * Dockerfile is on the host, and may name any. Images of the project in the installation's own
- * registry need no stored credential.
+ * registry need no stored credential, nor do those that are built for its apps; a build pushes that of its app.
  */
 async function loginFor(
   deps: LoginDeps,
@@ -39,10 +39,20 @@ async function loginFor(
   const image = named ?? user?.image ?? ''
   const host = user && registryOf(image)
   if (!user || host === undefined) return { login: null }
-  const repository = host === ownRegistry(config)?.host ? repositoryOf(image) : undefined
-  if (repository?.startsWith(`${user.slug}/`)) {
-    const untilMs = clock.now().getTime() + ticketMs
-    return { login: { host, username: ticketUser, password: writeTicket(vault, { repository, push: false, untilMs }) } }
+  const own = ownRegistry(config)
+  if (own && host === own.host) {
+    const repository = repositoryOf(image)
+    const built = repository.startsWith(`${builtPath}/`) ? repository.slice(builtPath.length + 1) : undefined
+    const isTheirs =
+      built === undefined
+        ? repository.startsWith(`${user.slug}/`)
+        : isUuid(built) && (await store.isAppOf(db, built, user.projectId))
+    if (isTheirs) {
+      const untilMs = clock.now().getTime() + ticketMs
+      const push = built !== undefined && named !== undefined && built === user.appId
+      const password = writeTicket(vault, { repository, push, untilMs })
+      return { login: { host, username: ticketUser, password, own: { plainHttp: own.plainHttp } } }
+    }
   }
   const found = await store.sealedCredential(db, user.projectId, host)
   if (!found) return { login: null }

@@ -1,12 +1,14 @@
 /** The installation's own registry, if there is one. */
-import { registryHost } from '../../lib/registry-host.ts'
+import { ownRegistryHost } from '../vms/index.ts'
 import type { ControlConfig } from '../base/config.ts'
 
 export interface OwnRegistry {
   /** As image references name it. */
   readonly host: string
+  readonly plainHttp: boolean
 }
 
-export function ownRegistry({ registryUrl }: Pick<ControlConfig, 'registryUrl'>): OwnRegistry | undefined {
-  return registryUrl === '' ? undefined : { host: registryHost(new URL(registryUrl).host) }
+export function ownRegistry(config: Pick<ControlConfig, 'registryUrl'>): OwnRegistry | undefined {
+  const host = ownRegistryHost(config)
+  return host === undefined ? undefined : { host, plainHttp: config.registryUrl.startsWith('http://') }
 }

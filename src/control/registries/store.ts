@@ -28,19 +28,24 @@ const sealedOfProject = statement<{ username: string; secret: Buffer }>(
   `SELECT username, secret FROM registry_credential WHERE project_id = $1 AND host = $2`,
 )
 // During a move, the target host has to have the image before the VM is its own.
-const pulledBy = statement<{ projectId: string; slug: string; image: string }>(
+const pulledBy = statement<{ projectId: string; slug: string; appId: string; image: string }>(
   'registries.vmOnHost',
-  `SELECT v.project_id AS "projectId", p.slug, d.image FROM vm v JOIN deployment d ON d.id = v.deployment_id
+  `SELECT v.project_id AS "projectId", p.slug, v.app_id AS "appId", d.image FROM vm v JOIN deployment d ON d.id = v.deployment_id
    JOIN project p ON p.id = v.project_id
    WHERE v.id = $1 AND v.want <> 'absent' AND (v.host_id = $2 OR EXISTS (
      SELECT FROM migration m WHERE m.vm_id = v.id AND m.target_host_id = $2 AND m.ended_at IS NULL))`,
 )
 
 // While the build holds its room on the host.
-const builtBy = statement<{ projectId: string; slug: string; image: null }>(
+const builtBy = statement<{ projectId: string; slug: string; appId: string; image: null }>(
   'registries.buildOnHost',
-  `SELECT b.project_id AS "projectId", p.slug, NULL AS image FROM build b JOIN project p ON p.id = b.project_id
+  `SELECT b.project_id AS "projectId", p.slug, b.app_id AS "appId", NULL AS image FROM build b JOIN project p ON p.id = b.project_id
    WHERE b.id = $1 AND b.host_id = $2 AND b.holds`,
+)
+
+const appOfProject = statement<{ ok: boolean }>(
+  'registries.isAppOf',
+  `SELECT EXISTS (SELECT FROM app WHERE id = $1 AND project_id = $2) AS ok`,
 )
 
 export const credentialsOf = (sql: Sql, projectId: string) => sql.rows(allOfProject, [projectId])
@@ -54,6 +59,8 @@ export const removeCredential = async (tx: Tx, projectId: string, host: string) 
   (await tx.run(removeOne, [projectId, host])) === 1
 export const sealedCredential = (sql: Sql, projectId: string, host: string) =>
   sql.maybe(sealedOfProject, [projectId, host])
+export const isAppOf = async (sql: Sql, appId: string, projectId: string) =>
+  (await sql.one(appOfProject, [appId, projectId])).ok
 /** The image and project of a VM, if the host may pull the image for it. */
 export const vmOnHost = (sql: Sql, vmId: string, hostId: string) => sql.maybe(pulledBy, [vmId, hostId])
 /** The project of a build that runs on the host. */

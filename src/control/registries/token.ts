@@ -82,8 +82,8 @@ export interface WantedAccess {
 
 const known: readonly string[] = ['pull', 'push', 'delete'] satisfies readonly RegistryAction[]
 const isAction = (text: string): text is RegistryAction => known.includes(text)
-/** The grammar of distribution, with a project in front. */
-const repository = /^([a-z0-9][a-z0-9-]*)\/[a-z0-9]+(?:(?:[._]|__|-+|\/)[a-z0-9]+)*$/
+/** The grammar of distribution, with a project in front, or the path of built images, which is no slug. */
+const repository = /^([a-z0-9][a-z0-9.-]*)\/[a-z0-9]+(?:(?:[._]|__|-+|\/)[a-z0-9]+)*$/
 /** No client asks for more at once. */
 const mostScopes = 20
 

@@ -56,6 +56,14 @@ describe('place', () => {
     expect(nowhere.couldFit).toBe(true)
   })
 
+  it('places a VM with an image that is in no registry on the host that built it', () => {
+    const hosts = [host('a'), host('b', { usedVcpus: 15 })]
+    expect(place(hosts, request({ builtOn: 'b' })).host?.id).toBe('b')
+    const nowhere = place(hosts, request({ builtOn: 'gone' }))
+    expect(explain(nowhere)).toContain('2 hosts: image elsewhere')
+    expect(nowhere.couldFit).toBe(false)
+  })
+
   it('gives the reason for each rejected host', () => {
     const hosts = [
       host('a', { up: false }),

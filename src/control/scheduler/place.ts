@@ -49,6 +49,8 @@ export interface PlacementRequest {
   readonly needs?: readonly HypervisorFeature[]
   /** The image of a database, such as `postgres:15`, which hosts do not fetch themselves. */
   readonly databaseImage?: string
+  /** The only host with its image, which a build without a registry has made there. */
+  readonly builtOn?: string
   /** Hosts where its volumes are encrypted: the hypervisor there must be able to open them. */
   readonly encryptedOn?: ReadonlySet<string>
   /** Labels of hosts that its app requires and prefers. */
@@ -64,6 +66,7 @@ export type Rejection =
   | 'cordoned'
   | 'excluded'
   | 'volume elsewhere'
+  | 'image elsewhere'
   | 'lacks a required label'
   | 'no room in its storage pools'
   | 'hypervisor not offered'
@@ -131,6 +134,7 @@ function mayGetFaster(host: HostView, { hypervisor }: PlacementRequest): boolean
 const permanent: ReadonlySet<Rejection> = new Set([
   ...([
     'volume elsewhere',
+    'image elsewhere',
     'lacks a required label',
     'hypervisor not offered',
     'hypervisor lacks a needed feature',
@@ -180,6 +184,7 @@ export function pick(
 function reject(host: HostView, request: PlacementRequest): Rejection | undefined {
   if (request.excluded?.has(host.id)) return 'excluded'
   if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
+  if (request.builtOn !== undefined && host.id !== request.builtOn) return 'image elsewhere'
   if (!fulfils(host, request.wishes)) return 'lacks a required label'
   if (request.withoutStorage?.has(host.id)) return 'no room in its storage pools'
   if (!offered(host, request)) return unfit(host, request)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { builtFor, inRegistry } from './built-image.ts'
+import { builtFor, builtRepository, inRegistry } from './built-image.ts'
 
 const app = '0191e4a0-0000-7000-8000-000000000001'
 const hex = 'a'.repeat(64)
@@ -14,8 +14,10 @@ it.each([
   [`team/${app}`, 'docker.io/team'],
   [`index.docker.io/team/${app}`, 'docker.io/team'],
   [`registry-1.docker.io/team/${app}:x`, 'team'],
+  [`own.example:7050/mote.builds/${app}@sha256:${hex}`, ''],
+  [`own.example:7050/mote.builds/${app}@sha256:${hex}`, 'registry.example'],
 ])('%s was built for the app, with the registry "%s"', (image, registry) => {
-  expect(builtFor(image, registry)).toBe(app)
+  expect(builtFor(image, { registry, registryUrl: 'http://own.example:7050' })).toBe(app)
 })
 
 it.each([
@@ -25,9 +27,27 @@ it.each([
   [`registry.example/apps-of-others/${app}`, 'registry.example/apps'],
   ['registry.example/apps/base:1', 'registry.example/apps'],
   [`registry.example/apps/${app}`, ''],
+  [`own.example:7050/acme/${app}`, ''],
+  [`own.example/mote.builds/${app}`, ''],
 ])('%s is no built image, with the registry "%s"', (image, registry) => {
-  expect(builtFor(image, registry)).toBeUndefined()
+  expect(builtFor(image, { registry, registryUrl: 'http://own.example:7050' })).toBeUndefined()
+  expect(builtFor(image, { registry, registryUrl: '' })).toBeUndefined()
 })
+
+it.each([
+  ['', 'http://own.example:7050', 1, null],
+  ['', 'http://own.example:7050', 2, `own.example:7050/mote.builds/${app}`],
+  ['', 'https://own.example', 3, `own.example/mote.builds/${app}`],
+  ['', 'http://localhost:7050', 2, null],
+  ['', 'http://127.0.0.1:7050', 2, null],
+  ['', '', 2, null],
+  ['registry.example/apps', 'http://own.example:7050', 1, `registry.example/apps/${app}`],
+])(
+  'with the registry "%s" and the own one "%s", builds of %i hosts are pushed to %s',
+  (registry, registryUrl, hosts, to) => {
+    expect(builtRepository({ registry, registryUrl }, app, hosts)).toBe(to)
+  },
+)
 
 it('only an image in the registry is fetched with the credentials of the operator', () => {
   expect(inRegistry(`oci:app-${app}`, 'registry.example')).toBeUndefined()

@@ -4,20 +4,47 @@
  */
 import { isUuid } from '../../lib/ids.ts'
 import { registryHost } from '../../lib/registry-host.ts'
+import type { ControlConfig } from '../base/config.ts'
 
-/**
- * Returns the id of the app whose build made the image, or undefined for any other image.
- * @param registry `MOTE_REGISTRY`; when empty, built images exist only as OCI layouts on their host
- */
-export function builtFor(image: string, registry: string): string | undefined {
-  const layout = /^oci:app-([^:]+)/.exec(image)?.[1]
-  if (layout !== undefined) return isUuid(layout) ? layout.toLowerCase() : undefined
-  return inRegistry(image, registry)
+export type BuiltRegistries = Pick<ControlConfig, 'registry' | 'registryUrl'>
+
+/** Where built images are in the installation's own registry. No project has such a name: it is not a slug. */
+export const builtPath = 'mote.builds'
+
+/** Returns the installation's own registry, as image references name it; undefined if there is none. */
+export const ownRegistryHost = ({ registryUrl }: Pick<ControlConfig, 'registryUrl'>): string | undefined =>
+  registryUrl === '' ? undefined : registryHost(new URL(registryUrl).host)
+
+/** Whether other hosts reach the installation's own registry, as far as its address tells. */
+function isOwnRegistryShared({ registryUrl }: Pick<ControlConfig, 'registryUrl'>): boolean {
+  const { hostname } = URL.parse(registryUrl) ?? { hostname: 'localhost' }
+  return hostname !== 'localhost' && hostname !== '[::1]' && !hostname.startsWith('127.')
 }
 
 /**
- * Returns the app id of an image in the registry of built images. Hosts fetch such images with the operator's
- * credentials.
+ * Returns the repository for the images that are built for an app. With several hosts, the installation's own registry
+ * is used if the operator has named no other.
+ * @returns null: an OCI layout on the host
+ */
+export function builtRepository(config: BuiltRegistries, appId: string, hosts: number): string | null {
+  if (config.registry !== '') return `${config.registry}/${appId}`
+  if (hosts < 2 || !isOwnRegistryShared(config)) return null
+  return `${ownRegistryHost(config)}/${builtPath}/${appId}`
+}
+
+/**
+ * Returns the id of the app whose build made the image, or undefined for any other image.
+ */
+export function builtFor(image: string, config: BuiltRegistries): string | undefined {
+  const layout = /^oci:app-([^:]+)/.exec(image)?.[1]
+  if (layout !== undefined) return isUuid(layout) ? layout.toLowerCase() : undefined
+  const own = ownRegistryHost(config)
+  return inRegistry(image, config.registry) ?? inRegistry(image, own === undefined ? '' : `${own}/${builtPath}`)
+}
+
+/**
+ * Returns the app id of an image in a registry of built images.
+ * @param registry `MOTE_REGISTRY`, of which hosts fetch images with the operator's credentials; empty: none
  */
 export function inRegistry(image: string, registry: string): string | undefined {
   if (registry === '' || image.startsWith('oci:')) return undefined

@@ -8,7 +8,15 @@ import type { NewVm } from './start.ts'
 import * as store from './store.ts'
 
 export { vmOperations } from './schema.ts'
-export { builtFor, registryOf, repositoryOf } from './built-image.ts'
+export {
+  builtFor,
+  builtPath,
+  type BuiltRegistries,
+  builtRepository,
+  ownRegistryHost,
+  registryOf,
+  repositoryOf,
+} from './built-image.ts'
 export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
 export { vmWorkflow } from './workflow.ts'
 export {

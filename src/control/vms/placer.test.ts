@@ -26,6 +26,26 @@ const withVolume = async () => {
   return vmOf(app)
 }
 
+it('a VM knows the host that built its image, if that is in no registry', async () => {
+  const app = await world.app()
+  const vm = await vmOf(app)
+  const { hostId } = (await world.rows<{ hostId: string }>(`SELECT id AS "hostId" FROM host`))[0]!
+  const image = `oci:app-${app.id}:sha256-0`
+  const found = async (of: string) => {
+    await world.rows(`UPDATE deployment SET image = $2 WHERE id = $1`, vm.deploymentId, of)
+    return (await vms.byId(db, vm.id))?.builtHostId
+  }
+  expect(await found(image)).toBeNull()
+  await world.rows(
+    `INSERT INTO build (id, project_id, app_id, deployment_id, host_id, image, vcpus, memory_mib, disk_mib, git_url, git_branch, git_commit)
+     VALUES (gen_random_uuid(), $1, $2, $3, $4, $5, 1, 1024, 1024, '', '', '')`,
+    ...[projectId, app.id, vm.deploymentId, hostId, image],
+  )
+  expect(await found(image)).toBe(hostId)
+  for (const other of [`oci:app-${app.id}:sha256-1`, 'oci:app-sample', 'oci:app-', `registry.example/${app.id}`])
+    expect(await found(other), other).toBeNull()
+})
+
 it('VMs without volumes are placed at once, and a failing placement of a VM with volumes affects no other VM', async () => {
   const [plain, first, second] = [await vmOf(await world.app()), await withVolume(), await withVolume()]
   const held = Promise.withResolvers<void>()

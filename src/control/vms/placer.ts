@@ -180,5 +180,6 @@ function requestFor(
       ? { databaseImage: vm.image.slice('oci:'.length) }
       : {}),
     ...(vm.pinnedHostId ? { pinnedTo: vm.pinnedHostId } : {}),
+    ...(vm.builtHostId ? { builtOn: vm.builtHostId } : {}),
   }
 }

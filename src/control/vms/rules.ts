@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
-import { registryHost } from '../../lib/registry-host.ts'
 import type { WantedHypervisor } from '../scheduler/place.ts'
-import { inRegistry, registryOf } from './built-image.ts'
+import { type BuiltRegistries, inRegistry, ownRegistryHost, registryOf } from './built-image.ts'
 import type { ObservedVm } from './observed-store.ts'
 import type { Vm } from './store.ts'
 
@@ -92,15 +91,11 @@ export function wanted(
 }
 
 /** Built images are pulled with the operator's credentials, others with those of the project. */
-function accessTo(
-  { image, registryHosts }: Vm,
-  { registry, registryUrl }: { readonly registry: string; readonly registryUrl: string },
-): Pick<VmSpec, 'builtImage' | 'signIn'> {
-  if (inRegistry(image, registry) !== undefined) return { builtImage: true }
+function accessTo({ image, registryHosts }: Vm, config: BuiltRegistries): Pick<VmSpec, 'builtImage' | 'signIn'> {
+  if (inRegistry(image, config.registry) !== undefined) return { builtImage: true }
   const host = registryOf(image)
   if (host === undefined) return {}
-  const isOwn = registryUrl !== '' && registryHost(new URL(registryUrl).host) === host
-  return isOwn || registryHosts.includes(host) ? { signIn: true } : {}
+  return ownRegistryHost(config) === host || registryHosts.includes(host) ? { signIn: true } : {}
 }
 
 const clonesOf = <T>(clones: readonly T[]) => (clones.length > 0 ? { clones: [...clones] } : {})

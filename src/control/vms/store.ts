@@ -71,6 +71,8 @@ export interface Vm {
   readonly fromRenew: boolean
   /** The only host that has the snapshot. */
   readonly pinnedHostId: string | null
+  /** The host whose build made its image, if that is in no registry. */
+  readonly builtHostId: string | null
   /** The VM is useless without the snapshot: it waits for capacity instead of booting elsewhere. */
   readonly fromRequired: boolean
   /** A volume of the VM is not ready on its host yet. */
@@ -110,6 +112,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
             AND NOT (a.strategy = 'one-at-a-time' AND a.desired_replicas < 2) AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
             AND v.healthy AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id AND NOT k.read_only)
        THEN a.drain_timeout ELSE 0 END AS "drainSeconds", v.from_snapshot_id AS "fromSnapshotId", v.from_renew AS "fromRenew",
+  (SELECT b.host_id FROM build b WHERE b.app_id = substring(d.image FROM '^oci:app-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid
+   AND b.image = d.image ORDER BY b.id DESC LIMIT 1) AS "builtHostId",
   v.pinned_host_id AS "pinnedHostId", v.from_required AS "fromRequired", v.restarts,
   EXISTS (SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id
           WHERE k.vm_id = v.id AND k.want = 'present' AND (o.state <> 'ready' OR EXISTS (

@@ -1,0 +1,71 @@
+/** Downloads as the host does: through its proxy, with the authorities that builds trust. */
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { Readable, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { rootCertificates } from 'node:tls'
+import { EnvHttpProxyAgent, fetch } from 'undici'
+import { minutes } from '../../../lib/duration.ts'
+
+/** An archive of a toolchain, as the metadata of its publisher or a table of the agent names it. */
+export interface Archive {
+  readonly url: string
+  readonly algorithm: 'sha256' | 'sha512'
+  /** Hexadecimal. */
+  readonly checksum: string
+}
+
+export interface Downloads {
+  /** @throws Error if the server does not answer with at most `maxBytes` */
+  text(url: string, maxBytes: number): Promise<string>
+  /** @throws Error if the content is not that of the checksum; the file is then incomplete */
+  file(archive: Archive, path: string): Promise<void>
+}
+
+const textMs = minutes(1)
+const fileMs = minutes(10)
+/** Toolchains have at most 250 MB. */
+const maxFileBytes = 512 << 20
+
+/** @param authorities certificates in PEM, besides the public ones; empty: none */
+export function downloadsWith(authorities: string): Downloads {
+  const tls = authorities === '' ? {} : { ca: [...rootCertificates, authorities] }
+  const open = async (url: string, timeoutMs: number) => {
+    const dispatcher = new EnvHttpProxyAgent({ connect: tls, requestTls: tls })
+    const answer = await fetch(url, { dispatcher, signal: AbortSignal.timeout(timeoutMs) }).catch((error: unknown) => {
+      const cause = error instanceof Error ? error.cause : undefined
+      throw cause instanceof Error ? cause : error
+    })
+    if (answer.ok && answer.body) return Readable.fromWeb(answer.body)
+    await answer.body?.cancel()
+    throw new Error(`the server answered ${answer.status}`)
+  }
+  return {
+    async text(url, maxBytes) {
+      const parts: Buffer[] = []
+      const limit = limited(url, maxBytes)
+      limit.on('data', (part: Buffer) => void parts.push(part))
+      await pipeline(await open(url, textMs), limit)
+      return Buffer.concat(parts).toString('utf8')
+    },
+    async file({ url, algorithm, checksum }, path) {
+      const hash = createHash(algorithm)
+      const limit = limited(url, maxFileBytes, part => void hash.update(part))
+      await pipeline(await open(url, fileMs), limit, createWriteStream(path, { mode: 0o400 }))
+      const found = hash.digest('hex')
+      if (found !== checksum) throw new Error(`the checksum of ${url} is ${found}, not ${checksum}`)
+    },
+  }
+}
+
+function limited(url: string, maxBytes: number, onPart: (part: Buffer) => void = () => undefined): Transform {
+  let bytes = 0
+  return new Transform({
+    transform(part: Buffer, _, done) {
+      bytes += part.length
+      if (bytes > maxBytes) return done(new Error(`${url} has more than ${maxBytes >> 20} MiB`))
+      onPart(part)
+      done(null, part)
+    },
+  })
+}

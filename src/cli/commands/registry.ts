@@ -47,16 +47,21 @@ async function ownLogin({ client, token }: Call): Promise<Answer> {
     if (token && (await hasProgram(program))) {
       const { run } = await import('../../lib/exec.ts')
       await run(program, args, { input: token, network: true }).catch((cause: unknown) => {
-        throw withoutTls(own.host ?? '', cause)
+        throw refusal(own.host ?? '', cause)
       })
       return said(own, `Signed ${program} in to ${own.host}. ${usage}`)
     }
   return said(own, `docker ${args.join(' ')} < <file with an access token that may deploy>\n${usage}`)
 }
 
-/** Container tools use a registry without TLS only on the same computer. */
-function withoutTls(host: string, cause: unknown): unknown {
-  if (!(cause instanceof Error) || !cause.message.includes('HTTP response to HTTPS client')) return cause
+/** Container tools use a registry without TLS only on the same computer, where they try HTTPS first. */
+export function refusal(host: string, cause: unknown): unknown {
+  if (!(cause instanceof Error)) return cause
+  if (/unauthorized|authentication required/i.test(cause.message))
+    return new Error(
+      `The registry ${host} refuses this access token. It takes personal access tokens that may deploy, not the token of a session: sign in with mote login, or make one with mote tokens create.`,
+    )
+  if (!cause.message.includes('HTTP response to HTTPS client')) return cause
   return new Error(
     `The registry ${host} has no TLS. Ask the operator for a proxy with TLS in front of it (MOTE_REGISTRY_URL), or add ${host} to the insecure registries of Docker.`,
     { cause },

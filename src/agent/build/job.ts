@@ -20,6 +20,7 @@ import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './retention.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
 import { type Bases, fetchBases, imagesOf } from './private-bases.ts'
+import { putBehind } from './more-archives.ts'
 import { planProject } from './plan/index.ts'
 import { describePlan } from './plan/describe.ts'
 import { timed, watchSilence } from './progress.ts'
@@ -192,7 +193,7 @@ interface Prepared {
 interface Planned extends Prepared {
   /** Environment of the builder, see `buildTrust`. */
   readonly trust: Readonly<Record<string, string>>
-  /** The file of the disk with the toolchain. */
+  /** The archive with the toolchain. */
   readonly toolchains: string | undefined
 }
 
@@ -203,21 +204,21 @@ async function inVm(deps: JobDeps, job: Job, planned: Planned, signal: AbortSign
   using silence = watchSilence(say)
   await ensureToolImage(deps, recipe.builder, say)
   const disks = disksOf(work)
+  const behind = async (archive: string) => String(await putBehind(disks.source, archive, signal))
+  const given = {
+    ...trust,
+    ...(bases ? { BASES: bases.names.join(' '), BASES_AT: await behind(bases.file) } : {}),
+    ...(toolchains === undefined ? {} : { TOOLCHAINS_AT: await behind(toolchains) }),
+  }
   const code = await runInVm(
     deps,
     {
       vmId: buildId,
       dir: vmDir,
-      spec: vmSpec(job, recipe, {
-        ...trust,
-        ...(bases ? { BASES: bases.names.join(' ') } : {}),
-        ...(toolchains === undefined ? {} : { TOOLCHAINS: 'yes' }),
-      }),
+      spec: vmSpec(job, recipe, given),
       say,
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
-        ...(bases ? [{ serial: 'bases', file: bases.file, readOnly: true }] : []),
-        ...(toolchains === undefined ? [] : [{ serial: 'toolchains', file: toolchains, readOnly: true }]),
         { serial: 'output', file: disks.output, readOnly: false },
         { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false, fileSystem: 'ext4' },
       ],

@@ -1,6 +1,6 @@
 /**
  * Private images that a Dockerfile starts from. The host fetches them with the project's credential and gives them to
- * the builder on a disk of their own, so the builder never gets a credential.
+ * the builder behind the source on its disk, so the builder never gets a credential.
  */
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -90,7 +90,7 @@ export interface BasesDeps {
   readonly maxBytes: number
 }
 
-/** The disk with OCI layouts `0`, `1`, and the names that the builder gives to their images. */
+/** The archive with OCI layouts `0`, `1`, and the names that the builder gives to their images. */
 export interface Bases {
   readonly file: string
   readonly names: readonly string[]
@@ -141,7 +141,7 @@ const nameOf = ({ repository, tag, digest }: RegistryReference) => `${repository
 export const namePrivateBases = `# The host has fetched private images: the builder has no credential. Names are image references, which no shell reads otherwise.
 if [ -n "\${BASES:-}" ]; then
   mkdir -p /var/tmp/bases
-  tar -xf "$(disk bases)" -C /var/tmp/bases
+  unpack_behind "$BASES_AT" /var/tmp/bases
   n=0
   set -f
   for name in $BASES; do

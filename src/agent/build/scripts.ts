@@ -1,4 +1,5 @@
 /** The scripts of the builder VM. Constants: values from the repository are passed in the environment. */
+import { unpackBehind } from './more-archives.ts'
 import { namePrivateBases } from './private-bases.ts'
 import { python } from './python-script.ts'
 import { installPackages, systemFiles } from './system-files.ts'
@@ -53,7 +54,7 @@ ${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$@" mote.end; sync; }
 ${runStep}mkdir -p /out
 `
-export const prelude = commands + trustScript + installPackages
+export const prelude = commands + unpackBehind + trustScript + installPackages
 /** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 export const cache = `mkdir -p /cache

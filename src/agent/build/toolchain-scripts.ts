@@ -8,7 +8,7 @@ const archives = `tools=/var/tmp/toolchains
 given() {
   if [ ! -d "$tools" ]; then
     mkdir -p "$tools"
-    if [ -n "\${TOOLCHAINS:-}" ]; then tar -xf "$(disk toolchains)" -C "$tools"; fi
+    if [ -n "\${TOOLCHAINS_AT:-}" ]; then unpack_behind "$TOOLCHAINS_AT" "$tools"; fi
   fi
   [ -e "$tools/$1" ]
 }

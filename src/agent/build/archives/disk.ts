@@ -36,7 +36,7 @@ const publicServers: ToolchainServers = { npm: 'https://registry.npmjs.org', rus
 
 /**
  * @param work a directory of the build
- * @returns the file of the disk, a tar; undefined if the host has nothing for it
+ * @returns the file, a tar; undefined if the host has nothing for it
  * @throws only the reason of the signal: what the host cannot get, the build may still be able to
  */
 export async function toolchainDisk(

@@ -78,15 +78,23 @@ function withRestWhenIdle(pid: number, memory: IdleReading<unknown>, runningVm: 
   const meter = slackMeter()
   // Unknown at first: an earlier agent may have set it.
   let slackNs: number | undefined
+  const rest = (wanted: number) => {
+    if (wanted !== slackNs) setTimerSlack(pid, wanted)
+    slackNs = wanted
+    memory.isIdle = wanted > normalSlackNs
+  }
   return {
     ...runningVm,
     async stats() {
-      const use = await runningVm.stats()
-      const wanted = meter(use, performance.now())
-      if (wanted !== slackNs) setTimerSlack(pid, wanted)
-      slackNs = wanted
-      memory.isIdle = wanted > normalSlackNs
-      return use
+      try {
+        const use = await runningVm.stats()
+        rest(meter(use, performance.now()))
+        return use
+      } catch (error) {
+        // A guest that does not answer may have too much to do.
+        rest(normalSlackNs)
+        throw error
+      }
     },
   }
 }

@@ -34,6 +34,7 @@ const notBundled =
 /** Threads start from separate files. */
 const threads = [
   'src/agent/build/archive-thread.ts',
+  'src/agent/build/archives/metadata-thread.ts',
   'src/agent/image/document-thread.ts',
   'src/agent/image/layer-thread.ts',
   'src/control/auth/password-worker.ts',

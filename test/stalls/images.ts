@@ -1,8 +1,14 @@
 /** Sources, outputs of builders and images, which the agent reads. */
 import { writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { downloadsWith } from '../../src/agent/build/archives/download.ts'
+import { metadataIn } from '../../src/agent/build/archives/metadata.ts'
+import { npmArchives } from '../../src/agent/build/archives/npm.ts'
+import { rustRelease } from '../../src/agent/build/archives/rust.ts'
 import { outputLimits, readLayer, readLayout } from '../../src/agent/build/output.ts'
 import { planProject } from '../../src/agent/build/plan/index.ts'
 import { fetchUpload } from '../../src/agent/build/upload.ts'
@@ -29,6 +35,29 @@ async function layoutOf(layers: readonly Buffer[], config: Buffer = Buffer.from(
 }
 
 const documents = [deepJson, wideJson].map(json => [json(4_000_000), json(65_000)] as const)
+
+/** Of an archive that another host serves, so that what is measured ends with the metadata. */
+const npmVersion = { dist: { tarball: 'https://packages.example.com/a.tgz', integrity: `sha512-${'A'.repeat(86)}==` } }
+const packumentOf = (count: number) => {
+  const versions = Object.fromEntries(Array.from({ length: count }, (_, n) => [`1.0.${n}`, npmVersion]))
+  return JSON.stringify({ 'dist-tags': { latest: '1.0.0' }, versions })
+}
+const packages = new Map([
+  ...[5_000, 100_000].map(count => [`of-${count}`, packumentOf(count)] as const),
+  ['deep', deepJson(8_000_000)],
+  ['wide', wideJson(16_000_000)],
+])
+const manifests = ['[pkg.a]\n'.repeat(100_000), 'a=['.repeat(1_000_000), `a = "${'x'.repeat(7_000_000)}"`]
+const metadataFiles = new Map<string, string | Buffer>([
+  ...[...packages].map(([name, text]) => [`/${name}`, Buffer.from(text)] as const),
+  ...manifests.flatMap((text, n) => {
+    const path = `/dist/channel-rust-1.${n}.toml`
+    return [
+      [path, Buffer.from(text)] as const,
+      [`${path}.sha256`, createHash('sha256').update(text).digest('hex')] as const,
+    ]
+  }),
+])
 
 export const imagesCases: readonly Case[] = [
   {
@@ -123,6 +152,23 @@ export const imagesCases: readonly Case[] = [
           } finally {
             await turn()
           }
+    },
+  },
+  {
+    name: 'the metadata of toolchains',
+    files: [
+      ...['download.ts', 'metadata.ts', 'npm-read.ts', 'npm.ts', 'rust-read.ts', 'rust.ts'].map(
+        file => `src/agent/build/archives/${file}`,
+      ),
+    ],
+    async run() {
+      await using server = createServer(({ url = '' }, answer) => void answer.end(metadataFiles.get(url)))
+      await new Promise<void>(listening => server.listen(0, '127.0.0.1', listening))
+      const { port } = server.address() as AddressInfo
+      const base = `http://127.0.0.1:${port}`
+      const deps = { downloads: downloadsWith(''), metadata: metadataIn(place(), Date.now) }
+      for (const name of packages.keys()) await settled(npmArchives({ registry: base, ...deps }, `${name}@^1`))
+      for (const n of manifests.keys()) await settled(rustRelease({ server: base, ...deps }, `1.${n}`))
     },
   },
 ]

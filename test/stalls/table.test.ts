@@ -86,6 +86,8 @@ describe('the table', () => {
       'src/agent/volume/move/send.ts',
     ],
     'the bytes are only counted and passed on': [
+      'src/agent/build/archives/store.ts',
+      'src/agent/build/more-archives.ts',
       'src/agent/hypervisor/cloud-hypervisor/protocol.ts',
       'src/agent/hypervisor/qemu/gate.ts',
       'src/agent/hypervisor/qemu/guest-memory.ts',

@@ -14,6 +14,7 @@ vi.setConfig({ testTimeout: 180_000 })
 const others: Readonly<Record<string, string>> = {
   'mote image build builder': 'takes minutes; test/tutorials uses its result',
   'mote db connect main': 'needs a real server; test/tutorials runs it',
+  'mote registry login': 'needs docker-registry and a container tool',
   'mote doctor': 'cli-machine.test.ts runs it',
   'mote launch --name web --image docker.io/library/nginx:1.27 --port 80':
     'docs/quickstart.md offers it instead of `mote launch`',

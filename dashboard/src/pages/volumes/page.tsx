@@ -126,6 +126,7 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
   const { name } = snapshot
   const status = snapshot.status ?? 'ready'
   const notReady = status === 'ready' ? undefined : `The snapshot is ${status}.`
+  const inUse = volume.status === 'restoring' ? 'The volume is being restored.' : undefined
   return (
     <>
       <DestroyIcon
@@ -133,7 +134,7 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
         name={name}
         verb="Restore"
         what="snapshot"
-        reason={notReady}
+        reason={notReady ?? inUse}
         consequence={`${volume.name} is restored to this snapshot. Later writes are lost.`}
         send={async () => {
           await api.restoreVolume({ volume_id: volume.id, body: { snapshot_name: name } })
@@ -159,6 +160,7 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
       <DestroyIcon
         name={name}
         what="snapshot"
+        reason={inUse}
         consequence="It cannot be restored. Clones of it are kept."
         send={async () => {
           await api.deleteVolumeSnapshot({ snapshot_id: snapshot.id })

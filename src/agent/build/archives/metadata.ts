@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { hours } from '../../../lib/duration.ts'
+import { inThread } from '../../../lib/archive/thread.ts'
+import { hours, seconds } from '../../../lib/duration.ts'
 import { privateDir, readIfExists, writeFileAtomic } from '../../../lib/files.ts'
 import { archivesIn } from './store.ts'
 
@@ -14,6 +15,20 @@ export interface Metadata {
    */
   get<T extends TSchema>(name: string, schema: T, load: () => Promise<Static<T>>): Promise<Static<T>>
 }
+
+/** What a publisher answered. */
+export type MetadataText =
+  | { readonly kind: 'npm'; readonly text: string; readonly registry: string }
+  | { readonly kind: 'rust'; readonly text: string }
+
+const readMs = seconds(20)
+
+/** Reads it in a thread. @throws Error if it has another shape, or takes too long or too much memory */
+export const readMetadata = (text: MetadataText): Promise<unknown> =>
+  inThread(new URL('./metadata-thread.ts', import.meta.url), text, {
+    signal: new AbortController().signal,
+    timeoutMs: readMs,
+  })
 
 const Stored = Type.Object({ atMs: Type.Number(), value: Type.Unknown() })
 const freshMs = hours(1)

@@ -1,43 +1,11 @@
 /** Finds packages of npm's registry that are whole by themselves: Node, and package managers. */
 import semver from 'semver'
-import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Archive, Downloads } from './download.ts'
-import type { Metadata } from './metadata.ts'
+import { type Metadata, readMetadata } from './metadata.ts'
+import { Package } from './npm-read.ts'
 
-const Names = Type.Record(Type.String(), Type.String())
-/** https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md */
-const Packument = Type.Object({
-  'dist-tags': Names,
-  versions: Type.Record(
-    Type.String(),
-    Type.Object({
-      dist: Type.Object({ tarball: Type.String(), integrity: Type.Optional(Type.String()) }),
-      deprecated: Type.Optional(Type.Unknown()),
-      dependencies: Type.Optional(Names),
-      optionalDependencies: Type.Optional(Names),
-      bundleDependencies: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Boolean()])),
-    }),
-  ),
-})
-
-/** What of it is stored. */
-const Package = Type.Object({
-  tags: Names,
-  versions: Type.Array(
-    Type.Object({
-      version: Type.String(),
-      url: Type.String(),
-      sha512: Type.String(),
-      deprecated: Type.Boolean(),
-      /** Packages with programs for this platform. */
-      parts: Names,
-    }),
-  ),
-})
-type Package = Static<typeof Package>
-
-const maxBytes = 64 << 20
+const maxBytes = 32 << 20
 
 export interface NpmDeps {
   readonly registry: string
@@ -91,27 +59,5 @@ function chosen({ tags, versions }: Package, wanted: string) {
 const packageOf = ({ registry, downloads, metadata }: NpmDeps, name: string): Promise<Package> =>
   metadata.get(`npm ${registry} ${name}`, Package, async () => {
     const text = await downloads.text(`${registry}/${name.replace('/', '%2f')}`, maxBytes)
-    const { 'dist-tags': tags, versions } = Value.Parse(Packument, JSON.parse(text))
-    const whole = Object.entries(versions).flatMap(([version, one]) => {
-      const { dist, dependencies = {}, optionalDependencies = {}, bundleDependencies = [] } = one
-      const sha512 = /(?:^| )sha512-([A-Za-z0-9+/]{86}==)/.exec(dist.integrity ?? '')?.[1]
-      const bundled = (other: string) => bundleDependencies === true || [bundleDependencies].flat().includes(other)
-      const needed = Object.keys(dependencies).filter(
-        other => !bundled(other) && !Object.hasOwn(optionalDependencies, other),
-      )
-      // Otherwise an answer of the registry could make the host connect anywhere.
-      const isHere = URL.parse(dist.tarball)?.origin === new URL(registry).origin
-      if (sha512 === undefined || needed.length > 0 || !isHere) return []
-      const parts = Object.entries(optionalDependencies).filter(([other]) => /linux-x64(?!.*musl)/.test(other))
-      return [
-        {
-          version,
-          url: dist.tarball,
-          sha512: Buffer.from(sha512, 'base64').toString('hex'),
-          deprecated: one.deprecated !== undefined && one.deprecated !== false,
-          parts: Object.fromEntries(parts),
-        },
-      ]
-    })
-    return { tags, versions: whole }
+    return Value.Parse(Package, await readMetadata({ kind: 'npm', text, registry }))
   })

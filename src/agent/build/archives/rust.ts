@@ -1,29 +1,14 @@
 /** Finds the components of Rust's toolchains in the manifests of its releases. */
 import { createHash } from 'node:crypto'
-import { parse } from 'smol-toml'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Archive, Downloads } from './download.ts'
-import type { Metadata } from './metadata.ts'
+import { type Metadata, readMetadata } from './metadata.ts'
+import { Components } from './rust-read.ts'
 
-const target = 'x86_64-unknown-linux-gnu'
-/** What rustup installs with `--profile minimal`. */
-const components = ['rustc', 'cargo', 'rust-std'] as const
 const channel = /^(stable|beta|nightly|\d+\.\d+(?:\.\d+)?)(?:-(\d{4}-\d\d-\d\d))?$/
 
-/** https://forge.rust-lang.org/infra/channel-layout.html */
-const Manifest = Type.Object({
-  pkg: Type.Record(
-    Type.String(),
-    Type.Object({
-      target: Type.Record(
-        Type.String(),
-        Type.Object({ xz_url: Type.Optional(Type.String()), xz_hash: Type.Optional(Type.String()) }),
-      ),
-    }),
-  ),
-})
-const Stored = Type.Object({ text: Type.String() })
+const Stored = Type.Object({ text: Type.String(), components: Components })
 const maxBytes = 8 << 20
 
 export interface RustDeps {
@@ -50,16 +35,15 @@ export async function rustRelease(
   const [, name, date] = channel.exec(toolchain) ?? []
   if (name === undefined) return undefined
   const path = `dist/${date === undefined ? '' : `${date}/`}channel-rust-${name}.toml`
-  const { text } = await metadata.get(`rust ${server} ${path}`, Stored, async () => {
+  const { text, components } = await metadata.get(`rust ${server} ${path}`, Stored, async () => {
     const [sum = ''] = (await downloads.text(`${server}/${path}.sha256`, 1024)).split(/\s/)
     const manifest = await downloads.text(`${server}/${path}`, maxBytes)
     if (sha256(manifest) !== sum) throw new Error(`the checksum of ${server}/${path} does not match`)
-    return { text: manifest }
+    const found = Value.Parse(Components, await readMetadata({ kind: 'rust', text: manifest }))
+    return { text: manifest, components: found }
   })
-  const { pkg } = Value.Parse(Manifest, parse(text))
   const archives = new Map<string, Archive>()
-  for (const component of components) {
-    const { xz_url: url = '', xz_hash: checksum = '' } = pkg[component]?.target[target] ?? {}
+  for (const { url, checksum } of components) {
     const { pathname } = URL.parse(url) ?? { pathname: '' }
     if (!/^\/dist\/[\w./-]+\.tar\.xz$/.test(pathname) || pathname.includes('..')) return undefined
     archives.set(pathname.slice(1), { url: `${server}${pathname}`, algorithm: 'sha256', checksum })

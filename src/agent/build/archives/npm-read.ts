@@ -1,0 +1,74 @@
+/** Reads the metadata of a package of npm's registry, in a thread: it has up to 32 MiB. */
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+
+const Names = Type.Record(Type.String(), Type.String())
+/** https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md */
+const Packument = Type.Object({
+  'dist-tags': Names,
+  versions: Type.Record(
+    Type.String(),
+    Type.Object({
+      dist: Type.Object({ tarball: Type.String(), integrity: Type.Optional(Type.String()) }),
+      deprecated: Type.Optional(Type.Unknown()),
+      dependencies: Type.Optional(Names),
+      optionalDependencies: Type.Optional(Names),
+      bundleDependencies: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Boolean()])),
+    }),
+  ),
+})
+
+/** What of it is stored. */
+export const Package = Type.Object({
+  tags: Names,
+  versions: Type.Array(
+    Type.Object({
+      version: Type.String(),
+      url: Type.String(),
+      sha512: Type.String(),
+      deprecated: Type.Boolean(),
+      /** Packages with programs for this platform. */
+      parts: Names,
+    }),
+  ),
+})
+export type Package = Static<typeof Package>
+
+/** npm itself has 700. More would take the caller's time. */
+const mostVersions = 5000
+const mostNames = 500
+const mostParts = 20
+
+/**
+ * @returns the versions that need no other packages
+ * @throws Error if the registry's answer has another shape
+ */
+export function readPackage(text: string, registry: string): Package {
+  const { 'dist-tags': tags, versions } = Value.Parse(Packument, JSON.parse(text))
+  const { origin } = new URL(registry)
+  const whole = Object.entries(versions).flatMap(([version, one]) => {
+    const { dist, dependencies = {}, optionalDependencies = {}, bundleDependencies = [] } = one
+    const sha512 = /(?:^| )sha512-([A-Za-z0-9+/]{86}==)/.exec(dist.integrity ?? '')?.[1]
+    const bundled = (other: string) => bundleDependencies === true || [bundleDependencies].flat().includes(other)
+    const needed = Object.keys(dependencies).filter(
+      other => !bundled(other) && !Object.hasOwn(optionalDependencies, other),
+    )
+    // Otherwise an answer of the registry could make the host connect anywhere.
+    const isHere = URL.parse(dist.tarball)?.origin === origin
+    if (sha512 === undefined || needed.length > 0 || !isHere) return []
+    const parts = Object.entries(optionalDependencies).filter(([other]) => /linux-x64(?!.*musl)/.test(other))
+    if (parts.length > mostParts) return []
+    return [
+      {
+        version,
+        url: dist.tarball,
+        sha512: Buffer.from(sha512, 'base64').toString('hex'),
+        deprecated: one.deprecated !== undefined && one.deprecated !== false,
+        parts: Object.fromEntries(parts),
+      },
+    ]
+  })
+  if (whole.length > mostVersions || Object.keys(tags).length > mostNames)
+    throw new Error(`the package has more than ${mostVersions} versions or ${mostNames} tags`)
+  return { tags, versions: whole }
+}

@@ -1,0 +1,31 @@
+/** Reads the manifest of a release of Rust, in a thread: it has up to 8 MiB. */
+import { parse } from 'smol-toml'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+
+const target = 'x86_64-unknown-linux-gnu'
+/** What rustup installs with `--profile minimal`. */
+const components = ['rustc', 'cargo', 'rust-std'] as const
+/** https://forge.rust-lang.org/infra/channel-layout.html */
+const Manifest = Type.Object({
+  pkg: Type.Record(
+    Type.String(),
+    Type.Object({
+      target: Type.Record(
+        Type.String(),
+        Type.Object({ xz_url: Type.Optional(Type.String()), xz_hash: Type.Optional(Type.String()) }),
+      ),
+    }),
+  ),
+})
+/** The archives of the components, in the order of `components`. */
+export const Components = Type.Array(Type.Object({ url: Type.String(), checksum: Type.String() }), { maxItems: 3 })
+
+/** @throws Error if the manifest has another shape */
+export function readManifest(text: string): Static<typeof Components> {
+  const { pkg } = Value.Parse(Manifest, parse(text))
+  return components.map(component => {
+    const { xz_url: url = '', xz_hash: checksum = '' } = pkg[component]?.target[target] ?? {}
+    return { url, checksum }
+  })
+}

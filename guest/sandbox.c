@@ -105,7 +105,10 @@ static void give_frames(int port, int which) {
   write_all(1, bytes, used);
 }
 
-/* The carrier: a program of its own, because a fork of init would copy init's memory with the first bytes that it writes. */
+/*
+ * The carrier is a separate program: after a fork, gVisor copies 2 MiB of init's memory with the first byte that either
+ * process writes.
+ */
 void sandbox_carry(char **numbers) {
   int ports[] = {atoi(numbers[0]), atoi(numbers[1])};
   struct pollfd polled[] = {{.fd = 0, .events = POLLIN}, {.fd = ports[0], .events = POLLIN}, {.fd = ports[1], .events = POLLIN}};

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { createTerminal } from './progress.ts'
 import { waitShown } from './wait-shown.ts'
 
-/** What uses timers otherwise, and why nobody waits there without seeing for what. */
+/** Other modules with timers, and how the user sees what they wait for. */
 const others: Readonly<Record<string, string>> = {
   'commands/database-connect.ts': 'polls a port of this computer in the step "Opening the tunnel"',
   'commands/vm-session.ts': 'redraws a table',

@@ -68,7 +68,7 @@ const java: Planner = (plan, start) => {
       'build.gradle, line 1: Builds have no Gradle yet. Add a Dockerfile, or a pom.xml: projects of Maven are built.',
     )
   checkVersion(plan, 'java')
-  // Spring reads the port from a variable of its own.
+  // Spring reads the port from SERVER_PORT.
   const line = plan.framework === 'spring' ? `export SERVER_PORT="$PORT"; exec ${start}` : start
   return {
     builder: 'maven',

@@ -80,7 +80,7 @@ const packages = {
     ...['ca-certificates', 'git', 'build-essential', 'pkg-config', 'nodejs', 'npm', 'golang-go', 'buildah', 'mount'],
     ...['python3', 'python3-dev', 'python3-pip', 'python3-venv'],
     ...headers,
-    // buildah looks for it before it runs a step, also without a network of its own.
+    // buildah looks for it before it runs a step, also without a separate network.
     'netavark',
   ],
   php: [...phpPackages, 'ca-certificates', 'tzdata'],

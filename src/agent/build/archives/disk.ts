@@ -8,7 +8,7 @@ import { npmArchives } from './npm.ts'
 import { rustRelease } from './rust.ts'
 import { archiveStore } from './store.ts'
 
-/** A part of a toolchain that a build asks its host for. The build fetches by itself what the host does not have. */
+/** A part of a toolchain that a build needs. The build downloads what its host does not have. */
 export type WantedArchive =
   /** The files `<name>.<n>.tgz`. */
   | { readonly kind: 'npm'; readonly name: string; readonly spec: string }

@@ -38,7 +38,7 @@ export function archiveStore(cacheDir: string, maxMib: number, downloads: Downlo
       let downloaded = false
       // A power failure can leave other content under the name of an archive.
       for (let tries = 0; ; tries++) {
-        // The download goes on if this build is cancelled: another one may wait for it.
+        // The download continues if this build is cancelled, because another build may wait for it.
         const made = cachedDir(dir, async partial => {
           await downloads.file(archive, join(partial, 'archive'))
           downloaded = true

@@ -98,7 +98,7 @@ function commandsOf(project: Project, step: Record<string, unknown>, planned: re
   return commands.map(line => exports + line)
 }
 
-/** Variables of a step, before each of its commands: each runs in a shell of its own. */
+/** Variables of a step, set before each of its commands, because each command runs in a separate shell. */
 function exportsOf(project: Project, variables: Record<string, unknown>): string {
   const one = ([name, value]: [string, unknown]) => {
     const text = String(value)

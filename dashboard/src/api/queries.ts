@@ -214,7 +214,12 @@ export const queries = {
     }),
 
   volumes: () =>
-    queryOptions({ queryKey: inProject('volumes'), queryFn: ({ signal }) => api.listVolumes({}, { signal }) }),
+    queryOptions({
+      queryKey: inProject('volumes'),
+      queryFn: ({ signal }) => api.listVolumes({}, { signal }),
+      refetchInterval: ({ state }) =>
+        state.data?.some(({ status }) => status === 'creating' || status === 'restoring') ? 1000 : 15_000,
+    }),
   volumeUsage: (volume_id: string) =>
     queryOptions({
       queryKey: inProject('volume-usage', volume_id),

@@ -14,7 +14,7 @@ import { Meter } from '../../ui/meter.tsx'
 import { Skeleton } from '../../ui/states.tsx'
 
 export function Volumes() {
-  const volumes = useQuery({ ...queries.volumes(), refetchInterval: 15_000 })
+  const volumes = useQuery(queries.volumes())
   return (
     <ListPage
       title="Volumes"

@@ -37,6 +37,9 @@ function Whole({ volume }: { readonly volume: VolumeWithAttachments }) {
     <div className="space-y-4">
       <Card>
         <Facts>
+          <Fact name="Status">
+            <Status status={volume.status ?? 'ready'} />
+          </Fact>
           <Fact name="Size">{mib(volume.size_mib)}</Fact>
           <Fact name="Attached to">
             <Attachments volume={volume} />
@@ -56,6 +59,9 @@ function Whole({ volume }: { readonly volume: VolumeWithAttachments }) {
     </div>
   )
 }
+
+const beingRestored = ({ status }: VolumeWithAttachments) =>
+  status === 'restoring' ? 'The volume is being restored.' : undefined
 
 function Delete({ volume }: { readonly volume: VolumeWithAttachments }) {
   const navigate = useNavigate()
@@ -112,7 +118,7 @@ function Take({ volume }: { readonly volume: VolumeWithAttachments }) {
     <FormDialog
       title="Take a snapshot"
       submit="Take snapshot"
-      trigger={open => <AddButton text="Take snapshot" icon={Camera} onClick={open} />}
+      trigger={open => <AddButton text="Take snapshot" icon={Camera} reason={beingRestored(volume)} onClick={open} />}
       send={async values => {
         await api.createVolumeSnapshot({ volume_id: volume.id, body: { name: values.text('name') } })
         await refreshAll('volume-snapshots')
@@ -126,7 +132,7 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
   const { name } = snapshot
   const status = snapshot.status ?? 'ready'
   const notReady = status === 'ready' ? undefined : `The snapshot is ${status}.`
-  const inUse = volume.status === 'restoring' ? 'The volume is being restored.' : undefined
+  const inUse = beingRestored(volume)
   return (
     <>
       <DestroyIcon

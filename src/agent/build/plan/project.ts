@@ -34,6 +34,9 @@ const planNames: ReadonlySet<string> = new Set([
   ...[
     'build.gradle',
     'build.gradle.kts',
+    'settings.gradle',
+    'settings.gradle.kts',
+    'gradle-wrapper.properties',
     '.java-version',
     '.elixir-version',
     'CMakeLists.txt',

@@ -77,6 +77,8 @@ export interface BuildPlan {
   readonly note?: string | null
   /** Only in the plan of a Dockerfile: its path. */
   readonly dockerfile?: string
+  /** Only in the plan of a Gradle project: the line that chooses Gradle. */
+  readonly gradle?: Place
   /** Only in the plan of a Node project, or of one whose assets Node builds. */
   readonly node?: NodeSteps
 }

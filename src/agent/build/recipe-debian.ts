@@ -1,6 +1,5 @@
 /** Recipes of languages whose toolchain comes from Debian, in the one version that it has. */
 import { debianScripts } from './debian-scripts.ts'
-import { BuildFault } from './fault.ts'
 import { mavenScript } from './maven.ts'
 import { debianTools } from './plan/debian.ts'
 import { faultAt } from './plan/project.ts'
@@ -63,9 +62,10 @@ const php: Planner = (plan, start) => {
 
 const java: Planner = (plan, start) => {
   if (start === null) return null
-  if (!plan.build.some(line => /^(?:mvn|\.\/mvnw) /.test(line)))
-    throw new BuildFault(
-      'build.gradle, line 1: Builds have no Gradle yet. Add a Dockerfile, or a pom.xml: projects of Maven are built.',
+  if (plan.gradle)
+    throw faultAt(
+      plan.gradle,
+      'Builds have no Gradle. Add a Dockerfile that builds with an image of Gradle and starts the jar, or a pom.xml: builds have Maven.',
     )
   checkVersion(plan, 'java')
   // Spring reads the port from SERVER_PORT.

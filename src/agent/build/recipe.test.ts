@@ -195,7 +195,19 @@ test.each([
 
 test.each([
   [{ 'index.php': '', '.tool-versions': 'php 8.2' }, '.tool-versions, line 1: Builds have PHP 8.4, not 8.2'],
-  [{ 'build.gradle': '' }, 'build.gradle, line 1: Builds have no Gradle yet'],
+  [{ 'build.gradle': '' }, 'build.gradle, line 1: Builds have no Gradle. Add a Dockerfile that builds with'],
+  [{ 'build.gradle.kts': '// ours\n\nplugins {\n}\n' }, 'build.gradle.kts, line 3: Builds have no Gradle.'],
+  [{ 'settings.gradle': "\nrootProject.name = 'a'\n" }, 'settings.gradle, line 2: Builds have no Gradle.'],
+  [{ 'settings.gradle.kts': 'include("app")\n' }, 'settings.gradle.kts, line 1: Builds have no Gradle.'],
+  [{ gradlew: '' }, 'gradlew, line 1: Builds have no Gradle.'],
+  [
+    {
+      'build.gradle': 'plugins {\n}\n',
+      gradlew: '',
+      'gradle/wrapper/gradle-wrapper.properties': 'distributionBase=GRADLE_USER_HOME\ndistributionUrl=a\n',
+    },
+    'gradle/wrapper/gradle-wrapper.properties, line 2: Builds have no Gradle.',
+  ],
   [
     { 'pom.xml': '<project>\n<java.version>25</java.version>' },
     'pom.xml, line 2: Builds have Java 21, not 25. Change the line, or add a Dockerfile.',

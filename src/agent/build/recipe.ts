@@ -212,7 +212,8 @@ export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Re
   }
   const recipe = planner(plan, plan.node?.script ?? plan.start, plainHttp)
   if (!recipe) throw new BuildFault('The start command is unknown. Add a Procfile: web: <command>')
-  return { ...recipe, env: { ...recipe.env, ...packagesEnv(plan, recipe) } }
+  const ignored = plan.ignored === undefined ? {} : { IGNORE: plan.ignored }
+  return { ...recipe, env: { ...recipe.env, ...ignored, ...packagesEnv(plan, recipe) } }
 }
 
 /** @throws BuildFault if the image of the app has no Debian packages */

@@ -1,4 +1,5 @@
 /** The scripts of the builder VM. Constants: values from the repository are passed in the environment. */
+import { leaveOut } from './ignored-files.ts'
 import { unpackBehind } from './more-archives.ts'
 import { namePrivateBases } from './private-bases.ts'
 import { python } from './python-script.ts'
@@ -50,7 +51,7 @@ steps() {
  * `mote.end`; data after it is ignored. A cache that cannot be mounted is skipped.
  */
 const commands = `set -eu
-${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
+${findDisk}${leaveOut}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; leave_out "$1"; }
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$@" mote.end; sync; }
 ${runStep}mkdir -p /out
 `
@@ -136,6 +137,7 @@ mv /src /out/app
 ${systemFiles}finish app $SYSTEM
 `,
   deno: `${prelude}${cache}${deno}unpack /app
+mkdir -p /app/.mote/bin
 cp /opt/mote/deno/node_modules/@deno/linux-x64-glibc/deno /app/.mote/bin/deno
 export PATH="/app/.mote/bin:$PATH" DENO_DIR=/app/.mote/deno DENO_NO_UPDATE_CHECK=1
 cd /app

@@ -132,7 +132,6 @@ fi
 export const deno = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
 if given deno.1.tgz; then unpack_packages /opt/mote/deno $tools/*.tgz
 else step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'; fi
-mkdir -p /app/.mote/bin
 `
 
 /** rustup verifies the toolchain by the checksums of its manifest. The cache keeps what cargo compiled. */

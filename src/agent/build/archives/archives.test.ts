@@ -165,6 +165,22 @@ describe('the disk of a build', () => {
     expect(await filesOn(await disk([npm('bun@1')]))).toEqual(['./node.0.tgz', './node.1.tgz'])
   })
 
+  // npm refuses a package of another platform that it is asked for.
+  test.each([
+    [{}, true],
+    [{ os: ['linux'], cpu: ['x64'] }, true],
+    [{ os: ['linux'], cpu: ['x64'], libc: ['glibc'] }, true],
+    [{ os: ['!win32'], cpu: 'x64' }, true],
+    [{ os: ['android'], cpu: ['x64'] }, false],
+    [{ os: ['!linux'] }, false],
+    [{ os: ['linux'], cpu: ['arm64'] }, false],
+    [{ os: ['linux'], cpu: ['x64'], libc: 'musl' }, false],
+  ])('has a program with %j: %s', async (platform, isGiven) => {
+    packument('bun', { '1.0.0': { optionalDependencies: { '@bun/linux-x64-a': '1.0.0' } } }, '1.0.0')
+    packument('@bun/linux-x64-a', { '1.0.0': platform }, '1.0.0')
+    expect(await filesOn(await disk([npm('bun@1')]))).toHaveLength(isGiven ? 2 : 1)
+  })
+
   test.each([
     ['needs other packages', 'tool@1', { dependencies: { other: '1' } }],
     ['has no version in the range', 'tool@2', {}],

@@ -3,6 +3,8 @@ import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 
 const Names = Type.Record(Type.String(), Type.String())
+/** https://docs.npmjs.com/cli/v11/configuring-npm/package-json#os */
+const Platforms = Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())]))
 /** https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md */
 const Packument = Type.Object({
   'dist-tags': Names,
@@ -14,6 +16,9 @@ const Packument = Type.Object({
       dependencies: Type.Optional(Names),
       optionalDependencies: Type.Optional(Names),
       bundleDependencies: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Boolean()])),
+      os: Platforms,
+      cpu: Platforms,
+      libc: Platforms,
     }),
   ),
 })
@@ -27,6 +32,8 @@ export const Package = Type.Object({
       url: Type.String(),
       sha512: Type.String(),
       deprecated: Type.Boolean(),
+      /** Whether npm installs it on the builder: Linux for x64 with glibc. */
+      isForBuilder: Type.Boolean(),
       /** Packages with programs for this platform. */
       parts: Names,
     }),
@@ -38,6 +45,16 @@ export type Package = Static<typeof Package>
 const mostVersions = 5000
 const mostNames = 500
 const mostParts = 20
+
+/** What the builder is; the name of a package does not say all of it: `bun-linux-x64-android` is not for Linux. */
+const builder = { os: 'linux', cpu: 'x64', libc: 'glibc' } as const
+
+function admits(platforms: string | readonly string[] | undefined, own: string): boolean {
+  const named = platforms === undefined ? [] : [platforms].flat()
+  if (named.includes(`!${own}`)) return false
+  const wanted = named.filter(one => !one.startsWith('!'))
+  return wanted.length === 0 || wanted.includes(own) || wanted.includes('any')
+}
 
 /**
  * @returns the versions that need no other packages
@@ -64,6 +81,7 @@ export function readPackage(text: string, registry: string): Package {
         url: dist.tarball,
         sha512: Buffer.from(sha512, 'base64').toString('hex'),
         deprecated: one.deprecated !== undefined && one.deprecated !== false,
+        isForBuilder: admits(one.os, builder.os) && admits(one.cpu, builder.cpu) && admits(one.libc, builder.libc),
         parts: Object.fromEntries(parts),
       },
     ]

@@ -27,7 +27,7 @@ export async function npmArchives(deps: NpmDeps, spec: string): Promise<readonly
   for (const [part, range] of Object.entries(found.parts)) {
     const one = chosen(await packageOf(deps, part), range)
     if (!one) return undefined
-    parts.push(archiveOf(one))
+    if (one.isForBuilder) parts.push(archiveOf(one))
   }
   return [archiveOf(found), ...parts]
 }

@@ -1,5 +1,6 @@
 /** Plans the build of a project. Pure: nothing of the project runs. */
 import { BuildFault } from '../fault.ts'
+import { ignoredBy } from './dockerignore.ts'
 import { faultAt, openProject, type ProjectFiles } from './project.ts'
 import { cpp } from './providers/cpp.ts'
 import { deno } from './providers/deno.ts'
@@ -66,7 +67,9 @@ export function planProject(files: ProjectFiles, root = '', given = ''): BuildPl
       'The repository has no known build method. Add a Dockerfile, or one of: package.json (Node), requirements.txt or ' +
         'pyproject.toml (Python), go.mod (Go), index.html (a static site).',
     )
-  const plan = { provider: provider.name, ...provider.plan(project) }
+  // buildah itself respects it.
+  const ignored = provider === dockerfile ? '' : ignoredBy(project)
+  const plan = { provider: provider.name, ...provider.plan(project), ...(ignored === '' ? {} : { ignored }) }
   if (provider === staticSite || provider === dockerfile) return plan
   const started = startedBy(plan, webProcess(project.text('Procfile')))
   return withRailpackFile(project, { ...started, note: unstartedNote(project) })

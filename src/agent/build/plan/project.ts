@@ -26,7 +26,16 @@ export interface Project {
 const deepest = 4
 
 const planNames: ReadonlySet<string> = new Set([
-  ...['Dockerfile', 'Containerfile', 'Procfile', 'Staticfile', 'mise.toml', '.tool-versions', 'start.sh'],
+  ...[
+    'Dockerfile',
+    'Containerfile',
+    '.dockerignore',
+    'Procfile',
+    'Staticfile',
+    'mise.toml',
+    '.tool-versions',
+    'start.sh',
+  ],
   ...['package.json', '.nvmrc', '.node-version', '.bun-version', 'angular.json', 'deno.json', 'deno.jsonc'],
   ...['requirements.txt', 'pyproject.toml', 'Pipfile', '.python-version', 'runtime.txt', '.deno-version'],
   ...['go.mod', 'go.work', '.go-version', 'Cargo.toml', 'rust-toolchain', 'rust-toolchain.toml'],
@@ -34,6 +43,9 @@ const planNames: ReadonlySet<string> = new Set([
   ...[
     'build.gradle',
     'build.gradle.kts',
+    'settings.gradle',
+    'settings.gradle.kts',
+    'gradle-wrapper.properties',
     '.java-version',
     '.elixir-version',
     'CMakeLists.txt',

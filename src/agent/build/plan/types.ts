@@ -73,10 +73,14 @@ export interface BuildPlan {
   readonly port: number | null
   /** Packages to install beside the tools; undefined: none. */
   readonly debian?: DebianPackages
+  /** What `.dockerignore` excludes from the source, see `ignoredBy`; undefined: nothing, or there is a Dockerfile. */
+  readonly ignored?: string
   /** A line for the log. */
   readonly note?: string | null
   /** Only in the plan of a Dockerfile: its path. */
   readonly dockerfile?: string
+  /** Only in the plan of a Gradle project: the line that chooses Gradle. */
+  readonly gradle?: Place
   /** Only in the plan of a Node project, or of one whose assets Node builds. */
   readonly node?: NodeSteps
 }

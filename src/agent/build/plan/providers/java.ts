@@ -1,17 +1,31 @@
-import type { Provider } from '../types.ts'
+import { lineAt, type Project } from '../project.ts'
+import type { Place, Provider } from '../types.ts'
 import { versionOf } from '../versions.ts'
+
+const gradleFiles = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'] as const
+const wrapper = 'gradle/wrapper/gradle-wrapper.properties'
+
+/** The line that chooses Gradle: that of its version, else the first one that only Gradle understands. */
+function gradlePlace(project: Project): Place {
+  const script = gradleFiles.find(project.has)
+  const found = project.has(wrapper) ? wrapper : (script ?? 'gradlew')
+  const text = project.text(found)
+  return { file: found, line: lineAt(text, text.search(/^(?:distributionUrl|plugins|apply plugin|rootProject)\b/m)) }
+}
 
 /** A Gradle or Maven project, with its own wrapper if it has one. */
 export const java: Provider = {
   name: 'java',
-  detect: project => ['pom.xml', 'gradlew', 'build.gradle', 'build.gradle.kts'].some(project.has),
+  detect: project => ['pom.xml', 'gradlew', ...gradleFiles].some(project.has),
   plan: project => {
     const isMaven = project.has('pom.xml')
     const maven = project.has('mvnw') ? './mvnw' : 'mvn'
     const gradle = project.has('gradlew') ? './gradlew' : 'gradle'
-    const isSpring = project.text(isMaven ? 'pom.xml' : 'build.gradle').includes('org.springframework.boot')
+    const scripts = isMaven ? ['pom.xml'] : gradleFiles
+    const isSpring = scripts.some(file => project.text(file).includes('org.springframework.boot'))
     const libs = project.has('build.gradle') || project.has('build.gradle.kts') ? 'build/libs' : '*/build/libs'
     return {
+      ...(isMaven ? {} : { gradle: gradlePlace(project) }),
       framework: isSpring ? 'spring' : null,
       tools: [versionOf(project, 'java')],
       install: [],

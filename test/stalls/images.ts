@@ -120,6 +120,7 @@ export const imagesCases: readonly Case[] = [
   {
     name: 'the files that determine a build plan',
     files: [
+      'src/agent/build/plan/dockerignore.ts',
       'src/agent/build/plan/index.ts',
       'src/agent/build/plan/node/frameworks.ts',
       'src/agent/build/plan/versions.ts',
@@ -138,10 +139,25 @@ export const imagesCases: readonly Case[] = [
         '# ',
         'node ',
         '"packageManager":',
+        '[^',
+        '[a-',
+        '[a-b',
+        '**/',
+        '*',
+        '../a/',
+        '\\',
       ]
       const buildable = `{"scripts":{"build":"b"},"dependencies":{"vite":"1"}}`
       for (const text of [...texts, ...floods.map(one => one.repeat(250_000 / one.length))])
-        for (const name of ['package.json', 'requirements.txt', 'Procfile', 'vite.config.ts', '.nvmrc', 'mise.toml'])
+        for (const name of [
+          'package.json',
+          'requirements.txt',
+          'Procfile',
+          'vite.config.ts',
+          '.nvmrc',
+          'mise.toml',
+          '.dockerignore',
+        ])
           try {
             const files = new Map([['package.json', buildable]])
             if (name === 'requirements.txt') files.delete('package.json')

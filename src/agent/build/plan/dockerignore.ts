@@ -17,13 +17,12 @@ const mostBytes = 64 << 10
  * @throws BuildFault if there are too many patterns
  */
 export function ignoredBy(project: Project): string {
+  const text = project.text(file).replace(/^\uFEFF/, '')
+  // Reading a longer one would block the agent.
+  if (text.length > mostBytes) throw faultAt({ file, line: 1 }, 'The file is longer than 64 KiB. Write fewer patterns.')
   const lines: string[] = []
   let bytes = 0
-  for (const [index, raw] of project
-    .text(file)
-    .replace(/^\uFEFF/, '')
-    .split('\n')
-    .entries()) {
+  for (const [index, raw] of text.split('\n').entries()) {
     const line = raw.trim()
     if (line === '' || line.startsWith('#')) continue
     const isException = line.startsWith('!')

@@ -44,7 +44,7 @@ function lastRun(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): readonly s
 }
 
 /** What the host found out about the health check, as a sentence; empty if nothing. */
-function unhealthyReason(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): string {
+export function unhealthyReason(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): string {
   const line = lines.findLast(one => one.stream === 'system' && one.line.startsWith(unhealthyMark))?.line
   const reason = line?.slice(unhealthyMark.length) ?? ''
   return reason === '' ? '' : ` ${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`

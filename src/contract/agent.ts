@@ -74,3 +74,6 @@ export const subjects = {
   allHeartbeats: 'host.*.out.beat',
   allObserved: 'host.*.out.seen',
 } as const
+
+/** Begins the log line of a host that says why an app has not become healthy. */
+export const unhealthyMark = 'not healthy yet: '

@@ -16,6 +16,7 @@ export const builtTag = 'built'
 
 /**
  * Creates an OCI layout in `dir` from the base and, on top, the layer in `layerFile`, which is compressed and removed.
+ * @param created gives files of the image their time, so it differs between versions
  * @returns the manifest's digest
  */
 export async function composeImage(
@@ -23,6 +24,7 @@ export async function composeImage(
   layerFile: string,
   config: Readonly<Record<string, unknown>>,
   dir: string,
+  created: Date,
 ): Promise<string> {
   await mkdir(join(dir, 'blobs', 'sha256'), { recursive: true })
   const base = await findManifest(baseLayout, 'latest')
@@ -42,6 +44,7 @@ export async function composeImage(
   }
   const configBlob = await put({
     ...platform,
+    created: created.toISOString(),
     config,
     rootfs: { type: 'layers', diff_ids: [...below.rootfs.diff_ids, diffId] },
     // One entry per layer: buildah rejects base images whose numbers of history entries and layers differ.

@@ -276,8 +276,8 @@ async function imageOf(
     return layout
   }
   const layer = join(work, 'layer.tar')
-  await readLayer(disk, layer, limits, new Date())
-  await composeImage(await ensureToolImage(deps, output.base, say), layer, output.config, layout)
+  await readLayer(disk, layer, limits)
+  await composeImage(await ensureToolImage(deps, output.base, say), layer, output.config, layout, new Date())
   return layout
 }
 

@@ -6,7 +6,7 @@ import { inThread } from '../../lib/archive/thread.ts'
 import { minutes } from '../../lib/duration.ts'
 import { CommandError } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
-import { filesBelow, maxTableBytes, type ReadFile, type RunConfig, runConfigOf } from './config.ts'
+import { fileSeconds, filesBelow, maxTableBytes, type ReadFile, type RunConfig, runConfigOf } from './config.ts'
 import {
   blobPath,
   type Descriptor,
@@ -82,7 +82,7 @@ export async function buildBase(
     const shown = await layoutOfOne(layoutDir, found, work)
     using worker = await openWorker(how, work, { shown, signal, ...(disk ? { disk } : {}) })
     await unpack(worker, limits)
-    const baseType = await makeFileSystem(worker, form, limits)
+    const baseType = await makeFileSystem(worker, form, { ...limits, seconds: fileSeconds(config) })
     await takeOver(join(work, 'base.img'))
     await rename(join(work, 'base.img'), join(dir, 'base.img'))
     if (withSeed) await keepSeed(join(work, rootfs), dir, signal)
@@ -216,12 +216,17 @@ async function unpack(worker: Worker, { rootfs, isOnDisk, maxBytes, signal }: Un
   }
 }
 
-async function makeFileSystem(worker: Worker, form: BaseForm, limits: Unpacking): Promise<RunConfig['baseType']> {
-  const { rootfs, signal } = limits
+async function makeFileSystem(
+  worker: Worker,
+  form: BaseForm,
+  limits: Unpacking & { readonly seconds: number },
+): Promise<RunConfig['baseType']> {
+  const { rootfs, signal, seconds } = limits
   if (await hasProgram('mkfs.erofs')) {
     const owner = worker.givesFilesAway ? [] : ['--all-root']
     const layout = form === 'mapped' ? ['-E', 'noinline_data'] : []
-    await worker.run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...layout, ...owner, 'base.img', rootfs], { signal })
+    const fixed = [`-T${seconds}`, '-U', fixedUuid]
+    await worker.run('mkfs.erofs', [...fixed, ...layout, ...owner, 'base.img', rootfs], { signal })
     return 'erofs'
   }
   if (form === 'mapped') throw new ImageError('image_unusable', 'gVisor needs mkfs.erofs: install erofs-utils')

@@ -42,6 +42,18 @@ export async function runConfigOf(
   }
 }
 
+/** The first second of the year 2100: later times are mistakes. */
+const latest = 4_102_444_800
+
+/**
+ * Returns the time that all files of the base have, in seconds: that of the image. Every host makes the same base, and
+ * web servers, which derive ETag and Last-Modified from it, never take a new version of a page for the previous one.
+ */
+export function fileSeconds({ created }: Pick<ImageConfig, 'created'>): number {
+  const seconds = typeof created === 'string' ? Math.floor(Date.parse(created) / 1000) : 0
+  return seconds > 0 && seconds < latest ? seconds : 0
+}
+
 function parseEnv(lines: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     lines.map(line => {

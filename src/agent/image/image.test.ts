@@ -13,6 +13,7 @@ import { builtTag } from '../build/compose.ts'
 import { keepBuilt } from '../build/retention.ts'
 import { showFile } from '../hypervisor/isolation.ts'
 import { testDir } from '../../../test/support/agent/agent.ts'
+import { fileSeconds } from './config.ts'
 import { parseImage } from './reference.ts'
 import { ImageError } from '../base/image-error.ts'
 import { sampleLayout, writeSampleImage } from './sample.ts'
@@ -66,7 +67,7 @@ describe('references', () => {
 })
 
 /** Writes an OCI layout with one gzip layer. */
-async function layout(dir: string, config: object, fill: (tar: Pack) => void): Promise<void> {
+async function layout(dir: string, config: object, fill: (tar: Pack) => void, created?: string): Promise<void> {
   const tar = pack()
   fill(tar)
   tar.finalize()
@@ -79,7 +80,7 @@ async function layout(dir: string, config: object, fill: (tar: Pack) => void): P
   const raw = await buffer(tar)
   const layer = { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', ...(await put(gzipSync(raw))) }
   const diff = `sha256:${createHash('sha256').update(raw).digest('hex')}`
-  const json = { os: 'linux', architecture: 'amd64', config, rootfs: { type: 'layers', diff_ids: [diff] } }
+  const json = { os: 'linux', architecture: 'amd64', created, config, rootfs: { type: 'layers', diff_ids: [diff] } }
   const blob = {
     mediaType: 'application/vnd.oci.image.config.v1+json',
     ...(await put(Buffer.from(JSON.stringify(json)))),
@@ -184,6 +185,26 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     expect(await run('')).toMatchObject({ uid: 0, gid: 0, env: { HOME: '/root' } })
     await expect(run('nobody')).rejects.toMatchObject({ code: 'image_unusable' })
   })
+
+  test.skipIf(!existsSync('/usr/bin/dump.erofs'))(
+    'files have the time of the image, so that web servers tell its pages from those of the version before',
+    async () => {
+      await using dir = await testDir()
+      const page = (tar: Pack) => void tar.entry({ name: 'page', mtime: new Date(0) }, 'page')
+      await layout(join(dir.path, 'dated'), {}, page, '2026-11-25T12:00:00.5Z')
+      const { file } = await storeIn(dir.path).base('oci:dated', context())
+      expect(await run('dump.erofs', ['--path=/page', file])).toMatch(/2026-11-2[56] /)
+    },
+  )
+
+  test.each([
+    ['2026-11-25T12:00:00.5Z', 1_795_608_000],
+    ['0001-01-01T00:00:00Z', 0],
+    ['9999-01-01T00:00:00Z', 0],
+    ['yesterday', 0],
+    [7, 0],
+    [undefined, 0],
+  ])('the time of an image of %s is %i', (created, seconds) => expect(fileSeconds({ created })).toBe(seconds))
 
   test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/dump.erofs'))(
     'files keep their owners and mode bits in the base, and an owner out of range gives a clear error (needs root)',

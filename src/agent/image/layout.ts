@@ -26,6 +26,8 @@ export type Manifest = Static<typeof Manifest>
 const Strings = Type.Union([Type.Array(Type.String()), Type.Null()])
 /** OCI image configuration (image-spec v1.1, config.md). */
 export const ImageConfig = Type.Object({
+  /** When the image was made, in RFC 3339. */
+  created: Type.Optional(Type.Unknown()),
   config: Type.Optional(
     Type.Object({
       User: Type.Optional(Type.String()),

@@ -1,16 +1,21 @@
 import { Value } from 'typebox/value'
-import { type VmSpec, VmStats } from '../../contract/agent.ts'
+import { unhealthyMark, type VmSpec, VmStats } from '../../contract/agent.ts'
 import type { RunningVm, Watcher } from '../hypervisor/driver.ts'
 import type { ActorDeps } from './deps.ts'
+import type { ProbePath } from './health.ts'
 import { HealthWatch } from './health-watch.ts'
 import type { VmRecordFile } from './record-file.ts'
 import { probeOf } from './probe.ts'
 import { cpuMeter } from './stats.ts'
 import { VmSessions } from './sessions.ts'
 import { timedStep } from './step-context.ts'
+import { unhealthyReason } from './unhealthy-reason.ts'
 
 /** A program that ends at once has failed to start. */
 const stayUpMs = 2_000
+
+/** Most apps are healthy by then: the log says what the others lack, long before the deployment fails. */
+const explainAfterMs = 10_000
 
 export interface VmProcessDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
   readonly vmId: string
@@ -107,6 +112,19 @@ export class VmProcess {
     // A restored app was healthy, so only its network needs a check. A complete HTTP answer would take 50 ms longer.
     const first = wasHealthy ? probeOf(driver, runningVm, path, { ...spec(), healthCheckPath: null }) : probe
     this.#health.start(probe, first)
+    if (!wasHealthy && !runningVm.probe && driver.network !== 'user') this.#explainLater(runningVm, path)
+  }
+
+  /** With QEMU's user networking every connect succeeds, so nothing could be told apart. */
+  #explainLater(runningVm: RunningVm, path: ProbePath): void {
+    const isStarting = () => this.#runningVm === runningVm && this.#workload === 'running' && this.#health.active
+    setTimeout(() => {
+      if (!isStarting() || this.#health.healthy) return
+      const { vmLog, spec } = this.#deps
+      void unhealthyReason(path, spec().healthCheckPath, AbortSignal.timeout(explainAfterMs)).then(reason => {
+        if (isStarting() && !this.#health.healthy) vmLog.say(`${unhealthyMark}${reason}`)
+      })
+    }, explainAfterMs).unref()
   }
 
   #hasStayedUp(): boolean {

@@ -1,4 +1,4 @@
-import type { LogLine } from '../../contract/agent.ts'
+import { type LogLine, unhealthyMark } from '../../contract/agent.ts'
 import type { Deps } from '../base/deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { hasFinished } from './restart.ts'
@@ -26,7 +26,8 @@ export async function explainFailure(
   try {
     const { lines } = await agentClient(deps.bus, vm.hostId).logs({ vmId: vm.id, tail: 100, afterUs: 0 })
     const shown = lastRun(lines).slice(-shownLines)
-    return shown.length === 0 ? why : `${why} Last lines:\n${shown.join('\n')}`
+    const reason = cause === 'timeout' ? unhealthyReason(lines) : ''
+    return shown.length === 0 ? `${why}${reason}` : `${why}${reason} Last lines:\n${shown.join('\n')}`
   } catch (err) {
     deps.log.warn({ err, vmId: vm.id }, 'failed to read log lines for a failed deployment')
     return why
@@ -40,6 +41,13 @@ function lastRun(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): readonly s
     if (stream !== 'system') runs.at(-1)?.push(line)
     else if (exit.test(line)) runs.push([])
   return runs.findLast(run => run.length > 0) ?? []
+}
+
+/** What the host found out about the health check, as a sentence; empty if nothing. */
+export function unhealthyReason(lines: readonly Pick<LogLine, 'stream' | 'line'>[]): string {
+  const line = lines.findLast(one => one.stream === 'system' && one.line.startsWith(unhealthyMark))?.line
+  const reason = line?.slice(unhealthyMark.length) ?? ''
+  return reason === '' ? '' : ` ${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`
 }
 
 /** Of hosts of this version and of older ones. */

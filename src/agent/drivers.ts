@@ -59,6 +59,7 @@ export async function createDrivers(
     ...(await vmmPlatforms(config)).map(platform => vmmDriver({ ...shared, ports: 'vsock', kernel }, platform)),
     gvisorDriver({
       ...shared,
+      launcher,
       kernel: undefined,
       program: await runscOf(config),
       onProgress,

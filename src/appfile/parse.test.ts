@@ -53,6 +53,23 @@ describe('a file', () => {
 describe('a refused file names line, column, field and reason', () => {
   it.each([
     ['not TOML', 'app = "shop"\nport = [1,\n', [/^mote\.toml:3:1: This is not valid TOML: /]],
+    ['a text without its end', 'app = "shop\n', [/^mote\.toml:1:12: .* TOML: a text has no closing quotation mark$/]],
+    [
+      'a number and a truth value as variables',
+      'app = "a"\n[env]\nA = 1\nB = true',
+      [/^mote\.toml:3:1: env\.A must be text: write "1"$/, /4:1: env\.B must be text: write "true"$/],
+    ],
+    [
+      'a schedule and a time zone that do not exist',
+      'app = "a"\n[jobs.a]\nschedule = "61 * * * *"\ncommand = ["a"]\n' +
+        '[jobs.b]\nschedule = "@daily"\ntime_zone = "Mars/Olympus"\ncommand = ["a"]',
+      [/3:1: jobs\.a\.schedule is no cron schedule, such as /, /7:1: jobs\.b\.time_zone is no IANA time zone/],
+    ],
+    [
+      'a fault in each of nineteen tables',
+      `app = "a"\n${Array.from({ length: 19 }, (_, at) => `[jobs.j${at}]\nschedule = "@daily"\ncommand = ["a"]\noverlap = "x"`).join('\n')}`,
+      Array.from({ length: 19 }, (_, at) => new RegExp(`jobs\\.j${at}\\.overlap must be one of`)),
+    ],
     ['a key twice', 'app = "a"\napp = "b"', [/^mote\.toml:2:1: This is not valid TOML: .*redefine/]],
     ['no app', '[env]\nA = "b"', [/^mote\.toml:1:1: app is required$/]],
     [
@@ -99,7 +116,7 @@ describe('a refused file names line, column, field and reason', () => {
       [/3:1: .*one of 512, 1024, 2048, 4096$/],
     ],
     ['a name that is no host name', 'app = "My App"', [/1:1: app must have only lower-case letters/]],
-    ['a variable that is a number', 'app = "a"\n[env]\nDEBUG = 1', [/3:1: env\.DEBUG must be text$/]],
+    ['a variable that is a number', 'app = "a"\n[env]\nDEBUG = 1', [/3:1: env\.DEBUG must be text: write "1"$/]],
     [
       'a variable without a valid name',
       'app = "a"\n[env]\n1VAR = "1"',

@@ -1,5 +1,6 @@
 /** Parses and validates `mote.toml`. Nothing that the schema does not name is accepted. */
 import { Compile } from 'typebox/schema'
+import { Settings } from 'typebox/system'
 import { describeFaults, type FieldFault } from '../lib/faults.ts'
 import { lazily } from '../lib/once.ts'
 import { keyPositions, positionOf } from './locate.ts'
@@ -36,12 +37,32 @@ function faultsOf(value: unknown): readonly FieldFault[] {
   const unknown = unknownKeys(AppFile, value)
   const known = new Set(unknown.map(({ field }) => field))
   if (!validator().Check(value)) {
-    const errors = validator()
-      .Errors(value)[1]
-      .filter(({ keyword }) => keyword !== 'additionalProperties' && keyword !== 'boolean')
-    return [...unknown, ...describeFaults(AppFile, errors).filter(({ field }) => !known.has(field))]
+    const errors = errorsOf(value).filter(({ keyword }) => keyword !== 'additionalProperties' && keyword !== 'boolean')
+    const faults = describeFaults(AppFile, errors).filter(({ field }) => !known.has(field))
+    return [...unknown, ...faults.map(fault => withQuotes(fault, value))]
   }
   return unknown.length > 0 ? unknown : brokenRules(value)
+}
+
+/** Several errors belong to one fault: typebox's usual limit of 8 would hide the later faults of a file. */
+const mostErrors = 10 * mostFaults
+
+function errorsOf(value: unknown) {
+  const { maxErrors } = Settings.Get()
+  Settings.Set({ maxErrors: mostErrors })
+  try {
+    return validator().Errors(value)[1]
+  } finally {
+    Settings.Set({ maxErrors })
+  }
+}
+
+/** `LEVEL = 3` is a number in TOML, but a text in most other formats of variables. */
+function withQuotes(fault: FieldFault, value: unknown): FieldFault {
+  if (!/^(?:env|build\/args)\//.test(fault.field)) return fault
+  const given = fault.field.split('/').reduce<unknown>((at, key) => Object(at)[key], value)
+  const isPlain = typeof given === 'number' || typeof given === 'boolean'
+  return fault.message === 'must be text' && isPlain ? { ...fault, message: `must be text: write "${given}"` } : fault
 }
 
 /** `volumes/0/name` as `volumes[0].name`. */

@@ -1,4 +1,5 @@
 /** Rules of the file that concern more than one key. */
+import { scheduleFault } from '../lib/cron.ts'
 import type { FieldFault } from '../lib/faults.ts'
 import { workerApp } from './effective.ts'
 import { brokenFiles } from './files.ts'
@@ -12,6 +13,7 @@ export const brokenRules = (file: AppFile): FieldFault[] => [
   ...ofWorkers(file),
   ...brokenFiles(file),
   ...ofVolumes(file),
+  ...ofJobs(file),
   ...(file.env && Object.hasOwn(file.env, 'PORT')
     ? [{ field: 'env/PORT', message: 'is set by the platform; set processes.web.port instead' }]
     : []),
@@ -77,6 +79,13 @@ function ofScale(name: string, process: NonNullable<NonNullable<AppFile['process
   if (sleeps && replicas > 1)
     return [{ field: `processes/${name}/replicas`, message: 'must be 1 with scale_to_zero and autoscaling' }]
   return []
+}
+
+function ofJobs({ jobs = {} }: AppFile): FieldFault[] {
+  return Object.entries(jobs).flatMap(([name, { schedule, time_zone: timeZone = 'UTC' }]) => {
+    const fault = scheduleFault(schedule, timeZone)
+    return fault ? [{ field: `jobs/${name}/${fault.field}`, message: fault.message }] : []
+  })
 }
 
 /** A canary runs beside the active version. */

@@ -38,9 +38,15 @@ export function readToml(text: string, name: string): Readonly<Record<string, un
     return parse(text, { unsafeKeyBehaviour: 'throw' })
   } catch (cause) {
     if (!(cause instanceof TomlError)) throw cause
-    const [reason = ''] = cause.message.replace('Invalid TOML document: ', '').split('\n')
+    const [said = ''] = cause.message.replace('Invalid TOML document: ', '').split('\n')
+    const reason = isEndOfLine(text, cause) ? said.replace(unclosed, 'a text has no closing quotation mark') : said
     throw new AppFileInvalid([at(cause.line, cause.column, `This is not valid TOML: ${reason}`)], name)
   }
 }
+
+/** How the parser reports a text that goes on over the end of its line. */
+const unclosed = /^(?:control characters|newlines) are not allowed in strings$/
+
+const isEndOfLine = (text: string, { line, column }: Position) => (text.split(/\r?\n/)[line - 1] ?? '').length < column
 
 const at = (line: number, column: number, message: string): FileFault => ({ line, column, field: '', message })

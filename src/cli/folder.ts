@@ -1,6 +1,5 @@
 /** Links a folder to its app: by its `mote.toml`, or by a `mote.json` of an earlier version. */
 import { readFile } from 'node:fs/promises'
-import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { appFileName } from '../appfile/name.ts'
 import type { Call } from './verb.ts'
@@ -44,29 +43,6 @@ export async function appOf({ flags }: Pick<Call, 'flags'>): Promise<string> {
 }
 
 export const appFlag = ['-a, --app <name>', 'the app; by default that of this folder (mote.toml)'] as const
-
-/** Detected kind of a folder, as a build would treat it. */
-export interface Found {
-  readonly what: string
-  readonly port: number
-}
-
-const signs: readonly { readonly file: string; readonly what: string; readonly port: number }[] = [
-  { file: 'Dockerfile', what: 'a Dockerfile', port: 8080 },
-  { file: 'package.json', what: 'a Node app (package.json)', port: 3000 },
-  { file: 'go.mod', what: 'a Go program (go.mod)', port: 8080 },
-  { file: 'pyproject.toml', what: 'a Python app (pyproject.toml)', port: 8000 },
-  { file: 'requirements.txt', what: 'a Python app (requirements.txt)', port: 8000 },
-  { file: 'index.html', what: 'a static site (index.html)', port: 8080 },
-]
-
-/** Returns the first match. EXPOSE in a Dockerfile overrides the default port. */
-export async function inspectFolder(dir: string): Promise<Found | undefined> {
-  const sign = signs.find(({ file }) => existsSync(join(dir, file)))
-  if (sign?.file !== 'Dockerfile') return sign
-  const exposed = /^\s*EXPOSE\s+(\d{1,5})/im.exec(await readFile(join(dir, 'Dockerfile'), 'utf8'))?.[1]
-  return { what: sign.what, port: exposed === undefined ? sign.port : Number(exposed) }
-}
 
 /** Derives an app name, a DNS label of at most 40 characters, from the folder's name. */
 export function appNameFrom(dir: string): string {

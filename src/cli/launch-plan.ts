@@ -2,7 +2,7 @@
 import type { AppFile } from '../appfile/schema.ts'
 import type { DeployAppRequest } from '../client/index.ts'
 import { run } from '../lib/exec.ts'
-import { appNameFrom, inspectFolder } from './folder.ts'
+import { appNameFrom } from './folder.ts'
 import { type Procfile, procfileIn, procfileText } from './procfile.ts'
 import { type Call, text, wholeNumber } from './verb.ts'
 
@@ -59,6 +59,7 @@ export async function planOf({ flags, terminal }: Call, dir: string): Promise<Pl
   const { ask: askPerson, choose } = await import('./ask.ts')
   const ask = async (question: string, flag: string, fallback?: string) =>
     flags.yes === true && fallback !== undefined ? fallback : askPerson(question, flag, fallback)
+  const { inspectFolder } = await import('./folder-kind.ts')
   const found = await inspectFolder(dir)
   if (found) terminal.line(`This folder contains ${found.what}.`)
   const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()

@@ -28,7 +28,7 @@ const pointers = (() => {
 async function floodPipe(bytes: Buffer): Promise<void> {
   const dir = place()
   await run('mkdir', [dir])
-  await makePipes(dir)
+  await makePipes(dir, run)
   const [input, ...others] = await openStdio(dir)
   const ports = pipePorts(dir)
   const opened = await Promise.all([ports.control(), ports.log()])

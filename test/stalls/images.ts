@@ -77,7 +77,7 @@ export const imagesCases: readonly Case[] = [
     async run() {
       for (const data of archives().slice(0, 3)) {
         const disk = await placed(data)
-        await settled(readLayer(disk, place(), { ...outputLimits, signal: never }))
+        await settled(readLayer(disk, place(), { ...outputLimits, signal: never }, new Date(0)))
         await settled(readLayout(disk, place(), { ...outputLimits, signal: never }))
       }
     },

@@ -276,7 +276,7 @@ async function imageOf(
     return layout
   }
   const layer = join(work, 'layer.tar')
-  await readLayer(disk, layer, limits)
+  await readLayer(disk, layer, limits, new Date())
   await composeImage(await ensureToolImage(deps, output.base, say), layer, output.config, layout)
   return layout
 }

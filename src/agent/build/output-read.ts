@@ -15,8 +15,11 @@ const endMark = 'mote.end'
 
 const refused = (message: string) => new ArchiveFault('refused', message)
 
-/** @param file the layer; overwritten */
-export async function writeLayer(disk: string, file: string, limits: ArchiveLimits): Promise<void> {
+/**
+ * @param file the layer; overwritten
+ * @param mtime of all entries
+ */
+export async function writeLayer(disk: string, file: string, limits: ArchiveLimits, mtime: Date): Promise<void> {
   const layer = pack()
   const written = pipeline(layer, createWriteStream(file, { mode: 0o600 }))
   const read = eachEntry(disk, limits, async ({ name, linkname, mode, size, type, body }) => {
@@ -33,7 +36,7 @@ export async function writeLayer(disk: string, file: string, limits: ArchiveLimi
       mode,
       uid: owner,
       gid: owner,
-      mtime: new Date(0),
+      mtime,
       size,
     }
     await packEntry(layer, header, body)

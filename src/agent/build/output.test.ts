@@ -22,6 +22,7 @@ import { ensureToolImage } from './tool-images.ts'
 const { signal } = new AbortController()
 const limits = { ...outputLimits, signal }
 
+const time = new Date('2026-11-25T12:00:00Z')
 type Entry = Parameters<ReturnType<typeof pack>['entry']>[0]
 async function disk(dir: string, entries: ReadonlyArray<readonly [Entry, string?]>, end = true): Promise<string> {
   const tar = pack()
@@ -34,7 +35,7 @@ async function disk(dir: string, entries: ReadonlyArray<readonly [Entry, string?
 }
 
 describe('a layer', () => {
-  test('contains the files below app with the user as owner and no times, so that equal trees give equal bytes', async () => {
+  test('contains the files below app with the user as owner, and with one time, so that equal trees give equal bytes', async () => {
     await using dir = await testDir()
     const tree = (at: number) =>
       disk(dir.path, [
@@ -44,12 +45,13 @@ describe('a layer', () => {
         [{ name: 'app/link', type: 'symlink', linkname: '/etc/passwd', mtime: new Date(at) }],
         [{ name: 'app/hard', type: 'link', linkname: 'app/run', mtime: new Date(at) }],
       ])
-    await readLayer(await tree(0), join(dir.path, 'a.tar'), limits)
-    await readLayer(await tree(86_400_000), join(dir.path, 'b.tar'), limits)
+    await readLayer(await tree(0), join(dir.path, 'a.tar'), limits, time)
+    await readLayer(await tree(86_400_000), join(dir.path, 'b.tar'), limits, time)
     expect(await readFile(join(dir.path, 'a.tar'))).toEqual(await readFile(join(dir.path, 'b.tar')))
     const listed = await run('tar', ['--numeric-owner', '-tvf', join(dir.path, 'a.tar')])
     expect(listed.split('\n').filter(Boolean)).toHaveLength(5)
     expect(listed).toContain('-rwxr-xr-x 1000/1000')
+    expect(listed.match(/ 2026-11-25 /g)).toHaveLength(5)
   })
 
   test('contains the files of Debian packages as root, beside those of the app', async () => {
@@ -60,7 +62,7 @@ describe('a layer', () => {
       [{ name: 'etc/tool.conf', mode: 0o644, gid: 1234 }, 'x'],
       [{ name: 'usr/bin/other', type: 'link', linkname: 'usr/bin/tool' }],
     ] as const
-    await readLayer(await disk(dir.path, entries), join(dir.path, 'a.tar'), limits)
+    await readLayer(await disk(dir.path, entries), join(dir.path, 'a.tar'), limits, time)
     const listed = await run('tar', ['--numeric-owner', '-tvf', join(dir.path, 'a.tar')])
     expect(
       listed
@@ -87,7 +89,7 @@ describe('a layer', () => {
     ['a hard link outside', [{ name: 'app/x', type: 'link', linkname: '/etc/shadow' }, undefined]],
   ] as ReadonlyArray<readonly [string, readonly [Entry, string?]]>)('with %s is refused', async (_, entry) => {
     await using dir = await testDir()
-    await expect(readLayer(await disk(dir.path, [entry]), join(dir.path, 'a.tar'), limits)).rejects.toThrow(
+    await expect(readLayer(await disk(dir.path, [entry]), join(dir.path, 'a.tar'), limits, time)).rejects.toThrow(
       /the build created/,
     )
   })
@@ -96,14 +98,20 @@ describe('a layer', () => {
     await using dir = await testDir()
     const one = [[{ name: 'app/x' }, 'xxxxxxxxxx']] as const
     const target = join(dir.path, 'a.tar')
-    await expect(readLayer(await disk(dir.path, one), target, { ...limits, maxBytes: 9 })).rejects.toThrow(/larger/)
-    await expect(readLayer(await disk(dir.path, one), target, { ...limits, maxEntries: 0 })).rejects.toThrow(/larger/)
-    await expect(readLayer(await disk(dir.path, one, false), target, limits)).rejects.toThrow(/no (readable )?result/)
+    await expect(readLayer(await disk(dir.path, one), target, { ...limits, maxBytes: 9 }, time)).rejects.toThrow(
+      /larger/,
+    )
+    await expect(readLayer(await disk(dir.path, one), target, { ...limits, maxEntries: 0 }, time)).rejects.toThrow(
+      /larger/,
+    )
+    await expect(readLayer(await disk(dir.path, one, false), target, limits, time)).rejects.toThrow(
+      /no (readable )?result/,
+    )
     const noise = join(dir.path, 'noise.img')
     await writeFile(noise, Buffer.alloc(1 << 16, 0x5a))
-    await expect(readLayer(noise, target, limits)).rejects.toThrow(/no (readable )?result/)
+    await expect(readLayer(noise, target, limits, time)).rejects.toThrow(/no (readable )?result/)
     await writeFile(noise, Buffer.alloc(1 << 16))
-    await expect(readLayer(noise, target, limits)).rejects.toThrow(/no (readable )?result/)
+    await expect(readLayer(noise, target, limits, time)).rejects.toThrow(/no (readable )?result/)
   })
 })
 
@@ -132,9 +140,9 @@ test.each([
   await using dir = await testDir()
   const file = join(dir.path, 'disk.img')
   await writeFile(file, globalHeaderBomb(300_000, 20))
-  await expect(readResult(file, join(dir.path, 'result'), limits)).rejects.toThrow(/a header is too long/)
+  await expect(readResult(file, join(dir.path, 'result'), limits, time)).rejects.toThrow(/a header is too long/)
   await writeFile(file, globalHeaderBomb(100, 20))
-  await expect(readResult(file, join(dir.path, 'result'), limits)).rejects.toThrow(/global pax header/)
+  await expect(readResult(file, join(dir.path, 'result'), limits, time)).rejects.toThrow(/global pax header/)
 })
 
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
@@ -147,7 +155,7 @@ describe.skipIf(missing.length > 0)(
       const base = await ensureToolImage({ cacheDir: dir, imageDir: join(dir, 'images') }, 'web', () => undefined)
       const layer = join(dir, `layer-${text}.tar`)
       const entries = [[{ name: 'app/', type: 'directory' }], [{ name: 'app/page.txt' }, text]] as const
-      await readLayer(await disk(dir, entries), layer, limits)
+      await readLayer(await disk(dir, entries), layer, limits, time)
       const layout = join(dir, `image-${text}`)
       return { layout, digest: await composeImage(base, layer, { Cmd: ['/bin/sh'] }, layout) }
     }

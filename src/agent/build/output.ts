@@ -21,11 +21,17 @@ const readMs = minutes(4)
 
 /**
  * Writes the files below `app/`, and those of Debian packages below `usr/` and `etc/`, as a layer and refuses all
- * others. Owners become the app's user or root, and times are removed, so that equal trees give equal layers.
+ * others. Owners become the app's user or root.
+ * @param mtime of all files: web servers derive ETag and Last-Modified from it. With a constant one, a browser kept the
+ *   page of the previous version if both had the same size
  * @throws BuildFault
  */
-export const readLayer = (disk: string, file: string, { signal, ...limits }: OutputLimits): Promise<void> =>
-  read({ kind: 'layer', disk, to: file, limits }, signal)
+export const readLayer = (
+  disk: string,
+  file: string,
+  { signal, ...limits }: OutputLimits,
+  mtime: Date,
+): Promise<void> => read({ kind: 'layer', disk, to: file, limits, mtime }, signal)
 
 /**
  * Copies the OCI layout in `image/` and checks its blobs against their digests. `dir` gets `blobs`, `index.json` and

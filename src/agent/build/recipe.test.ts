@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -273,6 +273,26 @@ test.each(Object.entries(compiling).filter(([name]) => name !== 'static'))(
   (_, script) => {
     expect(script.split('\n').filter(line => /^\s*(?:npm|go|pip|\$buildah|\$pip) /.test(line))).toEqual([])
     expect(script).toMatch(/^steps? ["']/m)
+  },
+)
+
+test.each(Object.entries(compiling).filter(([, script]) => script.includes('unpack /')))(
+  'the %s script gives sources the current time, because compilers with a cache compare times',
+  async (_, script) => {
+    const [, unpack = ''] = /^(unpack\(\) .*)$/m.exec(script) ?? []
+    const dir = await mkdtemp(join(tmpdir(), 'mote-unpack-'))
+    try {
+      await writeFile(join(dir, 'a.rs'), '')
+      await utimes(join(dir, 'a.rs'), 0, 0)
+      const run = promisify(execFile)
+      await run('tar', ['-cf', join(dir, 'source.tar'), '-C', dir, 'a.rs'])
+      await run('/bin/sh', ['-euc', `disk() { echo "$DIR/source.tar"; }\nleave_out() { :; }\n${unpack}\nunpack "$DIR/src"`], {
+        env: { PATH: process.env['PATH'], DIR: dir },
+      })
+      expect((await stat(join(dir, 'src', 'a.rs'))).mtimeMs).toBeGreaterThan(Date.UTC(2000, 0))
+    } finally {
+      await rm(dir, { recursive: true })
+    }
   },
 )
 

@@ -47,11 +47,13 @@ steps() {
 `
 
 /**
- * Disks are found by serial. The source disk holds a tar archive. The output disk gets one whose last entry is the file
- * `mote.end`; data after it is ignored. A cache that cannot be mounted is skipped.
+ * Disks are found by serial. The source disk holds a tar archive. Its files get the current time (`tar -m`): Cargo and
+ * make compile nothing if a changed source is not newer than the result in the cache, and an upload has no times. The
+ * output disk gets one whose last entry is the file `mote.end`; data after it is ignored. A cache that cannot be mounted
+ * is skipped.
  */
 const commands = `set -eu
-${findDisk}${leaveOut}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; leave_out "$1"; }
+${findDisk}${leaveOut}unpack() { mkdir -p "$1"; tar -xmf "$(disk source)" -C "$1"; leave_out "$1"; }
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$@" mote.end; sync; }
 ${runStep}mkdir -p /out
 `

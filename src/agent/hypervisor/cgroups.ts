@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,6 +27,8 @@ export interface Cgroups {
   pathOf(vmId: string): string
   /** Moves the process into the group. Takes 12 to 18 ms, because the kernel synchronizes all cores. */
   enter(vmId: string, pid: number): Promise<void>
+  /** Changes the memory limit of a sandbox's group, also in the hierarchy of version 1, where runsc makes a group of its own. */
+  limitMemory(vmId: string, mib: number): Promise<void>
   /** Calls `make`, then `enter`. */
   confine(vmId: string, pid: number, limits: VmLimits): Promise<void>
   /** Creates a group without limits for processes that are started ahead of their VM. `reclaim` kills its processes. */
@@ -85,6 +87,13 @@ function cgroupsIn(agent: string, controllers: readonly string[], others: readon
     make,
     pathOf: vmId => `/${parentName}/${basename(agent)}/${shortHash(vmId)}`,
     enter,
+    async limitMemory(vmId, mib) {
+      const files = [
+        join(groupOf(vmId), 'memory.max'),
+        ...others.map(other => join(other, shortHash(vmId), 'memory.limit_in_bytes')),
+      ]
+      for (const file of files) if (existsSync(file)) await writeFile(file, String(mib * 2 ** 20))
+    },
     async confine(vmId, pid, limits) {
       await make(vmId, limits)
       await enter(vmId, pid)

@@ -4,10 +4,11 @@
  *
  * A request: u32 length, then
  *   u32 id, u32 arguments, u32 variables,
- *   working directory, output file, cgroup directory (each zero-terminated; empty: none),
+ *   working directory, stdin, stdout, error file, cgroup directory (each zero-terminated; empty: none),
  *   arguments, variables (each zero-terminated), and the program's stdin up to the end of the request.
- * A program with an output file gets its own session and writes its output to that file; otherwise its output is
- * collected.
+ * A program with an error file gets its own session and writes to that file, as its stdout too unless that is another
+ * one; otherwise its output is collected. Files are opened in both directions, so that a named pipe does not wait for
+ * its other end.
  *
  * An answer: u32 length, u32 id, u8 kind, i32 a, i32 b, u32 bytes of stdout, stdout, stderr (the last MAX_OUTPUT bytes
  * of each).
@@ -43,7 +44,7 @@ struct child {
 
 struct request {
   uint32_t id;
-  const char *cwd, *errors, *cgroup;
+  const char *cwd, *in, *out, *errors, *cgroup;
   char **argv, **envp;
   const char *input;
   size_t input_size;
@@ -139,15 +140,18 @@ static void become(const struct request *request, int in, int out, int err) {
   execvp(request->argv[0], request->argv);
 }
 
+static int output_file(const char *path) { return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }
+
 /* Starts the program. Returns 0 once it runs; otherwise errno, and no process is left. */
 static int start(const struct request *request) {
   int detached = *request->errors != 0, failure = 0, late = 0, cgroup = -1, told[2];
   if (*request->cgroup && (cgroup = open(request->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) return errno;
   struct child *child = calloc(1, sizeof *child);
   if (!child || pipe2(told, O_CLOEXEC) < 0) _exit(2);
-  int in = request->input_size ? memory_file(request->input, request->input_size) : open("/dev/null", O_RDONLY | O_CLOEXEC);
-  int out = detached ? open(request->errors, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : memory_file("", 0);
-  int err = out < 0 ? -1 : detached ? fcntl(out, F_DUPFD_CLOEXEC, 3) : memory_file("", 0);
+  int in = request->input_size ? memory_file(request->input, request->input_size)
+                               : open(*request->in ? request->in : "/dev/null", (*request->in ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+  int err = detached ? output_file(request->errors) : memory_file("", 0);
+  int out = err < 0 ? -1 : *request->out ? output_file(request->out) : detached ? fcntl(err, F_DUPFD_CLOEXEC, 3) : memory_file("", 0);
   pid_t pid = in < 0 || out < 0 || err < 0 ? -1 : fork_into(cgroup, &late);
   if (pid == 0) {
     if (!late || enter(cgroup) == 0) become(request, in, out, err);
@@ -178,7 +182,8 @@ static void serve(char *at, char *end) {
   uint32_t head[3];
   memcpy(head, at, sizeof head), at += sizeof head;
   struct request request = {.id = head[0]};
-  request.cwd = text(&at, end), request.errors = text(&at, end), request.cgroup = text(&at, end);
+  request.cwd = text(&at, end), request.in = text(&at, end), request.out = text(&at, end);
+  request.errors = text(&at, end), request.cgroup = text(&at, end);
   request.argv = calloc(head[1] + 1, sizeof(char *)), request.envp = calloc(head[2] + 1, sizeof(char *));
   if (!request.argv || !request.envp) _exit(2);
   for (uint32_t i = 0; i < head[1]; i++) request.argv[i] = text(&at, end);

@@ -80,6 +80,30 @@ describe('a program that outlives the agent', () => {
     await expect(start('true', join(dir.path, 'no such directory'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
+  test('reads and writes named pipes, and its errors are apart', async () => {
+    await using dir = await testDir()
+    const [stdin, stdout, errorFile] = ['in', 'out', 'errors'].map(name => join(dir.path, name)) as [
+      string,
+      string,
+      string,
+    ]
+    await launcher.run('mkfifo', [stdin, stdout])
+    const started = await launcher.start?.({
+      program: 'sh',
+      args: ['-c', 'read line; echo "$line?"; echo bad >&2'],
+      cwd: dir.path,
+      env: {},
+      stdin,
+      stdout,
+      errorFile,
+    })
+    await writeFile(stdin, 'said\n')
+    const heard = await launcher.run('head', ['-n', '1', stdout])
+    expect(heard).toBe('said?\n')
+    expect(await started?.ended).toBe(0)
+    expect(await readFile(errorFile, 'utf8')).toBe('bad\n')
+  })
+
   test('outlives the launcher', async () => {
     await using dir = await testDir()
     const other = await openLauncher(cacheDir)

@@ -25,8 +25,11 @@ export interface Lasting {
   readonly args: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
-  /** File for its stdout and stderr; an existing one is replaced. */
+  /** File for its stderr, and for its stdout unless that has its own; an existing one is replaced. */
   readonly errorFile: string
+  /** Files or named pipes, opened in both directions; default: /dev/null and `errorFile`. */
+  readonly stdin?: string
+  readonly stdout?: string
   /** Directory of the cgroup to start it in. */
   readonly cgroup?: string
 }

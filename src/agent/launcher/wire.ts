@@ -7,8 +7,10 @@ export interface Request {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly input: string
   readonly cwd?: string
-  /** Set for a program that outlives the agent: file for its output. */
+  /** Set for a program that outlives the agent: file for its stderr, and for its stdout unless `stdout` is set. */
   readonly errorFile?: string
+  readonly stdin?: string
+  readonly stdout?: string
   readonly cgroup?: string
 }
 
@@ -38,9 +40,11 @@ export const i32At = (bytes: Buffer, at: number) => (little ? bytes.readInt32LE(
 const u32At = (bytes: Buffer, at: number) => (little ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at))
 
 /** Encodes a request. @throws Error for a zero byte, which would truncate an argument */
-export function requestBytes({ id, argv, env, input, cwd = '', errorFile = '', cgroup = '' }: Request): Buffer {
+export function requestBytes({ id, argv, env, input, cwd = '', cgroup = '', ...files }: Request): Buffer {
+  const { stdin = '', stdout = '', errorFile = '' } = files
   const variables = variablesOf(env)
-  return framed([id, argv.length, variables.length], [cwd, errorFile, cgroup, ...argv, ...variables], input)
+  const texts = [cwd, stdin, stdout, errorFile, cgroup, ...argv, ...variables]
+  return framed([id, argv.length, variables.length], texts, input)
 }
 
 export const variablesOf = (env: Request['env']): string[] =>

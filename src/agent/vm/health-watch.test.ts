@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { HealthWatch } from './health-watch.ts'
 
-const timing = { startingMs: 5, steadyMs: 5, failingMs: 5, failuresAllowed: 3 }
+const timing = { startingMs: 5, steadyMs: 5, calmMs: 5, calmAfter: 12, failingMs: 5, failuresAllowed: 3 }
 
 test('uses the first probe until it has passed once, then only the other one, which may fail', async () => {
   const changes: boolean[] = []

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcp } from 'node:net'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
-import { httpProbe } from './health.ts'
+import { healthTiming, httpProbe, probePauseMs } from './health.ts'
 
 test.each(['//evil.example/x', 'http://evil.example/x', '/../x', '/@evil.example'])(
   'a health check with the path %s connects only to the app',
@@ -46,4 +46,15 @@ test.each([
   using _closing = { [Symbol.dispose]: () => void guest.close() }
   const to = { host: '127.0.0.1', port: (guest.address() as AddressInfo).port }
   expect(await httpProbe({ to, from: undefined }, '/')(AbortSignal.timeout(60_000))).toBe(false)
+})
+
+test('an app is probed often until it is healthy, seldom once it stays so, and again soon after a failure', () => {
+  const pause = (healthy: boolean, failures: number, passes: number) =>
+    probePauseMs(healthTiming, { healthy, failures, passes })
+  expect([1, 2, 3, 4, 5].map(failures => pause(false, failures, 0))).toSatisfy((all: number[]) =>
+    all.every(ms => ms >= 2 && ms <= 30),
+  )
+  expect(pause(false, 10_000, 0)).toBe(1_000)
+  expect([1, 11, 12, 1_000].map(passes => pause(true, 0, passes))).toEqual([5_000, 5_000, 10_000, 10_000])
+  expect(pause(true, 1, 0)).toBe(1_000)
 })

@@ -8,13 +8,24 @@ export interface HealthTiming {
   readonly startingMs: number
   /** Interval while the VM is healthy. */
   readonly steadyMs: number
+  /** Interval after `calmAfter` passed probes in a row. */
+  readonly calmMs: number
+  readonly calmAfter: number
   /** Interval after a failed probe. */
   readonly failingMs: number
   /** Consecutive failures that make a healthy VM unhealthy. */
   readonly failuresAllowed: number
 }
 
-export const healthTiming: HealthTiming = { startingMs: 25, steadyMs: 5_000, failingMs: 1_000, failuresAllowed: 3 }
+/** A probe costs an idle sandbox 5 ms of processor time: each five seconds that would be half of all that it uses. */
+export const healthTiming: HealthTiming = {
+  startingMs: 25,
+  steadyMs: 5_000,
+  calmMs: 10_000,
+  calmAfter: 12,
+  failingMs: 1_000,
+  failuresAllowed: 3,
+}
 
 const firstPauseMs = 2
 
@@ -31,20 +42,34 @@ export async function watchHealth(
 ): Promise<void> {
   let healthy = healthyNow
   let failures = 0
+  let passes = 0
   while (!signal.aborted) {
     const passed = await probe(signal)
     if (signal.aborted) return
     failures = passed ? 0 : failures + 1
+    passes = passed ? passes + 1 : 0
     const now: boolean = passed || (healthy && failures < timing.failuresAllowed)
     if (now !== healthy) onChange(now)
     healthy = now
-    const pauseMs = !healthy ? timing.startingMs : failures > 0 ? timing.failingMs : timing.steadyMs
-    // An app that has just started is probed again almost at once.
-    const soon = healthy ? pauseMs : Math.min(pauseMs, firstPauseMs * 2 ** failures)
-    // An app that stays unhealthy is probed less and less often.
-    const slower = healthy ? pauseMs : Math.min(timing.failingMs, soon * (1 + failures / 40))
-    await sleep(slower, undefined, { signal }).catch(() => undefined)
+    await sleep(probePauseMs(timing, { healthy, failures, passes }), undefined, { signal }).catch(() => undefined)
   }
+}
+
+interface ProbeHistory {
+  readonly healthy: boolean
+  /** Failed and passed probes in a row until now; one of them is 0. */
+  readonly failures: number
+  readonly passes: number
+}
+
+/** Returns the pause before the next probe. */
+export function probePauseMs(timing: HealthTiming, { healthy, failures, passes }: ProbeHistory): number {
+  if (healthy && failures > 0) return timing.failingMs
+  if (healthy) return passes >= timing.calmAfter ? timing.calmMs : timing.steadyMs
+  // An app that has just started is probed again almost at once.
+  const soon = Math.min(timing.startingMs, firstPauseMs * 2 ** failures)
+  // An app that stays unhealthy is probed less and less often.
+  return Math.min(timing.failingMs, soon * (1 + failures / 40))
 }
 
 /** The first attempts time out early: TCP would repeat a SYN that the guest missed only after a second. */

@@ -7,7 +7,7 @@ export interface News {
 }
 
 /** Delay of progress reports, which are only displayed. */
-const waitMs = 150
+const waitMs = 500
 
 /**
  * Publishes the observed state of one VM without duplicates. States that the control plane acts on are published at

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { smallestProjects } from '../../../../test/support/agent/smallest-projects.ts'
 import { BuildFault } from '../fault.ts'
 import { planProject, providers } from './index.ts'
 import { packageManagers } from './node/managers.ts'
@@ -20,34 +21,13 @@ const planOf = (files: Files, root?: string) =>
 const json = (value: unknown) => JSON.stringify(value, null, 2)
 const versionIn = (plan: BuildPlan, tool: ToolName) => plan.tools.find(one => one.tool === tool)
 
-const startPackage = json({ scripts: { start: 'node index.js' }, dependencies: { a: '1' } })
-
-/** The smallest project of each provider. */
-const smallest = {
-  dockerfile: { Dockerfile: 'FROM scratch\nEXPOSE 9000\n' },
-  php: { 'index.php': '' },
-  go: { 'go.mod': 'module a\n', 'main.go': '' },
-  java: { 'pom.xml': '<project/>' },
-  rust: { 'Cargo.toml': '[package]\nname = "a"\n', 'src/main.rs': '' },
-  ruby: { Gemfile: '', 'app.rb': '' },
-  elixir: { 'mix.exs': 'app: :shop' },
-  python: { 'main.py': '' },
-  deno: { 'deno.json': '{}', 'main.ts': '' },
-  dotnet: { 'shop.csproj': '<Project/>' },
-  node: { 'package.json': startPackage, 'index.js': '' },
-  gleam: { 'gleam.toml': 'name = "a"\n' },
-  cpp: { 'CMakeLists.txt': 'project(a)\nadd_executable(shop main.cc)\n' },
-  static: { 'index.html': '' },
-  shell: { 'start.sh': '#!/usr/bin/env bash\n' },
-} as const satisfies Record<ProviderName, Files>
-
 describe('providers', () => {
   test('the table has each provider once', () => {
     expect(providers.map(({ name }) => name)).toEqual(providerNames)
   })
 
   test.each(providerNames)('the smallest %s project has a plan with default versions', name => {
-    const plan = planOf(smallest[name])
+    const plan = planOf(smallestProjects[name])
     expect(plan.provider).toBe(name)
     for (const { tool, version, from } of plan.tools) {
       expect(from).toBeNull()
@@ -58,13 +38,15 @@ describe('providers', () => {
   })
 
   test.each(providerNames)('a %s project below a directory of a monorepo has the same plan', name => {
-    const moved = Object.fromEntries(Object.entries(smallest[name]).map(([path, text]) => [`apps/web/${path}`, text]))
-    expect(planOf({ ...moved, 'package.json': '{}' }, 'apps/web')).toEqual(planOf(smallest[name]))
+    const moved = Object.fromEntries(
+      Object.entries(smallestProjects[name]).map(([path, text]) => [`apps/web/${path}`, text]),
+    )
+    expect(planOf({ ...moved, 'package.json': '{}' }, 'apps/web')).toEqual(planOf(smallestProjects[name]))
   })
 
   test('a Dockerfile wins over every other provider, and its EXPOSE is the port', () => {
     for (const name of providerNames)
-      expect(planOf({ ...smallest[name], ...smallest.dockerfile })).toMatchObject({
+      expect(planOf({ ...smallestProjects[name], ...smallestProjects.dockerfile })).toMatchObject({
         provider: 'dockerfile',
         port: 9000,
       })
@@ -73,20 +55,20 @@ describe('providers', () => {
   test.each(providerNames.filter(name => name !== 'dockerfile' && name !== 'static'))(
     'the web process of a Procfile starts a %s project',
     name => {
-      const plan = planOf({ ...smallest[name], Procfile: 'worker: x\nweb: ./serve --now\n' })
+      const plan = planOf({ ...smallestProjects[name], Procfile: 'worker: x\nweb: ./serve --now\n' })
       expect(plan.start).toBe('./serve --now')
       expect(plan.note).toContain('the build starts no worker.')
     },
   )
 
   test('a release command is no process to start', () => {
-    const plan = planOf({ ...smallest.go, Procfile: 'release: ./migrate\nbot: ./bot\n' })
+    const plan = planOf({ ...smallestProjects.go, Procfile: 'release: ./migrate\nbot: ./bot\n' })
     expect([plan.start, plan.note]).toEqual(['./bot', expect.stringContaining('starts no release.')])
-    expect(planOf({ ...smallest.go, Procfile: 'release: ./migrate\n' }).start).not.toContain('migrate')
+    expect(planOf({ ...smallestProjects.go, Procfile: 'release: ./migrate\n' }).start).not.toContain('migrate')
   })
 
   test('a Procfile is not mentioned where mote.toml declares the processes', () => {
-    const plan = planOf({ ...smallest.go, Procfile: 'web: ./a\nbot: ./bot\n', 'mote.toml': 'app = "a"\n' })
+    const plan = planOf({ ...smallestProjects.go, Procfile: 'web: ./a\nbot: ./bot\n', 'mote.toml': 'app = "a"\n' })
     expect(plan.note).toBeNull()
   })
 })
@@ -121,17 +103,17 @@ const pyproject: Readonly<Partial<Record<ToolName, (version: string) => string>>
 /** A project that needs the tool. */
 const projectWith: Readonly<Partial<Record<ToolName, Files>>> = {
   ...Object.fromEntries(
-    packageManagers.map(({ tool, locks }) => [tool, { ...smallest.node, [locks[0] ?? '']: '' }] as const),
+    packageManagers.map(({ tool, locks }) => [tool, { ...smallestProjects.node, [locks[0] ?? '']: '' }] as const),
   ),
-  uv: { ...smallest.python, 'pyproject.toml': '', 'uv.lock': '' },
-  poetry: { ...smallest.python, 'pyproject.toml': '', 'poetry.lock': '' },
-  pdm: { ...smallest.python, 'pyproject.toml': '', 'pdm.lock': '' },
-  pipenv: { ...smallest.python, Pipfile: '' },
-  erlang: smallest.elixir,
+  uv: { ...smallestProjects.python, 'pyproject.toml': '', 'uv.lock': '' },
+  poetry: { ...smallestProjects.python, 'pyproject.toml': '', 'poetry.lock': '' },
+  pdm: { ...smallestProjects.python, 'pyproject.toml': '', 'pdm.lock': '' },
+  pipenv: { ...smallestProjects.python, Pipfile: '' },
+  erlang: smallestProjects.elixir,
 }
 
 const isProvider = (name: string): name is ProviderName => providerNames.some(one => one === name)
-const projectOf = (tool: ToolName): Files => projectWith[tool] ?? (isProvider(tool) ? smallest[tool] : {})
+const projectOf = (tool: ToolName): Files => projectWith[tool] ?? (isProvider(tool) ? smallestProjects[tool] : {})
 
 describe('versions', () => {
   const cases = toolNames.flatMap(tool =>
@@ -158,7 +140,7 @@ describe('versions', () => {
   })
 
   test.each(['lts/*', 'lts/jod', 'node', 'latest'])('the alias %s means the default', alias => {
-    const plan = planOf({ ...smallest.node, '.nvmrc': `${alias}\n` })
+    const plan = planOf({ ...smallestProjects.node, '.nvmrc': `${alias}\n` })
     expect(versionIn(plan, 'node')?.version).toBe(defaultVersions.node)
   })
 
@@ -166,11 +148,11 @@ describe('versions', () => {
     ['.nvmrc', '# ours\nfast\n', /^\.nvmrc, line 2: "fast" is no version of node\. Write a version such as 24\.$/],
     ['.nvmrc', '$(reboot)', /^\.nvmrc, line 1: /],
   ] as const)('%s with no version is a fault at its line', (file, text, message) => {
-    expect(() => planOf({ ...smallest.node, [file]: text })).toThrow(message)
+    expect(() => planOf({ ...smallestProjects.node, [file]: text })).toThrow(message)
   })
 
   test('a toolchain line of go.mod wins over its go line', () => {
-    const plan = planOf({ ...smallest.go, 'go.mod': 'module a\n\ngo 1.24\n\ntoolchain go1.26.1\n' })
+    const plan = planOf({ ...smallestProjects.go, 'go.mod': 'module a\n\ngo 1.24\n\ntoolchain go1.26.1\n' })
     expect(plan.tools).toEqual([{ tool: 'go', version: '1.26.1', from: { file: 'go.mod', line: 5 } }])
   })
 })
@@ -178,7 +160,7 @@ describe('versions', () => {
 describe('package managers', () => {
   const locks = packageManagers.flatMap(({ tool, locks: names }) => names.map(lock => [lock, tool] as const))
   test.each(locks)('%s selects %s and installs what is locked', (lock, tool) => {
-    const plan = planOf({ ...smallest.node, [lock]: '' })
+    const plan = planOf({ ...smallestProjects.node, [lock]: '' })
     expect(plan.tools.map(one => one.tool)).toContain(tool)
     expect(plan.install).toHaveLength(1)
     expect(plan.install[0]).toMatch(new RegExp(`^${tool} (?:ci$|install --frozen-lockfile)`))
@@ -186,7 +168,7 @@ describe('package managers', () => {
   })
 
   test('Yarn 2 and newer has its own flag', () => {
-    const plan = planOf({ ...smallest.node, 'yarn.lock': '# yarn\n\n__metadata:\n  version: 8\n' })
+    const plan = planOf({ ...smallestProjects.node, 'yarn.lock': '# yarn\n\n__metadata:\n  version: 8\n' })
     expect(plan.install).toEqual(['yarn install --immutable'])
   })
 
@@ -198,7 +180,7 @@ describe('package managers', () => {
     ['requirements.txt', 'pip install -r requirements.txt'],
     ['setup.py', 'pip install .'],
   ])('%s of a Python project is installed with: %s', (file, command) => {
-    expect(planOf({ ...smallest.python, [file]: '' }).install).toEqual([command])
+    expect(planOf({ ...smallestProjects.python, [file]: '' }).install).toEqual([command])
   })
 
   test('an unknown package manager is a fault at its line', () => {
@@ -294,6 +276,6 @@ describe('faults', () => {
   })
 
   test('a root that does not exist', () => {
-    expect(() => planOf(smallest.node, 'apps/web')).toThrow(/no directory "apps\/web"/)
+    expect(() => planOf(smallestProjects.node, 'apps/web')).toThrow(/no directory "apps\/web"/)
   })
 })

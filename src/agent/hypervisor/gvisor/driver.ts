@@ -1,9 +1,11 @@
 import { arch } from 'node:os'
 import { join } from 'node:path'
+import { allDone } from '../../../lib/all-done.ts'
 import { once } from '../../../lib/once.ts'
 import { isRunning } from '../../../lib/process-identity.ts'
 import { buildInit } from '../../guest/init.ts'
 import { nativeProgram } from '../../guest/native.ts'
+import type { Launcher } from '../../launcher/launcher.ts'
 import type { Driver, RunningVm, Running, VmHome, Watcher } from '../driver.ts'
 import { identity, identityMs } from '../identity.ts'
 import type { Isolation } from '../isolation.ts'
@@ -25,6 +27,7 @@ export interface GvisorDeps extends PrepareDeps {
   readonly cacheDir: string
   readonly dataDir: string
   readonly isolation: Isolation
+  readonly launcher: Launcher
   /** Timeout for a guest to start its workload. */
   readonly bootLimitMs: number
   /** The runsc program; undefined if there is none. */
@@ -39,7 +42,7 @@ export interface GvisorDeps extends PrepareDeps {
  * on hosts without KVM (https://gvisor.dev/docs/).
  */
 export function gvisorDriver(deps: GvisorDeps): Driver {
-  const { isolation, network, cacheDir, dataDir } = deps
+  const { isolation, launcher, network, cacheDir, dataDir } = deps
   const runsc = openRunsc(deps.program ?? 'runsc', runscRoot(dataDir))
   const prepareDeps: PrepareDeps = { ...deps, device: 'namespace', form: 'mapped', kernel: undefined }
   const init = once(() => buildInit(cacheDir, deps.onProgress))
@@ -60,6 +63,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
       home,
       runsc,
       isolation,
+      launcher,
       widener: await widener(),
       limitMs: deps.bootLimitMs,
       ...(from ?? { init: await init(), fromSeq: 0 }),
@@ -75,13 +79,16 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
     network: network.mode,
     probe: signal => probeRunsc({ ...deps, init }, signal),
     snapshotKind: madeBy,
-    prepare: async (home, context) =>
-      home.from
-        ? prepareFrom(prepareDeps, home, home.from, await madeBy(), context)
-        : prepareVm(prepareDeps, home, context),
+    async prepare(home, context) {
+      const made = await madeBy()
+      const parts = home.from
+        ? prepareFrom(prepareDeps, home, home.from, made, context)
+        : prepareVm(prepareDeps, home, context)
+      const [prepared] = await allDone([parts, openVolumes(home.dir, launcher.run)])
+      return prepared
+    },
     async boot(home, prepared, boot, watcher, context) {
       for (const mark of ['arriving', 'left'] as const) await clearMark(home.dir, mark)
-      await openVolumes(home.dir)
       await mountKept(home.dir, home.from?.disks ?? [])
       await mountDrives(home.dir, home.drives ?? [])
       const plan = await startOf(home, { prepared, boot, watcher })
@@ -101,7 +108,6 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
     },
     async receive(home, prepared, boot, watcher, context) {
       await clearMark(home.dir, 'left')
-      await openVolumes(home.dir)
       const plan = { ...(await startOf(home, { prepared, boot, watcher })), waits: true }
       const here = { host: deps.migrationHost(), madeBy: await madeBy() }
       return receiveSandbox(plan, here, context, (sandbox, workload) =>

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { GuestFault } from '../../guest/fault.ts'
+import { run } from '../../../lib/exec.ts'
 import { frameOf, framesFor, framesOf, makePipes, openStdio, pipePorts } from './pipes.ts'
 
 const nonce = '0123456789abcdef'
@@ -82,7 +83,7 @@ describe('frames for a sandbox', () => {
     await using undo = new AsyncDisposableStack()
     const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
     undo.defer(() => rm(dir, { recursive: true, force: true }))
-    await makePipes(dir)
+    await makePipes(dir, run)
     for (const handle of await openStdio(dir)) undo.defer(() => handle.close())
     const control = await pipePorts(dir).control()
     undo.defer(() => void control.destroy())

@@ -10,29 +10,37 @@ import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
 import { giveBytes, takeBytes } from '../../../lib/buffer-pool.ts'
-import { run } from '../../../lib/exec.ts'
 import { sharedReads } from '../../../lib/shared-reads.ts'
+import type { RunCommand } from '../../launcher/launcher.ts'
 import { GuestFault } from '../../guest/fault.ts'
 import type { GuestPorts } from '../../guest/ports.ts'
 
 const names = { in: 'in.pipe', out: 'out.pipe', console: 'console.pipe' } as const
 
+/** Paths of the pipes, in the order of the standard streams. */
+export const pipesIn = (dir: string): { readonly in: string; readonly out: string; readonly console: string } => ({
+  in: join(dir, names.in),
+  out: join(dir, names.out),
+  console: join(dir, names.console),
+})
+
 /** Creates the pipes; those of an earlier start are replaced. */
-export async function makePipes(dir: string): Promise<void> {
-  const files = Object.values(names).map(name => join(dir, name))
+export async function makePipes(dir: string, runs: RunCommand): Promise<void> {
+  const files = Object.values(pipesIn(dir))
   for (const file of files) await rm(file, { force: true })
-  await run('mkfifo', ['-m', '600', '--', ...files])
+  await runs('mkfifo', ['-m', '600', '--', ...files])
 }
 
 /** Opens the pipes as the standard streams of a sandbox. Both directions, so that no side ever ends a pipe alone. */
 export async function openStdio(dir: string): Promise<readonly [FileHandle, FileHandle, FileHandle]> {
-  const both = (name: string) => open(join(dir, name), constants.O_RDWR)
-  return Promise.all([both(names.in), both(names.out), both(names.console)])
+  const both = (file: string) => open(file, constants.O_RDWR)
+  const pipes = pipesIn(dir)
+  return Promise.all([both(pipes.in), both(pipes.out), both(pipes.console)])
 }
 
 /** Enlarges the pipes of the ports while they are open. @param program compiled wide-pipes.c */
-export const widenPipes = async (dir: string, program: string): Promise<void> =>
-  void (await run(program, [join(dir, names.in), join(dir, names.out)]))
+export const widenPipes = async (dir: string, program: string, runs: RunCommand): Promise<void> =>
+  void (await runs(program, [join(dir, names.in), join(dir, names.out)]))
 
 /** Opens the reading end of the sandbox's console: messages of the guest's init, and of runsc at the start. */
 export const openConsolePipe = (dir: string): Socket => readingEnd(join(dir, names.console))

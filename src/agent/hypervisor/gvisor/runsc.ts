@@ -16,8 +16,6 @@ export interface Runsc {
   pause(id: string): Promise<void>
   resume(id: string): Promise<void>
   inspect(id: string): Promise<'running' | 'paused' | 'stopped'>
-  /** Changes the memory limit of the sandbox's cgroup. */
-  limitMemory(id: string, mib: number): Promise<void>
   /** Writes the sandbox's state into the directory. The sandbox keeps running. */
   checkpoint(id: string, dir: string): Promise<void>
   /** Removes what runsc stores about the sandbox, and kills it. Idempotent. */
@@ -51,7 +49,6 @@ export function openRunsc(program: string, root: string): Runsc {
       if (state.status === 'stopped' || state.status === 'created') return 'stopped'
       return state.status === 'paused' ? 'paused' : 'running'
     },
-    limitMemory: async (id, mib) => void (await call(['update', '--memory', String(mib * 2 ** 20), id])),
     async checkpoint(id, dir) {
       // Uncompressed, so that a restored sandbox runs while its memory is still being read.
       const how = ['--compression', 'none', '--exclude-committed-zero-pages', '--leave-running']

@@ -1,15 +1,16 @@
 /** Starts a sandbox: from its image, or from a checkpoint. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, copyFile, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, type FileHandle, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { abortable } from '../../../lib/abortable.ts'
 import { allDone } from '../../../lib/all-done.ts'
 import { childEnv } from '../../../lib/child-env.ts'
-import { privateDir } from '../../../lib/files.ts'
+import { hasCode, privateDir } from '../../../lib/files.ts'
 import { identifyProcess, isRunning } from '../../../lib/process-identity.ts'
 import { StepError } from '../../base/step-error.ts'
 import type { PrepareContext } from '../../base/prepare-context.ts'
+import type { Lasting, LastingProcess, Launcher } from '../../launcher/launcher.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { lastingGuest } from '../../guest/lasting.ts'
 import type { Prepared, Running, VmHome, Watcher } from '../driver.ts'
@@ -18,7 +19,7 @@ import { readNotes } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import { configFile } from '../snapshot-files.ts'
 import { followConsole, type SandboxConsole } from './console.ts'
-import { makePipes, openStdio, pipePorts, widenPipes } from './pipes.ts'
+import { makePipes, openStdio, pipePorts, pipesIn, widenPipes } from './pipes.ts'
 import type { Runsc } from './runsc.ts'
 import { sandboxSpec, sandboxTasks, shareFiles } from './spec.ts'
 
@@ -29,6 +30,7 @@ export interface SandboxStart {
   readonly boot: number
   readonly watcher: Watcher
   readonly isolation: Isolation
+  readonly launcher: Launcher
   /** Path of the guest's init. */
   readonly init: string
   /** Path of the program that enlarges pipes, if it could be compiled. */
@@ -48,6 +50,8 @@ export interface Sandbox {
   readonly running: Running
   readonly guest: GuestChannel
   readonly console: SandboxConsole
+  /** Directory of its cgroup, if the host has any. */
+  readonly cgroup: string | undefined
   /** Awaits the step; rejects when the sandbox ends or the time limit is reached. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** Like `unlessEnded`, but without a time limit, for steps long after the start. */
@@ -72,9 +76,13 @@ export async function startSandbox<T>(
   context: PrepareContext,
   use: (sandbox: Sandbox) => Promise<T>,
 ): Promise<T> {
-  const { home, prepared, boot, runsc } = plan
+  const { home, prepared, boot, runsc, isolation, launcher } = plan
   const id = sandboxId(home.vmId, boot)
-  const [cgroup] = await allDone([makeCgroup(plan), context.time('disk', () => makeFiles(plan)), makePipes(home.dir)])
+  const [cgroup] = await allDone([
+    makeCgroup(plan),
+    context.time('disk', () => makeFiles(plan)),
+    makePipes(home.dir, launcher.run),
+  ])
   await writeSpec(plan, cgroup)
   const console = followConsole(home.dir)
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
@@ -91,11 +99,9 @@ export async function startSandbox<T>(
     gone.catch(() => undefined)
     const unlessGone = <R>(step: Promise<R>) => Promise.race([step, gone])
     const unlessEnded = <R>(step: Promise<R>) => abortable(unlessGone(step), limit)
-    const used = use({ id, running, guest, console, unlessEnded, unlessGone })
-    // The guest sees the limit of its start as its memory, so the reserve is added afterwards, beside its boot.
-    const reserved = cgroup === undefined ? undefined : runsc.limitMemory(id, home.spec.memoryMib + overheadMib)
-    const [result] = await Promise.all([used, reserved])
-    return result
+    // The guest sees the limit of its start as its memory, so the reserve is added afterwards.
+    await isolation.cgroups?.limitMemory(home.vmId, home.spec.memoryMib + overheadMib)
+    return await use({ id, running, guest, console, cgroup, unlessEnded, unlessGone })
   } catch (error) {
     guest?.close()
     if (running) await endProcess(running)
@@ -143,26 +149,23 @@ async function enterLate({ isolation, home }: SandboxStart, pid: number): Promis
 
 async function makeFiles({ home, init }: SandboxStart): Promise<void> {
   const { dir } = home
-  for (const name of [names.bundle, names.overlay, names.root]) {
+  const empty = async (name: string) => {
     await rm(join(dir, name), { recursive: true, force: true })
     await privateDir(join(dir, name))
   }
-  await rm(shareDir(dir), { recursive: true, force: true })
-  await privateDir(shareDir(dir))
+  await allDone([names.bundle, names.overlay, names.root, names.share].map(empty))
   await fillShare(dir, { init, config: join(dir, configFile) })
 }
 
 /** Copies the guest's init and its configuration to where the guest sees them. */
 async function fillShare(dir: string, from: { readonly init: string; readonly config: string }): Promise<void> {
-  for (const [name, mode] of [
-    ['init', 0o500],
-    ['config', 0o400],
-  ] as const) {
+  const copy = async (name: keyof typeof from, mode: number) => {
     const file = join(shareDir(dir), shareFiles[name])
     await rm(file, { force: true })
     await copyFile(from[name], file)
     await chmod(file, mode)
   }
+  await allDone([copy('init', 0o500), copy('config', 0o400)])
 }
 
 async function writeSpec({ home, prepared, isolation }: SandboxStart, cgroup: string | undefined): Promise<void> {
@@ -220,18 +223,17 @@ const restoreVerb = (checkpoint: string) => [anyPaths, 'restore', '-detach', '-b
  */
 export async function restoreArrived(
   plan: SandboxStart,
-  { id, console }: Pick<Sandbox, 'id' | 'console'>,
+  { id, console, cgroup }: Pick<Sandbox, 'id' | 'console' | 'cgroup'>,
   checkpoint: string,
   files: { readonly init: string; readonly config: string },
 ): Promise<void> {
   await fillShare(plan.home.dir, files)
-  const cgroup = plan.isolation.cgroups?.pathOf(plan.home.vmId)
   await callRunsc(plan, [...restoreVerb(checkpoint), id], cgroup, console, AbortSignal.timeout(plan.limitMs))
 }
 
 /** Runs a command of runsc whose sandbox inherits the pipes. @throws Error with the last line of its console */
 async function callRunsc(
-  { runsc, home, isolation, widener }: SandboxStart,
+  { runsc, home, isolation, launcher, widener }: SandboxStart,
   args: readonly string[],
   cgroup: string | undefined,
   console: SandboxConsole,
@@ -240,25 +242,49 @@ async function callRunsc(
   const { dir, spec } = home
   const overlay = `--overlay2=root:dir=${join(dir, names.overlay)},size=${spec.diskMib}m`
   const own = [overlay, ...(cgroup === undefined ? ['--ignore-cgroups'] : [])]
+  const command = {
+    program: runsc.program,
+    args: [...runsc.options, ...own, ...args],
+    cwd: dir,
+    env: childEnv('runsc'),
+  }
+  // Pipes that nobody holds open lose their size.
   const stdio = await openStdio(dir)
   try {
-    if (widener !== undefined) await widenPipes(dir, widener).catch(() => undefined)
-    const child = spawn(runsc.program, [...runsc.options, ...own, ...args], {
-      cwd: dir,
-      env: childEnv('runsc'),
-      detached: true,
-      stdio: stdio.map(({ fd }) => fd),
-    })
-    const ended = once(child, 'exit')
-    if (child.pid !== undefined && cgroup !== undefined)
-      await isolation.cgroups?.enter(home.vmId, child.pid).catch(() => undefined)
-    const [code, signal] = await abortable(ended, limit).catch((error: unknown) => {
-      child.kill('SIGKILL')
+    if (widener !== undefined) await widenPipes(dir, widener, launcher.run).catch(() => undefined)
+    const pipes = pipesIn(dir)
+    const streams = { stdin: pipes.in, stdout: pipes.out, errorFile: pipes.console }
+    const { pid, ended } = await (launcher.start
+      ? launcher.start({ ...command, ...streams, ...(cgroup === undefined ? {} : { cgroup }) })
+      : spawnRunsc(command, stdio))
+    if (!launcher.start && cgroup !== undefined) await isolation.cgroups?.enter(home.vmId, pid).catch(() => undefined)
+    const how = await abortable(ended, limit).catch((error: unknown) => {
+      kill(pid)
       throw error
     })
-    if (code !== 0) throw new Error(`runsc ended (${code ?? signal}): ${lastLine(console.tail())}`)
+    if (how !== 0) throw new Error(`runsc ended (${how}): ${lastLine(console.tail())}`)
   } finally {
     for (const handle of stdio) await handle.close()
+  }
+}
+
+/** Starts a program as the launcher does. */
+async function spawnRunsc(
+  { program, args, cwd, env }: Pick<Lasting, 'program' | 'args' | 'cwd' | 'env'>,
+  stdio: readonly FileHandle[],
+): Promise<LastingProcess> {
+  const child = spawn(program, args, { cwd, env, detached: true, stdio: stdio.map(({ fd }) => fd) })
+  const ended = once(child, 'exit').then(([code, signal]) => code ?? signal)
+  ended.catch(() => undefined)
+  await once(child, 'spawn')
+  return { pid: child.pid ?? 0, ended }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if (!hasCode(error, 'ESRCH')) throw error
   }
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { CommandError, run } from '../../../lib/exec.ts'
 import { encodeWord } from '../../../lib/words.ts'
 import { inHostMounts } from '../../base/host-mounts.ts'
+import type { RunCommand } from '../../launcher/launcher.ts'
 import type { KeptDisk, RawDrive, RunningVm } from '../driver.ts'
 import type { SandboxVm } from './running-vm.ts'
 import { volumesAt } from './spec.ts'
@@ -61,9 +62,14 @@ async function mountVolume(dir: string, file: string, at: string, readOnly: bool
 }
 
 /** Changes the mounts of a VM. */
-async function change(dir: string, program: 'mount' | 'umount', args: readonly string[]): Promise<void> {
+async function change(
+  dir: string,
+  program: 'mount' | 'umount',
+  args: readonly string[],
+  runs: RunCommand = run,
+): Promise<void> {
   const command = inHostMounts(dir, { program, args })
-  await run(command.program, command.args)
+  await runs(command.program, command.args)
 }
 
 const mountedAt = (at: string) =>
@@ -76,12 +82,11 @@ const mountedAt = (at: string) =>
  * Prepares the directory for volumes before a start. Mounts below it reach a running sandbox, because it is a mount of
  * its own with shared propagation (mount_namespaces(7)).
  */
-export async function openVolumes(dir: string): Promise<void> {
+export async function openVolumes(dir: string, runs: RunCommand): Promise<void> {
   await releaseVolumes(dir)
   const volumes = volumesDir(dir)
   await mkdir(volumes, { recursive: true, mode: 0o700 })
-  await change(dir, 'mount', ['--bind', volumes, volumes])
-  await change(dir, 'mount', ['--make-rshared', volumes])
+  await change(dir, 'mount', ['--bind', '--make-rshared', volumes, volumes], runs)
 }
 
 /**
@@ -147,7 +152,8 @@ async function ext4Bytes(file: string): Promise<number> {
 /** Unmounts the volumes of an ended sandbox. Idempotent. */
 export async function releaseVolumes(dir: string): Promise<void> {
   const volumes = volumesDir(dir)
-  const names = await readdir(volumes).catch(() => [])
+  const names = await readdir(volumes).catch(() => undefined)
+  if (names === undefined) return
   for (const name of names) {
     const at = join(volumes, name)
     if (await mountedAt(at)) await change(dir, 'umount', [at])

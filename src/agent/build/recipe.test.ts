@@ -286,9 +286,13 @@ test.each(Object.entries(compiling).filter(([, script]) => script.includes('unpa
       await utimes(join(dir, 'a.rs'), 0, 0)
       const run = promisify(execFile)
       await run('tar', ['-cf', join(dir, 'source.tar'), '-C', dir, 'a.rs'])
-      await run('/bin/sh', ['-euc', `disk() { echo "$DIR/source.tar"; }\nleave_out() { :; }\n${unpack}\nunpack "$DIR/src"`], {
-        env: { PATH: process.env['PATH'], DIR: dir },
-      })
+      await run(
+        '/bin/sh',
+        ['-euc', `disk() { echo "$DIR/source.tar"; }\nleave_out() { :; }\n${unpack}\nunpack "$DIR/src"`],
+        {
+          env: { PATH: process.env['PATH'], DIR: dir },
+        },
+      )
       expect((await stat(join(dir, 'src', 'a.rs'))).mtimeMs).toBeGreaterThan(Date.UTC(2000, 0))
     } finally {
       await rm(dir, { recursive: true })

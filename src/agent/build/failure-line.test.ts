@@ -90,6 +90,33 @@ it.each([
     'npm error gyp ERR! stack Error: connect ECONNREFUSED',
   ],
   [
+    'node-gyp of pnpm, without internet',
+    [
+      '.../a install: gyp ERR! configure error ',
+      '.../a install: gyp ERR! stack Error: This is most likely not a problem with node-gyp or the package itself and',
+      '.../a install: gyp ERR! stack network settings.',
+      '.../a install: gyp ERR! System Linux 4.4.0',
+      '.../a install: gyp ERR! command "/usr/bin/node" "/usr/bin/node-gyp.js" "rebuild"',
+      '.../a install: gyp ERR! cwd /src/node_modules/a',
+      '.../a install: gyp ERR! $npm_package_name a',
+      '.../a install: gyp ERR! not ok',
+      '.../a install: Failed',
+      '[ELIFECYCLE] Command failed with exit code 1.',
+    ],
+    '.../a install: gyp ERR! stack Error: This is most likely not a problem with node-gyp or the package itself and',
+  ],
+  [
+    'node-gyp, whose compiler fails',
+    [
+      'npm error ../a.cc:1:10: fatal error: b.h: No such file or directory',
+      'npm error make: *** [a.target.mk:110: Release/obj.target/a.o] Error 1',
+      'npm error gyp ERR! build error',
+      'npm error gyp ERR! stack Error: `make` failed with exit code: 2',
+      'npm error gyp ERR! node -v v24.1.0',
+    ],
+    'npm error ../a.cc:1:10: fatal error: b.h: No such file or directory',
+  ],
+  [
     'Next.js',
     [
       '`next/font` error:',

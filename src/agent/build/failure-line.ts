@@ -8,7 +8,7 @@ const longest = 300
 const sequences = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]{0,32}[A-Za-z]`, 'g')
 /** Written around a failure by the host and by common tools, without a reason. */
 const noise =
-  /^the (?:program exited|workload ended)|^still running; no output|^[\w ]+ took \d|complete log of this run|^npm (?:err!|error) *$|debug-\d+\.log|^exit status \d+$|^(?:note|hint|warn(?:ing)?): |^using \S+ \S+ of debian\b|^error: (?:subprocess-exited-with-error|metadata-generation-failed)$|gyp err! not ok$|^error:: aborting deploy$|^╰─>|^\[\w+\]:\s+(?:file|raise|\^|\))|^> build failed because of|^elifecycle\b|\belifecycle\b.*command failed|see above for (?:output|details)/i
+  /^the (?:program exited|workload ended)|^still running; no output|^[\w ]+ took \d|complete log of this run|^npm (?:err!|error) *$|debug-\d+\.log|^exit status \d+$|^(?:note|hint|warn(?:ing)?): |^using \S+ \S+ of debian\b|^error: (?:subprocess-exited-with-error|metadata-generation-failed)$|: failed$|gyp err! (?:not ok$|configure error$|build error$|system |command |cwd |node(?:-gyp)? -v |\$npm_|stack (?!error:)|stack error: .make. failed)|make(?:\[\d+\])?: \*\*\* \[.*\] error \d+$|^error:: aborting deploy$|^╰─>|^\[\w+\]:\s+(?:file|raise|\^|\))|^> build failed because of|^elifecycle\b|\belifecycle\b.*command failed|see above for (?:output|details)/i
 /** Printed by `runStep` after a command line: it says which one failed, and not why. */
 const step = /: (?:took|failed after) \d+ s$/
 const signs =

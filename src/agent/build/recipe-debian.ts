@@ -1,9 +1,9 @@
 /** Recipes of languages whose toolchain comes from Debian, in the one version that it has. */
 import { debianScripts } from './debian-scripts.ts'
 import { mavenScript } from './maven.ts'
-import { debianTools } from './plan/debian.ts'
+import { debianReplaces, debianTools } from './plan/debian.ts'
 import { faultAt } from './plan/project.ts'
-import type { BuildPlan, ToolName } from './plan/types.ts'
+import type { BuildPlan } from './plan/types.ts'
 import {
   debianPath,
   layer,
@@ -22,28 +22,15 @@ const nouns = { elixir: 'Elixir', erlang: 'Erlang', java: 'Java', php: 'PHP', ru
   string
 >
 
-/** PHP, whose minor versions remove functions, must be the named one; the others run what older versions ran. */
-const isExact = (tool: ToolName) => tool === 'php'
-
 /** @throws BuildFault if the project names a version that Debian's is not, or does not replace */
 function checkVersion(plan: BuildPlan, tool: Debians): void {
   const wanted = toolOf(plan, [tool])
   const ours = debianTools.get(tool)?.version ?? ''
-  if (!wanted?.from || replaces(tool, ours, wanted.version)) return
+  if (!wanted?.from || debianReplaces(tool, wanted.version)) return
   throw faultAt(
     wanted.from,
     `Builds have ${nouns[tool]} ${ours}, not ${wanted.version}. Change the line, or add a Dockerfile.`,
   )
-}
-
-/** Whether our version fits one such as `8.2`, `^8.1`, `>=8.0`, `~> 1.13`, Java's `1.8` or `temurin-17.0.2`. */
-function replaces(tool: Debians, ours: string, wanted: string): boolean {
-  const [ourMajor = 0, ourMinor = 0] = ours.split('.').map(Number)
-  if (tool === 'java') return Number(/(?:1\.)?(\d+)/.exec(wanted)?.[1] ?? Infinity) <= ourMajor
-  const [, sign = '', major = '', minor = '0'] = /(\^|>=|~>)?\s*(\d+)(?:\.(\d+))?/.exec(wanted) ?? []
-  if (tool === 'erlang') return Number(major) <= ourMajor
-  if (Number(major) !== ourMajor) return false
-  return sign === '' && isExact(tool) ? Number(minor) === ourMinor : Number(minor) <= ourMinor
 }
 
 const variables = [`PATH=${debianPath}`, 'PORT=8080', 'HOME=/tmp'] as const

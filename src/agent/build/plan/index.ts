@@ -1,5 +1,6 @@
 /** Plans the build of a project. Pure: nothing of the project runs. */
 import { BuildFault } from '../fault.ts'
+import { withToolsBeside } from './beside.ts'
 import { ignoredBy } from './dockerignore.ts'
 import { faultAt, openProject, type ProjectFiles } from './project.ts'
 import { cpp } from './providers/cpp.ts'
@@ -72,5 +73,5 @@ export function planProject(files: ProjectFiles, root = '', given = ''): BuildPl
   const plan = { provider: provider.name, ...provider.plan(project), ...(ignored === '' ? {} : { ignored }) }
   if (provider === staticSite || provider === dockerfile) return plan
   const started = startedBy(plan, webProcess(project.text('Procfile')))
-  return withRailpackFile(project, { ...started, note: unstartedNote(project) })
+  return withRailpackFile(project, withToolsBeside(project, { ...started, note: unstartedNote(project) }))
 }

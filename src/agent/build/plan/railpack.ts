@@ -1,8 +1,10 @@
 /** railpack.json: the settings of Railpack that a build of Mote has too. Others are refused with their line. */
+import { isFetched, takesOthers } from './beside.ts'
 import { debianTools, isDebianName, noPackages, withPackages } from './debian.ts'
 import { faultAt, lineAt, objectOr, type Project, stringOr } from './project.ts'
 import { railpackStart, startedBy } from './start.ts'
-import { type BuildPlan, type ProviderName, providerNames, toolNames } from './types.ts'
+import { type BuildPlan, type ProviderName, providerNames, toolNames, type ToolVersion } from './types.ts'
+import { versionOf } from './versions.ts'
 
 const file = 'railpack.json'
 
@@ -36,17 +38,22 @@ export function withRailpackFile(project: Project, plan: BuildPlan): BuildPlan {
   refuseOthers(project, steps, ['install', 'build'])
   const extra = Object.entries(objectOr(config['packages']))
     .filter(([name]) => !plan.tools.some(({ tool }) => tool === name))
-    .flatMap(([name, version]) => debianTool(project, name, String(version), plan))
+    .map(([name, version]) => toolBeside(project, name, String(version), plan))
   const named = {
     build: aptPackages(project, config, 'buildAptPackages'),
-    run: [...aptPackages(project, deploy, 'aptPackages'), ...extra],
+    run: [...aptPackages(project, deploy, 'aptPackages'), ...extra.flatMap(({ packages = [] }) => packages)],
   }
+  const tools = [...plan.tools, ...extra.flatMap(({ listed = [] }) => listed)]
+  const fetched = extra.flatMap(one => one.fetched ?? [])
+  const others = (plan.beside ?? []).filter(({ tool }) => !fetched.some(one => one.tool === tool))
+  const beside = [...others, ...fetched]
   const given = {
     install: commandsOf(project, objectOr(steps['install']), plan.install),
     build: commandsOf(project, objectOr(steps['build']), plan.build),
   }
   const debian = withPackages(plan.debian ?? noPackages, named)
-  return startedBy({ ...plan, ...given, debian }, railpackStart(project))
+  const more = beside.length === 0 ? {} : { beside }
+  return startedBy({ ...plan, ...given, ...more, tools, debian }, railpackStart(project))
 }
 
 function aptPackages(project: Project, settings: Record<string, unknown>, key: string): readonly string[] {
@@ -60,8 +67,17 @@ function aptPackages(project: Project, settings: Record<string, unknown>, key: s
   })
 }
 
-/** A tool beside those of the plan is installed from Debian, if that has the version. */
-function debianTool(project: Project, name: string, version: string, plan: BuildPlan): readonly string[] {
+interface ToolBeside {
+  readonly packages?: readonly string[]
+  readonly fetched?: ToolVersion
+  readonly listed?: readonly ToolVersion[]
+}
+
+/** A tool beside those of the plan: Node and Go are fetched, others installed from Debian, if that has the version. */
+function toolBeside(project: Project, name: string, version: string, plan: BuildPlan): ToolBeside {
+  const known = toolNames.find(one => one === name)
+  const wanted = known === undefined ? undefined : versionOf(project, known)
+  if (wanted && takesOthers(plan.provider) && isFetched(wanted)) return { fetched: wanted }
   const tool = debianTools.get(name)
   if (tool === undefined) throw faultOf(project, name, packageFault(name, plan))
   if (version !== 'latest' && version !== tool.version && !tool.version.startsWith(`${version}.`))
@@ -70,7 +86,7 @@ function debianTool(project: Project, name: string, version: string, plan: Build
       name,
       `A build of ${plan.provider} has ${name} ${tool.version}, not ${version}. Change the line, or add a Dockerfile.`,
     )
-  return tool.packages
+  return { packages: tool.packages, listed: wanted ? [wanted] : [] }
 }
 
 const packageFault = (name: string, { provider }: BuildPlan) =>

@@ -71,11 +71,13 @@ export interface BuildPlan {
   readonly staticDir: string | null
   /** A port that the project fixes; null if it listens on `$PORT`. */
   readonly port: number | null
+  /** Tools of another language that the project names too; undefined: none. */
+  readonly beside?: readonly ToolVersion[]
   /** Packages to install beside the tools; undefined: none. */
   readonly debian?: DebianPackages
   /** What `.dockerignore` excludes from the source, see `ignoredBy`; undefined: nothing, or there is a Dockerfile. */
   readonly ignored?: string
-  /** A line for the log. */
+  /** Lines for the log. */
   readonly note?: string | null
   /** Only in the plan of a Dockerfile: its path. */
   readonly dockerfile?: string

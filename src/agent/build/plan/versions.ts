@@ -192,8 +192,26 @@ const newest = /^(?:lts(?:\/.*)?|latest|current|system|\*|stable|node)$/i
 const wellFormed = /^[\w.*^~<>=!| ,+\-@/]+$/
 
 /** @throws BuildFault if the project's value is no version */
-export function versionOf(project: Project, tool: ToolName): ToolVersion {
-  for (const [file, read] of [jsonField('railpack.json', 'packages', tool), ...versionSources[tool]]) {
+export const versionOf = (project: Project, tool: ToolName): ToolVersion =>
+  namedIn(project, tool, [jsonField('railpack.json', 'packages', tool), ...versionSources[tool]]) ?? {
+    tool,
+    version: defaultVersions[tool],
+    from: null,
+  }
+
+/** Files that name the tools of a project, of any language. */
+export const toolFiles = ['mise.toml', '.tool-versions'] as const
+
+/** The version that a file of all tools names. @throws BuildFault if it is no version */
+export const versionInToolFile = (project: Project, tool: ToolName): ToolVersion | undefined =>
+  namedIn(
+    project,
+    tool,
+    [...versionSources[tool]].filter(([file]) => toolFiles.some(one => one === file)),
+  )
+
+function namedIn(project: Project, tool: ToolName, sources: readonly Source[]): ToolVersion | undefined {
+  for (const [file, read] of sources) {
     const found = project.has(file) ? read(project, file) : undefined
     if (!found) continue
     const from: Place = { file, line: found.line }
@@ -206,7 +224,7 @@ export function versionOf(project: Project, tool: ToolName): ToolVersion {
     const isNewest = newest.test(version) && tool !== 'rust'
     return { tool, version: isNewest ? (newestVersions[tool] ?? defaultVersions[tool]) : version, from }
   }
-  return { tool, version: defaultVersions[tool], from: null }
+  return undefined
 }
 
 const exampleOf = (tool: ToolName) => (/\d/.test(defaultVersions[tool]) ? defaultVersions[tool] : '1.2.3')

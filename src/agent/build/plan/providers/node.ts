@@ -8,7 +8,7 @@ import { debianOf, nodeNeeds } from '../debian.ts'
 import { faultAt, lineAt, type Project } from '../project.ts'
 import type { Provider, ToolName, ToolVersion } from '../types.ts'
 import { namesStart } from '../start.ts'
-import { versionOf } from '../versions.ts'
+import { versionInToolFile, versionOf } from '../versions.ts'
 
 export const node: Provider = {
   name: 'node',
@@ -51,10 +51,11 @@ function isPage(project: Project): boolean {
   return !runs && !hasDependencies && project.has('index.html')
 }
 
-/** Node, the package manager, and bun if a script calls it. */
+/** Node, the package manager, and bun if a script calls it or the project names it. */
 function toolsOf(project: Project, own: NodePackage, manager: PackageManager, lock: string | null): ToolVersion[] {
   const callsBun = ['build', 'start'].some(name => /\bbunx?\b/.test(own.script(name) ?? ''))
-  const more: ToolName[] = callsBun && manager.tool !== 'bun' ? ['bun'] : []
+  const usesBun = callsBun || versionInToolFile(project, 'bun') !== undefined
+  const more: ToolName[] = usesBun && manager.tool !== 'bun' ? ['bun'] : []
   return [
     versionOf(project, 'node'),
     managerVersion(project, manager, lock),

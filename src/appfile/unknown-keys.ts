@@ -1,6 +1,6 @@
 /** Finds keys that the schema does not name. */
 import type { FieldFault } from '../lib/faults.ts'
-import { closestTo } from './suggest.ts'
+import { closestTo } from '../lib/closest.ts'
 
 /** The part of JSON Schema that the file's schema uses. */
 interface Shape {

@@ -1,6 +1,6 @@
 /** Maps a service to an app. */
 import type { EffectiveFile, FileVolume, Worker } from '../appfile/effective.ts'
-import { closestTo } from '../appfile/suggest.ts'
+import { closestTo } from '../lib/closest.ts'
 import { type BuildOptions, buildOf } from './build.ts'
 import type { Place } from './faults.ts'
 import type { ServiceFiles } from './files.ts'

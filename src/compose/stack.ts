@@ -1,6 +1,6 @@
 /** Maps a model to the apps of a stack. */
 import type { EffectiveFile } from '../appfile/effective.ts'
-import { closestTo } from '../appfile/suggest.ts'
+import { closestTo } from '../lib/closest.ts'
 import type { BuildOptions } from './build.ts'
 import { readEnvFile } from './env-file.ts'
 import { Invalid } from './faults.ts'

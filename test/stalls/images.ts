@@ -10,6 +10,8 @@ import { metadataIn } from '../../src/agent/build/archives/metadata.ts'
 import { npmArchives } from '../../src/agent/build/archives/npm.ts'
 import { rustRelease } from '../../src/agent/build/archives/rust.ts'
 import { outputLimits, readLayer, readLayout } from '../../src/agent/build/output.ts'
+import { checkDockerfile, instructionsOf } from '../../src/agent/build/dockerfile.ts'
+import { imagesOf } from '../../src/agent/build/private-bases.ts'
 import { planProject } from '../../src/agent/build/plan/index.ts'
 import { fetchUpload } from '../../src/agent/build/upload.ts'
 import { buildBase } from '../../src/agent/image/base.ts'
@@ -157,6 +159,7 @@ export const imagesCases: readonly Case[] = [
           '.nvmrc',
           'mise.toml',
           '.dockerignore',
+          'Dockerfile',
         ])
           try {
             const files = new Map([['package.json', buildable]])
@@ -165,6 +168,39 @@ export const imagesCases: readonly Case[] = [
             planProject({ paths: new Set([...files.keys(), 'main.py', 'Procfile']), texts: files })
           } catch {
             // The source cannot be built.
+          } finally {
+            await turn()
+          }
+    },
+  },
+  {
+    name: 'a Dockerfile',
+    files: ['src/agent/build/dockerfile.ts', 'src/agent/build/private-bases.ts'],
+    async run() {
+      const parts = [
+        ...[
+          '${',
+          '${a:-',
+          '$A',
+          '\\\n',
+          'FROM ',
+          'FROM a\n',
+          ' --from=',
+          '--mount=from=',
+          '"',
+          'ARG A=$A\n',
+          'a.example/',
+        ],
+        ...['<<', '<<A ', 'RUN <<A\n', '\n', ' ', '#\n', 'as as ', 'A= ', '\t'],
+      ]
+      for (const part of parts)
+        for (const head of [`ARG A=${'x'.repeat(100)}\nFROM `, 'RUN ', ''])
+          try {
+            const instructions = instructionsOf(head + part.repeat((256 << 10) / part.length))
+            imagesOf(instructions, {})
+            checkDockerfile('Dockerfile', instructions)
+          } catch {
+            // It is refused.
           } finally {
             await turn()
           }

@@ -13,6 +13,7 @@ import { type RegistryLoginRequest, subjects } from '../../contract/agent.ts'
 import { run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
 import { writeSampleImage } from '../image/sample.ts'
+import { instructionsOf } from './dockerfile.ts'
 import { imagesOf } from './private-bases.ts'
 import { hasToolImage } from './tool-images.ts'
 
@@ -31,16 +32,12 @@ describe('images of a Dockerfile', () => {
     ['FROM $UNKNOWN\nFROM ../x\nFROM oci:local\nFROM', []],
     ['', []],
   ] as const)('in %j', ([text, images]) => {
-    expect(imagesOf(text, { TAG: 'new' })).toEqual(images)
+    expect(imagesOf(instructionsOf(text), { TAG: 'new' })).toEqual(images)
   })
 
-  test('are at most 16, and a hostile text takes no time', () => {
+  test('are at most 16', () => {
     const many = Array.from({ length: 40 }, (_, n) => `FROM a.example/x:${n}`).join('\n')
-    expect(imagesOf(many, {})).toHaveLength(16)
-    const began = performance.now()
-    for (const part of ['${', '$A', '\\\n', 'FROM ', ' --from=', '--mount=from=', '"', 'ARG A=$A\n', 'a.example/'])
-      imagesOf(`ARG A=${'x'.repeat(100)}\nFROM ${part.repeat((256 << 10) / part.length)}`, {})
-    expect(performance.now() - began).toBeLessThan(3000)
+    expect(imagesOf(instructionsOf(many), {})).toHaveLength(16)
   })
 })
 

@@ -13,11 +13,14 @@ import { copyImage } from '../image/registry.ts'
 import { watchSize } from '../image/size-watch.ts'
 import { ImageError } from '../base/image-error.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
+import type { Instruction } from './dockerfile.ts'
 import { BuildFault } from './fault.ts'
 
+/** Longer than any name with variables; arguments multiply the length. */
+const longestName = 1024
 /** More than a Dockerfile needs; each one is a question to the control plane. */
 const mostImages = 16
-const variable = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^}]*))?\})/g
+const variable = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^{}$]*))?\})/g
 
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
@@ -26,51 +29,39 @@ type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
  * Stages of the Dockerfile and names that only a build knows are left out.
  * @param args replace the defaults of ARG
  */
-export function imagesOf(dockerfile: string, args: Readonly<Record<string, string>>): readonly string[] {
+export function imagesOf(
+  instructions: readonly Instruction[],
+  args: Readonly<Record<string, string>>,
+): readonly string[] {
   const values = new Map<string, string>()
   const stages = new Set<string>()
   const found = new Set<string>()
-  const add = (name: string | undefined) => {
-    const image = (name ?? '').replaceAll(variable, (_, plain?: string, braced?: string, fallback?: string) => {
+  const add = (name = '') => {
+    if (name.length > longestName) return
+    const image = name.replaceAll(variable, (_, plain?: string, braced?: string, fallback?: string) => {
       return values.get(plain ?? braced ?? '') || (fallback ?? '')
     })
     if (image !== 'scratch' && !stages.has(image.toLowerCase()) && isImage(image)) found.add(image)
   }
   let begun = false
-  for (const line of linesOf(dockerfile)) {
-    const [verb = '', ...words] = line.trim().split(/\s+/)
+  for (const { verb, words } of instructions) {
     const from = words.find(word => word.startsWith('--from='))?.slice('--from='.length)
-    if (/^arg$/i.test(verb) && !begun)
+    if (verb === 'ARG' && !begun)
       for (const word of words) {
         const [name = '', ...rest] = word.split('=')
         values.set(name, args[name] ?? rest.join('=').replaceAll(/^["']|["']$/g, ''))
       }
-    else if (/^from$/i.test(verb)) {
+    else if (verb === 'FROM') {
       begun = true
       const [image, as, stage] = words.filter(word => !word.startsWith('--'))
       add(image)
       if (/^as$/i.test(as ?? '') && stage) stages.add(stage.toLowerCase())
-    } else if (/^(?:copy|add)$/i.test(verb)) add(from)
-    else if (/^run$/i.test(verb))
+    } else if (verb === 'COPY' || verb === 'ADD') add(from)
+    else if (verb === 'RUN')
       for (const word of words)
         if (word.startsWith('--mount=')) add(/(?:^|,)from=([^,]+)/.exec(word.slice('--mount='.length))?.[1])
   }
   return [...found].slice(0, mostImages)
-}
-
-/** Without comments, with continued lines joined. */
-function linesOf(text: string): readonly string[] {
-  const lines: string[] = []
-  let open = false
-  for (const line of text.split(/\r?\n/)) {
-    if (/^\s*#/.test(line)) continue
-    const isContinued = line.trimEnd().endsWith('\\')
-    const part = isContinued ? line.trimEnd().slice(0, -1) : line
-    if (open) lines[lines.length - 1] += ` ${part}`
-    else lines.push(part)
-    open = isContinued
-  }
-  return lines
 }
 
 function isImage(name: string): boolean {

@@ -5,8 +5,8 @@ export interface Position {
   readonly column: number
 }
 
-/** Strings and comments. The document is valid, so every string ends. */
-const opaque = /"""(?:\\[\s\S]|[^\\])*?"""+|'''[\s\S]*?'''+|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*/g
+/** Strings and comments. The document is valid, so every string ends; the other ends only keep the time linear. */
+const opaque = /"""(?:\\[\s\S]|[^\\])*?(?:"""+|\\?$)|'''[\s\S]*?(?:'''+|$)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*/g
 const bareKey = /[A-Za-z0-9_-]+/g
 
 /**

@@ -66,7 +66,7 @@ export async function pulledText(text: string, state: EffectiveFile): Promise<Pu
     const { files, ...others } = file
     const isNew = files !== undefined && given.files === undefined
     const changed = patch(text, isNew ? others : file, { inlineTableStart: 3 })
-    return isNew ? `${changed.replace(/\n*$/, '\n\n')}${stringify({ files })}` : changed
+    return isNew ? `${changed.replace(/(?<!\n)\n*$/, '\n\n')}${stringify({ files })}` : changed
   })
   if (edited !== undefined) return { text: edited, isRewritten: false }
   return { text: `${headOf(text)}${stringify(file)}`, isRewritten: true }

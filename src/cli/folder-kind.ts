@@ -49,7 +49,7 @@ export async function inspectFolder(dir: string): Promise<FolderKind | undefined
   const { what, port } = kinds[provider.name]
   const file = paths.find(path => decides(provider, path))
   if (provider.name !== 'dockerfile') return { what: file === undefined ? what : `${what} (${file})`, port }
-  const exposed = /^\s*EXPOSE\s+(\d{1,5})/im.exec(await readFile(join(dir, file ?? 'Dockerfile'), 'utf8'))?.[1]
+  const exposed = /^[ \t]*EXPOSE[ \t]+(\d{1,5})/im.exec(await readFile(join(dir, file ?? 'Dockerfile'), 'utf8'))?.[1]
   return { what, port: exposed === undefined ? port : Number(exposed) }
 }
 

@@ -49,6 +49,6 @@ export function appNameFrom(dir: string): string {
   const label = basename(dir)
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^[-0-9]+|-+$/g, '')
-  return label.slice(0, 40).replace(/-+$/, '') || 'app'
+    .replaceAll(/^[-0-9]+|(?<!-)-+$/g, '')
+  return label.slice(0, 40).replace(/(?<!-)-+$/, '') || 'app'
 }

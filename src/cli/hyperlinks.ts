@@ -19,7 +19,7 @@ const escape = '\u001b'
  */
 export const withLinks = (text: string): string =>
   text.replaceAll(address, (found, at: number) => {
-    const url = found.replace(/[.,;:!?]+$/, '')
+    const url = found.replace(/(?<![.,;:!?])[.,;:!?]+$/, '')
     // An address that a table has cut leads nowhere.
     if (text[at + found.length] === '…') return found
     return `${escape}]8;;${url}${escape}\\${url}${escape}]8;;${escape}\\${found.slice(url.length)}`

@@ -52,6 +52,6 @@ function workerName(name: string): string {
   const label = name
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^[-0-9]+|-+$/g, '')
-  return label.slice(0, 20).replace(/-+$/, '') || 'worker'
+    .replaceAll(/^[-0-9]+|(?<!-)-+$/g, '')
+  return label.slice(0, 20).replace(/(?<!-)-+$/, '') || 'worker'
 }

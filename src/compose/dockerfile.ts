@@ -59,7 +59,7 @@ function withValues(instruction: string, args: Readonly<Record<string, string>>)
   const declared =
     instruction
       .replace(/^\s*ARG\s+/i, '')
-      .match(/[A-Za-z_][A-Za-z0-9_]*(?:=(?:"(?:\\.|[^"])*"|'[^']*'|\\.|[^\s\\])*)?/g) ?? []
+      .match(/[A-Za-z_][A-Za-z0-9_]*(?:=(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s\\])*)?/g) ?? []
   if (!declared.some(one => Object.hasOwn(args, nameOf(one)))) return instruction
   return declared
     .map(one => {

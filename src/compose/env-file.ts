@@ -37,7 +37,7 @@ export function readEnvFile(text: string, file: string, variables: Variables): M
     const value = given.trimStart()
     const quote = value[0] === '"' || value[0] === "'" ? value[0] : undefined
     if (quote === undefined) {
-      found.set(name, expand(value.replace(/(^|\s)#.*$/, '').trim()))
+      found.set(name, expand(value.replace(/(?:^|\s)#.*/s, '').trim()))
       continue
     }
     // A quoted value may have several lines.

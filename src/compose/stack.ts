@@ -106,9 +106,9 @@ export function labelOf(text: string): string | undefined {
     .slice(0, 200)
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^-+|-+$/g, '')
+    .replaceAll(/^-+|(?<!-)-+$/g, '')
     .slice(0, 40)
-    .replace(/-+$/, '')
+    .replace(/(?<!-)-+$/, '')
   return label === '' ? undefined : label
 }
 const appNameOf = (service: string) => labelOf(service) ?? service

@@ -79,7 +79,7 @@ export function templateAppName(stack: string): (service: string) => string {
     const name = `${stack}-${service}`
     // Names have at most 40 characters.
     if (name.length <= 40) return name
-    return `${stack.slice(0, 30).replace(/-+$/, '')}-${shortHash(name)}`
+    return `${stack.slice(0, 30).replace(/(?<!-)-+$/, '')}-${shortHash(name)}`
   }
 }
 

@@ -75,9 +75,9 @@ interface MountContext {
 
 /** The volume that stands for a folder that does not exist. */
 export const folderVolume = (stack: string, folder: string): StackVolume => ({
-  name: `${stack}-${folder.replaceAll(/[^A-Za-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '')}`
+  name: `${stack}-${folder.replaceAll(/[^A-Za-z0-9]+/g, '-').replaceAll(/^-+|(?<!-)-+$/g, '')}`
     .slice(0, 63)
-    .replace(/-+$/, ''),
+    .replace(/(?<!-)-+$/, ''),
   sizeMib: defaultMib,
   isExternal: false,
 })

@@ -17,7 +17,7 @@ export const ipBits = (family: Ip['family']): number => (family === 4 ? 32 : 128
 export function parseIp(text: string): Ip | undefined {
   if (isIPv4(text)) return { family: 4, value: fromParts(text.split('.').map(Number), 8) }
   if (!isIPv6(text) || text.includes('%')) return undefined
-  const plain = text.replace(/[\d.]+$/, tail => (isIPv4(tail) ? groupsOfV4(tail) : tail))
+  const plain = text.replace(/(?<![\d.])[\d.]+$/, tail => (isIPv4(tail) ? groupsOfV4(tail) : tail))
   const [head = '', rest] = plain.split('::')
   const left = groups(head)
   const right = groups(rest ?? '')

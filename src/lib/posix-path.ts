@@ -23,5 +23,5 @@ export function dirname(path: string): string {
   const trimmed = path.replace(/(?<=[^/])\/+$/, '')
   const at = trimmed.lastIndexOf('/')
   if (at === -1) return '.'
-  return trimmed.slice(0, at).replace(/\/+$/, '') || '/'
+  return trimmed.slice(0, at).replace(/(?<!\/)\/+$/, '') || '/'
 }

@@ -19,12 +19,10 @@ import { BuildFault } from './fault.ts'
 import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './retention.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
-import { type Bases, fetchBases, imagesOf } from './private-bases.ts'
+import { type Bases, basesOf, fetchBases } from './private-bases.ts'
 import { putBehind } from './more-archives.ts'
-import { checkDockerfile, instructionsOf } from './dockerfile.ts'
 import { planProject } from './plan/index.ts'
 import { describePlan } from './plan/describe.ts'
-import type { BuildPlan } from './plan/types.ts'
 import { timed, watchSilence } from './progress.ts'
 import { inputsEnv, recipeOf } from './recipe.ts'
 import type { Recipe } from './recipe-parts.ts'
@@ -125,7 +123,7 @@ async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Pr
   for (const line of describePlan(plan)) log.say(line)
   const plainHttp = deps.registries.flatMap(registry => (registry.plainHttp ? [registry.host] : []))
   const recipe = recipeOf(plan, plainHttp)
-  const images = plan.provider === 'dockerfile' ? await basesOf(source, plan, spec.settings?.args ?? {}) : []
+  const images = plan.provider === 'dockerfile' ? await basesOf(source, plan.dockerfile, spec.settings?.args ?? {}) : []
   const bases = await fetchBases(
     { ...deps, maxBytes: maxBasesBytes },
     { buildId: job.buildId, images, work, say: line => log.say(line) },
@@ -134,20 +132,6 @@ async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Pr
   await makeDisks(deps, job, source)
   await rm(dir, { recursive: true, force: true })
   return { recipe, bases }
-}
-
-/** @throws BuildFault if the Dockerfile is none */
-async function basesOf(
-  source: SourceTree,
-  { dockerfile = 'Dockerfile' }: BuildPlan,
-  args: Readonly<Record<string, string>>,
-) {
-  const text = await source.read(dockerfile)
-  // The builder reads larger files itself, and others with a preprocessor.
-  if (text === undefined || dockerfile.endsWith('.in')) return []
-  const instructions = instructionsOf(text)
-  checkDockerfile(dockerfile, instructions)
-  return imagesOf(instructions, args)
 }
 
 async function fetchCommit({ spec, log, onCommit }: Job, worker: Worker, signal: AbortSignal): Promise<SourceTree> {

@@ -13,8 +13,9 @@ import { copyImage } from '../image/registry.ts'
 import { watchSize } from '../image/size-watch.ts'
 import { ImageError } from '../base/image-error.ts'
 import type { RegistryConfig } from '../base/registry-config.ts'
-import type { Instruction } from './dockerfile.ts'
+import { checkDockerfile, type Instruction, instructionsOf } from './dockerfile.ts'
 import { BuildFault } from './fault.ts'
+import type { SourceTree } from './git.ts'
 
 /** Longer than any name with variables; arguments multiply the length. */
 const longestName = 1024
@@ -62,6 +63,24 @@ export function imagesOf(
         if (word.startsWith('--mount=')) add(/(?:^|,)from=([^,]+)/.exec(word.slice('--mount='.length))?.[1])
   }
   return [...found].slice(0, mostImages)
+}
+
+/**
+ * Reads the Dockerfile, and returns the images that it names.
+ * @param args of the build
+ * @throws BuildFault if it is no Dockerfile
+ */
+export async function basesOf(
+  source: Pick<SourceTree, 'read'>,
+  dockerfile = 'Dockerfile',
+  args: Readonly<Record<string, string>> = {},
+): Promise<readonly string[]> {
+  const text = await source.read(dockerfile)
+  // The builder reads larger files itself, and others with a preprocessor.
+  if (text === undefined || dockerfile.endsWith('.in')) return []
+  const instructions = instructionsOf(text)
+  checkDockerfile(dockerfile, instructions)
+  return imagesOf(instructions, args)
 }
 
 function isImage(name: string): boolean {

@@ -41,7 +41,7 @@ const faults: readonly Fault[] = [
         : `the registry refuses ${image}: it does not exist, or it is private and needs credentials (mote registry login ${registry})`,
   },
   {
-    pattern: /manifest unknown|name unknown|not found|status code[^\n]*404/i,
+    pattern: /manifest unknown|name unknown|not found|status code[^\n]{0,40}404/i,
     code: 'image_not_found',
     says: image => `the registry has no ${image}: check its name and tag`,
   },

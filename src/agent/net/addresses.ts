@@ -43,7 +43,7 @@ export function agentAddresses(guests: string): AgentAddresses {
     probe: dotted(usablePairs * 2),
     resolver: dotted(usablePairs * 2 + 1),
     pair: index => ({ host: dotted(index * 2), guest: dotted(index * 2 + 1) }),
-    hostOf: guest => guest.replace(/\d+$/, last => String(Number(last) & ~1)),
+    hostOf: guest => guest.replace(/(?<!\d)\d+$/, last => String(Number(last) & ~1)),
     indexOf(host) {
       const ip = parseIp(host)
       const offset = ip?.family === 4 ? Number(ip.value - network.value) : -1

@@ -89,4 +89,4 @@ const logout: Verb = {
 }
 
 /** Docker also accepts a URL. */
-const hostOf = (given: string) => given.replace(/^https?:\/\//, '').replace(/\/.*$/, '')
+const hostOf = (given: string) => given.replace(/^https?:\/\//, '').replace(/\/.*/s, '')

@@ -36,7 +36,7 @@ export const modeText = (mode: number) => `0${mode.toString(8).padStart(3, '0')}
 /** @returns the content, as canonical base64. @throws ApiError 400 */
 export function checkContent(content: string): Buffer {
   const bytes = Buffer.from(content, 'base64')
-  if (bytes.toString('base64').replace(/=+$/, '') !== content.replace(/=+$/, ''))
+  if (bytes.toString('base64').replace(/(?<!=)=+$/, '') !== content.replace(/(?<!=)=+$/, ''))
     throw invalidField('content', 'must be base64')
   if (bytes.length > maxFileBytes) throw invalidField('content', `can have at most ${maxFileBytes} bytes`)
   return bytes

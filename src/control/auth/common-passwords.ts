@@ -101,12 +101,12 @@ const walks = [
 /** Whether a password is commonly used, in any usual spelling. */
 export function isCommonPassword(password: string): boolean {
   const folded = password.toLowerCase()
-  const trimmed = folded.replace(/^[^a-z]+|[^a-z]+$/g, '')
+  const trimmed = folded.replace(/^[^a-z]+|(?<![^a-z])[^a-z]+$/g, '')
   const candidates = [
     folded,
     trimmed,
     unleet(folded),
-    unleet(folded.replace(/[\d\W_]+$/, '')),
+    unleet(folded.replace(/(?<![\d\W_])[\d\W_]+$/, '')),
     unleet(folded).replace(/[^a-z]+/g, ''),
   ]
   return (

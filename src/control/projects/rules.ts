@@ -14,13 +14,13 @@ export function slugify(text: string): string {
     .replace(/[\u0300-\u036f'’]/g, '')
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, slugLength)
-    .replace(/^-+|-+$/g, '')
+    .replace(/^-+|(?<!-)-+$/g, '')
   return slug === '' || isUuid(slug) ? 'project' : slug
 }
 
 /** An alternative for a taken slug: four random characters are appended. */
 export function nextSlug(base: string, random: Buffer): string {
-  return `${base.slice(0, slugLength - 5).replace(/-+$/, '')}-${random.toString('hex').slice(0, 4)}`
+  return `${base.slice(0, slugLength - 5).replace(/(?<!-)-+$/, '')}-${random.toString('hex').slice(0, 4)}`
 }
 
 /**

@@ -5,7 +5,7 @@ const longest = 40
 /** Returns the name of a preview app, a DNS label: the app's name is shortened, the number is not. */
 export function previewName(app: string, number: number): string {
   const suffix = `-pr-${number}`
-  return app.slice(0, longest - suffix.length).replace(/-+$/, '') + suffix
+  return app.slice(0, longest - suffix.length).replace(/(?<!-)-+$/, '') + suffix
 }
 
 /** Validates lines of sshd(8), known_hosts: host keys must be given, because a build cannot ask a user. */

@@ -64,7 +64,7 @@ export function registryOf(image: string): string | undefined {
 export const repositoryOf = (image: string) =>
   canonical(image)
     .replace(/^[^/]*\//, '')
-    .replace(/[:@].*$/, '')
+    .replace(/[:@].*/s, '')
 
 /**
  * Normalizes a repository name to the one spelling that registries and skopeo treat as equal: lower case, one name for

@@ -114,8 +114,8 @@ function textAt(block: Buffer, at: number, length: number): string {
 /** Parses octal digits or, with the highest bit set, a big-endian number. NaN if it is neither. */
 function numberAt(block: Buffer, at: number, length: number): number {
   if ((block[at] ?? 0) !== 0x80) {
-    const digits = /^[ \0]*([0-7]*)[ \0]*$/.exec(block.toString('latin1', at, at + length))?.[1]
-    return digits === undefined ? Number.NaN : Number(`0o${digits || '0'}`)
+    const digits = /^[ \0]*(?:([0-7]+)[ \0]*)?$/.exec(block.toString('latin1', at, at + length))
+    return digits === null ? Number.NaN : Number(`0o${digits[1] ?? '0'}`)
   }
   let value = 0
   for (const byte of block.subarray(at + 1, at + length)) value = value * 256 + byte

@@ -90,7 +90,7 @@ export const debianTools: ReadonlyMap<string, { readonly version: string; readon
 export function debianReplaces(tool: string, wanted: string): boolean {
   const [ourMajor = 0, ourMinor = 0] = (debianTools.get(tool)?.version ?? '').split('.').map(Number)
   if (tool === 'java') return Number(/(?:1\.)?(\d+)/.exec(wanted)?.[1] ?? Infinity) <= ourMajor
-  const [, sign = '', major = '', minor = '0'] = /(\^|>=|~>)?\s*(\d+)(?:\.(\d+))?/.exec(wanted) ?? []
+  const [, sign = '', major = '', minor = '0'] = /(\^|>=|~>)?\s{0,4}(\d+)(?:\.(\d+))?/.exec(wanted) ?? []
   if (tool === 'erlang') return Number(major) <= ourMajor
   if (Number(major) !== ourMajor) return false
   return sign === '' && tool === 'php' ? Number(minor) === ourMinor : Number(minor) <= ourMinor

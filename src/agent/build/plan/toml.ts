@@ -8,7 +8,7 @@ export interface TomlLine {
 }
 
 const header = /^\[+([^[\]]+)\]/
-const entry = /^("?[\w.@:/-]+"?)\s*=\s*(.+)$/
+const entry = /^("?[\w.@:/-]+"?)\s*=\s*(\S.*)$/
 const quoted = /^(?:"((?:[^"\\]|\\.)*)"|'([^']*)')/
 
 export function readToml(text: string): readonly TomlLine[] {

@@ -61,7 +61,7 @@ export function pythonRequest(version: string): string {
     .split(',')
     .map(part => part.trim().replace(/^(\d+\.\d+)\.\*$/, '$1'))
     .map(part => {
-      const [, operator, minimum = '', major = ''] = /^([~^])(?!=)((\d+)[\d.]*)$/.exec(part) ?? []
+      const [, operator, minimum = '', major = ''] = /^([~^])(?!=)((\d+)(?:\.[\d.]*)?)$/.exec(part) ?? []
       if (operator === undefined) return part
       const next = `${major}.${Number(minimum.split('.')[1] ?? 0) + 1}`
       return `>=${minimum},<${operator === '^' ? Number(major) + 1 : next}`

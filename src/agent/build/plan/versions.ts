@@ -89,7 +89,7 @@ export const versionSources = {
     packageManagerField('yarn'),
     mise('yarn'),
     toolVersions('yarn'),
-    matching('.yarnrc.yml', /^yarnPath:.*\byarn-(\d[\w.-]*)\.c?js/m),
+    matching('.yarnrc.yml', /^yarnPath:.{0,200}\byarn-(\d[\w.-]{0,40})\.c?js/m),
     jsonField('package.json', 'engines', 'yarn'),
   ],
   bun: [
@@ -135,7 +135,7 @@ export const versionSources = {
     plainFile('.ruby-version'),
     mise('ruby'),
     toolVersions('ruby'),
-    matching('Gemfile', /^ruby\s+["'](?:~>\s*)?([^"']+)["']/m),
+    matching('Gemfile', /^ruby[ \t]+["'](?:~>[ \t]*)?([^\s"'][^"'\n]{0,40})["']/m),
     matching('Gemfile.lock', /^RUBY VERSION\s+ruby (\d+\.\d+\.\d+)/m),
   ],
   java: [

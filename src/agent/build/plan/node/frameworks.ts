@@ -29,7 +29,7 @@ const configOf = (project: Project, name: string) =>
   )
 
 const setting = (text: string, key: string) => new RegExp(`\\b${key}\\s*:\\s*["'\`]([^"'\`]+)`).exec(text)?.[1]
-const plainDir = (dir: string | undefined, fallback: string) => dir?.replace(/^\.\/|\/+$/g, '') ?? fallback
+const plainDir = (dir: string | undefined, fallback: string) => dir?.replace(/^\.\/|(?<!\/)\/+$/g, '') ?? fallback
 
 const viteDir = (own: NodePackage, project: Project) =>
   plainDir(

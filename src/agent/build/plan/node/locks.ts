@@ -50,7 +50,7 @@ function rootEntry(text: string): Record<string, unknown> | undefined {
   if (!start) return undefined
   const from = start.index + start[0].length
   let depth = 0
-  for (const { 0: one, index } of text.slice(from).matchAll(/"(?:[^"\\]|\\.)*"|[{}]/g)) {
+  for (const { 0: one, index } of text.slice(from).matchAll(/"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|[{}]/g)) {
     depth += one === '{' ? 1 : one === '}' ? -1 : 0
     if (depth > 0) continue
     try {

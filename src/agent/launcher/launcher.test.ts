@@ -90,7 +90,8 @@ describe('a program that outlives the agent', () => {
     await launcher.run('mkfifo', [stdin, stdout])
     const started = await launcher.start?.({
       program: 'sh',
-      args: ['-c', 'read line; echo "$line?"; echo bad >&2'],
+      // A pipe that nobody has open loses its content, so the program stays until its words are read.
+      args: ['-c', 'read line; echo "$line?"; echo bad >&2; read line'],
       cwd: dir.path,
       env: {},
       stdin,
@@ -100,6 +101,7 @@ describe('a program that outlives the agent', () => {
     await writeFile(stdin, 'said\n')
     const heard = await launcher.run('head', ['-n', '1', stdout])
     expect(heard).toBe('said?\n')
+    await writeFile(stdin, 'end\n')
     expect(await started?.ended).toBe(0)
     expect(await readFile(errorFile, 'utf8')).toBe('bad\n')
   })

@@ -21,6 +21,8 @@ export interface Commit {
 
 /** Read access to the source of a build. */
 export interface SourceTree {
+  /** Time of the commit, so that the image of a commit is always the same; of an upload, when it was fetched. */
+  readonly made: Date
   /** Returns the paths of the files; of a very large tree only those at its top and in `public`. */
   list(): Promise<readonly string[]>
   /** Returns undefined if there is no such file or it is too large; of a lock file, the first part. */
@@ -54,11 +56,18 @@ export async function fetchSource(source: Source, worker: Worker, limits: FetchL
     const place: Place = { worker, trusted, dir: 'git', prefix: '' }
     const top = await fetchOne(source, place, limits)
     const below = source.submodules ? await fetchSubmodules(source, top, place, limits, deepestSubmodule) : []
-    const message = await top.git(['show', '--no-patch', '--format=%B', top.hash])
-    return repositoryOf(worker, top, below, message.trim().slice(0, 2000), limits)
+    const [seconds = '', ...lines] = (await top.git(['show', '--no-patch', '--format=%ct%n%B', top.hash])).split('\n')
+    const made = timeOf(seconds)
+    return repositoryOf(worker, top, below, { made, message: lines.join('\n').trim().slice(0, 2000) }, limits)
   } finally {
     await rm(join(worker.dir, keyDir), { recursive: true, force: true })
   }
+}
+
+/** A commit may say any number; without a valid one, that of the earliest time. */
+function timeOf(seconds: string): Date {
+  const made = new Date(Number(seconds) * 1000)
+  return Number.isNaN(made.getTime()) ? new Date(0) : made
 }
 
 interface Place {
@@ -111,11 +120,12 @@ function repositoryOf(
   worker: Worker,
   top: Fetched,
   below: readonly Fetched[],
-  message: string,
+  { made, message }: Pick<SourceTree, 'made'> & Pick<Commit, 'message'>,
   limits: FetchLimits,
 ): Repository {
   const { git, hash, branch } = top
   return {
+    made,
     commit: { branch, hash, message },
     list: () => pathsIn(git, hash),
     read: async path => {

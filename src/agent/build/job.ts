@@ -80,7 +80,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   // Checked first, because a wrong setting breaks every build.
   const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
-  const { recipe, bases } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
+  const { recipe, bases, made } = await timed(say, 'fetching the source', () => prepare(deps, job, signal))
   job.onState('building')
   const toolchains = await toolchainDisk(
     { ...deps, authorities: trust['MOTE_CA'] ?? '' },
@@ -89,7 +89,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   )
   await timed(say, 'building', () => inVm(deps, job, { recipe, trust, bases, toolchains }, signal))
   job.onState('pushing')
-  const layout = await timed(say, 'making the image', () => imageOf(deps, recipe, work, signal, say))
+  const layout = await timed(say, 'making the image', () => imageOf(deps, { recipe, made }, work, signal, say))
   const image =
     spec.repository === null
       ? await keepBuilt(layout, deps.imageDir, spec.appId)
@@ -131,7 +131,7 @@ async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Pr
   )
   await makeDisks(deps, job, source)
   await rm(dir, { recursive: true, force: true })
-  return { recipe, bases }
+  return { recipe, bases, made: source.made }
 }
 
 async function fetchCommit({ spec, log, onCommit }: Job, worker: Worker, signal: AbortSignal): Promise<SourceTree> {
@@ -187,9 +187,11 @@ interface Prepared {
   readonly recipe: Recipe
   /** Private images of the Dockerfile. */
   readonly bases: Bases | undefined
+  /** Time of the source, which the image gets. */
+  readonly made: Date
 }
 
-interface Planned extends Prepared {
+interface Planned extends Omit<Prepared, 'made'> {
   /** Environment of the builder, see `buildTrust`. */
   readonly trust: Readonly<Record<string, string>>
   /** The archive with the toolchain. */
@@ -262,7 +264,7 @@ function vmSpec({ spec }: Job, recipe: Recipe, trust: Readonly<Record<string, st
 
 async function imageOf(
   deps: JobDeps,
-  { output }: Recipe,
+  { recipe: { output }, made }: Pick<Prepared, 'recipe' | 'made'>,
   work: string,
   signal: AbortSignal,
   say: (line: string) => void,
@@ -276,7 +278,7 @@ async function imageOf(
   }
   const layer = join(work, 'layer.tar')
   await readLayer(disk, layer, limits)
-  await composeImage(await ensureToolImage(deps, output.base, say), layer, output.config, layout, new Date())
+  await composeImage(await ensureToolImage(deps, output.base, say), layer, output.config, layout, made)
   return layout
 }
 

@@ -7,7 +7,7 @@ const mostPaths = 50_000
 const mostTexts = 200
 
 /** Files closer to the top are read first, because they decide more. */
-export async function readTree(source: SourceTree): Promise<ProjectFiles> {
+export async function readTree(source: Pick<SourceTree, 'list' | 'read'>): Promise<ProjectFiles> {
   const paths = (await source.list()).filter(isPlanPath).slice(0, mostPaths)
   const depth = (path: string) => path.split('/').length
   const texts = new Map<string, string>()

@@ -66,6 +66,7 @@ export async function fetchUpload(
   await rm(packed)
   const textOf = new Map(texts)
   return {
+    made: new Date(),
     list: async () => paths,
     read: async path => textOf.get(path),
     archive: target => rename(file, target),

@@ -74,7 +74,9 @@ export function startFailure(thrown: unknown): string {
     const sentence = isSystemError(error) ? sentences[error.code] : undefined
     if (sentence !== undefined && isSystemError(error)) return sentence(error)
   }
-  const [head = '', ...rest] = (cause instanceof Error ? cause.message : String(cause)).trim().split(/(?<!\s)\s*\n\s*(?:- )?/)
+  const [head = '', ...rest] = (cause instanceof Error ? cause.message : String(cause))
+    .trim()
+    .split(/(?<!\s)\s*\n\s*(?:- )?/)
   const message = [head, rest.join('; ')].join(' ').trim()
   return message === '' ? 'The program could not start: run it with --log-level debug to see why.' : message
 }

@@ -77,7 +77,10 @@ export function parsePublicKey(line: string): string {
 
 /** The fingerprint in the format of `ssh-keygen -l`. @param publicKey RFC 4253, 6.6, in base64 */
 export const sshFingerprint = (publicKey: string): string =>
-  `SHA256:${createHash('sha256').update(Buffer.from(publicKey, 'base64')).digest('base64').replace(/(?<!=)=+$/, '')}`
+  `SHA256:${createHash('sha256')
+    .update(Buffer.from(publicKey, 'base64'))
+    .digest('base64')
+    .replace(/(?<!=)=+$/, '')}`
 
 const viewOf = (row: SshKeyRow): SshKey => ({
   id: row.id,

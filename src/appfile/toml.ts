@@ -44,7 +44,7 @@ export function readToml(text: string, name: string): Readonly<Record<string, un
   }
 }
 
-/** How the parser reports a text that goes on over the end of its line. */
+/** The parser's messages for a string without a closing quotation mark. */
 const unclosed = /^(?:control characters|newlines) are not allowed in strings$/
 
 const isEndOfLine = (text: string, { line, column }: Position) => (text.split(/\r?\n/)[line - 1] ?? '').length < column

@@ -176,6 +176,14 @@ describe('mote templates', () => {
 })
 
 describe('mote launch', () => {
+  it.each(['no-such-folder', 'compose.yaml'])('of %s, which is no folder, says what to give', async path => {
+    await write('services: {}\n')
+    expect(await mote.run(['launch', path, '--yes'], { cwd: folder })).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(new RegExp(`/${path} is no folder\\. Run mote launch in the folder of an app`)),
+    })
+  })
+
   it('offers the stack of a compose file on a terminal', async () => {
     await write('services:\n  solo:\n    image: oci:hello\n')
     const { code, out } = await mote.onTerminal(

@@ -23,7 +23,7 @@ let dir = ''
 beforeEach(async () => void (dir = await mkdtemp(join(tmpdir(), 'mote-ignored-'))))
 afterEach(() => rm(dir, { recursive: true }))
 
-/** busybox is what the small image has, and has an awk of its own. */
+/** The small builder image has only busybox, whose awk differs from Debian's. */
 const programs = ['system', ...(existsSync('/usr/bin/busybox') ? ['busybox'] : [])]
 
 async function remaining(files: Files, program: string): Promise<string[]> {

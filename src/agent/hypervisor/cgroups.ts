@@ -27,7 +27,7 @@ export interface Cgroups {
   pathOf(vmId: string): string
   /** Moves the process into the group. Takes 12 to 18 ms, because the kernel synchronizes all cores. */
   enter(vmId: string, pid: number): Promise<void>
-  /** Changes the memory limit of a sandbox's group, also in the hierarchy of version 1, where runsc makes a group of its own. */
+  /** Changes the memory limit of a sandbox's cgroup. On hosts with cgroup v1, runsc uses a v1 cgroup: changes that limit too. */
   limitMemory(vmId: string, mib: number): Promise<void>
   /** Calls `make`, then `enter`. */
   confine(vmId: string, pid: number, limits: VmLimits): Promise<void>

@@ -90,7 +90,7 @@ describe('a program that outlives the agent', () => {
     await launcher.run('mkfifo', [stdin, stdout])
     const started = await launcher.start?.({
       program: 'sh',
-      // A pipe that nobody has open loses its content, so the program stays until its words are read.
+      // The kernel discards a pipe's content when its last descriptor is closed, so the program runs until its output is read.
       args: ['-c', 'read line; echo "$line?"; echo bad >&2; read line'],
       cwd: dir.path,
       env: {},

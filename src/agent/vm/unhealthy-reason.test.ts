@@ -17,14 +17,14 @@ async function listening(server: ReturnType<typeof createTcp>): Promise<number> 
 const app = (status: number) =>
   listening(createServer((_, response) => void response.writeHead(status, { connection: 'close' }).end()))
 
-test('an app on another port is told which one', async () => {
+test('the reason names the port that the app listens on instead', async () => {
   const port = await app(200)
   expect(await unhealthyReason(at(1), '/', never, [1, port])).toBe(
     `nothing listens on port 1, but the app listens on ${port}. Let it listen on $PORT, or set its port to ${port}`,
   )
 })
 
-test('an app that listens nowhere is told where to listen', async () =>
+test('the reason names the address and port to listen on if the app listens on none', async () =>
   expect(await unhealthyReason(at(1), null, never, [2])).toBe(
     'nothing listens on port 1. The app must listen on $PORT at 0.0.0.0, not only at 127.0.0.1',
   ))

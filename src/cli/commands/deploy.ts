@@ -1,4 +1,5 @@
 /** Commands for deploying an app from a folder, a repository or an image. */
+import { statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
@@ -145,6 +146,8 @@ const launch: Verb = {
       return launchSample(call, requestOf(call.flags), (app, answer) => followed(call, app, answer))
     }
     const dir = resolve(call.args[0] || '.')
+    if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory())
+      throw new Error(`${dir} is no folder. Run mote launch in the folder of an app, or give its path.`)
     const linked = await readLink(dir)
     if (linked)
       throw new Error(

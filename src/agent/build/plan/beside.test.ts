@@ -85,7 +85,7 @@ describe('a tool of another language', () => {
       '.tool-versions, line 1: builds of another language do not install rust',
     ],
     ['a program for developers', 'terraform 1.9', [], '.tool-versions, line 1: builds do not install terraform'],
-  ] as const)('%s, and the build goes on', (_, line, packages, note) => {
+  ] as const)('%s: the plan is valid, with a note for what is missing', (_, line, packages, note) => {
     const plan = planOf({ ...withDebian.node, '.tool-versions': `${line}\n` })
     expect(plan.debian?.run ?? []).toEqual(expect.arrayContaining([...packages]))
     expect(plan.note ?? undefined).toBe(note)

@@ -1,7 +1,7 @@
 /**
  * `.dockerignore` of a project without a Dockerfile, in the format that Docker documents
  * (docs.docker.com/build/concepts/context). Its patterns become expressions that awk matches in the builder VM: a
- * hostile one only costs the time of its own build.
+ * slow pattern delays only its own build.
  */
 import { faultAt, isPlanFile, type Project } from './project.ts'
 

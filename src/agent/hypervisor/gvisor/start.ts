@@ -248,7 +248,7 @@ async function callRunsc(
     cwd: dir,
     env: childEnv('runsc'),
   }
-  // Pipes that nobody holds open lose their size.
+  // The kernel frees a pipe when its last descriptor is closed, and its enlarged buffer with it: these stay open until runsc has inherited the pipes.
   const stdio = await openStdio(dir)
   try {
     if (widener !== undefined) await widenPipes(dir, widener, launcher.run).catch(() => undefined)

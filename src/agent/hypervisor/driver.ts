@@ -291,6 +291,11 @@ export interface Driver {
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<RunningVm | undefined>
   /** Copies volumes of this VM while it runs; undefined if the driver cannot. */
   copierOf?(vmId: string): DiskCopier | undefined
+  /**
+   * Ends the host's own use of a VM's volumes when the VM's process has ended: from then on their files are complete, and
+   * may be copied or deleted. Idempotent. Undefined if only the process uses them.
+   */
+  closeVolumes?(dir: string): Promise<void>
   /** Releases all resources of `prepare`. Idempotent, also after a failed `prepare`. */
   release(vmId: string, dir: string): Promise<void>
   /** Called at start before any VM: removes the resources of all VMs that are not in `keep`. */

@@ -78,7 +78,7 @@ export class Steps {
     this.#cleared = false
     await this.#deps.recordFile.restartPause(signal)
     await abortable(this.#deps.ready, signal)
-    this.#deps.adjuster.forget()
+    await this.#closeVolumes()
     await this.#deps.recordFile.save({ boot, steps: [], crash: null, exitCode: null })
     const context = stepContext(vmLog.say, step => this.#deps.onStep(step), signal)
     const source =
@@ -228,12 +228,19 @@ export class Steps {
 
   async lost(): Promise<void> {
     await this.#hasLeft()
-    this.#deps.adjuster.forget()
+    await this.#closeVolumes()
     await this.#deps.recordFile.save({ running: null, paused: false })
   }
 
+  /** In this order: what was closed may at once be copied to another host, with the bytes that its file has then. */
+  async #closeVolumes(): Promise<void> {
+    const { driver, adjuster, dir } = this.#deps
+    await driver.closeVolumes?.(dir)
+    adjuster.forget()
+  }
+
+  /** Decides at once whether the VM is to boot again. Its volumes are closed by the next step, whichever that is. */
   async gone(): Promise<void> {
-    this.#deps.adjuster.forget()
     const { maxRestarts, restartOn } = this.#deps.desired().spec
     if (restartOn === 'never') await this.crash('vm_died', 'the VM ended unexpectedly, and is not restarted')
     else if (this.#deps.recordFile.restartsLeft(maxRestarts)) await this.#deps.recordFile.countRestart()
@@ -246,7 +253,7 @@ export class Steps {
 
   /** Removes all mounts below the directory, because the record lacks a volume whose attach was interrupted. */
   async #clear(): Promise<void> {
-    this.#deps.adjuster.forget()
+    await this.#closeVolumes()
     await unbindBelow(this.#deps.dir)
     this.#cleared = true
   }

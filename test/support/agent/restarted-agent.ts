@@ -3,6 +3,8 @@
  * the second one adopts it, attaches another volume, and removes everything. Prints what it saw as JSON.
  */
 import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { run } from '../../../src/lib/exec.ts'
 import { testAgent, testSpec } from './agent.ts'
 import { vmmPrograms } from './hypervisor.ts'
 import { until } from '../wait.ts'
@@ -10,6 +12,8 @@ import { until } from '../wait.ts'
 export interface Seen {
   /** Entries of both volumes, as the guest sees them. */
   readonly volumes: readonly string[]
+  /** Names in the file of the second volume as soon as the agent has closed it, because the VM has stopped. */
+  readonly inFile?: readonly string[]
   /** Size of the first volume after it has grown. */
   readonly grownMib: number
   readonly restarts: number
@@ -48,11 +52,23 @@ const grown = async () => {
 }
 await until(grown, { what: 'the volume has grown', timeoutMs: 20_000 })
 const volumes = (await sh(`cd /; ls v*`)).split(/\s+/).filter(Boolean)
+let inFile: readonly string[] | undefined
 if (start === '2') {
-  await put(3, [])
-  await host.until(vmId, 'detached', one => one.disks === undefined)
+  const spec = testSpec({ hypervisor: 'gvisor', disks: [disk(1), disk(2)] })
+  await host.put({ vmId, generation: 3, want: 'stopped', spec })
+  await host.until(vmId, 'closed', one => one.disks === undefined)
+  const listed = await run('debugfs', ['-R', 'ls -p /', join(dataDir, 'volumes/local/vol-2.raw')])
+  inFile = [...listed.matchAll(/\/([a-z+]+)\//g)].map(([, name = '']) => name)
+  await put(4, [])
+  await host.until(vmId, 'detached', one => one.state === 'running' && one.disks === undefined)
   await host[Symbol.asyncDispose]()
 } else await host.agent.stop()
-const seen: Seen = { volumes, grownMib: 64, restarts: vm.restartCount, namespaces: readdirSync('/run/netns') }
+const seen: Seen = {
+  volumes,
+  ...(inFile ? { inFile } : {}),
+  grownMib: 64,
+  restarts: vm.restartCount,
+  namespaces: readdirSync('/run/netns'),
+}
 writeFileSync(process.stdout.fd, `${JSON.stringify(seen)}\n`)
 process.exit()

@@ -116,6 +116,7 @@ export function gvisorDriver(deps: GvisorDeps): Driver {
     },
     adopt: async (home, running, fromSeq, watcher) =>
       adoptSandbox({ runsc, isolation, madeBy: await madeBy() }, home, running, { fromSeq, watcher }),
+    closeVolumes: releaseVolumes,
     async release(vmId, dir) {
       await isolation.cgroups?.release(vmId)
       await releaseVolumes(dir)

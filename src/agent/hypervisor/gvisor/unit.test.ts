@@ -79,7 +79,12 @@ describe(gvisor?.name ?? 'gvisor', () => {
         .map(line => JSON.parse(line))
       expect(seen).toMatchObject([
         { volumes: ['lost+found', 'written'], grownMib: 64, restarts: 0 },
-        { volumes: ['v1:', 'lost+found', 'written', 'v2:', 'lost+found', 'written'], restarts: 0, namespaces: [] },
+        {
+          volumes: ['v1:', 'lost+found', 'written', 'v2:', 'lost+found', 'written'],
+          inFile: ['lost+found', 'written'],
+          restarts: 0,
+          namespaces: [],
+        },
       ])
     },
   )

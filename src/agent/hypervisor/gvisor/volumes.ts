@@ -3,12 +3,13 @@
  * the sandbox sees, and the guest links to it from the mount point.
  */
 import { readlinkSync } from 'node:fs'
-import { mkdir, open, readdir, rm, rmdir, stat, symlink } from 'node:fs/promises'
+import { mkdir, open, readdir, realpath, rm, rmdir, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandError, run } from '../../../lib/exec.ts'
 import { encodeWord } from '../../../lib/words.ts'
 import { inHostMounts } from '../../base/host-mounts.ts'
 import type { RunCommand } from '../../launcher/launcher.ts'
+import { mountedBelow } from '../bind.ts'
 import type { KeptDisk, RawDrive, RunningVm } from '../driver.ts'
 import type { SandboxVm } from './running-vm.ts'
 import { volumesAt } from './spec.ts'
@@ -44,8 +45,7 @@ export function volumesOf({ home, guest }: Pick<SandboxVm, 'home' | 'guest'>): V
     async detachDisk({ volumeId, mountPoint }) {
       if (!(await isMounted(volumeId))) return
       await guest.request(`unbind ${encodeWord(mountPoint)}`, mountMs)
-      await change(home.dir, 'umount', [at(volumeId)])
-      await rmdir(at(volumeId))
+      await unmountVolume(home.dir, at(volumeId))
     },
   }
 }
@@ -61,6 +61,16 @@ async function mountVolume(dir: string, file: string, at: string, readOnly: bool
   throw new Error('the mounts of this host do not propagate to its agent: see mount_namespaces(7)')
 }
 
+/**
+ * Unmounts a volume; afterwards its file is complete. A program that started in a mount namespace of its own meanwhile, as
+ * each sandbox does, has a copy of the mount, with which the file system would stay in use: removing the directory ends
+ * the copies too (unlink of a mount point, mount_namespaces(7)).
+ */
+async function unmountVolume(dir: string, at: string): Promise<void> {
+  await change(dir, 'umount', [at])
+  await rmdir(at)
+}
+
 /** Changes the mounts of a VM. */
 async function change(
   dir: string,
@@ -72,11 +82,7 @@ async function change(
   await runs(command.program, command.args)
 }
 
-const mountedAt = (at: string) =>
-  run('mountpoint', ['-q', at]).then(
-    () => true,
-    () => false,
-  )
+const mountedAt = async (at: string) => (await mountedBelow(at)).includes(await realpath(at).catch(() => at))
 
 /**
  * Prepares the directory for volumes before a start. Mounts below it reach a running sandbox, because it is a mount of
@@ -156,8 +162,8 @@ export async function releaseVolumes(dir: string): Promise<void> {
   if (names === undefined) return
   for (const name of names) {
     const at = join(volumes, name)
-    if (await mountedAt(at)) await change(dir, 'umount', [at])
-    await rmdir(at)
+    if (await mountedAt(at)) await unmountVolume(dir, at)
+    else await rmdir(at)
   }
   if (await mountedAt(volumes)) await change(dir, 'umount', [volumes])
   await rm(aliasDir(dir), { recursive: true, force: true })

@@ -45,7 +45,7 @@ async function main() {
     await run(undefined, node, await siteServer(node, rest), node, join(root, 'site'))
   } else if (verb === 'test-quick') {
     process.env.MOTE_TEST_QUICK = '1'
-    await runTool('quick tests', 'vitest', ['run', '--project', 'quick', ...rest])
+    await runTool('quick tests', 'vitest', ['run', '--project', 'quick*', ...rest])
   } else if (verb === 'test' || verb === 'check') {
     await ensureSystemPackages(['vm', 'image', 'test', 'registry'])
     if (verb === 'check') {

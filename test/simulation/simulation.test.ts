@@ -4,7 +4,7 @@
  * | variable | meaning |
  * |---|---|
  * | `MOTE_SIMULATION_SEED` | only this seed; prints what happened when it fails |
- * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes (300) |
+ * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes (120) |
  * | `MOTE_SIMULATION_SECONDS` | instead: as many as fit into this |
  * | `MOTE_SIMULATION_FROM` | the first seed (1); `today`: others on each day |
  * | `MOTE_SIMULATION_STEPS` | how long a life is (500) |
@@ -19,7 +19,7 @@ import { type Stage, simulationStage } from './stage.ts'
 
 const setting = (name: string, otherwise: number) => Number(process.env[`MOTE_SIMULATION_${name}`] ?? otherwise)
 const one = setting('SEED', Number.NaN)
-const seeds = setting('SEEDS', 300)
+const seeds = setting('SEEDS', 120)
 const seconds = setting('SECONDS', Number.NaN)
 const first =
   process.env['MOTE_SIMULATION_FROM'] === 'today' ? Math.floor(Date.now() / 86_400_000) * 10_000 : setting('FROM', 1)
@@ -92,5 +92,5 @@ it('keeps every invariant in random lives', async () => {
   expect(lives).toBe(begun)
   expect(lives).toBeGreaterThan(0)
   const expected = Object.entries(phases).flatMap(([kind, names]) => names.map(name => `${kind} ${name}`))
-  if (lives >= 250) expect(expected.filter(phase => !visited.has(phase))).toEqual([])
+  if (lives >= 120) expect(expected.filter(phase => !visited.has(phase))).toEqual([])
 }, 7_200_000)

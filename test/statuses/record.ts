@@ -72,7 +72,7 @@ function render(observed: ReadonlyMap<string, ReadonlyMap<number, string>>): str
 each operation has answered every status that the OpenAPI document names for it. The test fails when an operation answers
 a status that the document does not name, and when the document names one that no request provokes.
 
-Update the page with \`npx vitest run --project all test/statuses.test.ts --update\`.
+Update the page with \`npx vitest run test/statuses.test.ts --update\`.
 
 A path without an operation answers 404, and a method that a path does not have answers 405 with \`Allow\`. Both hold for
 paths, so no operation names them. A \`GET\` with \`If-None-Match\` answers 304 when the client has the current version.

@@ -24,7 +24,7 @@ import {
   volumeSnapshotWorkflow,
 } from '../../src/control/volumes/index.ts'
 import { createDrains } from '../../src/control/routing/index.ts'
-import { type Param, statement } from '../../src/db/db.ts'
+import { type Param, statement, type Tx } from '../../src/db/db.ts'
 import type { AnyWorkflow } from '../../src/engine/workflow.ts'
 import { createRunner } from '../../src/engine/runner.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -45,12 +45,15 @@ const sql = {
        max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_webhook_secret)
      VALUES ($1, $2, $3, '', 8080, '/', 0, $4, $5, 100, false, 80, 80, $3 || '.test', ''::bytea)`,
   ),
-  /** All workflows but one, which the test runs step by step. */
-  due: statement(
-    'test.due',
-    `UPDATE machine SET wake_at = CASE WHEN id = $1::uuid THEN now() + interval '1 hour' ELSE now() END WHERE lease IS NULL`,
+  due: statement('test.due', `UPDATE machine SET wake_at = now() WHERE lease IS NULL`),
+  /** The time that workflows wait for passes, except for one that the test runs step by step. */
+  pass: statement(
+    'test.pass',
+    `UPDATE machine SET wake_at = CASE WHEN id = $1::uuid THEN now() + interval '1 hour' ELSE wake_at - $2::int * interval '1 second' END
+     WHERE lease IS NULL`,
   ),
   abandon: statement('test.abandon', `DELETE FROM machine WHERE kind <> 'host'`),
+  giveBack: statement('test.giveBack', `UPDATE host SET used_vcpus = 0, used_memory_mib = 0, used_disk_mib = 0`),
   used: statement<{ vcpus: number; memoryMib: number; diskMib: number }>(
     'test.used',
     `SELECT coalesce(sum(used_vcpus), 0)::int AS vcpus, coalesce(sum(used_memory_mib), 0)::int AS "memoryMib",
@@ -66,6 +69,9 @@ export const shape: Pick<NewDeployment, 'image' | 'hypervisor' | 'vcpus' | 'memo
   diskMib: 1024,
   port: 8080,
 }
+
+/** What passes between two rounds: more than workflows wait when they ask a host again, less than steady ones wait for their next check. */
+const roundSeconds = 30
 
 export interface TestApp {
   readonly id: string
@@ -101,6 +107,20 @@ export async function computeWorld(
    * when many earlier tests have left due rows.
    */
   const tick = (workflows: readonly AnyWorkflow[]) => createRunner({ db, workflows, log, batch: 100_000 }).tickOnce()
+  /** What each host last reported of each object, as JSON: agents too report only what has changed. */
+  const reported = new Map<string, string>()
+  const report = async <T>(
+    host: SimHost,
+    id: string,
+    observed: T,
+    record: (tx: Tx, observed: T) => Promise<unknown>,
+  ) => {
+    const text = JSON.stringify(observed)
+    const key = `${host.id} ${id}`
+    if (reported.get(key) === text) return
+    await db.tx(tx => record(tx, observed))
+    reported.set(key, text)
+  }
   const drains = createDrains(0)
   const workflows = {
     vm: vmWorkflow(deps),
@@ -167,24 +187,26 @@ export async function computeWorld(
       for (const host of hosts) {
         await host.tick()
         if (!host.reachable) continue
-        for (const vmId of host.vms.keys()) await db.tx(tx => recordObserved(tx, host.id, host.observed(vmId)))
-        for (const id of host.storage.volumes.keys()) await db.tx(tx => recordVolume(tx, host.storage.observed(id)))
+        for (const vmId of host.vms.keys())
+          await report(host, vmId, host.observed(vmId), (tx, vm) => recordObserved(tx, host.id, vm))
+        for (const id of host.storage.volumes.keys()) await report(host, id, host.storage.observed(id), recordVolume)
         for (const id of host.storage.snapshots.keys())
-          await db.tx(tx => recordVolumeSnapshot(tx, host.id, host.storage.snapshot(id)))
-        for (const id of host.snapshots.keys()) await db.tx(tx => recordSnapshot(tx, host.id, host.snapshot(id)))
+          await report(host, id, host.storage.snapshot(id), (tx, one) => recordVolumeSnapshot(tx, host.id, one))
+        for (const id of host.snapshots.keys())
+          await report(host, id, host.snapshot(id), (tx, one) => recordSnapshot(tx, host.id, one))
       }
     },
     /** Runs every workflow of these kinds once, due or not; other kinds do not run. */
     async run(...kinds: (keyof typeof workflows)[]): Promise<void> {
-      await db.run(sql.due, [null])
+      await db.run(sql.due, [])
       await tick(kinds.map(kind => workflows[kind]))
     },
-    /** Alternates hosts and all workflows until `done`; `except` names a workflow that does not run. */
+    /** Alternates hosts and the workflows that are due until `done`; `except` names a workflow that does not run. */
     async until(done: () => Promise<boolean>, rounds = 60, except?: string): Promise<void> {
       for (let round = 0; round < rounds; round++) {
         if (await done()) return
         await world.hostsMove()
-        await db.run(sql.due, [except ?? null])
+        await db.run(sql.pass, [except ?? null, roundSeconds])
         await tick(Object.values(workflows))
       }
       throw new Error(`the condition is still false after ${rounds} rounds`)
@@ -203,6 +225,7 @@ export async function computeWorld(
      */
     async abandonAll(): Promise<void> {
       await db.run(sql.abandon, [])
+      await db.run(sql.giveBack, [])
       for (const host of hosts) host.clear()
     },
     used: () => db.one(sql.used),

@@ -17,10 +17,14 @@ function cpuSeconds() {
 }
 
 const startedAt = performance.now()
+// A process may have run other files before.
+const before = cpuSeconds()
 const file = process.env['MOTE_TEST_CPU'] ?? ''
 // The hook of a setup file runs after those of the test file.
 afterAll(() => {
-  const { own, children } = cpuSeconds()
+  const now = cpuSeconds()
+  const own = Math.round((now.own - before.own) * 100) / 100
+  const children = Math.round((now.children - before.children) * 100) / 100
   const name = relative(process.cwd(), expect.getState().testPath ?? '')
   const seconds = (performance.now() - startedAt) / 1000
   appendFileSync(file, `${JSON.stringify({ name, own, children, seconds: Math.round(seconds * 10) / 10 })}\n`)

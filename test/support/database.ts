@@ -59,7 +59,7 @@ function serverOf(which: PostgresChoice) {
 
 async function openDatabase(adminUrl: string, template: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
-  await asAdmin(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
+  await asAdmin(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`)
   const url = databaseUrl(adminUrl, name)
   const db = await connectDb({ url, log: testLog() })
   let dropping: Promise<void> | undefined

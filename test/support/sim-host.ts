@@ -334,7 +334,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       })),
       vms: full ? [...vms.keys()].map(observed) : null,
       stats: [],
-      pools: [{ name: 'local', kind: 'dir', shared: false, freeBytes: 2 ** 40, encrypted: false }],
+      pools: [{ name: 'local', kind: 'dir', shared: false, freeBytes: 2 ** 44, encrypted: false }],
     }),
     crash(vmId) {
       const vm = vms.get(vmId)

@@ -5,9 +5,13 @@ import { type GitServer, gitServer } from '../../../test/support/agent/build.ts'
 import { apps } from '../../../test/support/agent/build-apps.ts'
 import { answerOf, buildOn } from '../../../test/support/agent/build-real.ts'
 import { driverCases } from '../../../test/support/agent/hypervisor.ts'
+import { isNightly } from '../../../test/support/nightly.ts'
 import { run } from '../../lib/exec.ts'
 import { agentConfig } from '../base/config.ts'
 import { hasToolImage, toolImages } from './tool-images.ts'
+
+/** A registry of a language, twice from the cache, and one of packages of the distribution. The rest run each night. */
+const examples = ['Node with Express', 'zsh from Debian']
 
 const unreachable = (url: string) =>
   run('curl', ['-sSf', '--max-time', '20', '-o', '/dev/null', url]).then(
@@ -39,7 +43,8 @@ describe.skipIf(skipped !== '')(`builds with real registries${skipped}`, { timeo
     await git[Symbol.asyncDispose]()
   })
 
-  test.for(Object.entries(apps))('%s', async ([name, { registry, images = [], files, log, answer }], context) => {
+  const chosen = Object.entries(apps).filter(([name]) => isNightly || examples.includes(name))
+  test.for(chosen)('%s', async ([name, { registry, images = [], files, log, answer }], context) => {
     const absent = images.filter(image => !hasToolImage(cacheDir, image))
     context.skip(absent.length > 0, `no images ${absent.join(', ')}: the first build that needs them makes them`)
     const reason = registry === undefined ? '' : await unreachable(registry)

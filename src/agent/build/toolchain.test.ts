@@ -55,7 +55,8 @@ describe.each(drivers)('on $name a build of', { timeout: 600_000 }, ({ hyperviso
     buildOn(on, git, files, { repository, hypervisor })
   const answer = (vmId: string, image: string, on: TestAgent = agent) => answerOf(on, vmId, image, hypervisor)
 
-  test('a Node project: npm ci, npm run build, and it runs as its user', async context => {
+  // Node: source-upload.test.ts and real-apps.test.ts build such apps in each run.
+  test.runIf(isNightly)('a Node project: npm ci, npm run build, and it runs as its user', async context => {
     skipWithout(context)
     const dependencies = { greeting: 'file:greeting' }
     const { image, log } = await built({
@@ -85,7 +86,7 @@ describe.each(drivers)('on $name a build of', { timeout: 600_000 }, ({ hyperviso
     expect(await answer('node', image)).toBe('hello made 1000')
   })
 
-  test('a site built with Node', async context => {
+  test.runIf(isNightly)('a site built with Node', async context => {
     skipWithout(context)
     const build = `node -e "require('fs').mkdirSync('dist'); require('fs').writeFileSync('dist/index.html', 'from ' + process.version)"`
     const { image } = await built({ 'package.json': JSON.stringify({ scripts: { build } }) })

@@ -277,9 +277,7 @@ export interface Driver {
   readonly network: string
   /** Checks whether the hypervisor works on this host. `detail`: how (`kvm`, `tcg`), or why not. */
   probe(signal: AbortSignal): Promise<Probed>
-  /**
-   * Provides image and network before the VMM starts. Idempotent: called again after a failure or before a new boot.
-   */
+  /** Provides image and network before the VMM starts. Called again after a failure or before a new boot. */
   prepare(home: VmHome, context: PrepareContext): Promise<Prepared>
   /** The `madeBy` of a snapshot that is taken now. */
   snapshotKind?(): Promise<string>
@@ -291,10 +289,7 @@ export interface Driver {
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<RunningVm | undefined>
   /** Copies volumes of this VM while it runs; undefined if the driver cannot. */
   copierOf?(vmId: string): DiskCopier | undefined
-  /**
-   * Ends the host's own use of a VM's volumes when the VM's process has ended: from then on their files are complete, and
-   * may be copied or deleted. Idempotent. Undefined if only the process uses them.
-   */
+  /** After the VM's process has ended: completes the files of its volumes, if the host uses them too. Idempotent. */
   closeVolumes?(dir: string): Promise<void>
   /** Releases all resources of `prepare`. Idempotent, also after a failed `prepare`. */
   release(vmId: string, dir: string): Promise<void>

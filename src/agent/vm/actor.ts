@@ -34,16 +34,13 @@ export class VmActor {
   #loop: Promise<void> = Promise.resolve()
 
   constructor(deps: ActorDeps, desired: VmPut, record: VmRecord) {
-    const { driver, volumes, guard } = deps
     const onChange = () => this.#publishObserved()
     const recordFile = new VmRecordFile(record, deps.saveRecord)
     this.#deps = deps
     this.#desired = desired
     this.#recordFile = recordFile
     this.#adjuster = new Adjuster({
-      driver,
-      volumes,
-      guard,
+      ...deps,
       recordFile,
       onChange,
       vmId: desired.vmId,

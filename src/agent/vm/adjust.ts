@@ -8,6 +8,7 @@ import type { VmRecordFile } from './record-file.ts'
 
 export interface AdjusterDeps {
   readonly vmId: string
+  readonly dir: string
   readonly driver: Driver
   readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt'>
   readonly onError: (error: unknown) => void
@@ -48,6 +49,15 @@ export class Adjuster {
     // Not awaited: a later open of the same volume waits for the close.
     for (const { volumeId } of recordFile.record.disks ?? []) volumes.close(volumeId, vmId).catch(onError)
     recordFile.note({ disks: [] })
+  }
+
+  /**
+   * Closes the volumes of a VM that has ended, in this order: what was given up may at once be copied to another host, with
+   * the bytes that its file has then.
+   */
+  async closeVolumes(): Promise<void> {
+    await this.#deps.driver.closeVolumes?.(this.#deps.dir)
+    this.forget()
   }
 
   /** Opens the volumes for a VM that does not exist yet. @throws StepError as `Volumes.open` */

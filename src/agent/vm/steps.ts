@@ -78,7 +78,7 @@ export class Steps {
     this.#cleared = false
     await this.#deps.recordFile.restartPause(signal)
     await abortable(this.#deps.ready, signal)
-    await this.#closeVolumes()
+    await this.#deps.adjuster.closeVolumes()
     await this.#deps.recordFile.save({ boot, steps: [], crash: null, exitCode: null })
     const context = stepContext(vmLog.say, step => this.#deps.onStep(step), signal)
     const source =
@@ -228,18 +228,11 @@ export class Steps {
 
   async lost(): Promise<void> {
     await this.#hasLeft()
-    await this.#closeVolumes()
+    await this.#deps.adjuster.closeVolumes()
     await this.#deps.recordFile.save({ running: null, paused: false })
   }
 
-  /** In this order: what was closed may at once be copied to another host, with the bytes that its file has then. */
-  async #closeVolumes(): Promise<void> {
-    const { driver, adjuster, dir } = this.#deps
-    await driver.closeVolumes?.(dir)
-    adjuster.forget()
-  }
-
-  /** Decides at once whether the VM is to boot again. Its volumes are closed by the next step, whichever that is. */
+  /** The next step closes the volumes, whichever it is. */
   async gone(): Promise<void> {
     const { maxRestarts, restartOn } = this.#deps.desired().spec
     if (restartOn === 'never') await this.crash('vm_died', 'the VM ended unexpectedly, and is not restarted')
@@ -253,7 +246,7 @@ export class Steps {
 
   /** Removes all mounts below the directory, because the record lacks a volume whose attach was interrupted. */
   async #clear(): Promise<void> {
-    await this.#closeVolumes()
+    await this.#deps.adjuster.closeVolumes()
     await unbindBelow(this.#deps.dir)
     this.#cleared = true
   }

@@ -6,6 +6,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
+import { isNightly } from '../../../test/support/nightly.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Tx } from '../../db/db.ts'
 import type { AnyWorkflow } from '../../engine/workflow.ts'
@@ -411,15 +412,13 @@ function faultOf({ what, outcome }: Case): string | undefined {
 }
 
 /**
- * All other states need only the case before a step: nothing is in progress on a host, or the same as in one of these.
+ * All other states need only the case before a step: nothing is in progress on a host, or the same as in one of these. Each
+ * change runs the two in which most is in progress.
  */
 const statesOfAllMoments: readonly string[] = [
-  'running',
-  'running, with a branch being created',
   'halting, for new sizes',
-  'keeping',
   'replaying',
-  'deleting',
+  ...(isNightly ? ['running', 'running, with a branch being created', 'keeping', 'deleting'] : []),
 ]
 const momentsOf = (state: string) =>
   Object.entries(moments).filter(([when]) => when === 'before a step' || statesOfAllMoments.includes(state))
@@ -449,6 +448,8 @@ describe.each(Object.entries(states))('%s', (state, bring) => {
       waiting.map(({ what }) => what),
       'accepted verbs without effect',
     ).toEqual([])
+    // That a database can be deleted in each state is one of the verbs; here, that it can be after each verb.
+    if (state !== 'running') return
     await forEach(subjects, remove)
     await world.until(() => every(subjects, async s => (await store.byId(db, s.id)) === undefined))
   })

@@ -274,12 +274,9 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
   it.each(Object.entries(moments).flatMap(([when, how]) => verbs.map(verb => ({ when, how, verb }))))(
     '$verb, $when',
     async ({ how, verb }) => {
-      const { id, app } = await bring()
+      const { id } = await bring()
       await using undo = new AsyncDisposableStack()
-      undo.defer(async () => {
-        await endBuild(id)
-        await world.deploymentsEnd(app)
-      })
+      undo.defer(() => endBuild(id))
       const refused = await how(id, verb)
       if (refused !== undefined) {
         expect(refused).toBeInstanceOf(ApiError)

@@ -2,7 +2,7 @@
 import { type BuildObserved, type BuildPut, subjects, type VmObserved } from '../../../src/contract/agent.ts'
 import { until } from '../wait.ts'
 import { type TestAgent, testSpec } from './agent.ts'
-import type { GitServer } from './build.ts'
+import { emulatedBuild, type GitServer } from './build.ts'
 
 export type SourceFiles = Readonly<Record<string, string | Buffer>>
 
@@ -16,24 +16,12 @@ export async function buildOn(
   change: Partial<BuildPut['spec']> = {},
 ): Promise<{ image: string; log: string }> {
   await git.push(files)
-  const put: BuildPut = {
-    buildId: `compiled-${++builds}`,
-    generation: 1,
-    want: 'present',
-    spec: {
-      projectId: 'p1',
-      appId: 'a1',
-      deploymentId: 'd1',
-      hypervisor: 'qemu',
-      vcpus: 1,
-      memoryMib: 1024,
-      source: { url: git.url, branch: '', commit: '', allowPrivate: true },
-      diskMib: 4096,
-      timeLimitMs: 540_000,
-      repository: null,
-      ...change,
-    },
-  }
+  const put = emulatedBuild(git.url, `compiled-${++builds}`, {
+    memoryMib: 1024,
+    diskMib: 4096,
+    timeLimitMs: 540_000,
+    ...change,
+  })
   const subject = subjects.hostIn(host.agent.hostId, 'build.put')
   const ask = async () => (await host.bus.request(subject, put, { timeoutMs: 10_000 })) as BuildObserved
   const observed = await until(

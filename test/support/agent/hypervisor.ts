@@ -5,6 +5,7 @@ import { type AgentConfig, agentConfig } from '../../../src/agent/base/config.ts
 import { createDrivers } from '../../../src/agent/drivers.ts'
 import { installRunsc } from '../../../src/agent/hypervisor/gvisor/install.ts'
 import { openNetwork } from '../../../src/agent/net/open.ts'
+import { once } from '../../../src/lib/once.ts'
 import { minutes } from '../../../src/lib/duration.ts'
 import { homeDir } from '../../../src/lib/home.ts'
 import { testDir } from './agent.ts'
@@ -94,8 +95,8 @@ async function gvisorConfig(): Promise<{ why: string; config: Partial<AgentConfi
   return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
 }
 
-/** Every driver there is, for the tests of what all of them promise. */
-export async function driverCases(): Promise<readonly DriverCase[]> {
+/** Every driver there is, for the tests of what all of them promise. Found once per process: it boots probes. */
+export const driverCases = once(async (): Promise<readonly DriverCase[]> => {
   const root = process.getuid?.() === 0
   const hasQemu = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'].some(existsSync)
   const qemuSkip = hasQemu ? '' : ' (skipped: install qemu-system-x86 skopeo umoci)'
@@ -117,4 +118,4 @@ export async function driverCases(): Promise<readonly DriverCase[]> {
     await realVmm('cloud-hypervisor'),
     await gvisorCase(),
   ]
-}
+})

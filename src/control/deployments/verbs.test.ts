@@ -276,7 +276,7 @@ describe.each(Object.entries(states))('%s', (_state, bring) => {
     async ({ how, verb }) => {
       const { id } = await bring()
       await using undo = new AsyncDisposableStack()
-      undo.defer(() => endBuild(id))
+      undo.defer(async () => void (await endBuild(id)))
       const refused = await how(id, verb)
       if (refused !== undefined) {
         expect(refused).toBeInstanceOf(ApiError)
